@@ -1,0 +1,40 @@
+# make run   the store and the wiki, in an environment of their own
+# make test  everything that shows they work
+# make check the style, the types and the layers
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+DATA   ?= data
+
+.PHONY: run test check clean help
+
+help:
+	@sed -n 's/^# //p' Makefile
+
+$(VENV)/.made: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Columnar needs Python 3.11 or later; say which with: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
+	  { echo "This Python has no venv module. On Debian or Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.made-dev: $(VENV)/.made
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+run: $(VENV)/.made
+	@exec $(BIN)/wikka run --data $(DATA)
+
+test: $(VENV)/.made-dev
+	@$(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: $(VENV)/.made-dev
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/tidy
+
+clean:
+	rm -rf $(VENV) build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

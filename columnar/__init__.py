@@ -1,0 +1,1 @@
+"""Columnar: a wide-column store that speaks the Thrift API of HBase."""

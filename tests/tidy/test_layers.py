@@ -1,0 +1,108 @@
+"""A lower layer never imports a higher one; the plan stands in ARCHITECTURE.md, "Layers"."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+# Longest prefix wins.  A module may import its own layer and every lower one.
+LAYERS: dict[str, int] = {
+    "columnar": 0,
+    "columnar.errors": 0,
+    "columnar.limits": 0,
+    "columnar.model": 1,
+    "columnar.storage": 1,
+    "columnar.coordination": 1,
+    "columnar.config": 1,
+    "columnar.wire": 2,
+    "columnar.regions": 3,
+    "columnar.master": 3,
+    "columnar.client": 3,
+    "columnar.triggers": 4,
+    "columnar.thrift": 5,
+    "columnar.webui": 5,
+    "columnar.shell": 5,
+    "columnar.bench": 5,
+    "columnar.standalone": 6,
+    "columnar.cli": 6,
+    "columnar.__main__": 6,
+}
+# Same layer, but strangers to each other.
+STRANGERS: list[set[str]] = [
+    {"columnar.regions", "columnar.master", "columnar.client"},
+    {"columnar.model", "columnar.storage", "columnar.coordination"},
+]
+# What may be imported from outside the store, by package.
+OUTSIDE: dict[str, tuple[str, ...]] = {
+    "wikka_port": ("columnar.client", "columnar.triggers.api", "columnar.errors"),
+    "wikibench": (),
+}
+
+
+def modules() -> list[tuple[str, Path]]:
+    found = []
+    for package in ("columnar", "wikka_port", "wikibench"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            found.append((".".join(parts[:-1] if parts[-1] == "__init__" else parts), path))
+    return found
+
+
+def imports_of(name: str, path: Path) -> list[str]:
+    """Every module of ours that ``path`` imports, wherever in the file the import stands."""
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                up = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*up, base] if base else up)
+            found += [f"{base}.{alias.name}" for alias in node.names]
+    return [module for module in found if module.split(".")[0] in ("columnar", "wikka_port", "wikibench")]
+
+
+def prefix_of(module: str) -> str:
+    parts = module.split(".")
+    while ".".join(parts) not in LAYERS:
+        parts.pop()
+    return ".".join(parts)
+
+
+def violations(name: str, imported: list[str]) -> list[str]:
+    top = name.split(".")[0]
+    bad = []
+    for other in imported:
+        other_top = other.split(".")[0]
+        if top != other_top:
+            allowed = any(other == a or other.startswith(a + ".") for a in OUTSIDE.get(top, ()))
+            if not allowed:
+                bad.append(f"{name} imports {other}: outside its border")
+        elif top == "columnar":
+            mine, theirs = prefix_of(name), prefix_of(other)
+            if LAYERS[theirs] > LAYERS[mine]:
+                bad.append(f"{name} (layer {LAYERS[mine]}) imports {other} (layer {LAYERS[theirs]})")
+            bad += [
+                f"{name} imports {other}: the two are strangers"
+                for group in STRANGERS
+                if mine in group and theirs in group and mine != theirs
+            ]
+    return bad
+
+
+@pytest.mark.parametrize(("name", "path"), modules(), ids=lambda value: value if isinstance(value, str) else "")
+def test_imports_go_down(name: str, path: Path) -> None:
+    assert violations(name, imports_of(name, path)) == []
+
+
+def test_the_checker_sees_an_upward_import() -> None:
+    assert violations("columnar.model.cell", ["columnar.regions.region"])
+    assert violations("columnar.regions.region", ["columnar.client"])
+    assert violations("wikibench.trace", ["columnar.client"])
+    assert not violations("columnar.regions.region", ["columnar.model.cell"])

@@ -1,0 +1,1 @@
+"""WikiBench: replay a Wikipedia-style trace against any wiki, open loop."""
