@@ -1,0 +1,181 @@
+"""The exception tree, grouped by who must act.
+
+    ColumnarError
+      CallerError       the caller: the same request again fails again; nothing was changed
+        IllegalArgument   ... the request itself is malformed (a declared IllegalArgument where the method has one)
+      RetryLater        nobody but time: the same request may succeed later; nothing was changed
+      OutcomeUnknown    the host failed between write and fsync: it may or may not be there after a restart
+      DamagedData       the operator: bytes on disk are not what we wrote
+      HostError         the operator: the machine refuses (disk full, no descriptors, folder in use)
+
+Each class carries ``hbase_class``, the name of the exception that HBase gives in the same
+place: clients match on it, so every message on the wire begins with it.  An exception keeps
+its fields and makes its one-line text from them.
+
+Knows nothing of Thrift: which declared exception a method answers with is one table in
+``columnar.thrift.errors``.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+def shown(data: bytes) -> str:
+    """``data`` as one short printable line, like HBase's ``Bytes.toStringBinary``."""
+    text = "".join(chr(b) if 32 <= b < 127 and b != 92 else f"\\x{b:02X}" for b in data[:80])
+    return text if len(data) <= 80 else f"{text}... ({len(data)} bytes)"
+
+
+class ColumnarError(Exception):
+    """Base of all errors that we raise on purpose."""
+
+    hbase_class: ClassVar[str] = "IOException"
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+    @property
+    def wire_message(self) -> str:
+        """One line, led by HBase's class name."""
+        return f"{self.hbase_class}: {' '.join(self.text.split())}"
+
+
+# --- the caller must act -------------------------------------------------------------------------
+
+
+class CallerError(ColumnarError):
+    hbase_class = "DoNotRetryIOException"
+
+
+class IllegalArgument(CallerError):
+    hbase_class = "IllegalArgumentException"
+
+
+class FilterSyntaxError(IllegalArgument):
+    """A filter string that the language does not allow; ``position`` counts bytes from 0."""
+
+    def __init__(self, problem: str, position: int) -> None:
+        super().__init__(f"filter string, at byte {position}: {problem}")
+        self.problem = problem
+        self.position = position
+
+
+class IncompatibleFilter(CallerError):
+    hbase_class = "org.apache.hadoop.hbase.filter.IncompatibleFilterException"
+
+    def __init__(self) -> None:
+        super().__init__("Cannot set batch on a scan using a filter that returns true for filter.hasFilterRow")
+
+
+class _AboutTable(CallerError):
+    wording: ClassVar[str] = "{}"
+
+    def __init__(self, table: str) -> None:
+        super().__init__(self.wording.format(table))
+        self.table = table
+
+
+class TableNotFound(_AboutTable):
+    hbase_class = "TableNotFoundException"
+
+
+class TableExists(_AboutTable):
+    hbase_class = "TableExistsException"
+    wording = "table {} exists already"
+
+
+class TableNotEnabled(_AboutTable):
+    hbase_class = "TableNotEnabledException"
+    wording = "{} is disabled."
+
+
+class TableNotDisabled(_AboutTable):
+    hbase_class = "TableNotDisabledException"
+    wording = "{} is enabled; disable it first"
+
+
+class NamespaceNotFound(CallerError):
+    hbase_class = "NamespaceNotFoundException"
+
+
+class NoSuchColumnFamily(CallerError):
+    hbase_class = "NoSuchColumnFamilyException"
+
+    def __init__(self, family: bytes, table: str) -> None:
+        super().__init__(f"Column family {shown(family)} does not exist in table {table}")
+        self.family = family
+        self.table = table
+
+
+class NotALong(CallerError):
+    def __init__(self, width_bytes: int) -> None:
+        super().__init__(f"Field is not a long, it's {width_bytes} bytes wide")
+        self.width_bytes = width_bytes
+
+
+class CellTooBig(CallerError):
+    hbase_class = "DoNotRetryIOException"
+
+    def __init__(self, what: str, size_bytes: int, limit_bytes: int) -> None:
+        super().__init__(f"{what} of {size_bytes} bytes is over the limit of {limit_bytes}; nothing was stored")
+
+
+class RequestTooBig(CallerError):
+    hbase_class = "RequestTooBigException"
+
+
+class ScannerNotFound(IllegalArgument):
+    def __init__(self, scanner_id: int) -> None:
+        super().__init__(f"scanner ID is invalid: {scanner_id} is closed, expired or was never open; open a new one")
+        self.scanner_id = scanner_id
+
+
+class TriggerError(CallerError):
+    """A trigger cannot be registered, found or run as asked."""
+
+
+# --- nobody but time -----------------------------------------------------------------------------
+
+
+class RetryLater(ColumnarError):
+    hbase_class = "RegionTooBusyException"
+
+
+class RegionTooBusy(RetryLater):
+    pass
+
+
+class CallQueueTooBig(RetryLater):
+    hbase_class = "CallQueueTooBigException"
+
+
+class NotServingRegion(RetryLater):
+    hbase_class = "NotServingRegionException"
+
+
+class TooManyScanners(RetryLater):
+    hbase_class = "CallQueueTooBigException"
+
+
+# --- the operator --------------------------------------------------------------------------------
+
+
+class OutcomeUnknown(ColumnarError):
+    """The write may or may not survive: read the row again before repeating it."""
+
+    hbase_class = "CallTimeoutException"
+
+
+class DamagedData(ColumnarError):
+    hbase_class = "CorruptHFileException"
+
+
+class HostError(ColumnarError):
+    hbase_class = "IOException"
+
+
+class FolderInUse(HostError):
+    def __init__(self, folder: str, owner: str) -> None:
+        super().__init__(f"the data folder {folder} is in use by {owner}; stop that one first or choose another --data")

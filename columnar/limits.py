@@ -1,0 +1,47 @@
+"""Every bound, by name, with its unit and the reason for its size.
+
+Going over a bound gives a typed error or slows the writer down; it never runs out of memory
+(promise 8).  A deployment changes them through ``columnar.config``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+
+# --- what a caller may send ------------------------------------------------------------------------
+ROW_KEY_BYTES: Final = 32_767  # HConstants.MAX_ROW_LENGTH
+FAMILY_NAME_BYTES: Final = 127  # as HBase 2.6 answers
+CELL_BYTES: Final = 10 * MIB  # hbase.client.keyvalue.maxsize
+MESSAGE_BYTES: Final = 64 * MIB  # one Thrift message; larger framed ones are drained and refused
+DRAINED_FRAME_BYTES: Final = 1024 * MIB  # a frame that claims more is no client of ours: closed
+MUTATIONS_PER_CALL: Final = 1_000_000  # a list that claims more is refused before it is built
+COLUMNS_PER_CALL: Final = 100_000
+FILTER_BYTES: Final = 1 * MIB
+FILTER_DEPTH: Final = 200  # nested parentheses and SKIP/WHILE; below CPython's recursion limit
+
+# --- what a reply may hold -------------------------------------------------------------------------
+REPLY_BYTES: Final = 32 * MIB  # a longer scannerGetList is cut after the row that passes it
+ROWS_PER_REPLY: Final = 100_000
+
+# --- open things -----------------------------------------------------------------------------------
+CONNECTIONS: Final = 10_000
+OPEN_SCANNERS: Final = 10_000
+SCANNER_LEASE_S: Final = 600  # idle; the client's read timeout is usually shorter
+ORPHAN_SCANNER_LEASE_S: Final = 60  # once the connection that opened it has closed
+OPEN_REGIONS: Final = 500  # each some 0.34 MB and 9 descriptors; the least used is closed over it
+
+# --- buffers ---------------------------------------------------------------------------------------
+CONNECTION_INPUT_BYTES: Final = 256 * KIB  # read ahead of the message being served
+CONNECTION_OUTPUT_BYTES: Final = 4 * MIB  # unsent replies; over it the connection is not read
+SERVER_OUTPUT_BYTES: Final = 256 * MIB  # unsent replies of all connections; over it the fullest is closed
+SERVER_INPUT_BYTES: Final = 256 * MIB  # half-received messages of all connections
+BATCH_BYTES: Final = 4 * MIB  # one engine write: it holds the interpreter lock some 13 ms
+
+# --- turns on the loop -----------------------------------------------------------------------------
+STEP_CELLS: Final = 5_000  # a read gives way to others after so many cells (about 2 ms)
+STEP_BYTES: Final = 4 * MIB
+
+SLOW_REQUEST_MS: Final = 1_000  # logged with table, region and cost

@@ -1,0 +1,1 @@
+"""What the words of the store mean: cells, mutations, schemas, scans, filters.  Pure."""
