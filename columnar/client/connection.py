@@ -1,0 +1,112 @@
+"""A happybase connection that also speaks our extension, over the same socket.
+
+The methods of HBase go through happybase's own client and raise its exceptions; ours raise the
+same two, ``IOError`` and ``IllegalArgument`` of ``happybase.hbase``, so that one ``except`` serves both.
+Thread safety is happybase's: one connection for one thread, or a ``ConnectionPool``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import happybase
+from happybase.pool import ConnectionPool as _HappybasePool
+from thriftpy2.thrift import TApplicationException, TClient
+
+from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotColumnar
+from columnar.client.table import Table
+from columnar.client.triggers import Triggers
+from columnar.wire.idl import SERVICE, columnar, hbase
+
+_UNKNOWN_METHOD: Final = TApplicationException.UNKNOWN_METHOD
+
+
+class Connection(happybase.Connection):  # type: ignore[misc]
+    """As ``happybase.Connection``; blocks like it.  ``timeout`` in milliseconds, None: wait for ever."""
+
+    def _refresh_thrift_client(self) -> None:
+        super()._refresh_thrift_client()
+        protocol = self._protocol_class(self.transport, decode_response=False)
+        self._extension = TClient(SERVICE, protocol)
+        self._is_columnar: bool | None = None
+
+    def call(self, method: str, *args: Any) -> Any:
+        """Call a method of the extension; NotColumnar where the server is a plain HBase."""
+        function: Callable[..., Any] = getattr(self._extension, method)
+        try:
+            return function(*args)
+        except hbase.IOError as error:
+            raise IOError(error.message) from None
+        except hbase.IllegalArgument as error:
+            raise IllegalArgument(error.message) from None
+        except hbase.AlreadyExists as error:
+            raise AlreadyExists(error.message) from None
+        except TApplicationException as error:
+            if error.type == _UNKNOWN_METHOD:
+                raise NotColumnar(method, f"{self.host}:{self.port}") from None
+            raise
+
+    @property
+    def is_columnar(self) -> bool:
+        """Whether the other side is a Columnar; asks once, then remembers."""
+        if self._is_columnar is None:
+            try:
+                self.call("columnarStatus")
+                self._is_columnar = True
+            except NotColumnar:
+                self._is_columnar = False
+        return self._is_columnar
+
+    def table(self, name: bytes | str, use_prefix: bool = True) -> Table:
+        wire_name = name.encode() if isinstance(name, str) else name
+        return Table(self._table_name(wire_name) if use_prefix else wire_name, self)
+
+    def create_table(
+        self,
+        name: bytes | str,
+        families: Mapping[Any, Mapping[str, Any]],
+        *,
+        attributes: Mapping[str, str] | None = None,
+        splits: Sequence[bytes] = (),
+    ) -> None:
+        """As happybase; with ``attributes`` (DELETE_MARKERS, CHANGE_LOG, DURABILITY) or ``splits`` ours.
+
+        Ours takes ``max_versions`` (1 when left out), ``time_to_live`` in seconds and ``compression``.
+        """
+        if not attributes and not splits:
+            super().create_table(name, families)
+            return
+        options = []
+        for family, given in families.items():
+            text = family.encode() if isinstance(family, str) else family
+            options.append(
+                columnar.FamilyOptions(
+                    name=text,
+                    maxVersions=given.get("max_versions"),
+                    ttlSeconds=given.get("time_to_live"),
+                    compression=given.get("compression"),
+                )
+            )
+        self.call("columnarCreateTable", self._table_name(name), options, dict(attributes or {}), list(splits))
+
+    def status(self) -> Any:
+        """The server's StatusReport: version, tables with sizes, open regions, requests by method."""
+        return self.call("columnarStatus")
+
+    @property
+    def triggers(self) -> Triggers:
+        return Triggers(self)
+
+
+class ConnectionPool(_HappybasePool):  # type: ignore[misc]
+    """happybase's pool, of our connections."""
+
+    def __init__(self, size: int, **kwargs: Any) -> None:
+        super().__init__(size, **kwargs)
+        replaced = []
+        while not self._queue.empty():
+            self._queue.get_nowait().close()
+            replaced.append(Connection(autoconnect=False, **{k: v for k, v in kwargs.items() if k != "autoconnect"}))
+        for connection in replaced:
+            self._queue.put(connection)

@@ -1,0 +1,133 @@
+"""Administration of triggers from a client: add, pause, look at, wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from columnar.wire.idl import columnar
+
+if TYPE_CHECKING:
+    from columnar.client.connection import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerStatus:
+    name: str
+    table: bytes
+    function: str
+    families: tuple[bytes, ...]
+    state: str  # running, paused or blocked
+    lag_changes: int
+    lag_seconds: float
+    attempts: int
+    timeout_ms: int
+    parked_rows: int
+    dead_letters: int
+    last_error: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    trigger: str
+    table: bytes
+    row: bytes
+    sequence: str
+    attempts: int
+    error: str
+    output: str
+    timestamp_ms: int
+
+
+class Triggers:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(
+        self,
+        name: str,
+        table: bytes,
+        function: str,
+        families: Sequence[bytes],
+        *,
+        before: bool = False,
+        from_where: str = "now",
+        timeout_ms: int = 0,
+        attempts: int = 0,
+    ) -> None:
+        """Register ``function`` ("module:function") on ``families`` of ``table`` under ``name``.
+
+        Adding the very same registration again changes nothing; another one under a name that is
+        taken is an IllegalArgument.  ``before``: changes carry the cells as they were.
+        ``from_where``: ``now``, or ``beginning``: every row that is there counts as changed.  0 for
+        timeout and attempts means the server's default.
+        """
+        spec = columnar.TriggerSpec(
+            name=name,
+            table=table,
+            functionName=function,
+            families=list(families),
+            fromWhere=from_where,
+            timeoutMs=timeout_ms,
+            attempts=attempts,
+            withBefore=before,
+        )
+        self._connection.call("columnarTriggerAdd", spec)
+
+    def remove(self, name: str) -> None:
+        self._connection.call("columnarTriggerRemove", name)
+
+    def list(self) -> list[TriggerStatus]:
+        return [_status(one) for one in self._connection.call("columnarTriggerList")]
+
+    def pause(self, name: str) -> None:
+        self._connection.call("columnarTriggerPause", name)
+
+    def resume(self, name: str) -> None:
+        self._connection.call("columnarTriggerResume", name)
+
+    def dead_letters(self, name: str = "", limit: int = 100) -> list[DeadLetter]:  # type: ignore[valid-type]
+        return [_letter(one) for one in self._connection.call("columnarDeadLetters", name, limit)]
+
+    def retry(self, name: str, row: bytes = b"") -> int:
+        """Run the trigger again for a dead row (none given: for all), as the row is now; how many there were."""
+        return int(self._connection.call("columnarTriggerRetry", name, row))
+
+    def wait(self, name: str = "", sequence: str = "", timeout_ms: int = 5_000) -> bool:
+        """Block until the change ``sequence`` (none: all that is written now) is delivered; False: not in time."""
+        return bool(self._connection.call("columnarTriggerWait", name, sequence, timeout_ms))
+
+
+def _text(value: Any) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value or "")
+
+
+def _status(wire: Any) -> TriggerStatus:
+    return TriggerStatus(
+        _text(wire.name),
+        wire.table,
+        _text(wire.functionName),
+        tuple(wire.families),
+        _text(wire.state),
+        wire.lagChanges,
+        wire.lagSeconds,
+        wire.attempts,
+        wire.timeoutMs,
+        wire.parkedRows,
+        wire.deadLetters,
+        _text(wire.lastError),
+    )
+
+
+def _letter(wire: Any) -> DeadLetter:
+    return DeadLetter(
+        _text(wire.trigger),
+        wire.table,
+        wire.row,
+        _text(wire.sequence),
+        wire.attempts,
+        _text(wire.error),
+        _text(wire.output),
+        wire.timestampMs,
+    )

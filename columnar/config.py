@@ -1,0 +1,21 @@
+"""Settings of each role: one frozen dataclass, read once at the edge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from columnar import limits
+
+
+@dataclass(frozen=True, slots=True)
+class StandaloneConfig:
+    """One process that is master, catalogue and region server, with its trigger worker beside it."""
+
+    data: str  # the folder that holds everything; made when it is not there
+    host: str = "127.0.0.1"  # wider than loopback there is no protection but the network's own
+    port: int = 9090  # 0: any free one
+    web_port: int = 9095  # 0: any free one; -1: no web page
+    trigger_modules: tuple[str, ...] = ()  # what triggers may name; nothing else is ever imported
+    slow_request_ms: int = limits.SLOW_REQUEST_MS
+    open_regions: int = limits.OPEN_REGIONS  # 0.34 MB and 9 descriptors each
+    scanner_lease_s: float = limits.SCANNER_LEASE_S

@@ -1,0 +1,120 @@
+r"""The catalogue: the table ``columnar:meta``, a row for each table and one for each region (design D8).
+
+    row ``t/NAME``            info:schema = JSON of the table, info:state = enabled | disabled
+    row ``r/NAME\0START\0ID``  info:region = JSON of the region
+    row ``d/ENCODED``          info:region = a region that was dropped and whose folder is still to go
+    row ``n``                  info:next = the next region id, eight bytes
+
+A change of several rows (a table with its regions) is one atomic batch of the catalogue's one
+region (design D12), so no reader ever sees half a table.
+
+Pure but for the two functions it is given: one that reads all rows, one that applies mutations
+and returns when they are on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from columnar.model import region_info, schema
+from columnar.model.mutation import Delete, Operation, Put, RowMutation
+from columnar.model.region_info import RegionInfo
+from columnar.model.schema import Family, Table, make_table
+
+META_TABLE: Final = "columnar:meta"
+META_REGION_ID: Final = 1  # the one region that no catalogue tells of
+META_SCHEMA: Final = make_table(META_TABLE, [Family("info")])
+_INFO: Final = b"info"
+_FIRST_REGION_ID: Final = 2
+
+Rows = Iterable[tuple[bytes, dict[bytes, bytes]]]  # row, column -> value
+
+
+@dataclass(slots=True)
+class TableEntry:
+    schema: Table
+    enabled: bool
+    regions: list[RegionInfo] = field(default_factory=list)  # ascending
+
+
+class Catalogue:
+    def __init__(self, read_all: Callable[[], Rows], write: Callable[[list[RowMutation]], Awaitable[None]]) -> None:
+        self._write = write
+        self.tables: dict[str, TableEntry] = {}
+        self.dropped: list[RegionInfo] = []
+        self._next_region_id = _FIRST_REGION_ID
+        self._load(read_all())
+
+    def _load(self, rows: Rows) -> None:
+        regions: list[RegionInfo] = []
+        for row, cells in rows:
+            if row.startswith(b"t/"):
+                table = schema.from_json(cells[b"info:schema"])
+                self.tables[table.name] = TableEntry(table, cells[b"info:state"] == b"enabled")
+            elif row.startswith(b"r/"):
+                regions.append(region_info.from_json(cells[b"info:region"]))
+            elif row.startswith(b"d/"):
+                self.dropped.append(region_info.from_json(cells[b"info:region"]))
+            elif row == b"n":
+                self._next_region_id = int.from_bytes(cells[b"info:next"], "big")
+        for info in sorted(regions, key=lambda info: info.start):
+            self.tables[info.table].regions.append(info)
+
+    async def create(self, table: Table, starts: list[bytes]) -> TableEntry:
+        """One region from each of ``starts`` (the first is empty) to the next."""
+        first = self._next_region_id
+        ends = [*starts[1:], b""]
+        regions = [
+            RegionInfo(table.name, first + n, start, end)
+            for n, (start, end) in enumerate(zip(starts, ends, strict=True))
+        ]
+        next_id = first + len(regions)
+        mutations = [_put(_table_row(table.name), schema=schema.to_json(table), state=b"enabled")]
+        mutations += [_put(_region_row(info), region=region_info.to_json(info)) for info in regions]
+        mutations.append(_put(b"n", next=next_id.to_bytes(8, "big")))
+        await self._write(mutations)
+        self._next_region_id = next_id
+        entry = self.tables[table.name] = TableEntry(table, True, regions)
+        return entry
+
+    async def set_enabled(self, name: str, enabled: bool) -> None:
+        await self._write([_put(_table_row(name), state=b"enabled" if enabled else b"disabled")])
+        self.tables[name].enabled = enabled
+
+    async def drop(self, name: str) -> list[RegionInfo]:
+        """Forget the table; its regions are remembered as dropped until ``forget_dropped``."""
+        regions = self.tables[name].regions
+        mutations = [_erase(_table_row(name)), *(_erase(_region_row(info)) for info in regions)]
+        mutations += [_put(_dropped_row(info), region=region_info.to_json(info)) for info in regions]
+        await self._write(mutations)
+        del self.tables[name]
+        self.dropped += regions
+        return regions
+
+    async def forget_dropped(self, regions: list[RegionInfo]) -> None:
+        if regions:
+            await self._write([_erase(_dropped_row(info)) for info in regions])
+            self.dropped = [info for info in self.dropped if info not in regions]
+
+
+def _table_row(name: str) -> bytes:
+    return b"t/" + name.encode()
+
+
+def _region_row(info: RegionInfo) -> bytes:
+    return b"r/%s\x00%s\x00%d" % (info.table.encode(), info.start, info.region_id)
+
+
+def _dropped_row(info: RegionInfo) -> bytes:
+    return b"d/" + info.encoded.encode()
+
+
+def _put(row: bytes, **columns: bytes) -> RowMutation:
+    operations: tuple[Operation, ...] = tuple(Put(_INFO, name.encode(), value) for name, value in columns.items())
+    return RowMutation(row, operations)
+
+
+def _erase(row: bytes) -> RowMutation:
+    return RowMutation(row, (Delete(_INFO, None),))

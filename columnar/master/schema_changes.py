@@ -1,0 +1,140 @@
+"""Create, enable, disable, drop: one change at a time, each committed by one write of the catalogue.
+
+The order of steps makes each change repeatable after a crash at any instruction: a table exists
+from the moment its rows are in the catalogue; its regions make their folders when they are first
+opened; folders of a dropped table are named in the catalogue until they are gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Protocol
+
+from columnar.errors import (
+    IllegalArgument,
+    NamespaceNotFound,
+    TableExists,
+    TableNotDisabled,
+    TableNotEnabled,
+    TableNotFound,
+    shown,
+)
+from columnar.limits import ROW_KEY_BYTES
+from columnar.master.catalogue import Catalogue
+from columnar.model.region_info import RegionInfo
+from columnar.model.schema import SYSTEM_NAMESPACE, Family, Table, checked_table_name, make_table
+
+_log = logging.getLogger(__name__)
+
+
+class RegionHost(Protocol):
+    """Whoever serves regions: here the server in the same process, in a cluster every server."""
+
+    def install(self, table: Table, enabled: bool, regions: list[RegionInfo]) -> None:
+        """Serve the table (again), from now on in this state."""
+
+    async def close_table(self, name: str) -> None:
+        """Return when no region of the table is open any more."""
+
+    def remove(self, name: str) -> None: ...
+
+    def destroy_region(self, info: RegionInfo) -> None: ...
+
+    async def table_dropping(self, name: str) -> None:
+        """Say and settle what becomes of the table's triggers; after it they are gone."""
+
+
+class SchemaChanges:
+    def __init__(self, catalogue: Catalogue, host: RegionHost) -> None:
+        self._catalogue = catalogue
+        self._host = host
+        self._one_at_a_time = asyncio.Lock()
+
+    def start(self) -> None:
+        """Serve every table of the catalogue; finish what a crash left of dropped ones."""
+        for name in sorted(self._catalogue.tables):
+            entry = self._catalogue.tables[name]
+            self._host.install(entry.schema, entry.enabled, entry.regions)
+
+    async def finish_drops(self) -> None:
+        for info in list(self._catalogue.dropped):
+            _log.info("removing what is left of region %s of the dropped table %s", info.encoded, info.table)
+            self._host.destroy_region(info)
+            await self._catalogue.forget_dropped([info])
+
+    async def create(
+        self,
+        name: bytes,
+        families: list[Family],
+        attributes: Mapping[str, str] | None = None,
+        splits: list[bytes] | None = None,
+        *,
+        system: bool = False,
+    ) -> None:
+        """TableExists, IllegalArgument, NamespaceNotFound; else the table serves when this returns."""
+        text = checked_table_name(name)
+        namespace = text.rpartition(":")[0]
+        if namespace and not (system and namespace == SYSTEM_NAMESPACE):
+            raise NamespaceNotFound(f"{namespace}; there is only the default namespace")
+        table = make_table(text, families, attributes)
+        if table.delete_markers_ms is not None and any(family.max_versions > 1 for family in table.families):
+            raise IllegalArgument(f"table {text}: DELETE_MARKERS needs families that keep one version")
+        starts = _starts(splits or [])
+        async with self._one_at_a_time:
+            if text in self._catalogue.tables:
+                raise TableExists(text)
+            entry = await self._catalogue.create(table, starts)
+            self._host.install(entry.schema, True, entry.regions)
+        _log.info("table %s created with %d families in %d regions", text, len(table.families), len(starts))
+
+    async def enable(self, name: bytes) -> None:
+        async with self._one_at_a_time:
+            text = self._known(name)
+            entry = self._catalogue.tables[text]
+            if entry.enabled:
+                raise TableNotDisabled(text)
+            await self._catalogue.set_enabled(text, True)
+            self._host.install(entry.schema, True, entry.regions)
+
+    async def disable(self, name: bytes) -> None:
+        """When this returns no request reads or writes the table any more."""
+        async with self._one_at_a_time:
+            text = self._known(name)
+            entry = self._catalogue.tables[text]
+            if not entry.enabled:
+                raise TableNotEnabled(text)
+            if entry.schema.is_system:
+                raise IllegalArgument(f"{text} is a table of the system and stays enabled")
+            await self._catalogue.set_enabled(text, False)
+            self._host.install(entry.schema, False, entry.regions)
+            await self._host.close_table(text)
+
+    async def drop(self, name: bytes) -> None:
+        async with self._one_at_a_time:
+            text = self._known(name)
+            if self._catalogue.tables[text].enabled:
+                raise TableNotDisabled(text)
+            await self._host.table_dropping(text)
+            regions = await self._catalogue.drop(text)
+            self._host.remove(text)
+            for info in regions:
+                self._host.destroy_region(info)
+            await self._catalogue.forget_dropped(regions)
+        _log.info("table %s dropped with its %d regions", text, len(regions))
+
+    def _known(self, name: bytes) -> str:
+        text = name.decode("latin-1").removeprefix("default:")
+        if text not in self._catalogue.tables:
+            raise TableNotFound(shown(name))
+        return text
+
+
+def _starts(splits: list[bytes]) -> list[bytes]:
+    """Start keys of the regions that the split points make."""
+    if any(not split or len(split) > ROW_KEY_BYTES for split in splits):
+        raise IllegalArgument(f"a split point has 1 to {ROW_KEY_BYTES} bytes")
+    if len(set(splits)) != len(splits):
+        raise IllegalArgument("split points must differ from each other")
+    return [b"", *sorted(splits)]

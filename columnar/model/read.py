@@ -1,0 +1,74 @@
+"""(pure) What a reader asks of a row: which columns, which time, how many versions.
+
+Observed rows 2 and 8 of HBase: a time bound is exclusive, and the order of columns matters:
+``[a, a:x]`` narrows family ``a`` to ``a:x``, ``[a:x, a]`` widens it to the whole family.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from columnar.model.cell import parse_column
+from columnar.model.schema import Table
+
+ALL_TIME: Final = (0, 1 << 63)
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """For each family wanted, in name order: None for the whole of it, or the qualifiers, ascending."""
+
+    families: tuple[tuple[bytes, tuple[bytes, ...] | None], ...]
+
+    def narrowed(self, keep: frozenset[bytes]) -> Projection:
+        return Projection(tuple((name, wanted) for name, wanted in self.families if name in keep))
+
+
+def projection(table: Table, columns: Sequence[bytes]) -> Projection:
+    """No columns: everything.  NoSuchColumnFamily, IllegalArgument for what the table has not."""
+    if not columns:
+        return Projection(tuple((family.bytes_name, None) for family in table.families))
+    wanted: dict[bytes, set[bytes] | None] = {}
+    for name in columns:
+        family, qualifier = parse_column(name)
+        table.family(family)
+        if qualifier is None:
+            wanted[family] = None
+            continue
+        # HBase's Get.addColumn: a set that stands for "all" is replaced, not widened.
+        held = wanted.get(family)
+        if held is None:
+            held = wanted[family] = set()
+        held.add(qualifier)
+    return Projection(tuple((family, None if q is None else tuple(sorted(q))) for family, q in sorted(wanted.items())))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSpec:
+    projection: Projection
+    time_range: tuple[int, int] = ALL_TIME  # half open
+    max_versions: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ScanSpec:
+    """Rows from ``start`` to ``stop``, descending when reversed; an empty bound is the table's end.
+
+    ``stop`` is exclusive, but start equal to stop (not empty) means that one row (observed row 9).
+    """
+
+    start: bytes
+    stop: bytes
+    read: ReadSpec
+    reversed: bool = False
+    batch: int = 0  # cells of a row in one result; 0: all
+    sort_columns: bool = False
+    filter_string: bytes | None = None
+
+
+def after_prefix(prefix: bytes) -> bytes:
+    """The first row after all that begin with ``prefix``; empty where there is none."""
+    bare = prefix.rstrip(b"\xff")
+    return bare[:-1] + bytes([bare[-1] + 1]) if bare else b""

@@ -1,0 +1,1 @@
+"""What one region server does: apply, read, scan, log changes."""

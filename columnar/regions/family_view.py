@@ -1,0 +1,73 @@
+"""(pure) A family's schema as the hot path wants it, and which of its stored versions a reader sees.
+
+The rule, in this order (HBase after a major compaction; design 5):
+    1. delete markers and expired cells are invisible;
+    2. of the rest the family keeps the VERSIONS newest;
+    3. of those the reader sees the ones inside his time range, the newest ``max_versions``.
+
+Knows nothing of where versions come from: it is given them, newest first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from columnar.model.schema import FOR_EVER, Family, Table
+from columnar.storage.layout import CELL, MARKER, Stored, unpack
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyView:
+    name: bytes
+    column_prefix: bytes  # ``family:``
+    space: str
+    number: int
+    max_versions: int
+    ttl_ms: int | None
+
+
+def view_of(family: Family) -> FamilyView:
+    ttl = family.ttl_s
+    return FamilyView(
+        family.bytes_name,
+        family.bytes_name + b":",
+        family.space,
+        family.number,
+        family.max_versions,
+        None if ttl is None or ttl >= FOR_EVER else ttl * 1000,
+    )
+
+
+def views_of(table: Table) -> dict[bytes, FamilyView]:
+    return {family.bytes_name: view_of(family) for family in table.families}
+
+
+def is_alive(stored: Stored, view: FamilyView, now_ms: int) -> bool:
+    """Neither a marker nor past its time to live."""
+    if stored.kind == MARKER:
+        return False
+    ttl = stored.ttl_ms if view.ttl_ms is None else min(stored.ttl_ms or view.ttl_ms, view.ttl_ms)
+    return ttl is None or stored.timestamp + ttl > now_ms
+
+
+def visible_value(raw: bytes | None, view: FamilyView, now_ms: int) -> bytes | None:
+    """The value of a newest version, or None where a reader sees nothing."""
+    if raw is None:
+        return None
+    if raw[0] == CELL and view.ttl_ms is None:
+        return raw[17:]
+    stored = unpack(raw)
+    return stored.value if is_alive(stored, view, now_ms) else None
+
+
+def kept_versions(raws: Iterable[bytes], view: FamilyView, now_ms: int) -> Iterator[Stored]:
+    """Rules 1 and 2 over one column's stored versions, newest first."""
+    kept = 0
+    for raw in raws:
+        stored = unpack(raw)
+        if is_alive(stored, view, now_ms):
+            yield stored
+            kept += 1
+            if kept >= view.max_versions:
+                return

@@ -1,0 +1,281 @@
+"""One region: the rows of one table from ``start`` to ``end``, in one store, owned by one loop.
+
+Nothing else runs between reading and writing a row, so checks, increments and appends are atomic
+by construction (design D2).  A mutation becomes one batch: cells and change-log record together.
+
+Invariants:
+    I1. Every batch leaves each row wholly before or wholly after its mutation (promise 2).
+    I2. ``barrier`` names the fsync that a reply must wait for: a read never returns what a crash
+        can take back (promise 3).  Writes that asked for no fsync raise no barrier.
+    I3. An acknowledgement is given only when the lease is still ours after the fsync (D10).
+    I4. Timestamps that the region gives to the rows of a logged table rise strictly row by row,
+        so that what triggers stamp with them cannot tie.
+
+Cost: a put of one cell reads one key and writes one batch; nothing depends on the number of rows,
+versions or regions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Final
+
+from columnar.errors import OutcomeUnknown
+from columnar.model.mutation import Durability, RowMutation
+from columnar.model.read import ReadSpec
+from columnar.model.region_info import RegionInfo
+from columnar.model.schema import Table
+from columnar.regions.change_log import LOG_SPACE, META_SPACE, ChangeLog
+from columnar.regions.change_record import ChangeRecord, Sequence
+from columnar.regions.family_view import views_of
+from columnar.regions.hooks import LogPolicy
+from columnar.regions.row_draft import VERSIONS_SPACE, ColumnDraft, RowDraft
+from columnar.regions.row_reader import RawRow, WireCell, column_versions, fetch_row, read_column, wire_cells
+from columnar.storage.api import Batch, Engine, Store
+from columnar.storage.commit import Committer
+from columnar.storage.layout import unescape, version_end, version_prefix
+
+HOT_CELLS: Final = 4_096  # cells whose overwrites are counted
+TRIM_AFTER: Final = 16  # overwrites of a counted cell between two removals of surplus versions
+RECENT_ROWS: Final = 4_096
+_EPOCH_SHIFT: Final = 40
+
+
+def spaces_of(table: Table) -> frozenset[str]:
+    return frozenset({"default", META_SPACE, LOG_SPACE, VERSIONS_SPACE, *(f.space for f in table.families)})
+
+
+@dataclass(slots=True)
+class _Group:
+    """The rows that one fsync will make durable."""
+
+    synced: asyncio.Future[None]  # the committer's
+    acknowledged: asyncio.Future[None]  # after the fsync and the look at the lease; shared: not to be cancelled
+    rows: set[bytes]
+    last_n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What a mutation did.  ``durable`` resolves when it may be answered (None: at once); shared, never cancel it."""
+
+    sequence: Sequence
+    timestamp: int
+    results: tuple[tuple[bytes, bytes, int], ...]  # column, new value, timestamp of increments and appends
+    failed_condition: int | None
+    durable: asyncio.Future[None] | None
+
+
+class Region:
+    """Owned by the loop's thread."""
+
+    def __init__(
+        self, engine: Engine, path: str, info: RegionInfo, table: Table, committer: Committer, clock: Callable[[], int]
+    ) -> None:
+        self.info = info
+        self.table = table
+        self.views = views_of(table)
+        self.store: Store = engine.open(path, spaces_of(table))
+        self.log = ChangeLog(self.store, info.region_id)
+        self.log_policy: LogPolicy | None = None
+        self.is_ours: Callable[[], bool] = lambda: True  # the lease; a cluster puts its own here (D10)
+        self.on_durable: Callable[[Region], None] | None = None
+        self.refuses_writes = False  # the change log has reached its bound
+        self.write_delay_s = 0.0  # the change log comes near its bound: acknowledgements are held back
+        self.reads = self.writes = 0
+        self._committer = committer
+        self._clock = clock
+        self._groups: deque[_Group] = deque()
+        self._hot: OrderedDict[bytes, tuple[int, bytes | None]] = OrderedDict()
+        self._recent: dict[bytes, int] = {}
+        self._async_dirty = False
+        self._markers = table.delete_markers_ms is not None
+        self._sync_by_default = table.durability not in ("SKIP_WAL", "ASYNC_WAL")
+
+    # --- writing -----------------------------------------------------------------------------------
+
+    def apply(self, mutation: RowMutation) -> Applied:
+        """One row, one atomic step; returns before the fsync.  CallerError: nothing was changed."""
+        batch = self.store.batch()
+        draft, applied = self._draft_into(batch, mutation, self._clock())
+        if draft is not None:
+            self.store.write(batch)
+        return self._applied(applied, [mutation])
+
+    def apply_many(self, mutations: Iterable[RowMutation]) -> Applied:
+        """Several different rows in one atomic batch (design D12).  Rows may not repeat; no conditions."""
+        batch = self.store.batch()
+        now_ms = self._clock()
+        listed = list(mutations)
+        assert len({m.row for m in listed}) == len(listed), "a row's mutations go into one RowMutation"
+        applied = None
+        for mutation in listed:
+            assert not mutation.conditions, "conditions are for single rows"
+            _, applied = self._draft_into(batch, mutation, now_ms)
+        assert applied is not None, "at least one row"
+        self.store.write(batch)
+        return self._applied(applied, listed)
+
+    def _draft_into(self, batch: Batch, mutation: RowMutation, now_ms: int) -> tuple[RowDraft | None, Applied]:
+        """Decide one row's next state into ``batch``; no draft where a condition failed."""
+        if self.log_policy is not None:
+            now_ms = self._rising(mutation.row, now_ms)
+        sequence = self.log.next()
+        draft = RowDraft(
+            self.store,
+            self.views,
+            mutation.row,
+            now_ms=now_ms,
+            sequence=(sequence.epoch << _EPOCH_SHIFT) | sequence.n,
+            markers=self._markers,
+        )
+        failed = draft.check(mutation.conditions)
+        if failed is not None:
+            return None, Applied(sequence, now_ms, (), failed, None)
+        draft.prefetch(mutation.operations)
+        for operation in mutation.operations:
+            draft.apply(operation)
+        draft.emit(batch)
+        for column in draft.columns.values():
+            if column.pushed:
+                self._trim_hot(batch, column)
+        self._log(batch, draft, sequence)
+        self.writes += 1
+        return draft, Applied(sequence, draft.timestamp, tuple(draft.results), None, None)
+
+    def _log(self, batch: Batch, draft: RowDraft, sequence: Sequence) -> None:
+        policy = self.log_policy
+        if policy is None:
+            return
+        entries = tuple(entry for entry in draft.entries if entry.family in policy.families)
+        if entries:
+            stamp = max(entry.timestamp for entry in entries)
+            self.log.append(batch, sequence, ChangeRecord(draft.row, stamp, entries, draft.before(policy.before)))
+
+    def _rising(self, row: bytes, now_ms: int) -> int:
+        """I4.  Only rows written in this very millisecond, or while the clock stood still, are remembered."""
+        last = self._recent.get(row)
+        if last is not None and last >= now_ms:
+            now_ms = last + 1
+        if len(self._recent) >= RECENT_ROWS:
+            clock = self._clock()
+            self._recent = {r: at for r, at in self._recent.items() if at >= clock}
+        self._recent[row] = now_ms
+        return now_ms
+
+    def _trim_hot(self, batch: Batch, column: ColumnDraft) -> None:
+        """Remove surplus versions of a cell that is overwritten again and again, every so often.
+
+        The end of the last removal is remembered, so that its tombstones are not walked again.
+        """
+        name = version_prefix(column.view.number, column.key)
+        count, stop = self._hot.pop(name, (0, None))
+        count += len(column.pushed)
+        if count >= TRIM_AFTER:
+            keep = max(0, column.view.max_versions - 1 - len(column.pushed))
+            found = self.store.scan(VERSIONS_SPACE, name, stop or version_end(name))
+            surplus = [key for key, _ in islice(found, keep, None)]
+            for key in surplus:
+                batch.delete(VERSIONS_SPACE, key)
+            count, stop = 0, surplus[0] if surplus else stop
+        self._hot[name] = (count, stop)
+        if len(self._hot) > HOT_CELLS:
+            self._hot.popitem(last=False)
+
+    def _applied(self, applied: Applied, mutations: list[RowMutation]) -> Applied:
+        """Join the fsync that will make the rows durable."""
+        if applied.failed_condition is not None:
+            # Nothing was written, but the answer waits until what it saw is on disk.
+            return replace(applied, durable=self.barrier(mutations[0].row))
+        synced = self._sync_by_default and any(m.durability is Durability.SYNC for m in mutations)
+        if not synced:
+            self._async_dirty = True
+            return applied
+        group = self._gather()
+        group.rows.update(mutation.row for mutation in mutations)
+        return Applied(applied.sequence, applied.timestamp, applied.results, None, group.acknowledged)
+
+    def _gather(self) -> _Group:
+        synced = self._committer.durable(self.store)
+        groups = self._groups
+        if not groups or groups[-1].synced is not synced:
+            groups.append(_Group(synced, synced.get_loop().create_future(), set(), self.log.last_n))
+            synced.add_done_callback(self._group_ended)
+        groups[-1].last_n = self.log.last_n
+        self._async_dirty = False
+        return groups[-1]
+
+    def _group_ended(self, synced: asyncio.Future[None]) -> None:
+        """The fsync has ended: acknowledge, if it went well and the lease is still ours (I3)."""
+        group = self._groups.popleft()
+        assert group.synced is synced, "fsyncs of one store end in order"
+        failure = synced.exception()
+        if failure is None and not self.is_ours():
+            failure = OutcomeUnknown(f"the lease of region {self.info.encoded} was lost; read before you repeat")
+        if failure is not None:
+            group.acknowledged.set_exception(failure)
+            group.acknowledged.exception()  # seen: a group that nobody waits for must not warn
+            return
+        self.log.durable_n = group.last_n
+        group.acknowledged.set_result(None)
+        if self.log_policy is not None and self.on_durable is not None:
+            self.on_durable(self)
+
+    def sync_async_writes(self) -> asyncio.Future[None] | None:
+        """Begin an fsync if unsynced writes wait for one: their changes are fed to consumers after it."""
+        return self._gather().acknowledged if self._async_dirty else None
+
+    # --- reading -----------------------------------------------------------------------------------
+
+    def barrier(self, row: bytes) -> asyncio.Future[None] | None:
+        """The fsync that a reply about ``row`` must wait for, or None (I2)."""
+        for group in reversed(self._groups):
+            if row in group.rows:
+                return group.acknowledged
+        return None
+
+    def barrier_any(self) -> asyncio.Future[None] | None:
+        """The fsync that a reply about a range of rows must wait for."""
+        return self._groups[-1].acknowledged if self._groups else None
+
+    def fetch(self, row: bytes, spec: ReadSpec) -> RawRow:
+        self.reads += 1
+        return fetch_row(self.store, self.views, row, spec.projection)
+
+    def get_row(self, row: bytes, spec: ReadSpec) -> list[WireCell]:
+        """The visible cells of one row, column ascending; empty where there are none."""
+        return wire_cells(self.store, row, self.fetch(row, spec), spec, self._clock())
+
+    def get_column(self, row: bytes, family: bytes, qualifier: bytes, spec: ReadSpec) -> list[tuple[bytes, int]]:
+        """(value, timestamp) of one column, newest first."""
+        self.reads += 1
+        return read_column(self.store, self.views[family], row, qualifier, spec, self._clock())
+
+    def get_family(self, row: bytes, family: bytes, spec: ReadSpec) -> list[tuple[bytes, int]]:
+        """(value, timestamp) of every version of every column of a family, column ascending, newest first."""
+        view, now_ms, found = self.views[family], self._clock(), []
+        for _, group in self.fetch(row, spec):
+            for qualifier, raw in group:
+                versions = column_versions(self.store, view, row, unescape(qualifier), raw, spec, now_ms)
+                found += [(cell.value, cell.timestamp) for cell in islice(versions, spec.max_versions)]
+        return found
+
+    @property
+    def now_ms(self) -> int:
+        return self._clock()
+
+    # --- life --------------------------------------------------------------------------------------
+
+    @property
+    def is_quiet(self) -> bool:
+        """No write waits for its fsync: the region may be closed."""
+        return not self._groups and not self._async_dirty and self._committer.is_idle(self.store)
+
+    def close(self) -> None:
+        """Only when quiet, or when the store is broken: what was acknowledged is on disk either way."""
+        self._committer.forget(self.store)
+        self.store.close()

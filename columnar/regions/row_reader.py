@@ -1,0 +1,189 @@
+"""Read rows from a store: one row, or row after row, as cells a reader sees.
+
+Two shapes leave this module: ``WireCell`` (column, value, timestamp), which the reply codec packs
+as it is, and ``model.cell.Cell`` with older versions, which filters want.
+
+All iterators of one call are made before any write can come between, so a row is read as of one
+moment over all its families (storage promise S3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+from columnar.model.cell import Cell
+from columnar.model.read import ALL_TIME, Projection, ReadSpec
+from columnar.regions.family_view import FamilyView, is_alive, kept_versions
+from columnar.regions.row_draft import VERSIONS_SPACE
+from columnar.storage.api import Store
+from columnar.storage.layout import (
+    CELL,
+    END_OF_ROW,
+    cell_key,
+    escape,
+    row_end,
+    row_prefix,
+    unescape,
+    unpack,
+    version_end,
+    version_prefix,
+)
+
+WireCell = tuple[bytes, bytes, int]  # column, value, timestamp
+Group = list[tuple[bytes, bytes]]  # escaped qualifier, stored newest version; ascending
+RawRow = list[tuple[FamilyView, Group]]
+Views = Mapping[bytes, FamilyView]
+
+
+def fetch_row(store: Store, views: Views, row: bytes, projection: Projection) -> RawRow:
+    """The stored newest versions of one row, family by family."""
+    found: RawRow = []
+    prefix = row_prefix(row)
+    for family, qualifiers in projection.families:
+        view = views[family]
+        if qualifiers is None:
+            cut = len(prefix)
+            group = [(key[cut:], raw) for key, raw in store.scan(view.space, prefix, row_end(row))]
+        elif len(qualifiers) == 1:
+            escaped = escape(qualifiers[0])
+            raw = store.get(view.space, prefix + escaped)
+            group = [(escaped, raw)] if raw is not None else []
+        else:
+            names = [escape(qualifier) for qualifier in qualifiers]
+            raws = store.multi_get(view.space, [prefix + name for name in names])
+            group = [(name, raw) for name, raw in zip(names, raws, strict=True) if raw is not None]
+        if group:
+            found.append((view, group))
+    return found
+
+
+def wire_cells(store: Store, row: bytes, raw_row: RawRow, spec: ReadSpec, now_ms: int) -> list[WireCell]:
+    """What a reader without a filter sees: at most one version of each column, column ascending."""
+    cells: list[WireCell] = []
+    all_time = spec.time_range == ALL_TIME
+    for view, group in raw_row:
+        prefix = view.column_prefix
+        for qualifier, raw in group:
+            if all_time and raw[0] == CELL and view.ttl_ms is None:
+                name = unescape(qualifier) if b"\x00" in qualifier else qualifier
+                cells.append((prefix + name, raw[17:], int.from_bytes(raw[1:9], "big")))
+            else:
+                for cell in column_versions(store, view, row, unescape(qualifier), raw, spec, now_ms):
+                    cells.append((cell.column, cell.value, cell.timestamp))
+                    break
+    return cells
+
+
+def filter_cells(store: Store, row: bytes, raw_row: RawRow, spec: ReadSpec, now_ms: int) -> list[Cell]:
+    """What a filter sees: every version in the time range that its family keeps (observed row 13)."""
+    cells: list[Cell] = []
+    for view, group in raw_row:
+        for qualifier, raw in group:
+            cells += column_versions(store, view, row, unescape(qualifier), raw, spec, now_ms)
+    return cells
+
+
+def column_versions(
+    store: Store, view: FamilyView, row: bytes, qualifier: bytes, raw: bytes, spec: ReadSpec, now_ms: int
+) -> Iterator[Cell]:
+    """The versions of one column, newest first, that the family keeps and the time range holds.
+
+    Lazy: older versions are read only when the reader gets that far.
+    """
+    low, high = spec.time_range
+    for stored in kept_versions(_stored_versions(store, view, row, qualifier, raw), view, now_ms):
+        if stored.timestamp < low:
+            return
+        if stored.timestamp < high:
+            yield Cell(view.name, qualifier, stored.timestamp, stored.value)
+
+
+def _stored_versions(store: Store, view: FamilyView, row: bytes, qualifier: bytes, raw: bytes) -> Iterator[bytes]:
+    yield raw
+    if view.max_versions > 1:
+        prefix = version_prefix(view.number, cell_key(row, qualifier))
+        for _, older in store.scan(VERSIONS_SPACE, prefix, version_end(prefix)):
+            yield older
+
+
+def read_column(
+    store: Store, view: FamilyView, row: bytes, qualifier: bytes, spec: ReadSpec, now_ms: int
+) -> list[tuple[bytes, int]]:
+    """(value, timestamp) of one column, newest first, at most ``spec.max_versions``."""
+    raw = store.get(view.space, cell_key(row, qualifier))
+    if raw is None:
+        return []
+    if spec.max_versions == 1 and spec.time_range == ALL_TIME and raw[0] == CELL and view.ttl_ms is None:
+        return [(raw[17:], int.from_bytes(raw[1:9], "big"))]
+    found = column_versions(store, view, row, qualifier, raw, spec, now_ms)
+    return [(cell.value, cell.timestamp) for cell in islice(found, spec.max_versions)]
+
+
+def latest_timestamp(raw_row: RawRow, now_ms: int) -> int | None:
+    """The newest timestamp among a row's visible cells, or None where there are none."""
+    found = None
+    for view, group in raw_row:
+        for _, raw in group:
+            stored = unpack(raw)
+            if is_alive(stored, view, now_ms) and (found is None or stored.timestamp > found):
+                found = stored.timestamp
+    return found
+
+
+class RowCursor:
+    """Row after row of a key range, in one direction, as of the moment it was made."""
+
+    __slots__ = ("_heads", "_pick", "_reverse")
+
+    def __init__(
+        self, store: Store, views: Views, projection: Projection, low: bytes, high: bytes | None, *, reverse: bool
+    ) -> None:
+        """``low <= key < high`` in cell keys; ``reverse`` goes down from ``high``."""
+        self._reverse = reverse
+        self._pick = max if reverse else min
+        self._heads: list[tuple[bytes, Group, FamilyView, Iterator[tuple[bytes, Group]]]] = []
+        for family, qualifiers in projection.families:
+            view = views[family]
+            items = store.scan_back(view.space, low, high) if reverse else store.scan(view.space, low, high)
+            wanted = None if qualifiers is None else frozenset(escape(qualifier) for qualifier in qualifiers)
+            self._advance(view, _groups(items, wanted, reverse))
+
+    def _advance(self, view: FamilyView, groups: Iterator[tuple[bytes, Group]]) -> None:
+        head = next(groups, None)
+        if head is not None:
+            self._heads.append((head[0], head[1], view, groups))
+
+    def next_row(self) -> tuple[bytes, RawRow] | None:
+        """(row, its stored newest versions by family), or None at the end of the range."""
+        if not self._heads:
+            return None
+        if len(self._heads) == 1:
+            escaped, group, view, groups = self._heads.pop()
+            self._advance(view, groups)
+            return unescape(escaped), [(view, group)]
+        escaped = self._pick(head[0] for head in self._heads)
+        taken = [head for head in self._heads if head[0] == escaped]
+        self._heads = [head for head in self._heads if head[0] != escaped]
+        for _, _, view, groups in taken:
+            self._advance(view, groups)
+        taken.sort(key=lambda head: head[2].name)
+        return unescape(escaped), [(view, group) for _, group, view, _ in taken]
+
+
+def _groups(
+    items: Iterator[tuple[bytes, bytes]], wanted: frozenset[bytes] | None, reverse: bool
+) -> Iterator[tuple[bytes, Group]]:
+    """Group a family's cells by row; rows in which nothing is wanted are passed over."""
+    prefix, cut, group = b"", 0, []  # type: bytes, int, Group
+    for key, raw in items:
+        if not (cut and key.startswith(prefix)):
+            if group:
+                yield prefix[:-2], group[::-1] if reverse else group
+            cut = key.index(END_OF_ROW) + 2
+            prefix, group = key[:cut], []
+        qualifier = key[cut:]
+        if wanted is None or qualifier in wanted:
+            group.append((qualifier, raw))
+    if group:
+        yield prefix[:-2], group[::-1] if reverse else group

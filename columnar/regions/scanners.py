@@ -1,0 +1,268 @@
+"""Scanners: a place in a table that moves on with each call, and the table of the open ones.
+
+A scanner keeps a position, no iterator: each step seeks anew, so it costs nothing between two
+calls, survives splits and moves, and each row it gives is as of one moment (design 5, "scans").
+
+A call runs in steps of at most ``limits.STEP_CELLS`` cells or ``STEP_BYTES``; between two steps
+others are served (design D11).  A step of an unfiltered scan of small cells costs some 2 ms.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from columnar.errors import IllegalArgument, ScannerNotFound, TooManyScanners
+from columnar.limits import (
+    OPEN_SCANNERS,
+    ORPHAN_SCANNER_LEASE_S,
+    REPLY_BYTES,
+    ROWS_PER_REPLY,
+    SCANNER_LEASE_S,
+    STEP_BYTES,
+    STEP_CELLS,
+)
+from columnar.model.filters import Filter
+from columnar.model.filters import apply as apply_filter
+from columnar.model.read import ScanSpec
+from columnar.regions.region import Region
+from columnar.regions.row_reader import RawRow, RowCursor, WireCell, filter_cells, wire_cells
+from columnar.regions.server import RegionServer
+from columnar.storage.layout import range_start, row_end, row_prefix
+
+ScanRow = tuple[bytes, list[WireCell]]
+_CELL_OVERHEAD_BYTES: Final = 24  # of one cell in a reply, beside its column and value
+
+
+class _Place(NamedTuple):
+    """Where the next step begins: at ``row``, or just past it in the scan's direction."""
+
+    row: bytes | None  # None: the table's end, for a reversed scan
+    past: bool
+
+
+class Scanner:
+    """Owned by the loop; one call at a time."""
+
+    def __init__(self, server: RegionServer, table: bytes, spec: ScanSpec, row_filter: Filter | None) -> None:
+        self._server = server
+        self.table = table
+        self.spec = spec
+        self._filter = row_filter
+        self._place: _Place | None = _Place(_first_row(spec), False)
+        self._only_row = bool(spec.start) and spec.start == spec.stop
+        self._rest: ScanRow | None = None  # of a row that batchSize has cut
+        self._barriers: set[asyncio.Future[None]] = set()
+        self.cells_read = 0
+        self.busy = False
+
+    def next_rows(self, count: int) -> list[ScanRow] | Awaitable[list[ScanRow]]:
+        """Up to ``count`` rows; fewer only at the end or where the reply reaches its bound, none only at the end."""
+        if self.busy:
+            raise IllegalArgument("this scanner is in use by another call")
+        rows: list[ScanRow] = []
+        self._barriers.clear()
+        count = min(count, ROWS_PER_REPLY)
+        if self._step(rows, count, 0) is None and not self._barriers:
+            return rows
+        return self._go_on(rows, count)
+
+    async def _go_on(self, rows: list[ScanRow], count: int) -> list[ScanRow]:
+        self.busy = True
+        try:
+            size: int | None = sum(_size(row) for row in rows)
+            while size is not None and len(rows) < count and size < REPLY_BYTES and not self._at_end:
+                await asyncio.sleep(0)
+                size = self._step(rows, count, size)
+            for barrier in self._barriers:
+                await asyncio.shield(barrier)
+            return rows
+        finally:
+            self.busy = False
+
+    @property
+    def _at_end(self) -> bool:
+        return self._place is None and self._rest is None
+
+    @property
+    def _stops_here(self) -> bool:
+        """The row just read was cut by batchSize, or was the last."""
+        return self._rest is not None or self._place is None
+
+    def _step(self, rows: list[ScanRow], count: int, size: int) -> int | None:
+        """Add rows until the step's budget is used up: then the bytes so far; None when the call is done."""
+        cells_left, bytes_left = STEP_CELLS, STEP_BYTES
+        while len(rows) < count and size < REPLY_BYTES:
+            if self._rest is not None:
+                size += self._hand_out(rows, self._rest)
+                continue
+            if self._place is None:
+                return None
+            if cells_left <= 0 or bytes_left <= 0:
+                return size
+            region, cursor = self._seek(self._place)
+            barrier = region.barrier_any()
+            if barrier is not None:
+                self._barriers.add(barrier)
+            before = size
+            while len(rows) < count and size < REPLY_BYTES and cells_left > 0 and bytes_left > 0:
+                found = cursor.next_row()
+                if found is None:
+                    self._place = self._next_region(region)
+                    break
+                row, raw_row = found
+                cells_left -= self._read_row(region, rows, row, raw_row)
+                size += _size(rows[-1]) if rows and rows[-1][0] == row else 0
+                bytes_left = STEP_BYTES - (size - before)
+                if self._stops_here:
+                    break
+        return None
+
+    def _read_row(self, region: Region, rows: list[ScanRow], row: bytes, raw_row: RawRow) -> int:
+        """Take one row in, move on past it; returns what it cost, in cells."""
+        self._place = None if self._only_row else _Place(row, True)
+        read = self.spec.read
+        region.reads += 1
+        if self._filter is None:
+            cells = wire_cells(region.store, row, raw_row, read, region.now_ms)
+        else:
+            seen = filter_cells(region.store, row, raw_row, read, region.now_ms)
+            kept, ended = apply_filter(self._filter, row, seen, read.max_versions)
+            cells = [(cell.column, cell.value, cell.timestamp) for cell in kept]
+            if ended:
+                self._place = None
+        cost = sum(len(group) for _, group in raw_row)
+        self.cells_read += cost
+        if cells:
+            self._hand_out(rows, (row, cells))
+        return cost
+
+    def _hand_out(self, rows: list[ScanRow], whole: ScanRow) -> int:
+        row, cells = whole
+        batch = self.spec.batch
+        if batch and len(cells) > batch:
+            self._rest = (row, cells[batch:])
+            cells = cells[:batch]
+        else:
+            self._rest = None
+        rows.append((row, cells))
+        return _size(rows[-1])
+
+    def _seek(self, place: _Place) -> tuple[Region, RowCursor]:
+        served = self._server.tables.enabled(self.table)
+        spec, row = self.spec, place.row
+        if spec.reversed:
+            info = served.below(row) if row is None or place.past else served.holding(row)
+            low = row_prefix(spec.start) if self._only_row else row_end(spec.stop) if spec.stop else b""
+            high = None if row is None else row_prefix(row) if place.past else row_end(row)
+        else:
+            assert row is not None, "a forward scan begins at a row"
+            info = served.holding(row)
+            low = row_end(row) if place.past else range_start(row)
+            high = row_end(spec.start) if self._only_row else range_start(spec.stop) if spec.stop else None
+        region = self._server.open_region(served, info)
+        low = max(low, range_start(info.start))
+        if info.end:
+            end = range_start(info.end)
+            high = end if high is None else min(high, end)
+        projection = spec.read.projection
+        return region, RowCursor(region.store, region.views, projection, low, high, reverse=spec.reversed)
+
+    def _next_region(self, region: Region) -> _Place | None:
+        info, stop = region.info, self.spec.stop
+        if self._only_row:
+            return None
+        if self.spec.reversed:
+            ended = not info.start or bool(stop and info.start <= stop)
+            return None if ended else _Place(info.start, True)
+        ended = not info.end or bool(stop and info.end >= stop)
+        return None if ended else _Place(info.end, False)
+
+
+def _first_row(spec: ScanSpec) -> bytes | None:
+    if spec.start:
+        return spec.start
+    return None if spec.reversed else b""
+
+
+def _size(row: ScanRow) -> int:
+    return len(row[0]) + sum(len(column) + len(value) + _CELL_OVERHEAD_BYTES for column, value, _ in row[1])
+
+
+@dataclass(slots=True)
+class _Lease:
+    scanner: Scanner
+    connection: int
+    idle_s: float
+    used_at: float
+
+
+class ScannerTable:
+    """The open scanners by id, from any connection (observed row 11), each under an idle lease."""
+
+    def __init__(
+        self, now_s: Callable[[], float], *, bound: int = OPEN_SCANNERS, lease_s: float = SCANNER_LEASE_S
+    ) -> None:
+        self._now = now_s
+        self._bound = bound
+        self._lease_s = lease_s
+        self._leases: OrderedDict[int, _Lease] = OrderedDict()
+        self._of_connection: dict[int, set[int]] = {}
+        self._last_id = -1
+
+    def __len__(self) -> int:
+        return len(self._leases)
+
+    def open(self, scanner: Scanner, connection: int) -> int:
+        self.expire()
+        if len(self._leases) >= self._bound:
+            raise TooManyScanners(f"{self._bound} scanners are open; close some or wait until their leases end")
+        self._last_id = (self._last_id + 1) & 0x7FFFFFFF
+        self._leases[self._last_id] = _Lease(scanner, connection, self._lease_s, self._now())
+        self._of_connection.setdefault(connection, set()).add(self._last_id)
+        return self._last_id
+
+    def get(self, scanner_id: int) -> Scanner:
+        lease = self._leases.get(scanner_id)
+        if lease is None or (not lease.scanner.busy and lease.used_at + lease.idle_s < self._now()):
+            self._forget(scanner_id)
+            raise ScannerNotFound(scanner_id)
+        lease.used_at = self._now()
+        self._leases.move_to_end(scanner_id)
+        return lease.scanner
+
+    def close(self, scanner_id: int) -> None:
+        if not self._forget(scanner_id):
+            raise ScannerNotFound(scanner_id)
+
+    def _forget(self, scanner_id: int) -> bool:
+        lease = self._leases.pop(scanner_id, None)
+        if lease is None:
+            return False
+        opened = self._of_connection.get(lease.connection)
+        if opened is not None:
+            opened.discard(scanner_id)
+            if not opened:
+                del self._of_connection[lease.connection]
+        return True
+
+    def connection_closed(self, connection: int) -> None:
+        """Its scanners may still be used from elsewhere, for a shorter while."""
+        for scanner_id in self._of_connection.pop(connection, ()):
+            lease = self._leases[scanner_id]
+            lease.idle_s = min(lease.idle_s, ORPHAN_SCANNER_LEASE_S)
+
+    def expire(self) -> int:
+        """Drop the scanners whose lease has ended; returns how many."""
+        now = self._now()
+        ended = [
+            scanner_id
+            for scanner_id, lease in self._leases.items()
+            if lease.used_at + lease.idle_s < now and not lease.scanner.busy
+        ]
+        for scanner_id in ended:
+            self._forget(scanner_id)
+        return len(ended)

@@ -1,0 +1,88 @@
+"""The tables a server knows: schema, state, and which region holds which row."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
+from typing import Final
+
+from columnar.errors import IllegalArgument, TableNotEnabled, TableNotFound, shown
+from columnar.limits import ROW_KEY_BYTES
+from columnar.model.read import ReadSpec
+from columnar.model.region_info import RegionInfo
+from columnar.model.schema import Table
+
+READ_SPECS: Final = 256  # different column lists remembered per table
+
+
+@dataclass(slots=True)
+class ServedTable:
+    """Owned by the loop.  ``regions`` are ascending and cover all rows without hole or overlap."""
+
+    schema: Table
+    enabled: bool
+    regions: list[RegionInfo]
+    starts: list[bytes] = field(init=False)
+    specs: dict[tuple[object, ...], ReadSpec] = field(default_factory=dict)  # of recent reads; at most READ_SPECS
+
+    def __post_init__(self) -> None:
+        self.starts = [info.start for info in self.regions]
+        assert self.starts[0] == b"", "the first region begins at the first row"
+
+    def holding(self, row: bytes) -> RegionInfo:
+        """O(log regions)."""
+        return self.regions[bisect_right(self.starts, row) - 1]
+
+    def below(self, row: bytes | None) -> RegionInfo:
+        """The region that holds the last row before ``row``; None: the last region."""
+        if row is None:
+            return self.regions[-1]
+        return self.regions[max(0, bisect_left(self.starts, row) - 1)]
+
+
+class Tables:
+    """By name; raises the errors that HBase's clients know."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, ServedTable] = {}
+        self._by_wire_name: dict[bytes, ServedTable] = {}
+
+    def install(self, served: ServedTable) -> None:
+        self._by_name[served.schema.name] = served
+        self._by_wire_name[served.schema.name.encode()] = served
+
+    def remove(self, name: str) -> ServedTable | None:
+        self._by_wire_name.pop(name.encode(), None)
+        return self._by_name.pop(name, None)
+
+    def all(self) -> list[ServedTable]:
+        return [self._by_name[name] for name in sorted(self._by_name)]
+
+    def find(self, name: bytes) -> ServedTable | None:
+        return self._by_wire_name.get(name) or self._by_wire_name.get(name.removeprefix(b"default:"))
+
+    def known(self, name: bytes) -> ServedTable:
+        """TableNotFound, or IllegalArgument for what can be no table's name."""
+        served = self.find(name)
+        if served is None:
+            if not name:
+                raise IllegalArgument("table name is empty")
+            raise TableNotFound(shown(name))
+        return served
+
+    def enabled(self, name: bytes) -> ServedTable:
+        """The table, if requests may use it now."""
+        served = self._by_wire_name.get(name)
+        if served is None:
+            served = self.known(name)
+        if not served.enabled:
+            raise TableNotEnabled(served.schema.name)
+        return served
+
+
+def checked_row(row: bytes | None) -> bytes:
+    if not row:
+        raise IllegalArgument("row key is empty; a row needs at least one byte")
+    if len(row) > ROW_KEY_BYTES:
+        raise IllegalArgument(f"row key has {len(row)} bytes, at most {ROW_KEY_BYTES} are allowed")
+    return row

@@ -1,0 +1,236 @@
+"""Everything in one process: opens the folder, starts what must run, stops it in order.
+
+The folder:
+    FORMAT              ``columnar-data 1``: a newer number is refused
+    LOCK                held by the process that serves the folder; says which
+    cluster-id
+    regions/ENCODED     one RocksDB of each region; ``regions/meta`` is the catalogue's
+
+Start: lock, format, catalogue, system tables, port.  Stop: port (calls in flight are answered),
+trigger worker, regions (synced and closed), lock.  Each is finished before the next begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from typing import IO, Final
+
+from columnar.config import StandaloneConfig
+from columnar.errors import FolderInUse, HostError
+from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
+from columnar.master.schema_changes import SchemaChanges
+from columnar.model.mutation import RowMutation
+from columnar.model.read import ReadSpec, projection
+from columnar.model.region_info import RegionInfo
+from columnar.model.schema import Table
+from columnar.regions.region import Region
+from columnar.regions.row_reader import RowCursor, wire_cells
+from columnar.regions.scanners import ScannerTable
+from columnar.regions.server import RegionServer
+from columnar.regions.tables import ServedTable
+from columnar.storage.commit import Committer
+from columnar.storage.rocks import RocksEngine
+from columnar.thrift.extension import ExtensionMethods, Facts
+from columnar.thrift.rows import RowMethods
+from columnar.thrift.scans import ScanMethods
+from columnar.thrift.service import ThriftService
+from columnar.thrift.tables import TableMethods
+from columnar.version import VERSION
+from columnar.wire.server import WireServer
+
+_log = logging.getLogger(__name__)
+
+FORMAT_VERSIONS: Final = (1,)  # append only; one line each in docs/formats/folder.md
+_FORMAT_WORD: Final = "columnar-data"
+SCANNER_SWEEP_S: Final = 5.0
+STOP_GRACE_S: Final = 5.0  # for calls in flight
+
+
+class Clock:
+    """Milliseconds since 1970 that never go back while the process lives."""
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def __call__(self) -> int:
+        now = time.time_ns() // 1_000_000
+        if now > self._last:
+            self._last = now
+        return self._last
+
+
+class DataFolder:
+    """The root folder, locked for this process."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            os.makedirs(os.path.join(path, "regions"), exist_ok=True)
+            self._lock = self._take_lock()
+        except OSError as error:
+            raise HostError(f"cannot use the data folder {path}: {error.strerror}") from error
+        self._check_format()
+        self.cluster_id = self._cluster_id()
+
+    def _take_lock(self) -> IO[str]:
+        lock = open(os.path.join(self.path, "LOCK"), "a+", encoding="utf-8")  # noqa: SIM115 - held until close
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.seek(0)
+            owner = lock.read().strip() or "another process"
+            lock.close()
+            raise FolderInUse(self.path, owner) from None
+        lock.truncate(0)
+        lock.write(f"process {os.getpid()}\n")
+        lock.flush()
+        return lock
+
+    def _check_format(self) -> None:
+        text = self._read_or_write("FORMAT", f"{_FORMAT_WORD} {FORMAT_VERSIONS[-1]}")
+        word, _, number = text.partition(" ")
+        if word != _FORMAT_WORD or not number.isdigit():
+            raise HostError(f"{self.path} is no data folder of ours: its FORMAT says '{text[:40]}'")
+        if int(number) not in FORMAT_VERSIONS:
+            raise HostError(f"{self.path} has format {number}; this version knows up to {FORMAT_VERSIONS[-1]}: upgrade")
+
+    def _cluster_id(self) -> str:
+        return self._read_or_write("cluster-id", str(uuid.uuid4()))
+
+    def _read_or_write(self, name: str, text: str) -> str:
+        """The file's text; made with ``text``, whole or not at all, when it is not there."""
+        path = os.path.join(self.path, name)
+        if not os.path.exists(path):
+            with open(path + ".new", "w", encoding="utf-8") as new:
+                new.write(text + "\n")
+                new.flush()
+                os.fsync(new.fileno())
+            os.replace(path + ".new", path)
+        with open(path, encoding="utf-8") as held:
+            return held.read().strip()
+
+    def close(self) -> None:
+        self._lock.close()
+
+
+class LocalRegions:
+    """The master's hand on the region server of the same process (``master.schema_changes.RegionHost``)."""
+
+    def __init__(self, server: RegionServer) -> None:
+        self._server = server
+
+    def install(self, table: Table, enabled: bool, regions: list[RegionInfo]) -> None:
+        self._server.install(ServedTable(table, enabled, regions))
+
+    async def close_table(self, name: str) -> None:
+        await self._server.close_table(name)
+
+    def remove(self, name: str) -> None:
+        self._server.tables.remove(name)
+
+    def destroy_region(self, info: RegionInfo) -> None:
+        self._server.destroy_region(info)
+
+    async def table_dropping(self, name: str) -> None:
+        pass
+
+
+class MetaRegion:
+    """The catalogue's one region, as the catalogue wants it: all rows, and writes that are on disk."""
+
+    def __init__(self, region: Region) -> None:
+        self._region = region
+
+    def read_all(self) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
+        region = self._region
+        spec = ReadSpec(projection(META_SCHEMA, []))
+        cursor = RowCursor(region.store, region.views, spec.projection, b"", None, reverse=False)
+        while (found := cursor.next_row()) is not None:
+            row, raw = found
+            cells = wire_cells(region.store, row, raw, spec, region.now_ms)
+            if cells:
+                yield row, {column: value for column, value, _ in cells}
+
+    async def write(self, mutations: list[RowMutation]) -> None:
+        applied = self._region.apply_many(mutations)
+        assert applied.durable is not None, "the catalogue is always synced"
+        await asyncio.shield(applied.durable)
+
+
+class Standalone:
+    """Owned by one event loop: ``start``, then serve until ``stop``."""
+
+    def __init__(self, config: StandaloneConfig) -> None:
+        self.config = config
+        self.folder = DataFolder(config.data)
+        self._started_s = time.time()
+        self._timers: list[asyncio.TimerHandle] = []
+
+    async def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        clock = Clock()
+        self._engine = RocksEngine()
+        self._committer = Committer(loop)
+        regions_folder = os.path.join(self.folder.path, "regions")
+        self.server = RegionServer(
+            self._engine, regions_folder, self._committer, clock, open_regions=self.config.open_regions
+        )
+        meta_info = RegionInfo(META_SCHEMA.name, META_REGION_ID)
+        self._meta = Region(
+            self._engine, os.path.join(regions_folder, "meta"), meta_info, META_SCHEMA, self._committer, clock
+        )
+        meta = MetaRegion(self._meta)
+        self.catalogue = Catalogue(meta.read_all, meta.write)
+        self.changes = SchemaChanges(self.catalogue, LocalRegions(self.server))
+        self.changes.start()
+        self.scanners = ScannerTable(time.monotonic, lease_s=self.config.scanner_lease_s)
+        await self._listen()
+        await self.changes.finish_drops()
+        self._sweep_scanners()
+
+    async def _listen(self) -> None:
+        rows = RowMethods(self.server)
+        facts = Facts(VERSION, self.folder.path, self._started_s, self._connections, dict)
+        address = (self.config.host, self.config.port)
+        self.service = ThriftService(
+            self.scanners,
+            rows,
+            ScanMethods(self.server, self.scanners),
+            TableMethods(self.server, self.changes, address, self.folder.cluster_id),
+            ExtensionMethods(self.server, rows, self.scanners, self.changes, facts),
+        )
+        self.wire = WireServer(self.service)
+        try:
+            await self.wire.start(self.config.host, self.config.port)
+        except OSError as error:
+            raise HostError(
+                f"cannot listen on {self.config.host}:{self.config.port}: {error.strerror}; choose another with --port"
+            ) from error
+
+    def _connections(self) -> int:
+        return int(self.wire.connections)
+
+    @property
+    def port(self) -> int:
+        return int(self.wire.port)
+
+    def _sweep_scanners(self) -> None:
+        self.scanners.expire()
+        loop = asyncio.get_running_loop()
+        self._timers = [loop.call_later(SCANNER_SWEEP_S, self._sweep_scanners)]
+
+    async def stop(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        await self.wire.close(STOP_GRACE_S)
+        await self.server.close()
+        await self.server.quiesce(self._meta)
+        self._meta.close()
+        self._committer.close()
+        self.folder.close()

@@ -1,0 +1,96 @@
+"""The storage interface: one ordered store of bytes per region.
+
+A ``Store`` holds named key spaces ("spaces"); each maps bytes to bytes in plain byte order.
+
+Promises, each attacked by tests/contracts/test_storage_contract.py over every implementation:
+    S1. ``write`` applies a batch wholly or not at all, over all spaces, in the order of its
+        operations, and every later read sees it.
+    S2. What was written before a ``sync`` that returned survives any crash; after a crash the
+        store holds a prefix of the batches in the order in which they were written.
+    S3. An iterator sees the store as it was when it was made, whatever is written meanwhile;
+        iterators made with no write between them see one and the same state.
+    S4. ``checkpoint`` makes a copy, at another path, of the state at the time of the call.
+    S5. A folder is open in one store at a time.
+
+Threads: all methods but ``sync``, ``flush`` and ``compact`` belong to the loop's thread and hold
+the interpreter lock; those three may run in any thread and release it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from columnar.errors import HostError, RetryLater
+
+
+class StoreBusy(RetryLater):
+    """The engine would have to stall: write again later; nothing was written."""
+
+    hbase_class = "RegionTooBusyException"
+
+
+class StoreClosed(HostError):
+    """The store was closed meanwhile."""
+
+
+class Batch(Protocol):
+    """Operations that ``Store.write`` applies as one; order counts."""
+
+    def put(self, space: str, key: bytes, value: bytes) -> None: ...
+
+    def delete(self, space: str, key: bytes) -> None: ...
+
+    def delete_range(self, space: str, start: bytes, stop: bytes) -> None:
+        """Half open.  Dear to later reads of that range: meant for many keys."""
+
+    def size_bytes(self) -> int: ...
+
+
+class Store(Protocol):
+    @property
+    def spaces(self) -> frozenset[str]: ...
+
+    def batch(self) -> Batch: ...
+
+    def get(self, space: str, key: bytes) -> bytes | None: ...
+
+    def multi_get(self, space: str, keys: Sequence[bytes]) -> list[bytes | None]: ...
+
+    def scan(self, space: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        """Ascending over ``start <= key < stop``; None: to the end.  Lazy; S3."""
+
+    def scan_back(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        """Descending over ``start <= key < below``; None: from the end.  Lazy; S3."""
+
+    def write(self, batch: Batch) -> None:
+        """S1; unsynced.  StoreBusy when the engine would stall; HostError when the disk refuses."""
+
+    def sync(self) -> None:
+        """S2.  Blocks.  After an error the store takes no more writes: it must be opened anew."""
+
+    def add_space(self, name: str) -> None: ...
+
+    def drop_space(self, name: str) -> None: ...
+
+    def flush(self) -> None: ...
+
+    def compact(self) -> None: ...
+
+    def checkpoint(self, path: str) -> None: ...
+
+    def size_bytes(self) -> int:
+        """Bytes on disk and in memory, roughly; cheap."""
+
+    def close(self) -> None: ...
+
+
+class Engine(Protocol):
+    """Opens stores; what stores share (cache, write buffers) belongs to it."""
+
+    def open(self, path: str, spaces: frozenset[str]) -> Store:
+        """Create or open; missing spaces are made.  HostError: in use, unreadable, no descriptors."""
+
+    def destroy(self, path: str) -> None: ...
+
+    def exists(self, path: str) -> bool: ...

@@ -1,0 +1,194 @@
+"""The storage interface over sorted lists, for tests and for what may be forgotten.
+
+State lives in the engine, by path, so that a store can be "crashed": ``MemoryEngine.crash(path)``
+takes back everything after the last ``sync``, as a power cut would (S2).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from columnar.errors import HostError
+from columnar.storage.api import Batch, StoreClosed
+
+_Operation = tuple[str, str, bytes, bytes]  # verb, space, key or start, value or stop
+
+
+@dataclass(slots=True)
+class _Space:
+    """Copy on write: an iterator keeps the list and the dictionary it began with (S3)."""
+
+    keys: list[bytes] = field(default_factory=list)
+    values: dict[bytes, bytes] = field(default_factory=dict)
+
+    def copy(self) -> _Space:
+        return _Space(list(self.keys), dict(self.values))
+
+    def put(self, key: bytes, value: bytes) -> None:
+        if key not in self.values:
+            self.keys.insert(bisect_left(self.keys, key), key)
+        self.values[key] = value
+
+    def delete(self, key: bytes) -> None:
+        if self.values.pop(key, None) is not None:
+            del self.keys[bisect_left(self.keys, key)]
+
+    def delete_range(self, start: bytes, stop: bytes) -> None:
+        first, last = bisect_left(self.keys, start), bisect_left(self.keys, stop)
+        for key in self.keys[first:last]:
+            del self.values[key]
+        del self.keys[first:last]
+
+
+@dataclass(slots=True)
+class _Disk:
+    """What one path holds: the state, and the state as of the last sync."""
+
+    spaces: dict[str, _Space] = field(default_factory=dict)
+    synced: dict[str, _Space] = field(default_factory=dict)
+    unsynced: list[MemoryBatch] = field(default_factory=list)
+    open: bool = False
+
+
+class MemoryBatch:
+    def __init__(self) -> None:
+        self.operations: list[_Operation] = []
+        self._size = 0
+
+    def put(self, space: str, key: bytes, value: bytes) -> None:
+        self._size += len(key) + len(value)
+        self.operations.append(("put", space, key, value))
+
+    def delete(self, space: str, key: bytes) -> None:
+        self._size += len(key)
+        self.operations.append(("delete", space, key, b""))
+
+    def delete_range(self, space: str, start: bytes, stop: bytes) -> None:
+        self._size += len(start) + len(stop)
+        self.operations.append(("delete_range", space, start, stop))
+
+    def size_bytes(self) -> int:
+        return self._size
+
+    def apply(self, spaces: dict[str, _Space]) -> None:
+        for name in {operation[1] for operation in self.operations}:
+            spaces[name] = spaces[name].copy()
+        for verb, space, key, value in self.operations:
+            if verb == "put":
+                spaces[space].put(key, value)
+            elif verb == "delete":
+                spaces[space].delete(key)
+            else:
+                spaces[space].delete_range(key, value)
+
+
+class MemoryStore:
+    def __init__(self, engine: MemoryEngine, path: str, disk: _Disk) -> None:
+        self._engine = engine
+        self._path = path
+        self._disk: _Disk | None = disk
+
+    def _open_disk(self) -> _Disk:
+        if self._disk is None:
+            raise StoreClosed(f"the store {self._path} is closed")
+        return self._disk
+
+    @property
+    def spaces(self) -> frozenset[str]:
+        return frozenset(self._open_disk().spaces)
+
+    def batch(self) -> MemoryBatch:
+        return MemoryBatch()
+
+    def get(self, space: str, key: bytes) -> bytes | None:
+        return self._open_disk().spaces[space].values.get(key)
+
+    def multi_get(self, space: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        values = self._open_disk().spaces[space].values
+        return [values.get(key) for key in keys]
+
+    def scan(self, space: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        held = self._open_disk().spaces[space]
+        last = len(held.keys) if stop is None else bisect_left(held.keys, stop)
+        first = bisect_left(held.keys, start)
+        return ((held.keys[i], held.values[held.keys[i]]) for i in range(first, last))
+
+    def scan_back(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        held = self._open_disk().spaces[space]
+        last = len(held.keys) if below is None else bisect_left(held.keys, below)
+        first = bisect_left(held.keys, start)
+        return ((held.keys[i], held.values[held.keys[i]]) for i in range(last - 1, first - 1, -1))
+
+    def write(self, batch: Batch) -> None:
+        assert isinstance(batch, MemoryBatch), "a batch belongs to the store that made it"
+        disk = self._open_disk()
+        batch.apply(disk.spaces)
+        disk.unsynced.append(batch)
+
+    def sync(self) -> None:
+        disk = self._open_disk()
+        done, disk.unsynced = disk.unsynced, []
+        disk.synced = dict(disk.spaces)
+        del done
+
+    def add_space(self, name: str) -> None:
+        disk = self._open_disk()
+        disk.spaces.setdefault(name, _Space())
+        disk.synced.setdefault(name, _Space())
+
+    def drop_space(self, name: str) -> None:
+        disk = self._open_disk()
+        disk.spaces.pop(name, None)
+        disk.synced.pop(name, None)
+
+    def flush(self) -> None:
+        self._open_disk()
+
+    def compact(self) -> None:
+        self._open_disk()
+
+    def checkpoint(self, path: str) -> None:
+        spaces = dict(self._open_disk().spaces)
+        self._engine.disks[path] = _Disk(spaces=spaces, synced=dict(spaces))
+
+    def size_bytes(self) -> int:
+        return sum(
+            len(key) + len(value) for space in self._open_disk().spaces.values() for key, value in space.values.items()
+        )
+
+    def close(self) -> None:
+        if self._disk is not None:
+            self._disk.open = False
+            self._disk = None
+
+
+class MemoryEngine:
+    """Keeps what its stores wrote until it is itself forgotten."""
+
+    def __init__(self) -> None:
+        self.disks: dict[str, _Disk] = {}
+
+    def open(self, path: str, spaces: frozenset[str]) -> MemoryStore:
+        disk = self.disks.setdefault(path, _Disk())
+        if disk.open:
+            raise HostError(f"the store {path} is open already")
+        for name in spaces - disk.spaces.keys():
+            disk.spaces[name] = disk.synced[name] = _Space()
+        disk.open = True
+        return MemoryStore(self, path, disk)
+
+    def destroy(self, path: str) -> None:
+        self.disks.pop(path, None)
+
+    def exists(self, path: str) -> bool:
+        return path in self.disks
+
+    def crash(self, path: str, *, keep: int = 0) -> None:
+        """Power off: what was not synced is gone, but for the ``keep`` oldest batches of it."""
+        disk = self.disks[path]
+        spaces = dict(disk.synced)
+        for batch in disk.unsynced[:keep]:
+            batch.apply(spaces)
+        self.disks[path] = _Disk(spaces=spaces, synced=dict(spaces))

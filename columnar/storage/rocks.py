@@ -1,0 +1,233 @@
+"""The storage interface over RocksDB, through ``rocksdict`` in raw mode.
+
+One RocksDB database per store, one RocksDB column family per space.  All stores of an engine
+share a block cache and a write-buffer budget, so memory does not grow with the number of
+regions (limits: ``CACHE_BYTES``, ``WRITE_BUFFERS_BYTES``).
+
+Known habits of rocksdict 0.3.29, each with what we do about it:
+    * every error is a bare ``Exception``: it is translated here, by its text, and nowhere else;
+    * a handle of a column family keeps the database open: ``close`` closes each of them;
+    * ``set_iterate_lower_bound`` is silently ignored: ``scan_back`` tests the bound itself;
+    * ``write`` holds the interpreter lock: callers keep batches under ``limits.BATCH_BYTES``.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import rocksdict
+
+from columnar.errors import DamagedData, HostError
+from columnar.limits import MIB
+from columnar.storage.api import Batch, StoreBusy, StoreClosed
+
+CACHE_BYTES: Final = 64 * MIB
+WRITE_BUFFERS_BYTES: Final = 64 * MIB  # of all regions together; over it the fullest is flushed
+WRITE_BUFFER_BYTES: Final = 16 * MIB  # of one space
+WAL_BYTES: Final = 64 * MIB  # of one region; over it the oldest spaces are flushed
+BLOCK_BYTES: Final = 16 * 1024
+BLOOM_BITS_PER_KEY: Final = 10
+LOG_FILES_KEPT: Final = 3
+
+
+class RocksBatch:
+    __slots__ = ("_handles", "raw")
+
+    def __init__(self, handles: dict[str, Any]) -> None:
+        self._handles = handles
+        self.raw = rocksdict.WriteBatch(raw_mode=True)
+
+    def put(self, space: str, key: bytes, value: bytes) -> None:
+        self.raw.put(key, value, self._handles[space])
+
+    def delete(self, space: str, key: bytes) -> None:
+        self.raw.delete(key, self._handles[space])
+
+    def delete_range(self, space: str, start: bytes, stop: bytes) -> None:
+        self.raw.delete_range(start, stop, self._handles[space])
+
+    def size_bytes(self) -> int:
+        return int(self.raw.size_in_bytes())
+
+
+def _translated(error: Exception, path: str) -> Exception:
+    """The engine's bare exception as one of ours, by the words RocksDB begins its status with."""
+    text = str(error)
+    if isinstance(error, rocksdict.DbClosedError):
+        return StoreClosed(f"the store {path} is closed")
+    if "Incomplete" in text or "stall" in text.lower():
+        return StoreBusy("the engine is behind with flushing; try again shortly")
+    if "Corruption" in text:
+        return DamagedData(f"{path}: {text}")
+    return HostError(f"{path}: {text}")
+
+
+class RocksStore:
+    """Owned by the loop's thread but for sync, flush and compact."""
+
+    def __init__(self, engine: RocksEngine, path: str, spaces: frozenset[str]) -> None:
+        self._path = path
+        self._engine = engine
+        existing = frozenset(rocksdict.Rdict.list_cf(path)) if engine.exists(path) else frozenset()
+        names = spaces | existing | {"default"}
+        try:
+            self._db: Any = rocksdict.Rdict(
+                path, engine.database_options(), column_families={name: engine.space_options() for name in names}
+            )
+        except Exception as error:  # rocksdict raises nothing narrower
+            raise _translated(error, path) from error
+        self._dicts: dict[str, Any] = {}
+        self._handles: dict[str, Any] = {}
+        for name in names:
+            self._attach(name)
+        self._write_options = rocksdict.WriteOptions()
+        self._write_options.no_slowdown = True  # a stall would freeze every thread (design D3d)
+
+    def _attach(self, name: str) -> None:
+        self._dicts[name] = self._db.get_column_family(name)
+        self._handles[name] = self._db.get_column_family_handle(name)
+
+    @property
+    def spaces(self) -> frozenset[str]:
+        return frozenset(self._handles)
+
+    def batch(self) -> RocksBatch:
+        return RocksBatch(self._handles)
+
+    def get(self, space: str, key: bytes) -> bytes | None:
+        value: bytes | None = self._dicts[space].get(key)
+        return value
+
+    def multi_get(self, space: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        values: list[bytes | None] = self._dicts[space].get(list(keys))
+        return values
+
+    def scan(self, space: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        options = None
+        if stop is not None:
+            options = rocksdict.ReadOptions()
+            options.set_iterate_upper_bound(stop)
+        items: Iterator[tuple[bytes, bytes]] = self._dicts[space].items(from_key=start, read_opt=options)
+        return items
+
+    def scan_back(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        # The iterator is made here and not in the generator: what it sees is settled now (S3).
+        items = self._dicts[space].items(backwards=True, from_key=below)
+        return _down_to(items, start, below)
+
+    def write(self, batch: Batch) -> None:
+        assert isinstance(batch, RocksBatch), "a batch belongs to the store that made it"
+        try:
+            self._db.write(batch.raw, self._write_options)
+        except Exception as error:  # rocksdict raises nothing narrower
+            raise _translated(error, self._path) from error
+
+    def sync(self) -> None:
+        try:
+            self._db.flush_wal(True)
+        except Exception as error:  # rocksdict raises nothing narrower
+            raise _translated(error, self._path) from error
+
+    def add_space(self, name: str) -> None:
+        if name not in self._handles:
+            self._db.create_column_family(name, self._engine.space_options())
+            self._attach(name)
+
+    def drop_space(self, name: str) -> None:
+        if name in self._handles:
+            del self._handles[name]
+            self._dicts.pop(name).close()
+            self._db.drop_column_family(name)
+
+    def flush(self) -> None:
+        for held in list(self._dicts.values()):
+            held.flush(True)
+
+    def compact(self) -> None:
+        for held in list(self._dicts.values()):
+            held.compact_range(None, None)
+
+    def checkpoint(self, path: str) -> None:
+        self.flush()  # a full memtable would hold the interpreter lock for tens of milliseconds
+        rocksdict.Checkpoint(self._db).create_checkpoint(path)
+
+    def size_bytes(self) -> int:
+        total = 0
+        for held in self._dicts.values():
+            total += held.property_int_value("rocksdb.live-sst-files-size") or 0
+            total += held.property_int_value("rocksdb.cur-size-all-mem-tables") or 0
+        return total
+
+    def close(self) -> None:
+        handles, self._handles = self._handles, {}
+        if not handles and not self._dicts:
+            return
+        del handles
+        dicts, self._dicts = self._dicts, {}
+        for held in dicts.values():
+            held.close()
+        self._db.close()
+
+
+def _down_to(items: Any, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+    for key, value in items:
+        if key < start:
+            return
+        if key != below:  # from_key is inclusive, ``below`` is not
+            yield key, value
+
+
+class RocksEngine:
+    def __init__(self, *, cache_bytes: int = CACHE_BYTES, write_buffers_bytes: int = WRITE_BUFFERS_BYTES) -> None:
+        self._cache = rocksdict.Cache(cache_bytes)
+        # allow_stall would freeze the loop: over the budget RocksDB flushes instead.
+        self._write_buffers = rocksdict.WriteBufferManager(write_buffers_bytes, False)
+
+    def database_options(self) -> Any:
+        options = rocksdict.Options(raw_mode=True)
+        options.create_if_missing(True)
+        options.create_missing_column_families(True)
+        options.set_write_buffer_manager(self._write_buffers)
+        options.set_max_background_jobs(2)
+        options.set_max_open_files(64)
+        options.set_max_total_wal_size(WAL_BYTES)
+        options.set_wal_recovery_mode(rocksdict.DBRecoveryMode.point_in_time())  # S2: a prefix, never a hole
+        options.set_keep_log_file_num(LOG_FILES_KEPT)
+        options.set_max_log_file_size(1 * MIB)
+        options.set_stats_dump_period_sec(0)
+        options.set_stats_persist_period_sec(0)
+        options.set_skip_stats_update_on_db_open(True)
+        return options
+
+    def space_options(self) -> Any:
+        table = rocksdict.BlockBasedOptions()
+        table.set_block_cache(self._cache)
+        table.set_block_size(BLOCK_BYTES)
+        table.set_bloom_filter(BLOOM_BITS_PER_KEY, False)
+        table.set_cache_index_and_filter_blocks(True)
+        table.set_pin_l0_filter_and_index_blocks_in_cache(True)
+        options = rocksdict.Options(raw_mode=True)
+        options.set_block_based_table_factory(table)
+        options.set_write_buffer_size(WRITE_BUFFER_BYTES)
+        options.set_compression_type(rocksdict.DBCompressionType.lz4())
+        # Files full of tombstones are compacted soon: a queue-like table must not slow its readers.
+        options.add_compact_on_deletion_collector_factory(1024, 256, 0.5)
+        return options
+
+    def open(self, path: str, spaces: frozenset[str]) -> RocksStore:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return RocksStore(self, path, spaces)
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(os.path.join(path, "CURRENT"))
+
+    def destroy(self, path: str) -> None:
+        """Remove the folder: first renamed, so that a crash half-way leaves no half region under its name."""
+        if os.path.exists(path):
+            doomed = f"{path}.deleted"
+            shutil.rmtree(doomed, ignore_errors=True)
+            os.rename(path, doomed)
+            shutil.rmtree(doomed)

@@ -1,0 +1,119 @@
+"""Our own methods, named ``columnar...``: one atomic step on a row, tables with attributes, status."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from columnar.errors import IllegalArgument
+from columnar.master.schema_changes import SchemaChanges
+from columnar.model.mutation import Increment, RowMutation
+from columnar.model.schema import FOR_EVER, Family, checked_family_name
+from columnar.regions.scanners import ScannerTable
+from columnar.regions.server import RegionServer
+from columnar.regions.tables import checked_row
+from columnar.thrift import translate
+from columnar.thrift.rows import RowMethods, after
+from columnar.wire.idl import columnar, hbase
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What ``columnarStatus`` tells beside what the server counts."""
+
+    version: str
+    data_folder: str
+    started_s: float  # time.time()
+    connections: Callable[[], int]
+    requests: Callable[[], dict[str, int]]
+
+
+class ExtensionMethods:
+    def __init__(
+        self,
+        server: RegionServer,
+        rows: RowMethods,
+        scanners: ScannerTable,
+        changes: SchemaChanges,
+        facts: Facts,
+    ) -> None:
+        self._server = server
+        self._rows = rows
+        self._scanners = scanners
+        self._changes = changes
+        self._facts = facts
+
+    def columnarCheckAndMutate(
+        self, _ctx: Any, table: bytes, row: bytes, conditions: Any, operations: Any, _attributes: Any
+    ) -> Any:
+        """The conditions are looked at and the operations applied, in the order given, as one step."""
+        served = self._server.tables.enabled(table)
+        checked = tuple(translate.condition_from_wire(served.schema, one) for one in conditions or ())
+        asked = tuple(translate.row_operation_from_wire(served.schema, one) for one in operations or ())
+        if not asked:
+            raise IllegalArgument("checkAndMutate needs at least one operation")
+        region, applied = self._rows.apply(served, RowMutation(checked_row(row), asked, checked))
+        counters = set(_columns_of_increments(asked))
+        result = columnar.CheckAndMutateResult(
+            applied=applied.failed_condition is None,
+            timestamp=applied.timestamp,
+            sequence=applied.sequence.token,
+            counters=[hbase.TCell(value, stamp) for column, value, stamp in applied.results if column in counters],
+            failedCondition=-1 if applied.failed_condition is None else applied.failed_condition,
+        )
+        return self._rows.acknowledged(region, applied, result)
+
+    def columnarMutateRows(self, _ctx: Any, table: bytes, batches: Any, attributes: Any) -> Any:
+        waiting, applied = self._rows.mutate_rows(table, batches, None, attributes)
+        return after(waiting, applied.sequence.token if applied is not None else "")
+
+    def columnarCreateTable(self, _ctx: Any, table: bytes, families: Any, attributes: Any, splits: Any) -> Any:
+        if not families:
+            raise IllegalArgument("a table needs at least one column family")
+        return self._changes.create(
+            table or b"", [_family(one) for one in families], attributes or {}, list(splits or ())
+        )
+
+    def columnarStatus(self, _ctx: Any) -> Any:
+        facts = self._facts
+        sizes: dict[str, int] = {}
+        for region in self._server.all_open():
+            sizes[region.info.table] = sizes.get(region.info.table, 0) + region.store.size_bytes()
+        return columnar.StatusReport(
+            version=facts.version,
+            dataFolder=facts.data_folder,
+            uptimeSeconds=time.time() - facts.started_s,
+            tables=[
+                columnar.TableStatus(
+                    name=served.schema.name.encode(),
+                    enabled=served.enabled,
+                    regions=len(served.regions),
+                    sizeBytes=sizes.get(served.schema.name, 0),
+                    attributes=dict(served.schema.attributes),
+                )
+                for served in self._server.tables.all()
+            ],
+            openRegions=self._server.open_count(),
+            openScanners=len(self._scanners),
+            connections=facts.connections(),
+            requests=facts.requests(),
+        )
+
+
+def _columns_of_increments(operations: tuple[Any, ...]) -> list[bytes]:
+    return [o.family + b":" + o.qualifier for o in operations if isinstance(o, Increment)]
+
+
+def _family(options: Any) -> Family:
+    """Our own defaults: one version, for ever."""
+    ttl = options.ttlSeconds
+    if ttl is not None and ttl <= 0:
+        raise IllegalArgument(f"a time to live is positive, not {ttl} s; leave it out for ever")
+    return Family(
+        checked_family_name(options.name or b""),
+        max_versions=1 if options.maxVersions is None else options.maxVersions,
+        ttl_s=None if ttl is None or ttl >= FOR_EVER else ttl,
+        compression=options.compression or "NONE",
+    )

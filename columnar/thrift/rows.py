@@ -1,0 +1,304 @@
+"""Methods on rows: get, mutate, count, append, check.  Each answers directly, or after an fsync.
+
+A handler returns its result, or ``Later(future, result)`` where the answer must wait for a
+future that others may share (the group commit); nothing here is a task of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from columnar.errors import IllegalArgument, RegionTooBusy
+from columnar.limits import BATCH_BYTES
+from columnar.model.cell import parse_column
+from columnar.model.mutation import Append, CompareOp, Condition, Delete, Durability, Increment, Put, RowMutation
+from columnar.model.read import ReadSpec
+from columnar.regions.region import Applied, Region
+from columnar.regions.row_reader import WireCell
+from columnar.regions.server import RegionServer
+from columnar.regions.tables import READ_SPECS, ServedTable, checked_row
+from columnar.thrift import translate
+from columnar.wire.codec_replies import RowList
+from columnar.wire.service import Later
+
+
+class RowMethods:
+    def __init__(self, server: RegionServer) -> None:
+        self._server = server
+        self._tables = server.tables
+
+    # --- reads -------------------------------------------------------------------------------------
+
+    def _spec(self, served: ServedTable, columns: Sequence[bytes] | None, timestamp: int | None) -> ReadSpec:
+        key = (timestamp, *columns) if columns else (timestamp,)
+        spec = served.specs.get(key)
+        if spec is None:
+            if len(served.specs) >= READ_SPECS:
+                served.specs.clear()
+            spec = served.specs[key] = translate.read_spec(served.schema, columns, timestamp)
+        return spec
+
+    def _cells(self, table: bytes, row: bytes, column: bytes, timestamp: int | None, versions: int) -> Any:
+        served = self._tables.enabled(table)
+        checked_row(row)
+        if versions <= 0:
+            raise IllegalArgument(f"versions must be positive, not {versions}")
+        spec = translate.read_spec(served.schema, [column], timestamp, versions)
+        region = self._server.region_for(served, row)
+        ((family, qualifiers),) = spec.projection.families
+        if qualifiers is not None:
+            cells = region.get_column(row, family, qualifiers[0], spec)
+        else:
+            cells = region.get_family(row, family, spec)
+        return after(region.barrier(row), cells)
+
+    def get(self, _ctx: Any, table: bytes, row: bytes, column: bytes, _attributes: Any) -> Any:
+        return self._cells(table, row, column, None, 1)
+
+    def getVer(self, _ctx: Any, table: bytes, row: bytes, column: bytes, count: int | None, _attributes: Any) -> Any:
+        return self._cells(table, row, column, None, count or 0)
+
+    def getVerTs(
+        self, _ctx: Any, table: bytes, row: bytes, column: bytes, timestamp: int, count: int | None, _attributes: Any
+    ) -> Any:
+        return self._cells(table, row, column, timestamp, count or 0)
+
+    def getRow(self, _ctx: Any, table: bytes, row: bytes, _attributes: Any) -> Any:
+        return self._row(table, row, None, None)
+
+    def getRowWithColumns(self, _ctx: Any, table: bytes, row: bytes, columns: Any, _attributes: Any) -> Any:
+        return self._row(table, row, columns, None)
+
+    def getRowTs(self, _ctx: Any, table: bytes, row: bytes, timestamp: int, _attributes: Any) -> Any:
+        return self._row(table, row, None, timestamp)
+
+    def getRowWithColumnsTs(
+        self, _ctx: Any, table: bytes, row: bytes, columns: Any, timestamp: int, _attributes: Any
+    ) -> Any:
+        return self._row(table, row, columns, timestamp)
+
+    def _row(self, table: bytes, row: bytes, columns: Any, timestamp: int | None) -> Any:
+        served = self._tables.enabled(table)
+        spec = self._spec(served, columns, timestamp)
+        region = self._server.region_for(served, checked_row(row))
+        cells = region.get_row(row, spec)
+        return after(region.barrier(row), RowList([(row, cells)] if cells else []))
+
+    def getRows(self, _ctx: Any, table: bytes, rows: Any, _attributes: Any) -> Any:
+        return self._rows(table, rows, None, None)
+
+    def getRowsWithColumns(self, _ctx: Any, table: bytes, rows: Any, columns: Any, _attributes: Any) -> Any:
+        return self._rows(table, rows, columns, None)
+
+    def getRowsTs(self, _ctx: Any, table: bytes, rows: Any, timestamp: int, _attributes: Any) -> Any:
+        return self._rows(table, rows, None, timestamp)
+
+    def getRowsWithColumnsTs(
+        self, _ctx: Any, table: bytes, rows: Any, columns: Any, timestamp: int, _attributes: Any
+    ) -> Any:
+        return self._rows(table, rows, columns, timestamp)
+
+    def _rows(self, table: bytes, rows: list[bytes] | None, columns: Any, timestamp: int | None) -> Any:
+        """In the order asked, without those that are not there (gateway behaviour 8)."""
+        served = self._tables.enabled(table)
+        spec = self._spec(served, columns, timestamp)
+        found: list[tuple[bytes, list[WireCell]]] = []
+        barriers = []
+        for row in [checked_row(row) for row in rows or ()]:
+            region = self._server.region_for(served, row)
+            cells = region.get_row(row, spec)
+            barriers.append(region.barrier(row))
+            if cells:
+                found.append((row, cells))
+        return after_all(barriers, RowList(found))
+
+    # --- writes ------------------------------------------------------------------------------------
+
+    def mutateRow(self, _ctx: Any, table: bytes, row: bytes, mutations: Any, attributes: Any) -> Any:
+        return self._mutate_row(table, row, mutations, None, attributes)
+
+    def mutateRowTs(self, _ctx: Any, table: bytes, row: bytes, mutations: Any, timestamp: int, attributes: Any) -> Any:
+        return self._mutate_row(table, row, mutations, timestamp, attributes)
+
+    def _mutate_row(self, table: bytes, row: bytes, mutations: Any, timestamp: int | None, attributes: Any) -> Any:
+        served = self._tables.enabled(table)
+        ttl_ms = translate.ttl_of(attributes) if attributes else None
+        stamp = translate.checked_timestamp(timestamp)
+        operations, durability = translate.operations(served.schema, mutations or (), stamp, ttl_ms)
+        mutation = RowMutation(checked_row(row), operations, (), durability)
+        return self.acknowledged(*self.apply(served, mutation))
+
+    def mutateRows(self, _ctx: Any, table: bytes, batches: Any, attributes: Any) -> Any:
+        return after(self.mutate_rows(table, batches, None, attributes)[0], None)
+
+    def mutateRowsTs(self, _ctx: Any, table: bytes, batches: Any, timestamp: int, attributes: Any) -> Any:
+        return after(self.mutate_rows(table, batches, timestamp, attributes)[0], None)
+
+    def mutate_rows(
+        self, table: bytes, batches: Any, timestamp: int | None, attributes: Any
+    ) -> tuple[Any, Applied | None]:
+        """Everything is checked before anything is written (observed row 4).
+
+        Returns what to wait for (None: nothing) and the last change.
+        """
+        served = self._tables.enabled(table)
+        ttl_ms = translate.ttl_of(attributes) if attributes else None
+        stamp = translate.checked_timestamp(timestamp)
+        by_row: dict[bytes, RowMutation] = {}
+        for batch in batches or ():
+            operations, durability = translate.operations(served.schema, batch.mutations or (), stamp, ttl_ms)
+            row = checked_row(batch.row)
+            held = by_row.get(row)
+            if held is not None:
+                operations = held.operations + operations
+                durability = held.durability if held.durability is Durability.SYNC else durability
+            by_row[row] = RowMutation(row, operations, (), durability)
+        waits: list[Any] = []
+        applied: Applied | None = None
+        for region, mutations in self._by_region(served, by_row):
+            applied = region.apply_many(mutations)
+            waits.append(self._waiting(region, applied))
+        return joined(waits), applied
+
+    def _by_region(
+        self, served: ServedTable, by_row: dict[bytes, RowMutation]
+    ) -> list[tuple[Region, list[RowMutation]]]:
+        """Batches of one region each, none over ``limits.BATCH_BYTES`` but for single rows."""
+        found: list[tuple[Region, list[RowMutation]]] = []
+        open_batch: dict[int, tuple[list[RowMutation], int]] = {}
+        for mutation in by_row.values():
+            region = self._server.region_for(served, mutation.row)
+            self._admit(region)
+            size = sum(len(o.value) for o in mutation.operations if isinstance(o, Put)) + 64 * len(mutation.operations)
+            held = open_batch.get(region.info.region_id)
+            if held is None or held[1] + size > BATCH_BYTES:
+                held = ([], 0)
+                found.append((region, held[0]))
+            held[0].append(mutation)
+            open_batch[region.info.region_id] = (held[0], held[1] + size)
+        return found
+
+    def apply(self, served: ServedTable, mutation: RowMutation) -> tuple[Region, Applied]:
+        region = self._server.region_for(served, mutation.row)
+        self._admit(region)
+        return region, region.apply(mutation)
+
+    def _admit(self, region: Region) -> None:
+        if region.refuses_writes:
+            raise RegionTooBusy(
+                f"the change log of region {region.info.encoded} of {region.info.table} is full: a trigger is paused "
+                "or far behind; resume it (columnar trigger list) or try again later"
+            )
+
+    def _waiting(self, region: Region, applied: Applied) -> Any:
+        """What the answer to a write waits for: its fsync, and the brake of a full log."""
+        if applied.durable is None and applied.failed_condition is None:
+            self._server.async_write_done()
+        if region.write_delay_s > 0:
+            return self._server.delayed(applied.durable, region.write_delay_s)
+        return applied.durable
+
+    def acknowledged(self, region: Region, applied: Applied, result: Any = None) -> Any:
+        return after(self._waiting(region, applied), result)
+
+    def deleteAll(self, _ctx: Any, table: bytes, row: bytes, column: bytes, attributes: Any) -> Any:
+        return self._delete(table, row, column, None)
+
+    def deleteAllTs(self, _ctx: Any, table: bytes, row: bytes, column: bytes, timestamp: int, _attributes: Any) -> Any:
+        return self._delete(table, row, column, timestamp)
+
+    def _delete(self, table: bytes, row: bytes, column: bytes, timestamp: int | None) -> Any:
+        served = self._tables.enabled(table)
+        stamp = translate.checked_timestamp(timestamp)
+        family, qualifier = parse_column(column or b"")
+        served.schema.family(family)
+        mutation = RowMutation(checked_row(row), (Delete(family, qualifier, stamp),))
+        return self.acknowledged(*self.apply(served, mutation))
+
+    def deleteAllRow(self, _ctx: Any, table: bytes, row: bytes, _attributes: Any) -> Any:
+        return self._delete_row(table, row, None)
+
+    def deleteAllRowTs(self, _ctx: Any, table: bytes, row: bytes, timestamp: int, _attributes: Any) -> Any:
+        return self._delete_row(table, row, timestamp)
+
+    def _delete_row(self, table: bytes, row: bytes, timestamp: int | None) -> Any:
+        served = self._tables.enabled(table)
+        stamp = translate.checked_timestamp(timestamp)
+        operations = tuple(Delete(family.bytes_name, None, stamp) for family in served.schema.families)
+        return self.acknowledged(*self.apply(served, RowMutation(checked_row(row), operations)))
+
+    # --- read, modify, write -----------------------------------------------------------------------
+
+    def atomicIncrement(self, _ctx: Any, table: bytes, row: bytes, column: bytes, amount: int) -> Any:
+        served = self._tables.enabled(table)
+        family, qualifier = translate.counter_column(served.schema, column)
+        mutation = RowMutation(checked_row(row), (Increment(family, qualifier, amount or 0),))
+        region, applied = self.apply(served, mutation)
+        return self.acknowledged(region, applied, int.from_bytes(applied.results[0][1], "big", signed=True))
+
+    def increment(self, _ctx: Any, increment: Any) -> Any:
+        return self.incrementRows(_ctx, [increment])
+
+    def incrementRows(self, _ctx: Any, increments: Any) -> Any:
+        """Everything is checked before anything is written; each row is a step of its own."""
+        asked = []
+        for one in increments or ():
+            served = self._tables.enabled(one.table or b"")
+            family, qualifier = translate.counter_column(served.schema, one.column)
+            asked.append((served, RowMutation(checked_row(one.row), (Increment(family, qualifier, one.ammount or 0),))))
+        waits = []
+        for served, mutation in asked:
+            region, applied = self.apply(served, mutation)
+            waits.append(self._waiting(region, applied))
+        return after(joined(waits), None)
+
+    def append(self, _ctx: Any, append: Any) -> Any:
+        """The new cells in the order of the columns asked for (observed row 24)."""
+        served = self._tables.enabled(append.table or b"")
+        columns, values = append.columns or (), append.values or ()
+        if not columns or len(columns) != len(values):
+            raise IllegalArgument(f"append needs one value for each column, not {len(columns)} and {len(values)}")
+        operations = []
+        for column, value in zip(columns, values, strict=True):
+            family, qualifier = translate.full_column(served.schema, column)
+            operations.append(Append(family, qualifier, translate.checked_value(value, column)))
+        region, applied = self.apply(served, RowMutation(checked_row(append.row), tuple(operations)))
+        return self.acknowledged(region, applied, [(value, stamp) for _, value, stamp in applied.results])
+
+    def checkAndPut(
+        self, _ctx: Any, table: bytes, row: bytes, column: bytes, value: bytes | None, mutation: Any, attributes: Any
+    ) -> Any:
+        """No value, or an empty one, expects the cell to be absent or empty (observed row 23)."""
+        served = self._tables.enabled(table)
+        family, qualifier = translate.full_column(served.schema, column)
+        op = CompareOp.EQUAL if value else CompareOp.ABSENT
+        if mutation is None:
+            raise IllegalArgument("checkAndPut needs a mutation")
+        ttl_ms = translate.ttl_of(attributes) if attributes else None
+        operations, durability = translate.operations(served.schema, [mutation], None, ttl_ms)
+        condition = Condition(family, qualifier, op, value or b"")
+        region, applied = self.apply(served, RowMutation(checked_row(row), operations, (condition,), durability))
+        return self.acknowledged(region, applied, applied.failed_condition is None)
+
+
+def after(future: Any, result: Any) -> Any:
+    return result if future is None or (future.done() and not future.exception()) else Later(future, result)
+
+
+async def _all(futures: list[Any]) -> None:
+    for future in futures:
+        await future
+
+
+def joined(waits: list[Any]) -> Any:
+    """One awaitable for several futures, or None; the same future is not waited for twice."""
+    distinct = list({id(future): future for future in waits if future is not None}.values())
+    if not distinct:
+        return None
+    return distinct[0] if len(distinct) == 1 else _all(distinct)
+
+
+def after_all(waits: list[Any], result: Any) -> Any:
+    future = joined(waits)
+    return result if future is None else Later(future, result)

@@ -1,0 +1,43 @@
+"""The service on the port: every method of HBase's Thrift 1 and ours, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from columnar.regions.scanners import ScannerTable
+from columnar.thrift.errors import to_wire
+from columnar.wire.idl import SERVICE
+
+
+def _methods() -> list[str]:
+    """The names of the whole service, those of the service it extends among them."""
+    found: list[str] = []
+    service = SERVICE
+    while service is not None and hasattr(service, "thrift_services"):
+        found += [name for name in service.thrift_services if name not in found]
+        service = next((base for base in service.__bases__ if hasattr(base, "thrift_services")), None)
+    return found
+
+
+class ThriftService:
+    """What ``columnar.wire`` calls; see ``columnar.wire.service.Service``."""
+
+    def __init__(self, scanners: ScannerTable, *parts: object) -> None:
+        self._scanners = scanners
+        found = {}
+        for name in _methods():
+            for part in parts:
+                handler = getattr(part, name, None)
+                if handler is not None:
+                    found[name] = handler
+        self.handlers: Mapping[str, Callable[..., Any]] = found
+
+    def missing(self) -> list[str]:
+        return [name for name in _methods() if name not in self.handlers]
+
+    def translate(self, method: str, error: Exception) -> Any | None:
+        return to_wire(method, error)
+
+    def connection_closed(self, connection_id: int) -> None:
+        self._scanners.connection_closed(connection_id)

@@ -1,0 +1,186 @@
+"""(pure) The structs of the wire to our values and back.
+
+Knows nothing of regions; what it refuses is a CallerError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from columnar.errors import CellTooBig, IllegalArgument
+from columnar.limits import CELL_BYTES
+from columnar.model.cell import parse_column
+from columnar.model.mutation import (
+    Append,
+    CompareOp,
+    Condition,
+    Delete,
+    Durability,
+    Increment,
+    Operation,
+    Put,
+)
+from columnar.model.read import ALL_TIME, ReadSpec, ScanSpec, after_prefix, projection
+from columnar.model.schema import FOR_EVER, Family, Table, checked_family_name
+
+_LATEST: Final = (1 << 63) - 1  # HConstants.LATEST_TIMESTAMP: "now"
+_TTL_ATTRIBUTE: Final = b"_ttl"
+
+
+def family_from_wire(descriptor: Any) -> Family:
+    """A ColumnDescriptor; a time to live of zero or less means for ever (HBase's gateway)."""
+    ttl = descriptor.timeToLive
+    return Family(
+        checked_family_name(descriptor.name or b""),
+        max_versions=descriptor.maxVersions,
+        ttl_s=None if ttl is None or ttl <= 0 or ttl >= FOR_EVER else ttl,
+        compression=descriptor.compression or "NONE",
+        bloom_filter=descriptor.bloomFilterType or "NONE",
+        in_memory=bool(descriptor.inMemory),
+        block_cache=bool(descriptor.blockCacheEnabled),
+    )
+
+
+def family_to_wire(make: Any, family: Family) -> Any:
+    return make(
+        name=family.bytes_name + b":",
+        maxVersions=family.max_versions,
+        compression=family.compression,
+        inMemory=family.in_memory,
+        bloomFilterType=family.bloom_filter,
+        bloomFilterVectorSize=0,
+        bloomFilterNbHashes=0,
+        blockCacheEnabled=family.block_cache,
+        timeToLive=family.ttl_s if family.ttl_s is not None else FOR_EVER,
+    )
+
+
+def checked_timestamp(timestamp: int | None) -> int | None:
+    """None and LATEST mean the region's clock; a negative one is refused."""
+    if timestamp is None or timestamp == _LATEST:
+        return None
+    if timestamp < 0:
+        raise IllegalArgument(f"timestamp {timestamp} is negative")
+    return timestamp
+
+
+def checked_value(value: bytes | None, what: bytes) -> bytes:
+    """No value is an empty one (observed T6)."""
+    if value is None:
+        return b""
+    if len(value) > CELL_BYTES:
+        raise CellTooBig(f"the value of {what.decode('latin-1')}", len(value), CELL_BYTES)
+    return value
+
+
+def ttl_of(attributes: dict[bytes, bytes] | None) -> int | None:
+    """The cell time to live that the attribute ``_ttl`` gives, in milliseconds (observed row 26)."""
+    data = (attributes or {}).get(_TTL_ATTRIBUTE)
+    if data is None:
+        return None
+    if len(data) != 8:
+        raise IllegalArgument(f"attribute _ttl takes eight bytes (milliseconds, big-endian), not {len(data)}")
+    return int.from_bytes(data, "big", signed=True)
+
+
+def operations(
+    table: Table, mutations: Sequence[Any], timestamp: int | None, ttl_ms: int | None
+) -> tuple[tuple[Operation, ...], Durability]:
+    """A row's Mutations in their order, and whether their writer waits for the fsync."""
+    if not mutations:
+        raise IllegalArgument("no mutations given for a row")
+    found: list[Operation] = []
+    durability = Durability.SYNC
+    for mutation in mutations:
+        family, qualifier = parse_column(mutation.column or b"")
+        table.family(family)
+        if mutation.isDelete:
+            found.append(Delete(family, qualifier, timestamp))
+        elif qualifier is None:
+            raise IllegalArgument(
+                f"a put needs family:qualifier, not the bare family {family.decode('latin-1')}; "
+                f"write '{family.decode('latin-1')}:' for the empty qualifier"
+            )
+        else:
+            found.append(Put(family, qualifier, checked_value(mutation.value, mutation.column), timestamp, ttl_ms))
+        if mutation.writeToWAL is False:
+            durability = Durability.ASYNC
+    return tuple(found), durability
+
+
+def counter_column(table: Table, column: bytes | None) -> tuple[bytes, bytes]:
+    """A bare family means its empty qualifier (HBase's atomicIncrement)."""
+    family, qualifier = parse_column(column or b"")
+    table.family(family)
+    return family, qualifier or b""
+
+
+def full_column(table: Table, column: bytes | None) -> tuple[bytes, bytes]:
+    family, qualifier = parse_column(column or b"")
+    table.family(family)
+    if qualifier is None:
+        raise IllegalArgument(f"column {family.decode('latin-1')} has no qualifier; write family:qualifier")
+    return family, qualifier
+
+
+def condition_from_wire(table: Table, condition: Any) -> Condition:
+    family, qualifier = full_column(table, condition.column)
+    try:
+        op = CompareOp(condition.op)
+    except ValueError:
+        raise IllegalArgument(f"comparison {condition.op} is none of {', '.join(o.name for o in CompareOp)}") from None
+    return Condition(family, qualifier, op, condition.value or b"")
+
+
+def row_operation_from_wire(table: Table, operation: Any) -> Operation:
+    """One RowOperation of ``columnarCheckAndMutate``."""
+    timestamp = checked_timestamp(operation.timestamp)
+    family, qualifier = parse_column(operation.column or b"")
+    table.family(family)
+    if operation.kind == 1:
+        return Delete(family, qualifier, timestamp)
+    if qualifier is None:
+        raise IllegalArgument(f"operation on {family.decode('latin-1')} has no qualifier; write family:qualifier")
+    if operation.kind == 0:
+        if operation.ttlMs is not None and operation.ttlMs <= 0:
+            raise IllegalArgument(f"a time to live is positive, not {operation.ttlMs} ms")
+        value = checked_value(operation.value, operation.column)
+        return Put(family, qualifier, value, timestamp, operation.ttlMs)
+    if operation.kind == 2:
+        if operation.amount is None:
+            raise IllegalArgument("an increment needs an amount")
+        return Increment(family, qualifier, operation.amount)
+    if operation.kind == 3:
+        return Append(family, qualifier, checked_value(operation.value, operation.column))
+    raise IllegalArgument(f"operation kind {operation.kind} is none of PUT, DELETE, INCREMENT, APPEND")
+
+
+def read_spec(table: Table, columns: Sequence[bytes] | None, timestamp: int | None, max_versions: int = 1) -> ReadSpec:
+    """A read with a timestamp sees what is older than it: ``[0, timestamp)`` (observed row 2 of the gateway)."""
+    if timestamp is None or timestamp == _LATEST:
+        time_range = ALL_TIME
+    else:
+        time_range = (0, max(0, timestamp))
+        if timestamp < 0:
+            raise IllegalArgument(f"timestamp {timestamp} is negative")
+    return ReadSpec(projection(table, columns or []), time_range, max_versions)
+
+
+def scan_spec(table: Table, scan: Any) -> ScanSpec:
+    """A TScan.  ``caching`` is the client's own affair: each call says how many rows it wants."""
+    if scan.batchSize is not None and scan.batchSize < 0:
+        raise IllegalArgument(f"batchSize {scan.batchSize} is negative")
+    return ScanSpec(
+        start=scan.startRow or b"",
+        stop=scan.stopRow or b"",
+        read=read_spec(table, scan.columns, scan.timestamp),
+        reversed=bool(scan.reversed),
+        batch=scan.batchSize or 0,
+        sort_columns=bool(scan.sortColumns),
+        filter_string=scan.filterString,
+    )
+
+
+def prefix_spec(table: Table, prefix: bytes, columns: Sequence[bytes] | None) -> ScanSpec:
+    return ScanSpec(start=prefix, stop=after_prefix(prefix), read=read_spec(table, columns, None))

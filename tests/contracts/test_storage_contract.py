@@ -1,0 +1,192 @@
+"""The promises of columnar.storage.api, over every implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from columnar.errors import HostError
+from columnar.storage.api import Engine, Store
+from columnar.storage.memory import MemoryEngine
+from columnar.storage.rocks import RocksEngine
+
+SPACES = frozenset({"a", "b"})
+
+
+@pytest.fixture(params=[RocksEngine, MemoryEngine], ids=["rocks", "memory"])
+def engine(request: pytest.FixtureRequest) -> Engine:
+    return request.param()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "store")
+
+
+@pytest.fixture
+def store(engine: Engine, path: str) -> Iterator[Store]:
+    opened = engine.open(path, SPACES)
+    yield opened
+    opened.close()
+
+
+def put(store: Store, space: str, **pairs: str) -> None:
+    batch = store.batch()
+    for key, value in pairs.items():
+        batch.put(space, key.encode(), value.encode())
+    store.write(batch)
+
+
+def contents(store: Store, space: str) -> dict[bytes, bytes]:
+    return dict(store.scan(space, b"", None))
+
+
+def test_a_batch_spans_spaces_and_its_order_counts(store: Store) -> None:
+    put(store, "a", k="old", gone="x")
+    batch = store.batch()
+    batch.put("a", b"k", b"1")
+    batch.delete("a", b"gone")
+    batch.put("b", b"k", b"2")
+    batch.put("a", b"k", b"3")
+    batch.delete("b", b"k")
+    batch.put("b", b"k", b"4")
+    store.write(batch)
+    assert contents(store, "a") == {b"k": b"3"}
+    assert contents(store, "b") == {b"k": b"4"}
+    assert store.get("a", b"gone") is None
+    assert store.multi_get("a", [b"k", b"none", b"k"]) == [b"3", None, b"3"]
+
+
+def test_a_range_delete_in_a_batch_spares_what_the_batch_puts_later(store: Store) -> None:
+    put(store, "a", a="1", b="1", c="1", d="1")
+    batch = store.batch()
+    batch.put("a", b"bb", b"before")
+    batch.delete_range("a", b"b", b"d")
+    batch.put("a", b"bc", b"after")
+    store.write(batch)
+    assert list(contents(store, "a")) == [b"a", b"bc", b"d"]
+
+
+def test_scans_are_half_open_both_ways(store: Store) -> None:
+    put(store, "a", a="1", b="2", c="3", d="4")
+    assert [k for k, _ in store.scan("a", b"b", b"d")] == [b"b", b"c"]
+    assert [k for k, _ in store.scan_back("a", b"b", b"d")] == [b"c", b"b"]
+    assert [k for k, _ in store.scan_back("a", b"", None)] == [b"d", b"c", b"b", b"a"]
+    assert [k for k, _ in store.scan_back("a", b"bb", b"cc")] == [b"c"]
+    assert [k for k, _ in store.scan_back("a", b"", b"a")] == []
+
+
+def test_iterators_made_together_see_one_state(store: Store) -> None:
+    put(store, "a", a="1", b="1")
+    put(store, "b", a="1")
+    first, second, back = store.scan("a", b"", None), store.scan("b", b"", None), store.scan_back("a", b"", None)
+    batch = store.batch()
+    batch.put("a", b"a", b"2")
+    batch.put("a", b"c", b"2")
+    batch.put("b", b"a", b"2")
+    store.write(batch)
+    assert dict(first) == {b"a": b"1", b"b": b"1"}
+    assert dict(second) == {b"a": b"1"}
+    assert dict(back) == {b"a": b"1", b"b": b"1"}
+
+
+def test_closing_and_opening_keeps_everything(engine: Engine, path: str) -> None:
+    store = engine.open(path, SPACES)
+    put(store, "a", k="v")
+    store.sync()
+    store.close()
+    again = engine.open(path, SPACES | {"c"})
+    assert contents(again, "a") == {b"k": b"v"}
+    assert again.spaces >= {"a", "b", "c"}
+    again.close()
+
+
+def test_a_folder_has_one_owner(engine: Engine, path: str, store: Store) -> None:
+    with pytest.raises(HostError):
+        engine.open(path, SPACES)
+    put(store, "a", still="open")
+
+
+def test_spaces_come_and_go(store: Store) -> None:
+    store.add_space("new")
+    put(store, "new", k="v")
+    store.drop_space("new")
+    assert "new" not in store.spaces
+    store.add_space("new")
+    assert contents(store, "new") == {}
+
+
+def test_a_checkpoint_is_a_copy_of_that_moment(engine: Engine, store: Store, tmp_path: Path) -> None:
+    put(store, "a", k="then")
+    store.checkpoint(str(tmp_path / "copy"))
+    put(store, "a", k="now")
+    copy = engine.open(str(tmp_path / "copy"), SPACES)
+    assert contents(copy, "a") == {b"k": b"then"}
+    assert contents(store, "a") == {b"k": b"now"}
+    copy.close()
+
+
+def test_destroy_leaves_nothing(engine: Engine, path: str) -> None:
+    store = engine.open(path, SPACES)
+    put(store, "a", k="v")
+    store.close()
+    assert engine.exists(path)
+    engine.destroy(path)
+    assert not engine.exists(path)
+    again = engine.open(path, SPACES)
+    assert contents(again, "a") == {}
+    again.close()
+
+
+KEYS = st.binary(min_size=0, max_size=3)
+OPERATIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), st.sampled_from(["a", "b"]), KEYS, st.binary(max_size=4)),
+        st.tuples(st.just("delete"), st.sampled_from(["a", "b"]), KEYS, st.just(b"")),
+        st.tuples(st.just("delete_range"), st.sampled_from(["a", "b"]), KEYS, KEYS),
+    ),
+    max_size=8,
+)
+
+
+def apply_to_model(model: dict[str, dict[bytes, bytes]], operations: list[Any]) -> None:
+    for verb, space, key, value in operations:
+        if verb == "put":
+            model[space][key] = value
+        elif verb == "delete":
+            model[space].pop(key, None)
+        else:
+            for doomed in [k for k in model[space] if key <= k < value]:
+                del model[space][doomed]
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(batches=st.lists(OPERATIONS, max_size=6), bounds=st.tuples(KEYS, KEYS))
+def test_any_batches_equal_a_dictionary(
+    engine: Engine, tmp_path_factory: pytest.TempPathFactory, batches: list[Any], bounds: tuple[bytes, bytes]
+) -> None:
+    make: Callable[[], str] = lambda: str(tmp_path_factory.mktemp("any") / "store")  # noqa: E731
+    store = engine.open(make(), SPACES)
+    model: dict[str, dict[bytes, bytes]] = {"a": {}, "b": {}}
+    for operations in batches:
+        batch = store.batch()
+        for verb, space, key, value in operations:
+            if verb == "delete_range" and key > value:
+                key, value = value, key
+            getattr(batch, verb)(space, key, *([] if verb == "delete" else [value]))
+        store.write(batch)
+        apply_to_model(
+            model, [(v, s, *sorted((k, x))) if v == "delete_range" else (v, s, k, x) for v, s, k, x in operations]
+        )
+    low, high = min(bounds), max(bounds)
+    for space, expected in model.items():
+        assert contents(store, space) == expected
+        inside = sorted((k, v) for k, v in expected.items() if low <= k < high)
+        assert list(store.scan(space, low, high)) == inside
+        assert list(store.scan_back(space, low, high)) == inside[::-1]
+    store.close()
