@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from wikka_port.markup.mediawiki_inline import inline, plain_label
-from wikka_port.markup.mediawiki_links import forced_link
+from wikka_port.markup.mediawiki_links import forced_link, link_name
 from wikka_port.markup.mediawiki_pieces import Draft, clean, code_block, literal, mono, unescape
 from wikka_port.markup.mediawiki_scan import scan
 from wikka_port.markup.mediawiki_tables import OPENING, table, table_end
@@ -43,7 +43,7 @@ _REDIRECT_WORDS: Final = (
     "ĐỔI ALIH BIRZUZENDU TILVÍSUN ENDURBEINA ATHCHUIRTE AIL-CYFEIRIO PERADRESAVIMAS PĀRADRESĀCIJA"
 )
 _REDIRECT_KEYS: Final = frozenset(_REDIRECT_WORDS.split())
-_REDIRECT: Final = re.compile(r"\s*#([^\s:\[\]]{1,40})\s*:?\s*\[\[([^\[\]|\n]{1,600})(?:\|[^\[\]\n]{0,600})?\]\]")
+_REDIRECT: Final = re.compile(r"\s*#([^\s:\[\]]{1,40})\s*+:?\s*+\[\[([^\[\]|\n]{1,600})(?:\|[^\[\]\n]{0,600})?\]\]")
 _TERM_END: Final = re.compile(r"\s:\s?|:\s")
 _LIKE_A_MARKER: Final = re.compile(r"-|&|[0-9A-Za-z]{1,9}\)")
 _LANGUAGES: Final = {"Scribunto": "lua", "css": "css", "sanitized-css": "css", "javascript": "javascript"}
@@ -76,7 +76,7 @@ def convert(
     draft = Draft(dialect, title)
     text = clean(wikitext)
     redirect, text = _redirect(draft, text, redirect_hint)
-    blocks: list[_Block] = [("line", _redirect_line(redirect))] if redirect is not None else []
+    blocks: list[_Block] = [("line", _redirect_line(dialect, redirect))] if redirect is not None else []
     blocks += _blocks(draft, scan(draft, text).split("\n"))
     blocks += _tail(draft, blocks)
     return Converted(
@@ -111,9 +111,9 @@ def _redirect(draft: Draft, text: str, hint: str | None) -> tuple[str | None, st
     return name, text[match.end() :]
 
 
-def _redirect_line(name: str) -> str:
-    name = re.sub(r"""["'{}]|&(?=#)""", lambda found: f"&#{ord(found[0])};", name)
-    return f'{{{{redirect target="{name}"}}}}'
+def _redirect_line(dialect: Dialect, name: str) -> str:
+    target = re.sub(r"""["'{}]""", lambda found: f"&#{ord(found[0])};", link_name(dialect, name))
+    return f'{{{{redirect target="{target}"}}}}'
 
 
 # -- blocks ---------------------------------------------------------------------------

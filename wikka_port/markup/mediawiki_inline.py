@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from wikka_port.markup.mediawiki_pieces import Draft, collapse, entities, escape, literal, unescape
+from wikka_port.markup.mediawiki_pieces import MARK, Draft, collapse, entities, escape, literal, unescape
 
 _URL_CHARS: Final = '[^\\s\\[\\]<>"{}|\x02\x03]'
 # Every repetition is possessive: what failed once is not tried again in pieces.
@@ -23,7 +23,7 @@ _TOKEN: Final = re.compile(
       | (?P<bare>\b(?:https?|ftps?)://(?:(?!''){_URL_CHARS})++)
       | <(?P<small>sub|sup|small|big)(?:\s[^<>]*+)?>(?P<content>[^<>\x02\x03]*+)</(?P=small)\s*+>
       | <(?P<close>/?)(?P<tag>[a-zA-Z][a-zA-Z0-9]*+)(?P<rest>(?:[\s/][^<>]*+)?)>
-      | (?P<switch>__[^\W\d_a-z]{{3,40}}__)""",
+      | (?P<switch>__(?-i:[^\W\d_a-z]{{3,40}})__)""",
     re.VERBOSE | re.IGNORECASE,
 )
 _EMPHASIS: Final = {
@@ -45,8 +45,9 @@ URL_CHARS_MAX: Final = 2000  # what browsers take, and our links
 _LINKABLE: Final = re.compile(r"(?:https?|ftp)://[^\s/]|mailto:.", re.IGNORECASE)
 _URL_DANGER: Final = re.compile(r"""[\s|\[\]"\\]""")
 _LABEL_DANGER: Final = re.compile(r"[\[\]]|&(?=#)")
-# Two of these in a row are a toggle or a bracket; a colon before "//" makes an address.
-_EDGE: Final = frozenset("*/_#%+-[]:=")
+# Two of these in a row are a toggle, a bracket, ...; and so are these unequal pairs.
+_EDGE: Final = frozenset("*/_#%+-[]:={}<>|'@")
+_EDGE_PAIRS: Final = frozenset({"/*", "*/", "#%", "%#", ":/", ":_", ":#", ":+", ':"', ":*"})
 _STYLE_OF_RUN: Final = {2: ("//",), 3: ("**",), 5: ("**", "//")}
 
 
@@ -199,14 +200,24 @@ class _Line:
         while self._open:
             self._end(self._open.pop())
         merged = self._merged()
-        last = len(merged) - 1
         out = []
         for position, (is_text, string) in enumerate(merged):
             if is_text:
-                out.append(self._escaped(string, after=position > 0, before=position < last))
+                before = self._neighbour(merged[position - 1][1], -1) if position else ""
+                after = self._neighbour(merged[position + 1][1], 0) if position + 1 < len(merged) else ""
+                out.append(self._escaped(string, before, after))
             else:
                 out.append(string)
         return collapse("".join(out)).strip(" ")
+
+    def _neighbour(self, markup: str, end: int) -> str:
+        """The character of ``markup`` at that end, looking into marks; "?" if that leads too far."""
+        for _ in range(3):
+            if not markup or markup[end] not in "\x02\x03":
+                return markup[end] if markup else ""
+            marks = MARK.findall(markup)
+            markup = self._draft.pieces[int(marks[end])].inline
+        return "?"
 
     def _merged(self) -> list[tuple[bool, str]]:
         """Neighbouring texts as one: what a tag stood between may be a pair now."""
@@ -218,11 +229,17 @@ class _Line:
                 merged.append((is_text, [string]))
         return [(is_text, "".join(strings)) for is_text, strings in merged]
 
-    def _escaped(self, text: str, *, after: bool, before: bool) -> str:
-        """``after``, ``before``: markup stands there, and our single character must not join it."""
+    def _escaped(self, text: str, before: str, after: str) -> str:
+        """``before``, ``after``: the character of our markup there, which a single one of the text must not join."""
         head = tail = ""
-        if after and text[0] in _EDGE:
+        if _joins(before, text[0], text[0]):
             head, text = literal(text[0]), text[1:]
-        if before and text and text[-1] in _EDGE:
+        if text and _joins(text[-1], after, text[-1]):
             text, tail = text[:-1], literal(text[-1])
         return head + escape(text, cell=self._cell) + tail
+
+
+def _joins(left: str, right: str, typed: str) -> bool:
+    if typed not in _EDGE or not left or not right:
+        return False
+    return left == right or left + right in _EDGE_PAIRS or "?" in (left, right)

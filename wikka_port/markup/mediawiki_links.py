@@ -10,7 +10,7 @@ from typing import Final
 
 from wikka_port.markup.mediawiki_inline import inline, plain_label
 from wikka_port.markup.mediawiki_pieces import Draft, Piece, collapse, escape, mono, unescape
-from wikka_port.markup.mediawiki_titles import Target
+from wikka_port.markup.mediawiki_titles import Dialect, Target
 
 _URL: Final = re.compile(r"(?:https?|ftp)://\S+")
 _QUOTED: Final = re.compile(r"\s*('''''|'''|'')([^'].*?)\1\s*", re.DOTALL)
@@ -21,7 +21,7 @@ _LABEL_DANGER: Final = re.compile(r"[\[\]]|&(?=#)")
 # Options of an image, in English; what other languages call them is found by their shape.
 _IMAGE_OPTION: Final = re.compile(
     r"(?:thumb|thumbnail|mini|miniatur|frame|framed|frameless|border|left|right|center|centre|none|baseline|middle|"
-    r"sub|super|top|text-top|bottom|text-bottom|upright|[0-9]*\s*x?\s*[0-9]+\s*px"
+    r"sub|super|top|text-top|bottom|text-bottom|upright|[0-9]{0,6}+\s?x?\s?[0-9]{0,6}+\s?px"
     r"|(?:alt|link|page|lang|class|upright|thumb|thumbnail|start|end|thumbtime)\s*=.*)",
     re.IGNORECASE | re.DOTALL,
 )
@@ -84,14 +84,20 @@ def _pipe_trick(head: str) -> str:
 
 def forced_link(draft: Draft, title: str, label: str) -> str:
     """Our link to a page, in the form that can be nothing else."""
+    name = link_name(draft.dialect, title)
+    label = _LABEL_DANGER.sub(_reference, label)
+    return f"[[{name}]]" if label in ("", name) else f"[[{name} | {label}]]"
+
+
+def link_name(dialect: Dialect, title: str) -> str:
+    """``title`` as the target of a link of ours: it can be taken for nothing but a page's name."""
     name = _NAME_DANGER.sub(_reference, title)
     prefix, colon, rest = name.partition(":")
     if name[0] in "#/" or "@" in name:
-        name = re.sub("^[#/]|@", _reference, name)
-    elif colon and rest[:1].strip() and not draft.dialect.is_plain_prefix(prefix):
-        name = f"{prefix}&#58;{rest}"  # else it may be read as another wiki's or as an address
-    label = _LABEL_DANGER.sub(_reference, label)
-    return f"[[{name}]]" if label in ("", name) else f"[[{name} | {label}]]"
+        return re.sub("^[#/]|@", _reference, name)
+    if colon and rest[:1].strip() and not dialect.is_plain_prefix(prefix):
+        return f"{prefix}&#58;{rest}"  # else it may be read as another wiki's or as an address
+    return name
 
 
 def _reference(found: re.Match[str]) -> str:

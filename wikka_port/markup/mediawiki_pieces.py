@@ -30,9 +30,10 @@ _CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _ENTITY: Final = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 # Whatever our own markup gives a meaning to.  Rather a sequence too many: it then shows just the same.
 _DANGER: Final = re.compile(
-    r"""[*/_#%'+£¥@"{}\[\]|=<>`]{2,}  # all toggles, brackets, cells and comments are pairs of these
-      | -{3,} | ~ | \|.\| | :+c:+
-      | &(?=\#?\w+;)                  # shown entities""",
+    r"""([*/_#%'+£¥@"{}\[\]=<>`|])\1+       # toggles, brackets, cells and comments are pairs
+      | /\* | \*/ | \#% | %\# | -{3,} | ~ | \|.\| | ::c::
+      | (?:(?<=[A-Za-z])|(?<=[cC]2)):(?=\S)  # after the name of another wiki
+      | <(?=map\b) | &(?=\#?\w+;)           # mind maps, shown entities""",
     re.VERBOSE,
 )
 _CELL_DANGER: Final = re.compile(rf"{_DANGER.pattern} | \|+", re.VERBOSE)
@@ -124,8 +125,10 @@ def collapse(text: str) -> str:
 
 
 def entities(text: str) -> str:
-    """``text`` as HTML that holds nothing our markup could read, not even inside a table cell."""
-    return html.escape(text, quote=False).replace('"', "&quot;").replace("|", "&#124;")
+    """``text`` as HTML that can stand between pairs of double quotes."""
+    if '"' in text and ('""' in text or text[0] == '"' or text[-1] == '"'):
+        return html.escape(text, quote=False).replace('"', "&quot;")
+    return html.escape(text, quote=False)
 
 
 def literal(text: str) -> str:

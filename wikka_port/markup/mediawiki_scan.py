@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from wikka_port.markup import mediawiki_links, mediawiki_raw
-from wikka_port.markup.mediawiki_pieces import PLAIN_CHARS_MAX, Draft, Note, Piece, collapse, entities
+from wikka_port.markup.mediawiki_pieces import PLAIN_CHARS_MAX, Draft, Note, Piece, collapse, entities, escape
 
 _RAW: Final = "|".join(mediawiki_raw.TAGS)
 _TOKEN: Final = re.compile(
@@ -35,6 +35,7 @@ _TOKEN: Final = re.compile(
 _TRAIL: Final = re.compile(r"[a-zß-öø-ÿĀ-ɏͰ-ϿЀ-ӿ]{1,64}")
 _NAME: Final = re.compile(r"""name\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'/>]+))""", re.IGNORECASE)
 _NOTE_TEMPLATES: Final = frozenset({"reflist", "references", "refs", "notelist", "atsauces", "einzelnachweise"})
+_OWN_NAME: Final = frozenset({"PAGENAME", "FULLPAGENAME"})
 _MARK_OR_TEXT: Final = re.compile("(\x02[0-9]{1,9}\x03)")
 
 Rope = list["str | Rope"]
@@ -203,6 +204,9 @@ class _Scan:
         name = source.strip("{}").partition("|")[0].strip()
         if name.lower() in _NOTE_TEMPLATES and self._draft.notes_mark is None:
             return self._place_notes()
+        if name in _OWN_NAME and level.opening == "{{":
+            self._draft.converted["name of the page"] += 1
+            return self._draft.mark(Piece(escape(self._draft.title, cell=True), self._draft.title))
         self._draft.unconverted["parameter" if level.opening.startswith("{{{") else "template"] += 1
         lines = [_shown(line.strip()) for line in source.split("\n") if line.strip()]
         block = "\n".join(lines) if len(lines) > 1 else None

@@ -78,7 +78,7 @@ class Dialect:
 
     def is_plain_prefix(self, prefix: str) -> bool:
         """Whether ``prefix:`` is a namespace here and no other wiki's name elsewhere."""
-        return prefix.lower() in self.numbers and prefix.lower() not in _SISTERS
+        return prefix.lower() in self.numbers and prefix.lower() not in _SISTERS | {"mediawiki", "wikka"}
 
     def title(self, text: str) -> str:
         """The title as the dump writes it: blanks, capital letter, the namespace by its own name."""
