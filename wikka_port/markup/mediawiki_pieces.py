@@ -36,7 +36,12 @@ _DANGER: Final = re.compile(
       | <(?=map\b) | &(?=\#?\w+;)           # mind maps, shown entities""",
     re.VERBOSE,
 )
-_CELL_DANGER: Final = re.compile(rf"{_DANGER.pattern} | \|+", re.VERBOSE)
+_CELL_DANGER: Final = re.compile(
+    _DANGER.pattern
+    + r"""
+ | \|+""",
+    re.VERBOSE,
+)
 _SPACE: Final = re.compile(r"[ \t\r\n]+")
 
 

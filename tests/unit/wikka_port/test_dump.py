@@ -148,7 +148,14 @@ def test_the_count_for_the_next_time() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"hello", b"<html><body/></html>", b"<mediawiki", b"\x00\xff\x13", b'<?xml version="1.0" encoding="x-none"?>'],
+    [
+        b"",
+        b"hello",
+        b"<html><body/></html>",
+        b"<mediawiki",
+        b"\x00\xff\x13",
+        b'<?xml version="1.0" encoding="x-none"?>',
+    ],
 )
 def test_not_a_dump(data: bytes) -> None:
     with pytest.raises(NotADump, match="not a MediaWiki export"):
