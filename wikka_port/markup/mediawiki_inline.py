@@ -179,7 +179,9 @@ class _Line:
             self._markup(f" {BREAK} ")
         elif name in _LAYOUT:
             self._draft.unconverted[f"html <{name}>"] += not closing
-            if name in ("blockquote", "div", "p", "li", "tr", "td"):
+            if name in ("tr", "li") and not closing and self._parts:
+                self._markup(f" {BREAK} ")
+            elif name in ("blockquote", "div", "p", "td", "th"):
                 self.text(" ")
         else:
             self.text(match[0])

@@ -26,6 +26,7 @@ _TOKEN: Final = re.compile(
       | <(?P<raw>{_RAW})(?P<attributes>(?:[\s/][^<>]*+)?)>
       | <ref(?P<ref>(?:[\s/][^<>]*+)?)>
       | (?P<unref></ref\s*+>)
+      | </?(?P<only>noinclude|includeonly|onlyinclude)\s*+/?>
       | <(?P<list>/?references)(?P<rest>(?:[\s/][^<>]*+)?)>
       | (?P<open>\{{{{++) | (?P<shut>\}}}}++)
       | (?P<link>\[\[) | (?P<unlink>\]\])""",
@@ -105,6 +106,8 @@ class _Scan:
             return self._unlink(match)
         elif match["list"]:
             self._references(match)
+        elif match["only"]:
+            self._draft.unconverted[f"html <{match['only'].lower()}>"] += not match[0].startswith("</")
         elif match["unref"]:
             self._unref(match[0])
         else:

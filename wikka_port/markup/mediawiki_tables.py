@@ -76,8 +76,10 @@ def _flatten(made: _Table, text: str) -> None:
     """A line of a table in the table: its cells as text."""
     if made.open is None or text.startswith("|-"):
         return
-    text = text.lstrip("|!+").replace("||", " · ").replace("!!", " · ")
-    made.open.lines += ["", text.strip()]
+    if text[:1] in ("|", "!"):
+        cells = text.lstrip("|!+").replace("!!", "||").split("||")
+        text = " · ".join(_split_attributes(cell)[1].strip() for cell in cells)
+    made.open.lines += ["", text]
 
 
 def _line(made: _Table, text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import io
 import tracemalloc
@@ -192,10 +193,9 @@ def test_damage_says_what_and_where(old: bytes, new: bytes, why: str) -> None:
 
 def test_pages_before_the_damage_are_delivered() -> None:
     reader = read_dump(io.BytesIO(SMALL[: SMALL.index(b"<title>Ebb")]))
-    seen = []
+    seen: list[DumpEvent] = []
     with pytest.raises(DamagedDump, match="truncated"):
-        for event in reader:
-            seen.append(event)
+        seen.extend(reader)
     assert WHOLE[: len(seen)] == seen
     assert PageEnd(5, 1) in seen
 
@@ -232,10 +232,8 @@ def test_a_dump_cut_anywhere_never_ends_in_silence(kind: str, share: float) -> N
 def test_a_dump_with_bytes_changed_ends_or_is_refused(kind: str, share: float, new: bytes) -> None:
     data = PACKED[kind]
     at = int(len(data) * share)
-    try:
+    with contextlib.suppress(DumpError):
         events(data[:at] + new + data[at + len(new) :])
-    except DumpError as error:
-        assert str(error)
 
 
 class Generated(io.RawIOBase):

@@ -134,7 +134,8 @@ def test_rule_and_break() -> None:
 def test_table_with_spans_and_caption() -> None:
     assert (
         text(
-            '{| class="x"\n|+ Cap\n! A !! B\n|-\n| colspan="2" | wide\n|-\n| rowspan=3 | [[x|y]] || (z)\n|-\n|\n* li\n* lo\n|}\nafter'
+            '{| class="x"\n|+ Cap\n! A !! B\n|-\n| colspan="2" | wide\n'
+            "|-\n| rowspan=3 | [[x|y]] || (z)\n|-\n|\n* li\n* lo\n|}\nafter"
         )
         == '|?|Cap||\n|=|A|=|B||\n||(x:2)wide||\n||(y:3)[[X | y]]||""(""z)||\n||• li --- • lo||\n\nafter'
     )

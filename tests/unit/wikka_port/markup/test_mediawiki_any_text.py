@@ -16,11 +16,15 @@ from wikka_port.markup.mediawiki import Dialect, convert
 
 DIALECT = Dialect.of({"": 0, "Kategoreja": 14, "Fails": 6})
 SMALL = Path(__file__).parents[3] / "data" / "small-dump.xml"
-SIGNS = (
-    "[[ ]] {{ }} {{{ }}} ''' '' ''''' {| |} |- |+ | || ! !! = == === * # : ; ---- <ref> </ref> <ref/> <nowiki> </nowiki> "
-    "<pre> </pre> <!-- --> <references> </references> <b> </b> <sub> </sub> <br/> [ ] [http://a http://a File: Category: "
-    'de: __TOC__ & &lt; &#65; &#99999999; ~ ** // __ ## "" %% << >> a b é 港 #REDIRECT name=x <gallery> </gallery> <math>'
-).split()
+SIGN_WORDS = (
+    "[[ ]] {{ }} {{{ }}} ''' '' ''''' {| |} |- |+ | || ! !! = == === * # : ; ---- <ref> </ref> "
+    "<ref/> <nowiki> </nowiki> "
+    "<pre> </pre> <!-- --> <references> </references> <b> </b> <sub> </sub> <br/> [ ] [http://a "
+    "http://a File: Category: "
+    'de: __TOC__ & &lt; &#65; &#99999999; ~ ** // __ ## "" %% << >> a b é 港 #REDIRECT name=x '
+    "<gallery> </gallery> <math>"
+)
+SIGNS = SIGN_WORDS.split()
 FRAGMENTS = st.lists(st.sampled_from([*SIGNS, "\n", " ", "\n ", "\n|", "\n{|", "\x02", "\x03", "\x020\x03", "\ud800"]))
 
 
