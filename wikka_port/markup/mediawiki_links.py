@@ -40,11 +40,11 @@ def link(draft: Draft, head: str, label: str | None, trail: str) -> Piece | None
     if target.kind == "category":
         draft.categories.setdefault(target.title, plain_label(draft, target.title.partition(":")[2]))
         draft.converted["category"] += 1
-        return Piece(trail, trail, trail)
+        return Piece(trail, trail, block=trail)
     if target.kind == "language":
         draft.languages.setdefault(f"{target.prefix}:{target.title}")
         draft.unconverted["interlanguage link"] += 1
-        return Piece(trail, trail, trail)
+        return Piece(trail, trail, block=trail)
     return _labelled(draft, target, head, label, trail)
 
 
@@ -63,11 +63,10 @@ def _labelled(draft: Draft, target: Target, head: str, label: str | None, trail:
         label = quoted[2]
     shown = plain_label(draft, label) + trail
     if target.kind == "page":
-        draft.links.setdefault(target.title)
         draft.converted["link"] += 1
         if target.section:
             draft.unconverted["section of a link"] += 1
-        return Piece(f"{before}{forced_link(draft, target.title, shown)}{after}", shown)
+        return Piece(f"{before}{forced_link(draft, target.title, shown)}{after}", shown, target.title)
     if target.kind == "here":
         draft.converted["link within the page"] += 1
         section = _NAME_DANGER.sub(_reference, target.section)
@@ -112,4 +111,4 @@ def _image(draft: Draft, target: Target, label: str | None) -> Piece:
     caption = captions[-1] if captions else ""
     marker = mono(f"[image: {target.title}]")
     text = f"{marker} {inline(draft, collapse(caption), cell=True)}".strip() if caption else marker
-    return Piece(text, plain_label(draft, caption) or target.title, text)
+    return Piece(text, plain_label(draft, caption) or target.title, block=text)

@@ -49,6 +49,7 @@ _SPACE: Final = re.compile(r"[ \t\r\n]+")
 class Piece:
     inline: str  # in running text, a list item or a cell
     plain: str = ""  # in a label, where no markup is read
+    page: str = ""  # the page it links to, if it is a link
     block: str | None = None  # where it has lines to itself; None: as ``inline``, "": nothing at all
 
 
@@ -65,7 +66,7 @@ class Draft:
     dialect: Dialect
     title: str
     pieces: list[Piece] = field(default_factory=list)
-    links: dict[str, None] = field(default_factory=dict)  # a set that keeps its order
+    links: dict[str, None] = field(default_factory=dict)  # a set that keeps its order; full after ``expand``
     categories: dict[str, str] = field(default_factory=dict)  # page -> label
     languages: dict[str, None] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
@@ -92,13 +93,19 @@ class Draft:
         return plain if len(plain) <= PLAIN_CHARS_MAX else plain[: PLAIN_CHARS_MAX - 1] + "…"
 
     def expand(self, text: str) -> str:
-        """Put every piece in its place.  Not recursive: pieces may be nested as deep as the text is long."""
+        """Put every piece in its place, and note the links that so come into the text.
+
+        Not recursive: pieces may be nested as deep as the text is long.
+        """
         out: list[str] = []
         levels = [_split(text)]
         while levels:
             for part in levels[-1]:
                 if isinstance(part, int):
-                    levels.append(_split(self.pieces[part].inline))
+                    piece = self.pieces[part]
+                    if piece.page:
+                        self.links.setdefault(piece.page)
+                    levels.append(_split(piece.inline))
                     break
                 out.append(part)
             else:

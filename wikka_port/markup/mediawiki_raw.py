@@ -56,7 +56,7 @@ def raw(draft: Draft, name: str, attributes: str, content: str) -> Piece:
     block = code_block(content, language[1].lower() if language else "")
     if short and "inline" in attributes:
         return Piece(mono(content.strip()), plain)
-    return Piece(mono(content.strip()) if short else preformatted(content.strip("\n")), plain, block)
+    return Piece(mono(content.strip()) if short else preformatted(content.strip("\n")), plain, block=block)
 
 
 def _shown(content: str) -> str:
@@ -81,4 +81,4 @@ def _gallery(draft: Draft, content: str) -> Piece:
             shown = mono(f"[image: {name.partition(':')[2].strip() or name.strip()}]")
             items.append(f"{shown} {inline(draft, caption, cell=True)}".strip())
     block = "\n".join(f"~- {item}" for item in items)
-    return Piece(" --- ".join(items), "", block)
+    return Piece(" --- ".join(items), "", block=block)

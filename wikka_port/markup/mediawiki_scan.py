@@ -214,7 +214,7 @@ class _Scan:
         lines = [_shown(line.strip()) for line in source.split("\n") if line.strip()]
         block = "\n".join(lines) if len(lines) > 1 else None
         plain = self._draft.plain(collapse(source[: 4 * PLAIN_CHARS_MAX]).replace("\n", " "))
-        return self._draft.mark(Piece(" ".join(lines), plain, lines[0] if block is None else block))
+        return self._draft.mark(Piece(" ".join(lines), plain, block=lines[0] if block is None else block))
 
     # -- links ----------------------------------------------------------------------
 
@@ -280,7 +280,11 @@ class _Scan:
             if name:
                 draft.note_numbers[name] = number
         if content:
-            draft.notes[number - 1].content = draft.notes[number - 1].content or content
+            note = draft.notes[number - 1]
+            if note.content is None:
+                note.content = content
+            elif note.content != content:
+                draft.unconverted["reference defined twice"] += 1
         return draft.mark(Piece(f'""<sup>[{number}]</sup>""'))
 
     def _references(self, match: re.Match[str]) -> None:

@@ -274,3 +274,9 @@ def test_a_case_sensitive_site_keeps_small_letters() -> None:
 def test_sources_are_listings() -> None:
     assert convert_source("a = '%'", model="Scribunto").text == "%%(lua)\na = '%'\n%%"
     assert convert_source("", model="css").text == ""
+
+
+def test_links_are_those_of_the_text_that_came_out() -> None:
+    result = made('a<ref name="n">[[one]]</ref><ref name="n">[[two]]</ref> [[three|x [[four]]]]')
+    assert result.links == ("Three", "One")
+    assert result.unconverted["reference defined twice"] == 1
