@@ -1,0 +1,282 @@
+"""MediaWiki markup to ours, construct by construct."""
+
+from __future__ import annotations
+
+import pytest
+
+from wikka_port.markup.mediawiki import Converted, Dialect, convert, convert_source
+
+NAMESPACES = {
+    "": 0,
+    "Talk": 1,
+    "User": 2,
+    "Harbour": 4,
+    "Fails": 6,
+    "Taiss": 10,
+    "Kategoreja": 14,
+}
+DIALECT = Dialect.of(NAMESPACES)
+
+
+def made(wikitext: str, **options: str) -> Converted:
+    return convert(wikitext, namespaces=DIALECT, title="Page", **options)
+
+
+def text(wikitext: str) -> str:
+    return made(wikitext).text
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("= one =", "======one======"),
+        ("==two==", "=====two====="),
+        ("=== ''three'' ===", "====//three//===="),
+        ("====== six ======", "==six=="),
+        ("==", '""==""'),
+        ("===", '======""=""======'),
+    ],
+)
+def test_headings(theirs: str, ours: str) -> None:
+    assert text(theirs) == ours
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("''i''", "//i//"),
+        ("'''b'''", "**b**"),
+        ("'''''both'''''", "**//both//**"),
+        ("''i '''b''' i''", "//i **b** i//"),
+        ("'''''five'' then''' x", "**//five// then** x"),
+        ("'''b ''i''' i''", "**b //i//**// i//"),
+        ("'''never closed", "**never closed**"),
+        ("l'''amour''", "l'//amour//"),
+        ("it's 'quoted'", "it's 'quoted'"),
+        ("<b>b</b> <i>i</i> <u>u</u> <s>s</s> <code>c</code>", "**b** //i// __u__ ++s++ ##c##"),
+        ("''''''", "'"),
+        ("<b></b>", ""),
+        ("a*'''b'''", 'a""*""**b**'),
+        ("see:''x''", 'see"":""//x//'),
+    ],
+)
+def test_emphasis(theirs: str, ours: str) -> None:
+    assert text(theirs) == ours
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("[[Dog]]", "[[Dog]]"),
+        ("[[dog]]s", "[[Dog | dogs]]"),
+        ("[[Dog|the dog]]s", "[[Dog | the dogs]]"),
+        ("[[dog_house]]", "[[Dog house | dog_house]]"),
+        ("[[Dog#Food|eats]]", "[[Dog | eats]]"),
+        ("[[#Food|eats]]", "[[#Food | eats]]"),
+        ("[[Dog|'''bold''']]", "**[[Dog | bold]]**"),
+        ("[[Dog|a ''b'' c]]", "[[Dog | a b c]]"),
+        ("[[Dog (animal)|]]", "[[Dog (animal) | Dog]]"),
+        ("[[:Kategoreja:Suni]]", "[[Kategoreja:Suni]]"),
+        ("[[:Category:suni|x]]", "[[Kategoreja:Suni | x]]"),
+        ("[[template:x]]", "[[Taiss:X | template:x]]"),
+        ("[[Caf%C3%A9|c]]", "[[Café | c]]"),
+        ("[[A &amp; B]]", "[[A & B]]"),
+        ("[[wikt:dog|dog]]", "dog"),
+        ("[[Wikipedia:Dog|d]]", "d"),
+        ("[[AA:bb]]", "[[AA&#58;bb | AA:bb]]"),
+        ("[[Talk:/x]]", "[[Talk:/x]]"),
+        ("[[a]b]]", '""[[""a]b""]]""'),
+        ("[[]]", '""[[""""]]""'),
+        ("[[Dog|", '""[[""Dog|'),
+        ("[[Dog|a [b] c]]", "[[Dog | a &#91;b&#93; c]]"),
+    ],
+)
+def test_links(theirs: str, ours: str) -> None:
+    assert text(theirs) == ours
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("[http://a.example]", "[[http://a.example]]"),
+        ("[http://a.example the ''page'']", "[[http://a.example | the page]]"),
+        ("http://a.example/x_(y)__z.", "[[http://a.example/x_(y)__z]]."),
+        ("(http://a.example)", "([[http://a.example]])"),
+        ("[//a.example x]", "[[https://a.example | x]]"),
+        ("[mailto:a@b.example post]", "[[mailto:a@b.example | post]]"),
+        ("[irc://a.example chat]", '""chat (irc://a.example)""'),
+        ("[javascript:alert(1) x]", '[javascript"":""alert(1) x]'),
+        ("[http://a.example/''x'' y]", "[[http://a.example/%27%27x%27%27 | y]]"),
+    ],
+)
+def test_addresses(theirs: str, ours: str) -> None:
+    assert text(theirs) == ours
+
+
+def test_lists() -> None:
+    assert text("* a\n** b\n# c\n#* d\n: e\n:: f\n; term : words\n*: more") == (
+        "~- a\n~~- b\n~1) c\n~~- d\n~e\n~~f\n**term**\n~words\n~~more"
+    )
+
+
+def test_indented_text_is_not_taken_for_a_list() -> None:
+    assert text(":- a\n:1) b\n:x) c") == '~""-"" a\n~""1"") b\n~""x"") c'
+
+
+def test_paragraphs_are_joined_and_parted() -> None:
+    assert text("one\ntwo\n\nthree") == "one two\n\nthree"
+
+
+def test_rule_and_break() -> None:
+    assert text("a<br />b\n----\nc") == "a --- b\n\n----\nc"
+
+
+def test_table_with_spans_and_caption() -> None:
+    assert (
+        text(
+            '{| class="x"\n|+ Cap\n! A !! B\n|-\n| colspan="2" | wide\n'
+            "|-\n| rowspan=3 | [[x|y]] || (z)\n|-\n|\n* li\n* lo\n|}\nafter"
+        )
+        == '|?|Cap||\n|=|A|=|B||\n||(x:2)wide||\n||(y:3)[[X | y]]||""(""z)||\n||• li --- • lo||\n\nafter'
+    )
+
+
+def test_table_cells_keep_bars_and_templates() -> None:
+    assert text("{|\n| a | b | c || {{t|1||2}}\n|}") == '||b ""|"" c||##""{{t|1||2}}""##||'
+
+
+def test_table_in_a_table_is_flattened_and_counted() -> None:
+    result = made("{|\n| a\n{|\n| b || c\n|}\n| d\n|}")
+    assert result.text == "||a --- b · c||d||"
+    assert result.unconverted["table in a table"] == 1
+
+
+def test_table_that_never_closes() -> None:
+    assert text("{|\n| a\n| b") == "||a||b||"
+
+
+def test_redirects() -> None:
+    for source in ("#REDIRECT [[dog#x]]", "#redirect: [[Dog|x]]", "#WEITERLEITUNG [[dog]]", "\n#redirect[[Dog]]"):
+        assert made(source).redirect == "Dog"
+        assert made(source).text == '{{redirect target="Dog"}}'
+    assert made("#anything [[dog]]").redirect is None
+    assert made("#anything [[dog]]", redirect_hint="Dog").redirect == "Dog"
+    assert made("no redirect [[dog]]", redirect_hint="Dog").redirect is None
+    assert made('#REDIRECT [[a "b" c]]').text == '{{redirect target="A &#34;b&#34; c"}}'
+
+
+def test_literal_forms() -> None:
+    assert text("<nowiki>'''x'''</nowiki>") == "\"\"'''x'''\"\""
+    assert text("<pre>\na ''b''\n</pre>") == "%%\na ''b''\n%%"
+    assert text('<syntaxhighlight lang="Python">\nx = 1\n</syntaxhighlight>') == "%%(python)\nx = 1\n%%"
+    assert text("<pre>100 %% x\ny</pre>") == '""<pre>100 %% x&#10;y</pre>""'
+    assert text("<source inline>x</source>") == '##""x""##'
+    assert text(" code\n  more") == "%%\ncode\n more\n%%"
+    assert text(" code with [[link]]") == "code with [[Link | link]]"
+
+
+def test_templates_are_shown_as_typed_and_are_no_actions() -> None:
+    result = made('a {{toc}} b {{pageindex x="1"}} {{a|{{b}}|[[c]]}}')
+    assert result.text == 'a ##""{{toc}}""## b ##""{{pageindex x="1"}}""## ##""{{a|{{b}}|""[[C | c]]""}}""##'
+    assert result.unconverted["template"] == 3
+    assert result.links == ("C",)
+    assert text("{{box\n| a = 1\n}}") == '##""{{box""##\n##""| a = 1""##\n##""}}""##'
+    assert made("{{{1|x}}}").unconverted["parameter"] == 1
+    assert text("{{unclosed") == '""{{""unclosed'
+    assert text("{{PAGENAME}}") == "Page"
+
+
+def test_references_become_notes() -> None:
+    result = made('a<ref>one</ref> b<ref name="n">two [[x]]</ref> c<ref name=n />\n\n[[Category:C]]')
+    assert result.text == (
+        'a""<sup>[1]</sup>"" b""<sup>[2]</sup>"" c""<sup>[2]</sup>""\n\n'
+        "----\n~1) one\n~1) two [[X | x]]\n\n----\n[[Kategoreja:C | C]]"
+    )
+    assert result.converted["reference"] == 3
+
+
+def test_notes_stand_where_the_author_wants_them() -> None:
+    assert text("a<ref>one</ref>\n<references />\nb") == 'a""<sup>[1]</sup>""\n\n~1) one\n\nb'
+    assert text("a<ref>one</ref>\n{{reflist|2}}\nb") == 'a""<sup>[1]</sup>""\n\n~1) one\n\nb'
+    assert text('a<ref name=x />\n<references><ref name="x">one</ref></references>') == (
+        'a""<sup>[1]</sup>""\n\n~1) one'
+    )
+    assert made("a<ref name=x />").unconverted["reference without text"] == 1
+
+
+def test_images_are_their_captions() -> None:
+    result = made("[[File:A.jpg|thumb|200px|alt=x|The [[dog]]]] [[Fails:B.png]]")
+    assert result.text == '##""[image: A.jpg]""## The [[Dog | dog]]\n\n##""[image: B.png]""##'
+    assert result.unconverted["image"] == 2
+    assert result.links == ("Dog",)
+
+
+def test_categories_and_languages_come_last() -> None:
+    result = made("[[Category:a|sort]]\ntext\n[[de:Hund]]\n[[Kategoreja:B]]")
+    assert result.text == 'text\n\n##""de:Hund""##\n\n----\n[[Kategoreja:A | A]] · [[Kategoreja:B | B]]'
+    assert result.categories == ("Kategoreja:A", "Kategoreja:B")
+    assert result.links == ()
+    assert result.unconverted["interlanguage link"] == 1
+
+
+def test_html() -> None:
+    assert text("H<sub>2</sub>O <small>a < b</small>") == 'H""<sub>2</sub>""O a < b'
+    assert text("<span style='x'>a</span> <script>alert(1)</script>") == "a <script>alert(1)</script>"
+    assert text('<sup onclick="x">""</sup>') == '""<sup>&quot;&quot;</sup>""'
+    assert text("a<!-- x -->b") == "ab"
+    assert text("a\n<!-- x -->\nb") == "a b"
+    assert text("a &nbsp;b &lt;i&gt; &eacute; &amp;lt;") == 'a \xa0b <i> é ""&amp;""lt;'
+
+
+@pytest.mark.parametrize(
+    "sign",
+    [
+        "**",
+        "//",
+        "__",
+        "##",
+        "%%",
+        '""',
+        "}}",
+        "||",
+        "~",
+        "<<",
+        ">>",
+        "::c::",
+        "££",
+        "¥¥",
+        "@@",
+        "++",
+        "``",
+        "/*",
+        "#%",
+    ],
+)
+def test_what_looks_like_our_markup_is_made_literal(sign: str) -> None:
+    shown = text(f"a {sign} b")
+    assert shown.startswith('a ""')
+    assert shown.endswith('"" b')
+
+
+def test_behaviour_switches() -> None:
+    assert text("__TOC__") == "{{toc}}"
+    result = made("a\n__NOTOC__\nb")
+    assert result.text == "a b"
+    assert result.unconverted["behaviour switch"] == 1
+
+
+def test_a_case_sensitive_site_keeps_small_letters() -> None:
+    dialect = Dialect.of(NAMESPACES, capitalised=False)
+    assert convert("[[dog]]", namespaces=dialect, title="x").text == "[[dog]]"
+    assert convert("[[dog]]", namespaces=NAMESPACES, title="x").text == "[[Dog | dog]]"
+
+
+def test_sources_are_listings() -> None:
+    assert convert_source("a = '%'", model="Scribunto").text == "%%(lua)\na = '%'\n%%"
+    assert convert_source("", model="css").text == ""
+
+
+def test_links_are_those_of_the_text_that_came_out() -> None:
+    result = made('a<ref name="n">[[one]]</ref><ref name="n">[[two]]</ref> [[three|x [[four]]]]')
+    assert result.links == ("Three", "One")
+    assert result.unconverted["reference defined twice"] == 1

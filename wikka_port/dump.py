@@ -1,0 +1,345 @@
+"""A MediaWiki XML export as a stream of events, in constant memory.
+
+    events := DumpSite (PageStart Revision* PageEnd)*
+
+One revision is in memory at a time, whatever the number of revisions of its page.
+The reader holds no file: it reads from a binary stream that the caller opened, and
+``bytes_consumed`` says how far into that stream (compressed, if it is) it is, for a
+progress bar that needs no count.
+
+Invariants:
+    I1. An iteration ends without an exception only where ``</mediawiki>`` was read.
+    I2. Every PageStart is followed by its PageEnd or by an exception.
+    I3. A document type declaration is refused before any entity of it could be used.
+
+Knows nothing of markup and of our tables.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import BinaryIO, Final, NoReturn
+from xml.parsers import expat
+
+from wikka_port.dump_bytes import DamagedDump, DumpBytes, DumpError, NotADump
+
+__all__ = [
+    "DamagedDump",
+    "DumpError",
+    "DumpEvent",
+    "DumpReader",
+    "DumpSite",
+    "NotADump",
+    "PageEnd",
+    "PageStart",
+    "Revision",
+    "read_dump",
+]
+
+FIELD_CHARS_MAX: Final = 32 * 1024 * 1024  # one text; MediaWiki's own bound is 2 MB, files beyond are hostile
+DEPTH_MAX: Final = 32  # the format needs 5
+
+
+@dataclass(frozen=True, slots=True)
+class DumpSite:
+    name: str
+    base: str  # address of the main page, for the attribution
+    language: str
+    capitalised: bool  # whether the first letter of a title is always upper case
+    namespaces: Mapping[str, int]  # name in the site's language -> number; "" is 0
+
+
+@dataclass(frozen=True, slots=True)
+class PageStart:
+    title: str  # with the namespace's name before it
+    namespace: int
+    page_id: int
+    redirect_target: str | None
+    ordinal: int  # the first page of the file is 0; pages skipped count
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    revision_id: int
+    timestamp_ms: int  # UTC
+    contributor: str | None  # user name or address; None if the site hid it
+    anonymous: bool  # the contributor is an address
+    comment: str
+    text: str | None  # None if the site hid it
+    sha1: str | None  # as the dump has it (base 36 of the text's SHA-1)
+    minor: bool
+    model: str  # "wikitext", "Scribunto", "css", ...
+
+
+@dataclass(frozen=True, slots=True)
+class PageEnd:
+    page_id: int
+    revisions: int
+
+
+DumpEvent = DumpSite | PageStart | Revision | PageEnd
+_Damage = Callable[[str], DamagedDump]
+
+# Elements whose character data we keep, by the element they stand in.
+_KEPT: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {
+        "siteinfo": frozenset({"sitename", "base", "case"}),
+        "namespaces": frozenset({"namespace"}),
+        "page": frozenset({"title", "ns", "id"}),
+        "revision": frozenset({"id", "timestamp", "comment", "text", "sha1", "model"}),
+        "contributor": frozenset({"username", "ip"}),
+    }
+)
+
+
+def read_dump(stream: BinaryIO, *, skip_pages: int = 0, after_page_id: int | None = None) -> DumpReader:
+    """Read ``stream`` from where it stands.
+
+    ``skip_pages`` first pages are passed over, and with ``after_page_id`` also all pages up to
+    and including the one of that id (if no page has it, all are).  Pages passed over are parsed,
+    for the file has no index, but give no events and build no strings.
+    Iterating raises NotADump or DamagedDump.
+    """
+    return DumpReader(stream, skip_pages=skip_pages, after_page_id=after_page_id)
+
+
+class DumpReader:
+    """Iterator over the events of one dump; see the module."""
+
+    def __init__(self, stream: BinaryIO, *, skip_pages: int = 0, after_page_id: int | None = None) -> None:
+        self._bytes = DumpBytes(stream)
+        self._document = _Document(skip_pages, after_page_id, self._damaged)
+        self._events = self._run()
+
+    @property
+    def bytes_consumed(self) -> int:
+        return self._bytes.consumed
+
+    @property
+    def pages_seen(self) -> int:
+        """Pages begun so far, those passed over included: what to give as ``skip_pages`` next time."""
+        return self._document.pages
+
+    def __iter__(self) -> Iterator[DumpEvent]:
+        return self
+
+    def __next__(self) -> DumpEvent:
+        return next(self._events)
+
+    def _run(self) -> Iterator[DumpEvent]:
+        for piece in self._bytes:
+            yield from self._parse(piece, final=False)
+        yield from self._parse(b"", final=True)
+
+    def _parse(self, piece: bytes, *, final: bool) -> Iterator[DumpEvent]:
+        """The events of one piece.  What came whole before some damage is delivered before it is told."""
+        failure = self._feed(piece, final=final)
+        events = self._document.events
+        while events:
+            yield events.popleft()
+        if failure is not None:
+            raise failure
+
+    def _feed(self, piece: bytes, *, final: bool) -> DumpError | None:
+        try:
+            self._document.parser.Parse(piece, final)
+        except DumpError as error:  # from our own callbacks
+            return error
+        except expat.ExpatError as error:
+            why = expat.ErrorString(error.code)
+            if not self._document.begun:
+                return NotADump(f"it is no XML ({why})")
+            return self._damaged("the file ends before </mediawiki> (truncated?)" if final else why)
+        except (ValueError, LookupError) as error:  # it names an encoding that cannot be served
+            return NotADump(str(error))
+        return None
+
+    def _damaged(self, why: str) -> DamagedDump:
+        parser = self._document.parser
+        return DamagedDump(
+            why,
+            file_byte=self._bytes.consumed,
+            xml_byte=max(parser.CurrentByteIndex, 0),
+            line=parser.CurrentLineNumber,
+        )
+
+
+class _Document:
+    """expat's callbacks in, events out.  Owned by one reader."""
+
+    def __init__(self, skip_pages: int, after_page_id: int | None, damaged: _Damage) -> None:
+        self.events: deque[DumpEvent] = deque()
+        self.begun = False  # the root element was ours
+        self.pages = 0
+        self._skip_pages = skip_pages
+        self._after_page_id = after_page_id
+        self._damaged = damaged
+        self._path: list[str] = []
+        self._chars: list[str] | None = None  # character data of the element being kept
+        self._size = 0
+        self._fields: dict[str, str] = {}  # of the siteinfo, or of the page's head
+        self._revision: dict[str, str] = {}
+        self._namespaces: dict[str, int] = {}
+        self._namespace_key = ""
+        self._language = ""
+        self._redirect: str | None = None
+        self._started = False  # PageStart of the page was decided on
+        self._passing = False  # this page is passed over
+        self._revisions = 0
+        self.parser = self._make_parser()
+
+    def _make_parser(self) -> expat.XMLParserType:
+        parser = expat.ParserCreate()
+        parser.buffer_text = True
+        parser.buffer_size = 256 * 1024
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._data
+        parser.StartDoctypeDeclHandler = self._doctype
+        return parser
+
+    def _doctype(self, *_: object) -> NoReturn:
+        raise NotADump("it has a document type declaration, which exports never have and bombs need")
+
+    # -- elements -------------------------------------------------------------------
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        path = self._path
+        if not path:
+            if name != "mediawiki":
+                raise NotADump(f"the outermost element is <{name[:80]}>, not <mediawiki>")
+            self.begun = True
+            self._language = attributes.get("xml:lang", "")
+        parent = path[-1] if path else ""
+        path.append(name)
+        if len(path) > DEPTH_MAX:
+            raise self._damaged(f"elements are nested more than {DEPTH_MAX} deep")
+        if name == "page" and len(path) == 2:
+            self._begin_page()
+        elif self._passing:
+            return
+        elif name == "revision" and parent == "page":
+            self._begin_revision()
+        elif name == "redirect" and parent == "page":
+            self._redirect = attributes.get("title")
+        elif name == "minor" and parent == "revision":
+            self._revision["minor"] = "1"
+        elif name == "namespace":
+            self._namespace_key = attributes.get("key", "")
+        if not self._passing and name in _KEPT.get(parent, ()):
+            if "deleted" not in attributes:
+                self._chars, self._size = [], 0
+        else:
+            self._chars = None
+
+    def _data(self, data: str) -> None:
+        if self._chars is None:
+            return
+        self._size += len(data)
+        if self._size > FIELD_CHARS_MAX:
+            raise self._damaged(f"<{self._path[-1]}> is longer than {FIELD_CHARS_MAX} characters")
+        self._chars.append(data)
+
+    def _end(self, name: str) -> None:
+        self._path.pop()
+        parent = self._path[-1] if self._path else ""
+        if name == "page" and parent == "mediawiki":
+            self._end_page()
+        elif self._passing:
+            return
+        elif self._chars is not None:
+            self._keep(parent, name, "".join(self._chars))
+        elif name == "revision" and parent == "page":
+            self._end_revision()
+        elif name == "siteinfo" and parent == "mediawiki":
+            self._end_site()
+        self._chars = None
+
+    def _keep(self, parent: str, name: str, value: str) -> None:
+        if parent == "namespaces":
+            self._namespaces[value] = self._integer(self._namespace_key, "key of a namespace")
+        elif parent in ("revision", "contributor"):
+            self._revision[name] = value
+        else:
+            self._fields[name] = value
+
+    # -- what the elements mean -----------------------------------------------------
+
+    def _end_site(self) -> None:
+        fields, self._fields = self._fields, {}
+        self.events.append(
+            DumpSite(
+                name=fields.get("sitename", ""),
+                base=fields.get("base", ""),
+                language=self._language,
+                capitalised=fields.get("case", "first-letter") == "first-letter",
+                namespaces=MappingProxyType(self._namespaces),
+            )
+        )
+
+    def _begin_page(self) -> None:
+        self.pages += 1
+        self._fields, self._redirect, self._started, self._revisions = {}, None, False, 0
+        self._passing = self.pages <= self._skip_pages
+
+    def _start_page(self) -> None:
+        """The head of the page is complete: its first revision begins, or it has none."""
+        self._started = True
+        title = self._fields.get("title", "")
+        if not title:
+            raise self._damaged("a page has no title")
+        page_id = self._integer(self._fields.get("id", ""), f"id of page {title!r}")
+        if self._after_page_id is not None:
+            self._passing = True
+            if page_id == self._after_page_id:
+                self._after_page_id = None
+            return
+        namespace = self._integer(self._fields.get("ns", "0"), f"namespace of page {title!r}")
+        self.events.append(PageStart(title, namespace, page_id, self._redirect, self.pages - 1))
+
+    def _end_page(self) -> None:
+        if not self._started and not self._passing:
+            self._start_page()
+        if not self._passing:
+            self.events.append(PageEnd(int(self._fields["id"]), self._revisions))
+        self._passing, self._chars = False, None
+
+    def _begin_revision(self) -> None:
+        if not self._started:
+            self._start_page()
+        self._revision = {}
+
+    def _end_revision(self) -> None:
+        fields, self._revision = self._revision, {}
+        self._revisions += 1
+        self.events.append(
+            Revision(
+                revision_id=self._integer(fields.get("id", ""), "id of a revision"),
+                timestamp_ms=self._instant(fields.get("timestamp", "")),
+                contributor=fields.get("username") or fields.get("ip") or None,
+                anonymous="username" not in fields and "ip" in fields,
+                comment=fields.get("comment", ""),
+                text=fields.get("text"),
+                sha1=fields.get("sha1") or None,
+                minor="minor" in fields,
+                model=fields.get("model", "wikitext"),
+            )
+        )
+
+    def _integer(self, text: str, what: str) -> int:
+        # Digits are counted before they are believed: int() refuses very long ones with another error.
+        digits = text.strip()
+        if not digits.removeprefix("-").isascii() or not digits.removeprefix("-").isdigit() or len(digits) > 18:
+            raise self._damaged(f"the {what} is {text[:40]!r}, not a number")
+        return int(digits)
+
+    def _instant(self, text: str) -> int:
+        try:
+            instant = datetime.strptime(text.strip(), "%Y-%m-%dT%H:%M:%S%z")
+        except ValueError:
+            raise self._damaged(f"the time of a revision is {text[:40]!r}") from None
+        return round(instant.timestamp() * 1000)

@@ -1,0 +1,134 @@
+"""Bytes of a dump file, decompressed piece by piece in bounded memory.
+
+What the file is (plain, bzip2, gzip) is decided by its first bytes, never by its name.
+Files made of several compressed streams one behind the other, as Wikimedia's
+"multistream" dumps, read as one.
+
+Knows nothing of XML; :mod:`wikka_port.dump` does.
+"""
+
+from __future__ import annotations
+
+import bz2
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO, Final
+
+CHUNK_BYTES: Final = 64 * 1024  # of the file per read
+PIECE_BYTES: Final = 256 * 1024  # decompressed at most per piece: a compression bomb stays a stream
+_BZ2_MAGIC: Final = b"BZh"
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_GZIP_WBITS: Final = 16 + zlib.MAX_WBITS
+
+
+class DumpError(Exception):
+    """The file cannot be imported as it is; the operator must bring another."""
+
+
+class NotADump(DumpError):  # noqa: N818 - named for what the operator has, as all errors here
+    """The file is whole, perhaps, but it is no MediaWiki export."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+        super().__init__(f"not a MediaWiki export: {why}")
+
+
+class DamagedDump(DumpError):  # noqa: N818 - the same
+    """A MediaWiki export that ends early or is broken inside.
+
+    ``file_byte`` is how much of the file (compressed, if it is) had been read;
+    ``xml_byte`` and ``line`` say where in the XML, as far as it was reached.
+    """
+
+    def __init__(self, why: str, *, file_byte: int, xml_byte: int | None = None, line: int | None = None) -> None:
+        self.why, self.file_byte, self.xml_byte, self.line = why, file_byte, xml_byte, line
+        where = f"after {file_byte} bytes of the file"
+        if xml_byte is not None:
+            where += f", byte {xml_byte} (line {line}) of the XML"
+        super().__init__(f"damaged dump: {why}, {where}")
+
+
+class DumpBytes:
+    """Iterates over decompressed pieces; ``consumed`` counts the bytes of the file read so far."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.consumed = 0  # monotone; read by a progress bar while the iteration goes on
+        self._stream = stream
+
+    def __iter__(self) -> Iterator[bytes]:
+        head = self._read()
+        while 0 < len(head) < len(_BZ2_MAGIC) and (more := self._read()):
+            head += more  # a pipe may hand out single bytes
+        if head.startswith(_BZ2_MAGIC):
+            yield from self._bzip2(head)
+        elif head.startswith(_GZIP_MAGIC):
+            yield from self._gzip(head)
+        else:
+            while head:
+                yield head
+                head = self._read()
+
+    def _read(self) -> bytes:
+        data = self._stream.read(CHUNK_BYTES)
+        self.consumed += len(data)
+        return data
+
+    def _damaged(self, why: str) -> DamagedDump:
+        return DamagedDump(why, file_byte=self.consumed)
+
+    def _bzip2(self, data: bytes) -> Iterator[bytes]:
+        while True:
+            unpacker = bz2.BZ2Decompressor()
+            while not unpacker.eof:
+                if unpacker.needs_input and not data:
+                    data = self._read()
+                    if not data:
+                        raise self._damaged("the bzip2 file ends early (truncated?)")
+                try:
+                    piece = unpacker.decompress(data, PIECE_BYTES)
+                except (OSError, EOFError, ValueError) as error:
+                    raise self._damaged(f"bzip2: {error}") from error
+                data = b""
+                if piece:
+                    yield piece
+            data = self._fill(unpacker.unused_data, len(_BZ2_MAGIC))
+            if not data:
+                return
+            if not data.startswith(_BZ2_MAGIC):
+                raise self._damaged("bytes that are no bzip2 follow the compressed data")
+
+    def _gzip(self, data: bytes) -> Iterator[bytes]:
+        while True:
+            unpacker = zlib.decompressobj(_GZIP_WBITS)
+            while not unpacker.eof:
+                if not data:
+                    data = self._read()
+                    if not data:
+                        raise self._damaged("the gzip file ends early (truncated?)")
+                try:
+                    piece = unpacker.decompress(data, PIECE_BYTES)
+                except zlib.error as error:
+                    raise self._damaged(f"gzip: {error}") from error
+                data = unpacker.unconsumed_tail
+                if piece:
+                    yield piece
+            data = self._after_gzip_member(unpacker.unused_data)
+            if not data:
+                return
+
+    def _after_gzip_member(self, data: bytes) -> bytes:
+        """The start of the next member, or nothing; tapes and disks pad gzip files with zeros."""
+        while not data.strip(b"\0"):
+            data = self._read()
+            if not data:
+                return b""
+        data = self._fill(data.lstrip(b"\0"), len(_GZIP_MAGIC))
+        if not data.startswith(_GZIP_MAGIC):
+            raise self._damaged("bytes that are no gzip follow the compressed data")
+        return data
+
+    def _fill(self, data: bytes, size: int) -> bytes:
+        """``data`` with at least ``size`` bytes, if the file has them."""
+        while len(data) < size and (more := self._read()):
+            data += more
+        return data

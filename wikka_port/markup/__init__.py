@@ -1,0 +1,1 @@
+"""The wiki's markup, and other markups converted to it."""

@@ -1,0 +1,270 @@
+"""MediaWiki's markup to ours (pure): the door, and all that goes by lines.
+
+Reading order: ``mediawiki_titles`` (what a link means), ``mediawiki_pieces`` (what is finished),
+``mediawiki_inline`` (emphasis, addresses, HTML, escaping), ``mediawiki_links``, ``mediawiki_raw``,
+``mediawiki_scan`` (all that has an opening and a closing becomes a mark), ``mediawiki_tables``, and
+here headings, lists and paragraphs.
+
+Invariants:
+    I1. ``convert`` raises on no text and takes time linear in it.
+    I2. What was not markup there is none here: it shows as the author's text.
+    I3. Nothing vanishes uncounted: what has no counterpart is shown as typed, or is counted by kind.
+
+Templates are not expanded (a dump has no parser): they are shown as typed, in the letters of code,
+with the links in them alive.  Knows nothing of dumps, of stores and of who wrote what.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from wikka_port.markup.mediawiki_inline import inline, plain_label
+from wikka_port.markup.mediawiki_links import forced_link, link_name
+from wikka_port.markup.mediawiki_pieces import Draft, clean, code_block, literal, mono, unescape
+from wikka_port.markup.mediawiki_scan import scan
+from wikka_port.markup.mediawiki_tables import OPENING, table, table_end
+from wikka_port.markup.mediawiki_titles import Dialect
+
+__all__ = ["Converted", "Dialect", "convert", "convert_source"]
+
+DEPTH_MAX: Final = 9  # of lists
+
+# "redirect" in the languages of MediaWiki, as far as their wikis use a word of their own.
+_REDIRECT_WORDS: Final = (
+    "REDIRECT REDIRECTION REDIRECCIÓN REDIRECCION REDIRECIONAMENTO REDIRECIONAR WEITERLEITUNG RINVIA RINVIO RIMANDO "
+    "DOORVERWIJZING PATRZ PRZEKIERUJ TAM OMDIRIGERING OMDIRIGER OMDIRIGOJ ALIDIREKTU UUDELLEENOHJAUS OHJAUS SUUNA "
+    "ÁTIRÁNYÍTÁS PŘESMĚRUJ PRESMERUJ PREUSMERITEV PREUSMJERI REDIRECTEAZA YÖNLENDİRME YÖNLENDİR ПЕРЕНАПРАВЛЕНИЕ "
+    "ПЕРЕНАПР ПЕРЕНАПРАВЛЕННЯ ПЕРЕАДРЕСАЦІЯ ВИДИ ПРЕУСМЕРИ ПЕРАНАКІРАВАННЕ АЙДАУ ЮНӘЛТҮ ΑΝΑΚΑΤΕΥΘΥΝΣΗ הפניה تحويل "
+    "تغییر_مسیر تغییرمسیر अनुप्रेषित पुनर्निर्देशन পুনর্নির্দেশ เปลี่ยนทาง 重定向 重新導向 転送 リダイレクト 넘겨주기 "
+    "ĐỔI ALIH BIRZUZENDU TILVÍSUN ENDURBEINA ATHCHUIRTE AIL-CYFEIRIO PERADRESAVIMAS PĀRADRESĀCIJA"
+)
+_REDIRECT_KEYS: Final = frozenset(_REDIRECT_WORDS.split())
+_REDIRECT: Final = re.compile(r"\s*#([^\s:\[\]]{1,40})\s*+:?\s*+\[\[([^\[\]|\n]{1,600})(?:\|[^\[\]\n]{0,600})?\]\]")
+_TERM_END: Final = re.compile(r"\s:\s?|:\s")
+_LIKE_A_MARKER: Final = re.compile(r"-|&|[0-9A-Za-z]{1,9}\)")
+_LANGUAGES: Final = {"Scribunto": "lua", "css": "css", "sanitized-css": "css", "javascript": "javascript"}
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    text: str
+    redirect: str | None  # name of the page it leads to, as the dump writes titles
+    links: tuple[str, ...]  # names of pages linked to, each once, in order; categories are apart
+    categories: tuple[str, ...]
+    converted: Counter[str]  # constructs by kind
+    unconverted: Counter[str]  # by kind: shown as typed, simplified or left out
+
+
+def convert(
+    wikitext: str,
+    *,
+    namespaces: Mapping[str, int] | Dialect,
+    title: str,
+    redirect_hint: str | None = None,
+) -> Converted:
+    """Convert one revision.
+
+    ``namespaces`` are the dump's, name to number, or better a Dialect made from them once.
+    ``redirect_hint`` is the dump's ``<redirect>`` of the page (it speaks of the newest revision only,
+    so a text that does not look like a redirect is none all the same).
+    """
+    dialect = namespaces if isinstance(namespaces, Dialect) else Dialect.of(namespaces)
+    draft = Draft(dialect, title)
+    text = clean(wikitext)
+    redirect, text = _redirect(draft, text, redirect_hint)
+    blocks: list[_Block] = [("line", _redirect_line(dialect, redirect))] if redirect is not None else []
+    blocks += _blocks(draft, scan(draft, text).split("\n"))
+    blocks += _tail(draft, blocks)
+    return Converted(
+        text=draft.expand(_joined(blocks)),
+        redirect=redirect,
+        links=tuple(draft.links),
+        categories=tuple(draft.categories),
+        converted=+draft.converted,
+        unconverted=+draft.unconverted,
+    )
+
+
+def convert_source(text: str, *, model: str) -> Converted:
+    """A page that is no wikitext (a module, a style sheet): one listing."""
+    block = code_block(clean(text), _LANGUAGES.get(model, ""))
+    return Converted(block, None, (), (), Counter({"code": 1}), Counter())
+
+
+# -- redirects ------------------------------------------------------------------------
+
+
+def _redirect(draft: Draft, text: str, hint: str | None) -> tuple[str | None, str]:
+    match = _REDIRECT.match(text)
+    if match is None or not (match[1].upper() in _REDIRECT_KEYS or hint is not None):
+        return None, text
+    target = draft.dialect.target(unescape(match[2]).strip().removeprefix(":"))
+    if target is None or not target.title or target.kind in ("interwiki", "language"):
+        return None, text
+    name = draft.dialect.title(f"File:{target.title}") if target.kind == "file" else target.title
+    draft.converted["redirect"] += 1
+    draft.links.setdefault(name)
+    return name, text[match.end() :]
+
+
+def _redirect_line(dialect: Dialect, name: str) -> str:
+    target = re.sub(r"""["'{}]""", lambda found: f"&#{ord(found[0])};", link_name(dialect, name))
+    return f'{{{{redirect target="{target}"}}}}'
+
+
+# -- blocks ---------------------------------------------------------------------------
+
+_Block = tuple[str, str]  # kind ("line", "list", "paragraph"), text
+
+
+def _joined(blocks: list[_Block]) -> str:
+    """An empty line between paragraphs, none inside a list and behind a heading."""
+    out: list[str] = []
+    before = ""
+    for kind, text in blocks:
+        if out:
+            out.append("\n" if before == "line" or before == kind == "list" else "\n\n")
+        out.append(text)
+        before = kind
+    return "".join(out)
+
+
+def _blocks(draft: Draft, lines: list[str]) -> list[_Block]:
+    blocks: list[_Block] = []
+    paragraph: list[str] = []
+    index = 0
+
+    def flush() -> None:
+        if paragraph:
+            blocks.append(("paragraph", " ".join(paragraph)))
+            paragraph.clear()
+
+    while index < len(lines):
+        line = lines[index]
+        if OPENING.match(line):
+            end = table_end(lines, index)
+            made: list[_Block] = [("paragraph", table(draft, lines[index:end]))]
+            index = end
+        elif line.startswith(" ") and line.strip() and not line.lstrip().startswith(("\x02", "|", "!", "<")):
+            end = index + 1
+            while end < len(lines) and lines[end].startswith(" ") and lines[end].strip():
+                end += 1
+            made = [("paragraph", _preformatted(draft, lines[index:end]))]
+            index = end
+        else:
+            index += 1
+            block = _line_block(draft, line.strip(" \t"))
+            if block is None:
+                if shown := inline(draft, line):
+                    paragraph.append(shown)
+                continue
+            made = block
+        if not made and line.strip():  # a line of things that show nowhere
+            continue
+        flush()
+        blocks += [(kind, text) for kind, text in made if text]
+    flush()
+    return blocks
+
+
+def _line_block(draft: Draft, line: str) -> list[_Block] | None:
+    """The blocks that a line makes by itself; None if it is a part of a paragraph."""
+    if not line:
+        return []
+    alone = draft.blocks_of(line)
+    if alone is not None:
+        if line == draft.notes_mark:
+            return [("paragraph", line)]
+        return [("paragraph", block) for block in alone if block]
+    if line[0] == "=" and (heading := _heading(draft, line)):
+        return [("line", heading)]
+    if line.startswith("----"):
+        rest = inline(draft, line.lstrip("-"))
+        draft.converted["rule"] += 1
+        return [("line", "----"), ("paragraph", rest)]
+    if line[0] in "*#:;":
+        return [("list", item) for item in _item(draft, line)]
+    if line == "__TOC__":
+        draft.converted["table of contents"] += 1
+        return [("line", "{{toc}}")]
+    return None
+
+
+def _heading(draft: Draft, line: str) -> str | None:
+    level = min(len(line) - len(line.lstrip("=")), len(line) - len(line.rstrip("=")), 6)
+    if not level or len(line) < 2 * level + 1:
+        level = min((len(line) - 1) // 2, 6)  # nothing but signs
+    content = inline(draft, line[level : len(line) - level]) if level else ""
+    if not content:
+        return None
+    draft.converted["heading"] += 1
+    signs = "=" * max(7 - level, 2)
+    if content[0] == "=" or content[-1] == "=":
+        content = literal(content)
+    return f"{signs}{content}{signs}"
+
+
+def _item(draft: Draft, line: str) -> list[str]:
+    body = line.lstrip("*#:;")
+    prefix = line[: len(line) - len(body)]
+    depth = min(len(prefix), DEPTH_MAX)
+    draft.converted["list item"] += 1
+    if prefix[-1] == ";":
+        end = _TERM_END.search(body)
+        term, rest = (body[: end.start()], body[end.end() :]) if end else (body, "")
+        shown = inline(draft, term)
+        marker = "~" * (depth - 1)
+        items = [f"{marker}**{shown}**" if "**" not in shown else marker + shown] if shown else []
+        return items + ([f"{marker}~{_guarded(inline(draft, rest))}"] if rest.strip() else [])
+    sign = {"*": "- ", "#": "1) "}.get(prefix[-1], "")
+    shown = inline(draft, body)
+    return [f"{'~' * depth}{sign}{shown if sign else _guarded(shown)}"] if shown else []
+
+
+def _guarded(text: str) -> str:
+    """Text behind ``~`` that could be taken for the marker of a list item."""
+    return literal(text[0]) + text[1:] if _LIKE_A_MARKER.match(text) else text
+
+
+def _preformatted(draft: Draft, lines: list[str]) -> str:
+    """Lines that begin with a blank: code, unless there is markup in them."""
+    lines = [line[1:].rstrip() for line in lines]
+    text = "\n".join(lines)
+    if "\x02" not in text and "''" not in text and not re.search(r"https?://|<[a-zA-Z/]", text):
+        draft.converted["code"] += 1
+        return code_block(unescape(text))
+    shown = [inline(draft, line) for line in lines]
+    return "\n".join(line for line in shown if line)
+
+
+# -- what comes last ------------------------------------------------------------------
+
+
+def _tail(draft: Draft, before: list[_Block]) -> list[_Block]:
+    """Notes (in their place of ``before``, if they have one), other languages, categories."""
+    blocks: list[_Block] = []
+    if draft.notes:
+        notes = "\n".join(f"~1) {_note_text(draft, note.content, note.name)}" for note in draft.notes)
+        place = ("paragraph", draft.notes_mark or "")
+        if place in before:
+            before[before.index(place)] = ("paragraph", notes)
+        else:
+            blocks += [("line", "----"), ("list", notes)]
+    if draft.languages:
+        blocks.append(("paragraph", mono("; ".join(draft.languages))))
+    if draft.categories:
+        links = " · ".join(forced_link(draft, page, label) for page, label in draft.categories.items())
+        blocks += [("line", "----"), ("paragraph", links)]
+    return blocks
+
+
+def _note_text(draft: Draft, content: str | None, name: str) -> str:
+    shown = inline(draft, content) if content else ""
+    if shown:
+        return shown
+    draft.unconverted["reference without text"] += 1
+    return literal(f"[{plain_label(draft, name) or '?'}]")

@@ -1,0 +1,247 @@
+"""One line of MediaWiki text to one line of ours (pure): emphasis, addresses, HTML tags, entities.
+
+Our emphasis is toggles, so every pair is closed in the line that opens it and pairs never cross:
+what crosses in the source is closed and opened again.
+
+Knows nothing of links and templates, which are marks by now, and of lists, tables and headings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from wikka_port.markup.mediawiki_pieces import MARK, Draft, collapse, entities, escape, literal, unescape
+
+_URL_CHARS: Final = '[^\\s\\[\\]<>"{}|\x02\x03]'
+# Every repetition is possessive: what failed once is not tried again in pieces.
+_TOKEN: Final = re.compile(
+    rf"""(?P<quotes>'{{2,}}+)
+      | (?P<mark>\x02[0-9]{{1,9}}\x03)
+      | \[(?P<url>(?:(?:https?|ftps?|irc|news|gopher):)?//{_URL_CHARS}++|mailto:{_URL_CHARS}++)(?P<label>[^\[\]\n]*+)\]
+      | (?P<bare>\b(?:https?|ftps?)://(?:(?!''){_URL_CHARS})++)
+      | <(?P<small>sub|sup|small|big)(?:\s[^<>]*+)?>(?P<content>[^<>\x02\x03]*+)</(?P=small)\s*+>
+      | <(?P<close>/?)(?P<tag>[a-zA-Z][a-zA-Z0-9]*+)(?P<rest>(?:[\s/][^<>]*+)?)>
+      | (?P<switch>__(?-i:[^\W\d_a-z]{{3,40}})__)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_EMPHASIS: Final = {
+    **dict.fromkeys(("b", "strong"), "**"),
+    **dict.fromkeys(("i", "em", "cite", "dfn", "var"), "//"),
+    **dict.fromkeys(("tt", "code", "kbd", "samp"), "##"),
+    **dict.fromkeys(("s", "strike", "del"), "++"),
+    **dict.fromkeys(("ins", "u"), "__"),
+}
+# Dropped, their content kept.
+_LAYOUT_TAGS: Final = (
+    "abbr acronym bdi bdo big blockquote center data div font h1 h2 h3 h4 h5 h6 includeonly li mark noinclude ol "
+    "onlyinclude p poem q rb rp rt ruby section small span sub sup table tbody td th thead time tr translate ul "
+    "wbr languages tvar caption dl dd dt references"
+)
+_LAYOUT: Final = frozenset(_LAYOUT_TAGS.split())
+BREAK: Final = "---"
+URL_CHARS_MAX: Final = 2000  # what browsers take, and our links
+_LINKABLE: Final = re.compile(r"(?:https?|ftp)://[^\s/]|mailto:.", re.IGNORECASE)
+_URL_DANGER: Final = re.compile(r"""[\s|\[\]"\\]""")
+_LABEL_DANGER: Final = re.compile(r"[\[\]]|&(?=#)")
+# Two of these in a row are a toggle, a bracket, ...; and so are these unequal pairs.
+_EDGE: Final = frozenset("*/_#%+-[]:={}<>|'@")
+_EDGE_PAIRS: Final = frozenset({"/*", "*/", "#%", "%#", ":/", ":_", ":#", ":+", ':"', ":*"})
+_STYLE_OF_RUN: Final = {2: ("//",), 3: ("**",), 5: ("**", "//")}
+
+
+def inline(draft: Draft, text: str, *, cell: bool = False) -> str:
+    """``text`` holds no line break; the answer neither."""
+    line = _Line(draft, cell=cell)
+    matches = list(_TOKEN.finditer(text))
+    runs = _quote_runs([match["quotes"] for match in matches if match["quotes"]])
+    end = 0
+    for match in matches:
+        line.text(text[end : match.start()])
+        end = match.end()
+        if match["quotes"]:
+            apostrophes, styles = next(runs)
+            line.text("'" * apostrophes)
+            for style in styles:
+                line.toggle(style)
+        else:
+            line.token(match)
+    line.text(text[end:])
+    return line.finish()
+
+
+def plain_label(draft: Draft, text: str) -> str:
+    """What stands in a label, where our markup reads no markup."""
+    text = _TOKEN.sub(_label_token, text)
+    return collapse(unescape(draft.plain(text))).strip()
+
+
+def _label_token(match: re.Match[str]) -> str:
+    if match["url"]:
+        return match["label"].strip() or match["url"]
+    if match["small"]:
+        return match["content"]
+    if match["tag"]:
+        known = match["tag"].lower() in _LAYOUT or match["tag"].lower() in _EMPHASIS
+        return " " if match["tag"].lower() == "br" else "" if known else match[0]
+    return match[0] if match["mark"] or match["bare"] else ""
+
+
+def _quote_runs(found: list[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """For each run of apostrophes: how many are shown, and which emphasis it toggles.
+
+    Where both bold and italics come out odd, one run of three was meant as an apostrophe
+    before italics (l'''amour''), as MediaWiki has it.
+    """
+    lengths = [min(len(run), 5) if len(run) != 4 else 3 for run in found]
+    shown = [len(run) - length for run, length in zip(found, lengths, strict=True)]
+    bold = sum(length in (3, 5) for length in lengths)
+    italic = sum(length in (2, 5) for length in lengths)
+    if bold % 2 and italic % 2 and 3 in lengths:
+        first = lengths.index(3)
+        lengths[first], shown[first] = 2, shown[first] + 1
+    return iter([(extra, _STYLE_OF_RUN[length]) for extra, length in zip(shown, lengths, strict=True)])
+
+
+class _Line:
+    """A line in the making: pieces of text and of markup, and the emphasis that is open."""
+
+    def __init__(self, draft: Draft, *, cell: bool) -> None:
+        self._draft = draft
+        self._cell = cell
+        self._parts: list[tuple[bool, str]] = []  # (is text of the author, string)
+        self._open: list[str] = []
+
+    def text(self, text: str) -> None:
+        if text:
+            self._parts.append((True, unescape(text)))
+
+    def _markup(self, markup: str) -> None:
+        self._parts.append((False, markup))
+
+    def toggle(self, style: str) -> None:
+        if style in self._open:
+            self._close(style)
+        else:
+            self._open.append(style)
+            self._markup(style)
+
+    def _close(self, style: str) -> None:
+        again: list[str] = []
+        while (last := self._open.pop()) != style:
+            self._end(last)
+            again.append(last)
+        self._end(style)
+        for other in reversed(again):
+            self._open.append(other)
+            self._markup(other)
+
+    def _end(self, style: str) -> None:
+        """Close ``style``; a pair around nothing disappears, for its four characters would mean another thing."""
+        if self._parts and self._parts[-1] == (False, style):
+            self._parts.pop()
+        else:
+            self._markup(style)
+
+    def token(self, match: re.Match[str]) -> None:
+        if match["mark"]:
+            self._markup(match[0])
+        elif match["url"]:
+            self._markup(self._external(match["url"], match["label"]))
+        elif match["bare"]:
+            url = match["bare"].rstrip(".,;:!?'")
+            if url.endswith(")") and "(" not in url:
+                url = url.rstrip(")")
+            self._markup(self._external(url, ""))
+            self.text(match["bare"][len(url) :])
+        elif match["small"]:
+            name, content = match["small"].lower(), unescape(match["content"]).replace("''", "")
+            self._draft.converted["html"] += 1
+            if content.strip():
+                self._markup(f'""<{name}>{entities(content)}</{name}>""')
+        elif match["tag"]:
+            self._tag(match)
+        else:
+            self._draft.unconverted["behaviour switch"] += 1
+
+    def _tag(self, match: re.Match[str]) -> None:
+        name, closing = match["tag"].lower(), bool(match["close"])
+        style = _EMPHASIS.get(name)
+        if style is not None:
+            self._draft.converted["html"] += not closing
+            if (style in self._open) == closing and not match["rest"].endswith("/"):
+                self.toggle(style)
+        elif name == "br":
+            self._draft.converted["html"] += 1
+            self._markup(f" {BREAK} ")
+        elif name == "hr":
+            self._markup(f" {BREAK} ")
+        elif name in _LAYOUT:
+            self._draft.unconverted[f"html <{name}>"] += not closing
+            if name in ("tr", "li") and not closing and self._parts:
+                self._markup(f" {BREAK} ")
+            elif name in ("blockquote", "div", "p", "td", "th"):
+                self.text(" ")
+        else:
+            self.text(match[0])
+
+    def _external(self, url: str, label: str) -> str:
+        self._draft.converted["external link"] += 1
+        url = unescape(url).replace("''", "%27%27")
+        if url.startswith("//"):
+            url = "https:" + url
+        label = plain_label(self._draft, label)
+        if not _LINKABLE.match(url) or len(url) > URL_CHARS_MAX:
+            return literal(f"{label} ({url})" if label else url)
+        url = _URL_DANGER.sub(lambda found: f"%{ord(found[0]):02X}", url)
+        label = _LABEL_DANGER.sub(lambda found: f"&#{ord(found[0])};", label)
+        return f"[[{url} | {label}]]" if label and label != url else f"[[{url}]]"
+
+    def finish(self) -> str:
+        while self._open:
+            self._end(self._open.pop())
+        merged = self._merged()
+        out = []
+        for position, (is_text, string) in enumerate(merged):
+            if is_text:
+                before = self._neighbour(merged[position - 1][1], -1) if position else ""
+                after = self._neighbour(merged[position + 1][1], 0) if position + 1 < len(merged) else ""
+                out.append(self._escaped(string, before, after))
+            else:
+                out.append(string)
+        return collapse("".join(out)).strip(" ")
+
+    def _neighbour(self, markup: str, end: int) -> str:
+        """The character of ``markup`` at that end, looking into marks; "?" if that leads too far."""
+        for _ in range(3):
+            if not markup or markup[end] not in "\x02\x03":
+                return markup[end] if markup else ""
+            marks = MARK.findall(markup)
+            markup = self._draft.pieces[int(marks[end])].inline
+        return "?"
+
+    def _merged(self) -> list[tuple[bool, str]]:
+        """Neighbouring texts as one: what a tag stood between may be a pair now."""
+        merged: list[tuple[bool, list[str]]] = []
+        for is_text, string in self._parts:
+            if merged and is_text and merged[-1][0]:
+                merged[-1][1].append(string)
+            else:
+                merged.append((is_text, [string]))
+        return [(is_text, "".join(strings)) for is_text, strings in merged]
+
+    def _escaped(self, text: str, before: str, after: str) -> str:
+        """``before``, ``after``: the character of our markup there, which a single one of the text must not join."""
+        head = tail = ""
+        if _joins(before, text[0], text[0]):
+            head, text = literal(text[0]), text[1:]
+        if text and _joins(text[-1], after, text[-1]):
+            text, tail = text[:-1], literal(text[-1])
+        return head + escape(text, cell=self._cell) + tail
+
+
+def _joins(left: str, right: str, typed: str) -> bool:
+    if typed not in _EDGE or not left or not right:
+        return False
+    return left == right or left + right in _EDGE_PAIRS or "?" in (left, right)

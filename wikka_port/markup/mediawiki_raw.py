@@ -1,0 +1,84 @@
+"""Tags whose content MediaWiki does not read as markup (pure): nowiki, pre, code listings, formulas, galleries.
+
+Knows nothing of where they begin and end.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from wikka_port.markup.mediawiki_inline import inline
+from wikka_port.markup.mediawiki_pieces import (
+    PLAIN_CHARS_MAX,
+    Draft,
+    Piece,
+    code_block,
+    collapse,
+    escape,
+    literal,
+    mono,
+    preformatted,
+    unescape,
+)
+
+_LISTINGS: Final = ("source", "syntaxhighlight")
+_FORMULAS: Final = ("math", "chem", "ce")
+_DATA: Final = (
+    *("timeline", "score", "graph", "templatedata", "templatestyles", "mapframe", "maplink", "hiero"),
+    *("inputbox", "imagemap", "categorytree", "indicator", "charinsert"),
+)
+TAGS: Final = ("nowiki", "pre", "gallery", *_LISTINGS, *_FORMULAS, *_DATA)
+
+_LANGUAGE: Final = re.compile(r"""lang\s*=\s*["']?([A-Za-z0-9+#-]{1,24})""", re.IGNORECASE)
+
+
+def raw(draft: Draft, name: str, attributes: str, content: str) -> Piece:
+    plain = collapse(content.strip()[:PLAIN_CHARS_MAX]).replace("\n", " ")
+    if name == "nowiki":
+        draft.converted["nowiki"] += 1
+        return Piece(_shown(content), collapse(unescape(content))[:PLAIN_CHARS_MAX])
+    if name == "gallery":
+        return _gallery(draft, content)
+    if name in _FORMULAS:
+        draft.unconverted["formula"] += 1
+        return Piece(mono(content), plain)
+    if name == "pre":
+        content = unescape(content.replace("<nowiki>", "").replace("</nowiki>", ""))
+    language = _LANGUAGE.search(attributes) if name in _LISTINGS else None
+    if name in _DATA:
+        draft.unconverted[f"<{name}>"] += 1
+    else:
+        draft.converted["code"] += 1
+    if not content.strip():
+        return Piece("", block="")
+    short = "\n" not in content.strip()
+    block = code_block(content, language[1].lower() if language else "")
+    if short and "inline" in attributes:
+        return Piece(mono(content.strip()), plain)
+    return Piece(mono(content.strip()) if short else preformatted(content.strip("\n")), plain, block=block)
+
+
+def _shown(content: str) -> str:
+    """Text with no markup of theirs and none of ours.
+
+    Word by word: a word that begins and ends with letters stays readable in the editor, and
+    signs at an edge, which may meet their like outside, are made literal with their word.
+    """
+    words = collapse(unescape(content)).split(" ")
+    return " ".join(
+        escape(word, cell=True) if not word or (word[0].isalnum() and word[-1].isalnum()) else literal(word)
+        for word in words
+    )
+
+
+def _gallery(draft: Draft, content: str) -> Piece:
+    draft.unconverted["gallery"] += 1
+    items = []
+    for line in content.split("\n"):
+        name, _, caption = line.strip().partition("|")
+        if name.strip():
+            shown = mono(f"[image: {name.partition(':')[2].strip() or name.strip()}]")
+            items.append(f"{shown} {inline(draft, caption, cell=True)}".strip())
+    block = "\n".join(f"~- {item}" for item in items)
+    return Piece(" --- ".join(items), "", block=block)

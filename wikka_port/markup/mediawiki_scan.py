@@ -1,0 +1,307 @@
+"""The first pass over a MediaWiki text (pure): everything that has an opening and a closing.
+
+Comments, tags whose content is no markup, references, templates and links are found with one
+regular expression and one stack, and replaced by marks (see :mod:`mediawiki_pieces`).  What
+never closes stays text.
+
+Linear: a closed construct becomes one mark at once; parts of an unclosed one move up a level
+at most once before a mark swallows them, for levels are joined as ropes, not copied.
+
+Knows nothing of lines: lists, tables and headings are found later.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from wikka_port.markup import mediawiki_links, mediawiki_raw
+from wikka_port.markup.mediawiki_pieces import PLAIN_CHARS_MAX, Draft, Note, Piece, collapse, entities, escape
+
+_RAW: Final = "|".join(mediawiki_raw.TAGS)
+_TOKEN: Final = re.compile(
+    rf"""(?P<comment><!--)
+      | <(?P<raw>{_RAW})(?P<attributes>(?:[\s/][^<>]*+)?)>
+      | <ref(?P<ref>(?:[\s/][^<>]*+)?)>
+      | (?P<unref></ref\s*+>)
+      | </?(?P<only>noinclude|includeonly|onlyinclude)\s*+/?>
+      | <(?P<list>/?references)(?P<rest>(?:[\s/][^<>]*+)?)>
+      | (?P<open>\{{{{++) | (?P<shut>\}}}}++)
+      | (?P<link>\[\[) | (?P<unlink>\]\])""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# Letters directly behind a link belong to its label; only scripts that put blanks between words.
+_TRAIL: Final = re.compile(r"[a-zß-öø-ÿĀ-ɏͰ-ϿЀ-ӿ]{1,64}")
+_NAME: Final = re.compile(r"""name\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'/>]+))""", re.IGNORECASE)
+_NOTE_TEMPLATES: Final = frozenset({"reflist", "references", "refs", "notelist", "atsauces", "einzelnachweise"})
+_OWN_NAME: Final = frozenset({"PAGENAME", "FULLPAGENAME"})
+_MARK_OR_TEXT: Final = re.compile("(\x02[0-9]{1,9}\x03)")
+
+Rope = list["str | Rope"]
+
+
+@dataclass(slots=True)
+class _Level:
+    kind: Literal["root", "template", "link", "ref"]
+    opening: str  # as typed, for when it never closes
+    parts: Rope = field(default_factory=list)
+    braces: list[int] = field(default_factory=list)  # template: open braces, the outermost pair first
+    name: str = ""  # ref
+
+
+def scan(draft: Draft, text: str) -> str:
+    """``text`` (cleaned) with marks for all that closes."""
+    return _Scan(draft, text).run()
+
+
+def _flat(rope: Rope) -> Iterator[str]:
+    levels: list[Iterator[str | Rope]] = [iter(rope)]
+    while levels:
+        for part in levels[-1]:
+            if isinstance(part, list):
+                levels.append(iter(part))
+                break
+            yield part
+        else:
+            levels.pop()
+
+
+class _Scan:
+    def __init__(self, draft: Draft, text: str) -> None:
+        self._draft = draft
+        self._text = text
+        self._levels = [_Level("root", "")]
+        self._next: dict[str, re.Match[str] | None] = {}  # the nearest closing of a kind; None: there is no more
+        self._defining = False  # inside <references>
+        self._in_ref = False
+
+    def run(self) -> str:
+        position, text = 0, self._text
+        while match := _TOKEN.search(text, position):
+            if match.start() > position:
+                self._add(text[position : match.start()])
+            position = self._token(match)
+        self._add(text[position:])
+        self._fold(0)
+        return "".join(_flat(self._levels[0].parts))
+
+    def _add(self, part: str) -> None:
+        self._levels[-1].parts.append(part)
+
+    def _token(self, match: re.Match[str]) -> int:
+        """Take one token; the answer is where to go on."""
+        if match["comment"]:
+            return self._comment(match)
+        if match["raw"]:
+            return self._raw(match)
+        if match["open"]:
+            self._open_braces(match["open"])
+        elif match["shut"]:
+            self._shut_braces(match["shut"])
+        elif match["link"]:
+            self._levels.append(_Level("link", "[["))
+        elif match["unlink"]:
+            return self._unlink(match)
+        elif match["list"]:
+            self._references(match)
+        elif match["only"]:
+            self._draft.unconverted[f"html <{match['only'].lower()}>"] += not match[0].startswith("</")
+        elif match["unref"]:
+            self._unref(match[0])
+        else:
+            self._ref(match)
+        return match.end()
+
+    def _closing(self, pattern: str, start: int) -> re.Match[str] | None:
+        """The next closing.  No stretch of the text is searched twice, which would be quadratic."""
+        known = self._next.get(pattern)
+        if pattern in self._next and (known is None or known.start() >= start):
+            return known
+        found = self._next[pattern] = re.compile(pattern, re.IGNORECASE).search(self._text, start)
+        return found
+
+    def _comment(self, match: re.Match[str]) -> int:
+        closing = self._closing("-->", match.end())
+        self._draft.converted["comment"] += 1
+        end = closing.end() if closing else len(self._text)  # MediaWiki too: to the end
+        # A line that holds but a comment is no empty line, which would end a paragraph.
+        alone = match.start() > 0 and self._text[match.start() - 1] == "\n" and self._text.startswith("\n", end)
+        return end + alone
+
+    def _raw(self, match: re.Match[str]) -> int:
+        name = match["raw"].lower()
+        attributes = match["attributes"]
+        if attributes.endswith("/"):
+            return match.end()
+        closing = self._closing(rf"</{name}\s*+>", match.end())
+        if closing is None:
+            self._add(match[0])
+            return match.end()
+        content = self._text[match.end() : closing.start()]
+        if self._levels[-1].kind == "template":
+            self._add(f"<{name}>{content}</{name}>")  # shown as typed, with the template
+        else:
+            self._add(self._draft.mark(mediawiki_raw.raw(self._draft, name, attributes, content)))
+        return closing.end()
+
+    # -- templates ------------------------------------------------------------------
+
+    def _open_braces(self, braces: str) -> None:
+        top = self._levels[-1]
+        if top.kind == "template":
+            top.braces.append(len(braces))
+            top.parts.append(braces)
+        else:
+            self._levels.append(_Level("template", braces, braces=[len(braces)]))
+
+    def _shut_braces(self, braces: str) -> None:
+        left = len(braces)
+        while left >= 2 and (depth := self._nearest_template()) is not None:
+            self._fold(depth)
+            level = self._levels[-1]
+            taken = min(left, level.braces[-1])
+            taken = 3 if taken >= 3 and (level.braces[-1] % 2 or left == 3) else 2
+            left -= taken
+            level.parts.append("}" * taken)
+            level.braces[-1] -= taken
+            if level.braces[-1] < 2:
+                level.braces.pop()
+            if not level.braces:
+                self._levels.pop()
+                self._add(self._template(level))
+        if left:
+            self._add("}" * left)
+
+    def _nearest_template(self) -> int | None:
+        """Its depth.  Links above it never closed; a reference is a wall."""
+        depth = len(self._levels) - 1
+        while self._levels[depth].kind == "link":
+            depth -= 1
+        if self._levels[depth].kind == "template":
+            return depth
+        # Links with no template below them: let nobody walk down here again.
+        if depth < len(self._levels) - 1:
+            self._walls(depth)
+        return None
+
+    def _walls(self, depth: int) -> None:
+        """Fold the unclosed links but the newest: only that one can still be closed in good faith."""
+        if len(self._levels) - 1 - depth > 50:
+            self._fold(depth)
+
+    def _fold(self, depth: int) -> None:
+        """Levels above ``depth`` never closed: their text belongs to that one."""
+        base = self._levels[depth]
+        for level in self._levels[depth + 1 :]:
+            base.parts.append(level.opening)
+            base.parts.append(level.parts)
+            self._in_ref = self._in_ref and level.kind != "ref"
+        del self._levels[depth + 1 :]
+
+    def _template(self, level: _Level) -> str:
+        """Shown as typed, in the letters of code, with its links and notes alive; never an action of ours."""
+        parts = [level.opening, *_flat(level.parts)]
+        source = "".join(parts)
+        name = source.strip("{}").partition("|")[0].strip()
+        if name.lower() in _NOTE_TEMPLATES and self._draft.notes_mark is None:
+            return self._place_notes()
+        if name in _OWN_NAME and level.opening == "{{":
+            self._draft.converted["name of the page"] += 1
+            return self._draft.mark(Piece(escape(self._draft.title, cell=True), self._draft.title))
+        self._draft.unconverted["parameter" if level.opening.startswith("{{{") else "template"] += 1
+        lines = [_shown(line.strip()) for line in source.split("\n") if line.strip()]
+        block = "\n".join(lines) if len(lines) > 1 else None
+        plain = self._draft.plain(collapse(source[: 4 * PLAIN_CHARS_MAX]).replace("\n", " "))
+        return self._draft.mark(Piece(" ".join(lines), plain, block=lines[0] if block is None else block))
+
+    # -- links ----------------------------------------------------------------------
+
+    def _unlink(self, match: re.Match[str]) -> int:
+        level = self._levels[-1]
+        if level.kind != "link":
+            self._add("]]")
+            return match.end()
+        trail = _TRAIL.match(self._text, match.end())
+        piece = self._link(level, trail[0] if trail else "")
+        self._levels.pop()
+        if piece is None:
+            self._levels[-1].parts += ["[[", level.parts, "]]"]
+            return match.end()
+        self._add(self._draft.mark(piece))
+        return trail.end() if trail else match.end()
+
+    def _link(self, level: _Level, trail: str) -> Piece | None:
+        # The head decides without a look at the rest, or closing many levels would be quadratic.
+        first = level.parts[0] if level.parts else ""
+        if not isinstance(first, str) or any(isinstance(part, list) for part in level.parts):
+            return None
+        head, bar, rest = first.partition("|")
+        if not bar and len(level.parts) > 1:
+            return None
+        label = "".join([rest, *_flat(level.parts[1:])]) if bar else None
+        return mediawiki_links.link(self._draft, head, label, trail)
+
+    # -- references -----------------------------------------------------------------
+
+    def _ref(self, match: re.Match[str]) -> None:
+        found = _NAME.search(match["ref"])
+        name = next((group for group in found.groups() if group), "") if found else ""
+        if match["ref"].endswith("/"):
+            self._add(self._note(name, None))
+        elif self._in_ref or self._closing(r"</ref\s*+>", match.end()) is None:
+            self._add(match[0])
+        else:
+            self._in_ref = True
+            self._levels.append(_Level("ref", match[0], name=name))
+
+    def _unref(self, closing: str) -> None:
+        if not self._in_ref:
+            self._add(closing)
+            return
+        depth = len(self._levels) - 1
+        while self._levels[depth].kind != "ref":
+            depth -= 1
+        self._fold(depth)
+        level = self._levels.pop()
+        self._in_ref = False
+        mark = self._note(level.name, collapse("".join(_flat(level.parts))).strip())
+        if not self._defining:
+            self._add(mark)
+
+    def _note(self, name: str, content: str | None) -> str:
+        draft = self._draft
+        draft.converted["reference"] += 1
+        number = draft.note_numbers.get(name, 0) if name else 0
+        if not number:
+            draft.notes.append(Note(name=name))
+            number = len(draft.notes)
+            if name:
+                draft.note_numbers[name] = number
+        if content:
+            note = draft.notes[number - 1]
+            if note.content is None:
+                note.content = content
+            elif note.content != content:
+                draft.unconverted["reference defined twice"] += 1
+        return draft.mark(Piece(f'""<sup>[{number}]</sup>""'))
+
+    def _references(self, match: re.Match[str]) -> None:
+        if match["list"].startswith("/"):
+            self._defining = False
+            return
+        self._defining = not match["rest"].endswith("/") and bool(self._closing("</references", match.end()))
+        if self._draft.notes_mark is None:
+            self._add(self._place_notes())
+
+    def _place_notes(self) -> str:
+        self._draft.notes_mark = self._draft.mark(Piece("", block=""))
+        return f"\n{self._draft.notes_mark}\n"
+
+
+def _shown(line: str) -> str:
+    """A line of a template's source: its text literal, the marks in it alive."""
+    parts = [part for part in _MARK_OR_TEXT.split(line) if part]
+    shown = "".join(part if part.startswith("\x02") else f'""{entities(part)}""' for part in parts)
+    return f"##{shown}##"

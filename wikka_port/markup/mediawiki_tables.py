@@ -1,0 +1,160 @@
+"""MediaWiki's tables to ours (pure): ``{| |- | ! || !! |+ |}`` to rows of ``||a||b||``.
+
+A row of ours is one line, so what has lines of its own in a cell (lists, paragraphs, a table in
+the table) is flattened, with line breaks between.
+
+Knows nothing of what stands outside a table.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from wikka_port.markup.mediawiki_inline import BREAK, inline
+from wikka_port.markup.mediawiki_pieces import Draft, literal
+
+OPENING: Final = re.compile(r"[ \t:*#;]*\{\|")
+SPAN_MAX: Final = 1000  # what browsers take
+
+_SPAN: Final = re.compile(r"""(colspan|rowspan)\s*=\s*["']?\s*([0-9]{1,4})""", re.IGNORECASE)
+_PREFIX: Final = re.compile(r"[*#:;]+")
+
+
+@dataclass(slots=True)
+class _Cell:
+    header: bool
+    attributes: str
+    lines: list[str]
+
+
+@dataclass(slots=True)
+class _Table:
+    rows: list[list[_Cell]] = field(default_factory=lambda: [[]])
+    caption: _Cell | None = None
+    open: _Cell | None = None  # what a line without a sign goes on with
+
+
+def table_end(lines: list[str], start: int) -> int:
+    """The index behind the table that opens at ``start``; behind the last line if it never closes."""
+    depth = 0
+    for index in range(start, len(lines)):
+        line = lines[index].lstrip(" \t:*#;")
+        if line.startswith("{|"):
+            depth += 1
+        elif line.startswith("|}") and not line.startswith("|}}"):
+            depth -= 1
+            if depth == 0:
+                return index + 1
+    return len(lines)
+
+
+def table(draft: Draft, lines: list[str]) -> str:
+    """The lines of one table, the opening one first."""
+    draft.converted["table"] += 1
+    made = _Table()
+    depth = 0
+    for line in lines[1:]:
+        text = line.strip(" \t")
+        if text.lstrip(":*#;").startswith("{|"):
+            depth += 1
+            draft.unconverted["table in a table"] += 1
+        elif depth and text.startswith("|}"):
+            depth -= 1
+        elif depth:
+            _flatten(made, text)
+        else:
+            _line(made, text)
+    rows = [_row(draft, row) for row in made.rows if row]
+    if made.caption is not None:
+        rows.insert(0, f"|?|{_content(draft, made.caption.lines)}||")
+    return "\n".join(rows)
+
+
+def _flatten(made: _Table, text: str) -> None:
+    """A line of a table in the table: its cells as text."""
+    if made.open is None or text.startswith("|-"):
+        return
+    if text[:1] in ("|", "!"):
+        cells = text.lstrip("|!+").replace("!!", "||").split("||")
+        text = " · ".join(_split_attributes(cell)[1].strip() for cell in cells)
+    made.open.lines += ["", text]
+
+
+def _line(made: _Table, text: str) -> None:
+    if text.startswith("|}"):
+        rest = text[2:].strip()
+        if rest:  # what stands behind the end would be lost
+            made.rows.append([_Cell(False, "", [rest])])
+        made.open = None
+    elif text.startswith("|-"):
+        made.rows.append([])
+        made.open = None
+    elif text.startswith("|+"):
+        attributes, content = _split_attributes(text[2:])
+        made.caption = made.open = _Cell(False, attributes, [content])
+    elif text[:1] in ("|", "!"):
+        header = text[0] == "!"
+        body = text[1:].replace("!!", "||") if header else text[1:]
+        for cell in body.split("||"):
+            attributes, content = _split_attributes(cell)
+            made.open = _Cell(header, attributes, [content])
+            made.rows[-1].append(made.open)
+    elif made.open is not None:
+        made.open.lines.append(text)
+    elif text:  # before the first cell: attributes of a template, mostly
+        made.open = _Cell(False, "", [text])
+        made.rows[-1].append(made.open)
+
+
+def _split_attributes(cell: str) -> tuple[str, str]:
+    """``attributes | content``; the bar of a link or a template is inside a mark by now."""
+    attributes, bar, content = cell.partition("|")
+    return (attributes, content) if bar else ("", cell)
+
+
+def _row(draft: Draft, cells: list[_Cell]) -> str:
+    parts = []
+    for cell in cells:
+        spans = {name.lower(): int(number) for name, number in _SPAN.findall(cell.attributes)}
+        wanted = [
+            f"{key}:{min(spans[name], SPAN_MAX)}" for key, name in (("x", "colspan"), ("y", "rowspan")) if name in spans
+        ]
+        attributes = f"({';'.join(wanted)})" if wanted else ""
+        parts.append(("|=|" if cell.header else "||") + attributes + _content(draft, cell.lines))
+    return "".join(parts) + "||"
+
+
+def _content(draft: Draft, lines: list[str]) -> str:
+    out: list[str] = []
+    again = False  # a paragraph goes on
+    for line in lines:
+        text = line.strip()
+        if not text:
+            again = False
+            continue
+        shown, own_line = _cell_line(draft, text)
+        if not shown:
+            continue
+        if out:
+            out.append(" " if again and not own_line else f" {BREAK} ")
+        out.append(shown)
+        again = not own_line
+    content = "".join(out)
+    if content[:1] in ("(", "{"):  # would be read as attributes of the cell
+        content = literal(content[0]) + content[1:]
+    return content or " "
+
+
+def _cell_line(draft: Draft, text: str) -> tuple[str, bool]:
+    """One line of a cell, and whether it keeps a line of its own."""
+    if prefix := _PREFIX.match(text):
+        sign = {"*": "• ", "#": "• "}.get(prefix[0][-1], "")
+        draft.unconverted["list in a cell"] += bool(sign)
+        return sign + inline(draft, text[prefix.end() :], cell=True), True
+    if text.startswith("=") and text.endswith("=") and text.strip("="):
+        return f"**{inline(draft, text.strip('= '), cell=True)}**", True
+    if not text.strip("-") and len(text) >= 4:
+        return BREAK, True
+    return inline(draft, text, cell=True), False

@@ -1,0 +1,141 @@
+"""Titles of a MediaWiki site (pure): namespaces, case, what the target of a link means.
+
+Knows nothing of how links are written, and nothing of how our wiki names its rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+from urllib.parse import unquote
+
+FILE: Final = 6
+CATEGORY: Final = 14
+SPECIAL: Final = -1
+MEDIA: Final = -2
+
+# Every site knows these beside its own; the numbers are part of MediaWiki's interface.
+CANONICAL: Final[Mapping[str, int]] = {
+    "Media": -2,
+    "Special": -1,
+    "Talk": 1,
+    "User": 2,
+    "User talk": 3,
+    "Project": 4,
+    "Project talk": 5,
+    "File": 6,
+    "Image": 6,
+    "File talk": 7,
+    "Image talk": 7,
+    "MediaWiki": 8,
+    "MediaWiki talk": 9,
+    "Template": 10,
+    "Template talk": 11,
+    "Help": 12,
+    "Help talk": 13,
+    "Category": 14,
+    "Category talk": 15,
+}
+_SISTER_WIKIS: Final = (
+    "w wikipedia wikt wiktionary s wikisource q wikiquote b wikibooks n wikinews v wikiversity voy wikivoyage "
+    "c commons m meta mw mediawikiwiki d wikidata species wikispecies foundation phab bugzilla doi iarchive "
+    "google imdbname imdbtitle rfc"
+)
+_SISTERS: Final = frozenset(_SISTER_WIKIS.split())
+_LANGUAGE: Final = re.compile(r"[a-z]{2,3}(?:-[a-z]{2,10}){0,2}|simple")
+_FORBIDDEN: Final = re.compile(r"[\[\]{}|<>\n\x02\x03\ufffd]")
+_SPACES: Final = re.compile(r"[ _\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
+TITLE_CHARS_MAX: Final = 255  # MediaWiki: bytes; more than enough here
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What ``[[...]]`` points to."""
+
+    kind: Literal["page", "file", "category", "media", "special", "language", "interwiki", "here"]
+    title: str  # the page's full name; with "language" and "interwiki" the title over there
+    prefix: str = ""  # the other wiki
+    section: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What of a site its texts depend on.  Make one for a dump and keep it."""
+
+    numbers: Mapping[str, int]  # lower-case name or alias -> namespace
+    names: Mapping[int, str]  # namespace -> its name in the titles of the dump
+    capitalised: bool
+
+    @classmethod
+    def of(cls, namespaces: Mapping[str, int], *, capitalised: bool = True) -> Dialect:
+        numbers = {name.lower(): number for name, number in CANONICAL.items()}
+        numbers.update({spaced(name).lower(): number for name, number in namespaces.items() if name})
+        names = {number: name for name, number in CANONICAL.items() if name not in ("Image", "Image talk")}
+        names.update({number: name for name, number in namespaces.items()})
+        return cls(numbers=numbers, names=names, capitalised=capitalised)
+
+    def is_plain_prefix(self, prefix: str) -> bool:
+        """Whether ``prefix:`` is a namespace here and no other wiki's name elsewhere."""
+        return prefix.lower() in self.numbers and prefix.lower() not in _SISTERS | {"mediawiki", "wikka"}
+
+    def title(self, text: str) -> str:
+        """The title as the dump writes it: blanks, capital letter, the namespace by its own name."""
+        prefix, colon, rest = text.partition(":")
+        number = self.numbers.get(prefix.strip().lower()) if colon else None
+        if number is None:
+            return self._capital(text)
+        rest = self._capital(rest.strip())
+        return f"{self.names[number]}:{rest}" if rest else ""
+
+    def _capital(self, text: str) -> str:
+        # One letter to one: "ß" stays, as in MediaWiki.
+        first = text[:1].upper()
+        return first + text[1:] if self.capitalised and len(first) == 1 else text
+
+    def target(self, text: str) -> Target | None:
+        """Read the part of a link before its first bar; None if it can be no link.
+
+        ``text`` has its entities decoded.
+        """
+        if len(text) > 4 * TITLE_CHARS_MAX or _FORBIDDEN.search(text):
+            return None
+        if "%" in text:
+            decoded = unquote(text)
+            text = text if _FORBIDDEN.search(decoded) or not decoded.isprintable() else decoded
+        whole, _, section = text.partition("#")
+        name = spaced(whole)
+        section = spaced(section)
+        if not name:
+            return Target("here", "", section=section) if section else None
+        shown = name.startswith(":")
+        name = name.removeprefix(":").strip()
+        return self._classify(name, section, shown=shown) if name else None
+
+    def _classify(self, name: str, section: str, *, shown: bool) -> Target | None:
+        prefix, colon, rest = name.partition(":")
+        rest = rest.strip().removeprefix(":").strip()
+        number = self.numbers.get(prefix.strip().lower()) if colon else None
+        if colon and number is None:
+            key = prefix.strip().lower()
+            if key in _SISTERS:
+                return Target("interwiki", rest, key, section)
+            if _LANGUAGE.fullmatch(key) and key == prefix.strip():
+                return Target("interwiki" if shown else "language", rest, key, section)
+        title = self.title(name)
+        if not title or len(title) > TITLE_CHARS_MAX:
+            return None
+        if number == SPECIAL:
+            return Target("special", title, section=section)
+        if number == MEDIA:
+            return Target("media", title, section=section)
+        if number == FILE and not shown:
+            return Target("file", rest)
+        if number == CATEGORY and not shown:
+            return Target("category", title)
+        return Target("page", title, section=section)
+
+
+def spaced(text: str) -> str:
+    return _SPACES.sub(" ", text).strip()
