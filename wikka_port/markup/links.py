@@ -1,0 +1,48 @@
+"""What a text links to (pure): the same tokens that the page is rendered from, so the two agree.
+
+``links`` is what the backlinks trigger calls for each saved revision; it does no HTML.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from wikka_port.markup.lexer import tokens
+from wikka_port.markup.tokens import PageLink, Token
+
+_REDIRECT_WORD: Final = re.compile(r"\s*#REDIRECT\s*:?\s*", re.IGNORECASE)
+
+
+def page_names(read: Iterable[Token]) -> list[str]:
+    """The pages that these tokens link to: normalised names, each once, in order."""
+    return list(dict.fromkeys(token.name for token in read if isinstance(token, PageLink)))
+
+
+def redirect_of(read: Iterable[Token]) -> str | None:
+    """The page that a text with these tokens stands for: ``{{redirect target=".."}}`` anywhere, or
+    ``#REDIRECT [[..]]`` at the start."""
+    before = ""
+    for number, token in enumerate(read):
+        if isinstance(token, PageLink):
+            if token.redirect or (before and _REDIRECT_WORD.fullmatch(before)):
+                return token.name
+            before = ""
+        elif number < 4 and (number == 0 or before) and isinstance(token, str):
+            before += token
+        elif not before.strip():
+            before = "" if before else before
+        else:
+            before = ""
+    return None
+
+
+def links(text: str, *, autolink: bool = True) -> list[str]:
+    """Distinct normalised names of the pages that ``text`` links to, in order; the ones that its HTML links."""
+    return page_names(tokens(text, autolink=autolink))
+
+
+def redirect_target(text: str) -> str | None:
+    """The page that ``text`` sends its reader to, or None."""
+    return redirect_of(tokens(text, autolink=False))
