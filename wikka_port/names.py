@@ -83,5 +83,5 @@ def from_url(path: str) -> str:
 
     Lenient with what people type: a ``/`` or ``%`` as itself is taken as part of the name.
     """
-    decoded = _TILDE.sub(lambda written: chr(int(written.group(1), 16)), unquote(path, errors="replace"))
-    return normalise(decoded.removeprefix("/"))
+    decoded = unquote(path, errors="replace").removeprefix("/")
+    return normalise(_TILDE.sub(lambda written: chr(int(written.group(1), 16)), decoded))

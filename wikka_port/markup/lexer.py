@@ -334,7 +334,7 @@ class _Lexer:
     def _ampersand(self, start: int, mark: str) -> int:
         """``&copy;`` and ``&#42;``: the character, without any meaning that it has here."""
         character = html.unescape(mark)
-        if character == mark or _UNFIT.search(character) or (character.isspace() and character != "\xa0"):
+        if character == mark or character in "\n\r" or _UNFIT.search(character):
             return start + 1
         self._flush(start)
         self.out.append(character)

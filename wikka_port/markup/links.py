@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from wikka_port.markup.lexer import tokens
-from wikka_port.markup.tokens import PageLink, Token
+from wikka_port.markup.tokens import NEWLINE, PageLink, Token
 
-_REDIRECT_WORD: Final = re.compile(r"\s*#REDIRECT\s*:?\s*", re.IGNORECASE)
+_REDIRECT_WORD: Final = re.compile(r"#REDIRECT\s*:?\s*", re.IGNORECASE)
 
 
 def page_names(read: Iterable[Token]) -> list[str]:
@@ -21,20 +21,20 @@ def page_names(read: Iterable[Token]) -> list[str]:
 
 
 def redirect_of(read: Iterable[Token]) -> str | None:
-    """The page that a text with these tokens stands for: ``{{redirect target=".."}}`` anywhere, or
-    ``#REDIRECT [[..]]`` at the start."""
-    before = ""
-    for number, token in enumerate(read):
+    """The page that a text with these tokens stands for.
+
+    ``{{redirect target=".."}}`` says so anywhere, ``#REDIRECT [[..]]`` where nothing comes before it.
+    """
+    start: str | None = ""  # the text is nothing but this so far; None: it is more
+    for token in read:
         if isinstance(token, PageLink):
-            if token.redirect or (before and _REDIRECT_WORD.fullmatch(before)):
+            if token.redirect or (start is not None and _REDIRECT_WORD.fullmatch(start)):
                 return token.name
-            before = ""
-        elif number < 4 and (number == 0 or before) and isinstance(token, str):
-            before += token
-        elif not before.strip():
-            before = "" if before else before
-        else:
-            before = ""
+            start = None
+        elif start is not None and isinstance(token, str):
+            start = (start + token).lstrip()
+        elif token is not NEWLINE or start:
+            start = None
     return None
 
 
@@ -43,6 +43,6 @@ def links(text: str, *, autolink: bool = True) -> list[str]:
     return page_names(tokens(text, autolink=autolink))
 
 
-def redirect_target(text: str) -> str | None:
+def redirect_target(text: str, *, autolink: bool = True) -> str | None:
     """The page that ``text`` sends its reader to, or None."""
-    return redirect_of(tokens(text, autolink=False))
+    return redirect_of(tokens(text, autolink=autolink))
