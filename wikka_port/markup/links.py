@@ -13,6 +13,7 @@ from wikka_port.markup.lexer import tokens
 from wikka_port.markup.tokens import NEWLINE, PageLink, Token
 
 _REDIRECT_WORD: Final = re.compile(r"#REDIRECT\s*:?\s*", re.IGNORECASE)
+_REDIRECT_LENGTH: Final = 50  # characters; more than that before the link is no such beginning
 
 
 def page_names(read: Iterable[Token]) -> list[str]:
@@ -31,7 +32,7 @@ def redirect_of(read: Iterable[Token]) -> str | None:
             if token.redirect or (start is not None and _REDIRECT_WORD.fullmatch(start)):
                 return token.name
             start = None
-        elif start is not None and isinstance(token, str):
+        elif start is not None and len(start) < _REDIRECT_LENGTH and isinstance(token, str):
             start = (start + token).lstrip()
         elif token is not NEWLINE or start:
             start = None

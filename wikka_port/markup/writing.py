@@ -13,7 +13,7 @@ from wikka_port.names import is_camel_case, normalise
 
 _PAIRED: Final = re.compile(r"([*/_#'+£¥@\"%`\[\]{}<>|=:])(?=\1)|(?<=#)%|#(?=%)|/(?=\*)|-(?=--)|[&<|:]")
 _LINE_START: Final = re.compile(r"(?m)^([ ]*)([~=\-]|\t)|^ {4}")
-_CAMEL_WORD: Final = re.compile(r"\b[A-Z]+[a-z]+[A-Z0-9]")
+_CAMEL_CAPITALS: Final = re.compile(r"\b[A-Z]+(?=[a-z]+[A-Z0-9])")
 _IN_TARGET: Final = re.compile(r"[\[\]|&:@#/]")
 _IN_LABEL: Final = re.compile(r"[\[\]|&]")
 
@@ -34,7 +34,7 @@ def literal(text: str, *, autolink: bool = True) -> str:
     quoted = _PAIRED.sub(_reference, text)
     quoted = _LINE_START.sub(_reference, quoted)
     if autolink:
-        quoted = _CAMEL_WORD.sub(lambda word: f"&#{ord(word.group()[0])};" + word.group()[1:], quoted)
+        quoted = _CAMEL_CAPITALS.sub(_reference, quoted)
     return quoted
 
 

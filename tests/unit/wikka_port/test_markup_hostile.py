@@ -6,13 +6,14 @@ import re
 import sys
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.well_nested import check
-from wikka_port.markup import mindmap
+from wikka_port.markup import lexer, mindmap
 from wikka_port.markup.document import parse, render
 from wikka_port.markup.links import links, redirect_target
 
@@ -109,7 +110,7 @@ PARTS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=600, deadline=None, derandomize=True)
+@settings(max_examples=400, deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from(PARTS), max_size=40).map("".join) | st.text(max_size=200), st.booleans())
 def test_any_text_becomes_well_nested_html_that_links_what_links_says(text: str, autolink: bool) -> None:
     document = parse(text, autolink=autolink)
@@ -165,10 +166,48 @@ def test_steps_grow_with_the_text(unit: str) -> None:
     )
 
 
+class Watched(str):
+    """A text that counts the characters that ``find`` passes over."""
+
+    scanned = 0
+
+    def find(self, sub: str, start: int = 0, end: int | None = None) -> int:  # type: ignore[override]
+        stop = len(self) if end is None else end
+        found = super().find(sub, start, stop)
+        Watched.scanned += (found if found >= 0 else stop) - start
+        return found
+
+
+class WatchedPattern:
+    """A compiled expression that counts the characters that its matches take."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self.pattern = pattern
+
+    def match(self, *args: Any) -> re.Match[str] | None:
+        found = self.pattern.match(*args)
+        Watched.scanned += len(found.group()) if found else 1
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.pattern, name)
+
+
 @pytest.mark.parametrize("unit", UNITS)
-def test_large_hostile_texts_are_read(unit: str) -> None:
-    """What happens inside the regex engine is no step of Python: quadratic work there would take minutes here."""
-    parse(unit * (200_000 // len(unit)))
+def test_characters_looked_at_grow_with_the_text(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What happens inside the regex engine and ``find`` is no step of Python; it is counted here, at 200 KB."""
+    for name, value in list(vars(lexer).items()):
+        if isinstance(value, re.Pattern):
+            monkeypatch.setattr(lexer, name, WatchedPattern(value))
+    text = Watched(unit * (200_000 // len(unit)))
+    Watched.scanned = 0
+    lexer.tokens(text)
+    assert Watched.scanned <= 12 * len(text)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_large_hostile_texts_are_rendered(unit: str) -> None:
+    check(render(parse(unit * (50_000 // len(unit))), existing=set()))
 
 
 def test_deep_nesting_stays_shallow() -> None:

@@ -95,7 +95,7 @@ def test_link_to_is_short_where_it_can_be() -> None:
     assert link_to("Main_Page") == "[[Main Page|]]"
 
 
-@settings(max_examples=600, deadline=None, derandomize=True)
+@settings(max_examples=400, deadline=None, derandomize=True)
 @given(
     st.lists(
         st.sampled_from(["~", "\t", "    ", "-", "=", "WikiPage", "http:", "[[a]]", "\n", "mailto:a@b.cd"]) | marked
@@ -109,6 +109,11 @@ def test_literal_text_is_shown_as_it_is(text: str) -> None:
     assert "".join("".join(shown.text).split()) == "".join(text.split())
     assert not shown.links
     assert "<strong>" not in render(document, existing=set())
+
+
+def test_no_part_of_a_literal_word_becomes_a_link() -> None:
+    for word in ("AWikiPage", "WikiPage", "ABCWikiPageTwo"):
+        assert parse(literal(word)).links == ()
 
 
 def test_literal_references_stay_references() -> None:
