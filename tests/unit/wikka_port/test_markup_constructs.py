@@ -136,7 +136,7 @@ def test_literal_and_embedded_html() -> None:
     assert html('a ""<b>x</b>"" c') == "<p>a <b>x</b> c</p>"
     assert html('a ""<div>x"" c') == "<p>a </p>\n<div>x</div><p>c</p>"
     assert html('a ""b') == "<p>a &quot;&quot;b</p>"
-    assert html('""<b class="note warn!">x""') == '<p><b class="user-note">x</b></p>'
+    assert html('""<span class="note warn!">x""') == '<p><span class="user-note">x</span></p>'
 
 
 def test_code() -> None:

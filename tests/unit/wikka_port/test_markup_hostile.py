@@ -220,3 +220,18 @@ def test_deep_nesting_stays_shallow() -> None:
         most = max(most, depth)
     assert most == 2 * mindmap.MAX_DEPTH
     assert depth == 0
+
+
+@pytest.mark.parametrize(
+    "tag", ["b title={}", "FONT\ttitle={}", "i/title={}", 'b title="<{}"', "code title='>{}'", "a title={}"]
+)
+def test_unclosed_formatting_does_not_multiply(tag: str) -> None:
+    """By HTML's rules each paragraph opens again what was left open before it: the square of what was typed."""
+    piece = '""' + "".join(f"<p><{tag.format(n)}>" for n in range(900)) + '""'
+    assert len(render(parse(piece), existing=set())) < 40 * len(piece)
+
+
+def test_a_piece_with_too_many_tags_is_text() -> None:
+    shown = render(parse('""' + "<div>" * 50_000 + '""'), existing=set())
+    assert "<div" not in shown
+    assert "&lt;div&gt;" in shown
