@@ -1,0 +1,106 @@
+"""(pure) The right-hand sides of comparisons in filters: ``'binary:abc'`` and its four sisters.
+
+    binary            unsigned byte order
+    binaryprefix      the same, over as many bytes as the operand has
+    regexstring       a Java regular expression found anywhere in the value read as UTF-8; ``.`` matches newlines
+    regexstringnocase the same, ASCII letters alike
+    substring         found anywhere in the value, both in lower case
+
+The last three know only "matches" and "does not"; HBase lets a value that does not match count as the
+smaller one, which only ``DependentColumnFilter`` allows anybody to see.
+
+A pattern can take time exponential in the value's length (nested quantifiers); nothing here bounds that.
+"""
+
+from __future__ import annotations
+
+import enum
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from columnar.errors import shown
+from columnar.model.java_patterns import PatternProblem, compiled
+
+
+class Operator(enum.Enum):
+    LESS = b"<"
+    LESS_OR_EQUAL = b"<="
+    EQUAL = b"="
+    NOT_EQUAL = b"!="
+    GREATER_OR_EQUAL = b">="
+    GREATER = b">"
+
+
+KINDS: Final = (b"binary", b"binaryprefix", b"regexstring", b"regexstringnocase", b"substring")
+_ORDERED: Final = {
+    Operator.LESS: operator.lt,
+    Operator.LESS_OR_EQUAL: operator.le,
+    Operator.EQUAL: operator.eq,
+    Operator.NOT_EQUAL: operator.ne,
+    Operator.GREATER_OR_EQUAL: operator.ge,
+    Operator.GREATER: operator.gt,
+}
+
+
+class ComparatorProblem(ValueError):
+    """The text is no comparator; the parser adds where it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparator:
+    kind: bytes
+    operand: bytes
+
+    @property
+    def text(self) -> bytes:
+        return self.kind + b":" + self.operand
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the comparator knows smaller and greater."""
+        return self.kind in (b"binary", b"binaryprefix")
+
+
+def comparator(text: bytes) -> Comparator:
+    """``kind:operand``; ComparatorProblem where the kind is unknown or the pattern cannot be used."""
+    kind, colon, operand = text.partition(b":")
+    if not colon or kind not in KINDS:
+        raise ComparatorProblem(
+            f"'{shown(text)}' is no comparator; it begins with one of "
+            + ", ".join(f"{known.decode()}:" for known in KINDS)
+        )
+    made = Comparator(kind, operand)
+    if kind.startswith(b"regex"):
+        try:
+            _pattern(made)
+        except PatternProblem as problem:
+            raise ComparatorProblem(f"the pattern '{shown(operand)}' {problem}") from problem
+    return made
+
+
+def _pattern(made: Comparator) -> re.Pattern[str]:
+    return compiled(made.operand.decode("utf-8", "replace"), ignore_case=made.kind == b"regexstringnocase")
+
+
+def test_of(op: Operator, right: Comparator) -> Callable[[bytes], bool]:
+    """The test ``value op right``, prepared once for a whole scan."""
+    operand = right.operand
+    compare = _ORDERED[op]
+    if right.kind == b"binary":
+        return lambda value: compare(value, operand)
+    if right.kind == b"binaryprefix":
+        width = len(operand)
+        return lambda value: compare(value[:width], operand)
+    found = _found(right)
+    return lambda value: compare(0 if found(value) else -1, 0)
+
+
+def _found(right: Comparator) -> Callable[[bytes], bool]:
+    if right.kind == b"substring":
+        wanted = right.operand.decode("utf-8", "replace").lower()
+        return lambda value: wanted in value.decode("utf-8", "replace").lower()
+    search = _pattern(right).search
+    return lambda value: search(value.decode("utf-8", "replace")) is not None

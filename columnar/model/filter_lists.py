@@ -1,0 +1,333 @@
+"""(pure) Filters over filters: AND, OR, SKIP, WHILE.
+
+A code says whether a cell is included and how far to go.  AND includes what all include and goes as far
+as any asks; OR includes what one includes and goes only as far as all agree.  Both follow HBase 2.6
+(``FilterListWithAND``, ``FilterListWithOR``): AND stops asking at the first filter that drops the cell,
+so the order of its filters matters to those that count; OR remembers for each filter what that one has
+already done with, because the list may move in smaller steps than the filter asked for.
+
+Knows nothing of the single filters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import product
+from typing import Final, Self
+
+from columnar.model.cell import Cell
+from columnar.model.filters import Filter, ReturnCode
+
+_HINT: Final = ReturnCode.SEEK_NEXT_USING_HINT
+
+
+def _both(a: ReturnCode, b: ReturnCode) -> ReturnCode:
+    if _HINT in (a, b):
+        return _HINT
+    return ReturnCode((a.value[0] and b.value[0], max(a.value[1], b.value[1])))
+
+
+def _either(a: ReturnCode, b: ReturnCode) -> ReturnCode:
+    if a is b:
+        return a
+    # How far a hint leads is not known here, so beside another filter it counts as one cell.
+    steps = (0 if code is _HINT else code.value[1] for code in (a, b))
+    return ReturnCode((a.value[0] or b.value[0], min(steps)))
+
+
+_BOTH: Final = {pair: _both(*pair) for pair in product(ReturnCode, repeat=2)}
+_EITHER: Final = {pair: _either(*pair) for pair in product(ReturnCode, repeat=2)}
+
+
+class FilterList(Filter):
+    """Base of AND and OR."""
+
+    keyword: bytes
+
+    def __init__(self, filters: Iterable[Filter]) -> None:
+        self.filters: Final = tuple(filters)
+        self.has_filter_row = any(f.has_filter_row for f in self.filters)
+        self.sees_dropped_rows = any(f.sees_dropped_rows for f in self.filters)
+        self.tests = any(f.tests_values for f in self.filters)
+        self.hides = False
+
+    def reset(self) -> None:
+        for f in self.filters:
+            f.reset()
+
+    def filter_row_cells(self, cells: list[Cell]) -> list[Cell]:
+        for f in self.filters:
+            cells = f.filter_row_cells(cells)
+        return cells
+
+    @property
+    def tests_values(self) -> bool:
+        return self.tests
+
+    @property
+    def hides_values(self) -> bool:
+        return self.hides
+
+    def set_reversed(self, backwards: bool) -> None:
+        self.reversed = backwards
+        for f in self.filters:
+            f.set_reversed(backwards)
+
+    def clone(self) -> Self:
+        fresh = type(self)(f.clone() for f in self.filters)
+        fresh.reversed = self.reversed
+        return fresh
+
+    @property
+    def text(self) -> bytes:
+        return self.keyword.join(_enclosed(f) for f in self.filters)
+
+
+def _enclosed(f: Filter) -> bytes:
+    return b"(" + f.text + b")" if isinstance(f, FilterList) else f.text
+
+
+class AndList(FilterList):
+    keyword = b" AND "
+
+    def __init__(self, filters: Iterable[Filter]) -> None:
+        super().__init__(filters)
+        self.hides = any(f.hides_values for f in self.filters)
+        self._hinting: list[Filter] = []
+
+    def reset(self) -> None:
+        super().reset()
+        self._hinting.clear()
+
+    def filter_all_remaining(self) -> bool:
+        return any(f.filter_all_remaining() for f in self.filters)
+
+    def filter_row_key(self, row: bytes) -> bool:
+        dropped = False
+        for f in self.filters:  # every one: prefix and stop filters learn the row here
+            if f.filter_all_remaining() or f.filter_row_key(row):
+                dropped = True
+        return dropped
+
+    def filter_cell(self, cell: Cell) -> ReturnCode:
+        self._hinting.clear()
+        code = ReturnCode.INCLUDE
+        asking: Iterator[Filter] = iter(self.filters)
+        for f in asking:
+            if f.filter_all_remaining():
+                code = ReturnCode.NEXT_ROW
+                break
+            local = f.filter_cell(cell)
+            if local is _HINT:
+                self._hinting.append(f)
+            code = _BOTH[code, local]
+            if not code.included:
+                break
+        for f in asking:  # dropped already; those behind may still know how far to go
+            if f.hinting and f.filter_cell(cell) is _HINT:
+                self._hinting.append(f)
+        return _HINT if self._hinting else code
+
+    def next_qualifier(self, cell: Cell) -> bytes | None:
+        furthest: bytes | None = None
+        for f in self._hinting:
+            hint = f.next_qualifier(cell)
+            if hint is not None and (furthest is None or hint > furthest):
+                furthest = hint
+        return furthest
+
+    def transform(self, cell: Cell) -> Cell:
+        for f in self.filters:
+            cell = f.transform(cell)
+        return cell
+
+    def filter_row(self) -> bool:
+        return any(f.filter_row() for f in self.filters)
+
+    @property
+    def row_prefix(self) -> bytes:
+        """The longest one; if two contradict each other no row passes, whichever is taken."""
+        longest = b""
+        for f in self.filters:
+            prefix = f.row_prefix
+            if len(prefix) > len(longest):
+                longest = prefix
+        return longest
+
+    @property
+    def row_complete(self) -> bool:
+        if self.has_filter_row or self.sees_dropped_rows:
+            return False
+        return any(f.row_complete for f in self.filters)
+
+
+class OrList(FilterList):
+    keyword = b" OR "
+
+    def __init__(self, filters: Iterable[Filter]) -> None:
+        super().__init__(filters)
+        self.hides = all(f.hides_values for f in self.filters)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._codes: list[ReturnCode | None] = [None] * len(self.filters)
+        self._previous: list[Cell | None] = [None] * len(self.filters)
+        self._included = [False] * len(self.filters)
+
+    def reset(self) -> None:
+        super().reset()
+        self._forget()
+
+    def filter_all_remaining(self) -> bool:
+        return all(f.filter_all_remaining() for f in self.filters)
+
+    def filter_row_key(self, row: bytes) -> bool:
+        dropped = True
+        for f in self.filters:
+            if not f.filter_all_remaining() and not f.filter_row_key(row):
+                dropped = False
+        return dropped
+
+    def _settled(self, index: int, cell: Cell) -> ReturnCode | None:
+        """What the filter's own last step says of ``cell``, where it reaches that far."""
+        code, previous = self._codes[index], self._previous[index]
+        if code is None or previous is None or cell.family != previous.family:
+            return None
+        if code is _HINT:
+            hint = self.filters[index].next_qualifier(previous)
+            return _HINT if hint is not None and cell.qualifier < hint else None
+        if code.value[1] == 1:
+            return ReturnCode.NEXT_COL if cell.qualifier == previous.qualifier else None
+        return ReturnCode.NEXT_ROW
+
+    def filter_cell(self, cell: Cell) -> ReturnCode:
+        merged: ReturnCode | None = None
+        for index, f in enumerate(self.filters):
+            self._included[index] = False
+            if f.filter_all_remaining():
+                continue
+            code = self._settled(index, cell) or f.filter_cell(cell)
+            self._codes[index] = code
+            self._previous[index] = None if code in (ReturnCode.INCLUDE, ReturnCode.SKIP) else cell
+            self._included[index] = code.included
+            merged = code if merged is None else _EITHER[merged, code]
+        return merged or ReturnCode.SKIP
+
+    def next_qualifier(self, cell: Cell) -> bytes | None:
+        nearest: bytes | None = None
+        for f in self.filters:
+            if f.filter_all_remaining():
+                continue
+            hint = f.next_qualifier(cell)
+            if hint is None:
+                return None
+            if nearest is None or hint < nearest:
+                nearest = hint
+        return nearest
+
+    def transform(self, cell: Cell) -> Cell:
+        for f, included in zip(self.filters, self._included, strict=True):
+            if included:
+                cell = f.transform(cell)
+        return cell
+
+    def filter_row(self) -> bool:
+        return all(f.filter_row() for f in self.filters)
+
+
+class _Wrapper(Filter):
+    """Base of SKIP and WHILE."""
+
+    has_filter_row = True
+    keyword: bytes
+
+    def __init__(self, inner: Filter) -> None:
+        self.inner: Final = inner
+
+    def reset(self) -> None:
+        self.inner.reset()
+
+    def transform(self, cell: Cell) -> Cell:
+        return self.inner.transform(cell)
+
+    @property
+    def tests_values(self) -> bool:
+        return self.inner.tests_values
+
+    @property
+    def hides_values(self) -> bool:
+        return self.inner.hides_values
+
+    def set_reversed(self, backwards: bool) -> None:
+        self.reversed = backwards
+        self.inner.set_reversed(backwards)
+
+    def clone(self) -> Self:
+        fresh = type(self)(self.inner.clone())
+        fresh.reversed = self.reversed
+        return fresh
+
+    @property
+    def text(self) -> bytes:
+        return self.keyword + _enclosed(self.inner)
+
+
+class SkipFilter(_Wrapper):
+    """``SKIP f``: a row is dropped if ``f`` does anything but plainly include one of its cells."""
+
+    keyword = b"SKIP "
+
+    def __init__(self, inner: Filter) -> None:
+        super().__init__(inner)
+        self._dropped = False
+
+    @property
+    def sees_dropped_rows(self) -> bool:  # type: ignore[override]
+        return self.inner.sees_dropped_rows
+
+    def reset(self) -> None:
+        super().reset()
+        self._dropped = False
+
+    def filter_cell(self, cell: Cell) -> ReturnCode:
+        code = self.inner.filter_cell(cell)
+        self._dropped = self._dropped or code is not ReturnCode.INCLUDE
+        return code
+
+    def filter_row(self) -> bool:
+        return self._dropped
+
+
+class WhileMatchFilter(_Wrapper):
+    """``WHILE f``: the scan ends at the first row or cell that ``f`` does anything but plainly include."""
+
+    sees_dropped_rows = True
+    keyword = b"WHILE "
+
+    def __init__(self, inner: Filter) -> None:
+        super().__init__(inner)
+        self._ended = False
+
+    def filter_all_remaining(self) -> bool:
+        return self._ended or self.inner.filter_all_remaining()
+
+    def filter_row_key(self, row: bytes) -> bool:
+        if self.filter_all_remaining():
+            return True
+        dropped = self.inner.filter_row_key(row)
+        self._ended = self._ended or dropped
+        return dropped
+
+    def filter_cell(self, cell: Cell) -> ReturnCode:
+        code = self.inner.filter_cell(cell)
+        self._ended = self._ended or code is not ReturnCode.INCLUDE
+        return code
+
+    def filter_row(self) -> bool:
+        dropped = self.inner.filter_row()
+        self._ended = self._ended or dropped
+        return dropped
+
+    @property
+    def row_prefix(self) -> bytes:
+        return b""  # it must see the row at which it ends

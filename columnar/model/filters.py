@@ -1,0 +1,237 @@
+"""(pure) What a filter is, and how one is run over the cells of a row.
+
+The protocol is that of HBase 2.6 (``Filter``, ``UserScanQueryMatcher``, ``RegionScannerImpl``), so that
+lists, SKIP, WHILE and paging end in the same answers.  For each row of a scan, in this order:
+
+    filter_all_remaining    true: the scan is at its end
+    filter_row_key          true: the row is dropped, its cells are normally not even read
+    filter_cell             for each cell until the row, its family or its column needs no more
+    transform               for each cell that is to be returned
+    filter_row_cells        over the list of those, if ``has_filter_row``
+    filter_row              true: the row is dropped; asked only while cells are left
+    reset                   before the next row
+
+A filter is stateful (a page counts rows): it belongs to one scan.  ``clone()`` gives a fresh one.
+
+Invariants:
+    I1. Cells come sorted by family, qualifier, newest first, with the older versions that the
+        family keeps: filters see them (``ValueFilter`` may return an old version).
+    I2. A code speaks of one family: NEXT_ROW ends the cells of that family, and the next family is asked
+        again, as HBase reads each family by a scanner of its own.
+    I3. Of the accepted cells of one column at most ``max_versions`` are returned, the newest first.
+
+Knows nothing of strings (``columnar.model.filter_language``), of storage, or of which rows a scan visits.
+"""
+
+# ruff: noqa: ARG002  (the protocol hands every filter the row or cell, looked at or not)
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+from columnar.model.cell import Cell
+from columnar.model.comparators import Comparator, Operator
+
+
+class ReturnCode(enum.Enum):
+    """What becomes of a cell, and where the next one to look at stands.
+
+    The value is (is the cell included, how far to go: 0 next cell, 1 next column, 2 next family).
+    """
+
+    INCLUDE = (True, 0)
+    INCLUDE_AND_NEXT_COL = (True, 1)
+    INCLUDE_AND_SEEK_NEXT_ROW = (True, 2)
+    SKIP = (False, 0)
+    NEXT_COL = (False, 1)
+    NEXT_ROW = (False, 2)
+    SEEK_NEXT_USING_HINT = (False, 3)  # ``next_qualifier`` says where to
+
+    @property
+    def included(self) -> bool:
+        return self in _INCLUDED
+
+
+_INCLUDED = frozenset({ReturnCode.INCLUDE, ReturnCode.INCLUDE_AND_NEXT_COL, ReturnCode.INCLUDE_AND_SEEK_NEXT_ROW})
+
+
+class RowAnswer(NamedTuple):
+    cells: list[Cell]  # what the scan returns of this row; empty: nothing
+    done: bool  # the scan is at its end
+
+
+class Filter:
+    """Base of all filters: passes everything.  Subclasses are dataclasses whose init fields are the arguments."""
+
+    reversed: bool = False  # the scan goes from high rows to low ones
+    has_filter_row: bool = False  # looks at whole rows: cannot be used with a scan that cuts rows (batchSize)
+    hinting: bool = False  # may answer SEEK_NEXT_USING_HINT (HBase: HintingFilter)
+    sees_dropped_rows: bool = False  # learns from the cells of rows that another filter dropped by their key
+
+    # --- the protocol -------------------------------------------------------------------------
+    def reset(self) -> None:
+        """Forget the row."""
+
+    def filter_all_remaining(self) -> bool:
+        return False
+
+    def filter_row_key(self, row: bytes) -> bool:
+        return False
+
+    def filter_cell(self, cell: Cell) -> ReturnCode:
+        return ReturnCode.INCLUDE
+
+    def next_qualifier(self, cell: Cell) -> bytes | None:
+        """After SEEK_NEXT_USING_HINT on ``cell``: the first qualifier of its family worth looking at."""
+        return None
+
+    def transform(self, cell: Cell) -> Cell:
+        return cell
+
+    def filter_row_cells(self, cells: list[Cell]) -> list[Cell]:
+        return cells
+
+    def filter_row(self) -> bool:
+        return False
+
+    # --- hints: what a region may leave unread ---------------------------------------------------
+    @property
+    def row_prefix(self) -> bytes:
+        """No row without this prefix can pass."""
+        return b""
+
+    @property
+    def tests_values(self) -> bool:
+        """Whether ``filter_cell`` looks at values."""
+        return False
+
+    @property
+    def hides_values(self) -> bool:
+        """Whether every returned value is replaced by nothing."""
+        return False
+
+    @property
+    def needs_values(self) -> bool:
+        """False: a region may hand in cells with empty values and the answer is the same."""
+        return self.tests_values or not self.hides_values
+
+    @property
+    def row_complete(self) -> bool:
+        """No further cell of this row can be accepted, nor change what the filter does later."""
+        return False
+
+    # --- the tree -----------------------------------------------------------------------------
+    def set_reversed(self, backwards: bool) -> None:
+        """Called once by the scan that goes from high rows to low ones."""
+        self.reversed = backwards
+
+    def clone(self) -> Self:
+        """The same filter as it was before its first row, direction included."""
+        fresh = dataclasses.replace(self)  # type: ignore[type-var]  # every concrete filter is a dataclass
+        fresh.set_reversed(self.reversed)
+        return fresh
+
+    @property
+    def text(self) -> bytes:
+        """The filter as a string of the language; parsing it gives the same filter."""
+        arguments: list[bytes] = []
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            if field.init:
+                value = getattr(self, field.name)
+                arguments += [written(one) for one in value] if isinstance(value, tuple) else [written(value)]
+        return type(self).__name__.encode() + b"(" + b", ".join(a for a in arguments if a) + b")"
+
+
+def written(value: object) -> bytes:
+    """One argument as the language writes it; an absent optional one is nothing."""
+    match value:
+        case None:
+            return b""
+        case bool():
+            return b"true" if value else b"false"
+        case int():
+            return b"%d" % value
+        case bytes():
+            return b"'" + value.replace(b"'", b"''") + b"'"
+        case Operator():
+            return value.value
+        case Comparator():
+            return written(value.text)
+    raise TypeError(value)
+
+
+def apply(flt: Filter, row: bytes, cells: Iterable[Cell], max_versions: int = 1) -> RowAnswer:
+    """Run ``flt`` over one row and leave it ready for the next.
+
+    ``cells`` may be lazy: nothing is taken from it where the row's key decides, and no more than is
+    needed elsewhere.  Rows without cells must not be handed in.
+    """
+    if flt.filter_all_remaining():
+        return RowAnswer([], True)
+    if flt.filter_row_key(row):
+        # HBase walks through the dropped row; only WHILE and the like can tell.
+        if flt.sees_dropped_rows and not flt.filter_all_remaining():
+            _accepted(flt, cells, max_versions)
+        kept: list[Cell] = []
+    else:
+        kept = _accepted(flt, cells, max_versions)
+        if flt.has_filter_row:
+            kept = flt.filter_row_cells(kept)
+        if kept and flt.filter_row():
+            kept = []
+    flt.reset()
+    return RowAnswer(kept, flt.filter_all_remaining())
+
+
+@dataclass(slots=True)
+class _Position:
+    """Up to where the cells of the row are passed over."""
+
+    family: bytes | None = None  # all of this family
+    column: tuple[bytes, bytes] | None = None  # all of this column
+    before: tuple[bytes, bytes] | None = None  # this family's columns below the qualifier
+
+    def passes_over(self, cell: Cell) -> bool:
+        if cell.family == self.family or cell[:2] == self.column:
+            return True
+        return self.before is not None and cell.family == self.before[0] and cell.qualifier < self.before[1]
+
+    def move(self, cell: Cell, code: ReturnCode, flt: Filter) -> None:
+        step = code.value[1]
+        if step == 1:
+            self.column = (cell.family, cell.qualifier)
+        elif step == 2:
+            self.family = cell.family
+        elif step == 3:
+            hint = flt.next_qualifier(cell)
+            self.before = None if hint is None else (cell.family, hint)
+
+
+def _accepted(flt: Filter, cells: Iterable[Cell], max_versions: int) -> list[Cell]:
+    position = _Position()
+    counted: tuple[bytes, ...] | None = None
+    count = 0
+    kept: list[Cell] = []
+    for cell in cells:
+        if position.passes_over(cell):
+            continue
+        if flt.filter_all_remaining():
+            break
+        code = flt.filter_cell(cell)
+        if code.included:
+            if counted != cell[:2]:
+                counted, count = cell[:2], 0
+            count += 1
+            if count > max_versions:  # HBase, too, has asked the filter once more by then
+                code = ReturnCode.NEXT_ROW if code is ReturnCode.INCLUDE_AND_SEEK_NEXT_ROW else ReturnCode.NEXT_COL
+            else:
+                kept.append(flt.transform(cell))
+        if code is not ReturnCode.INCLUDE and code is not ReturnCode.SKIP:
+            position.move(cell, code, flt)
+        if flt.row_complete:
+            break
+    return kept

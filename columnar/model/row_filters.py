@@ -1,0 +1,180 @@
+"""(pure) Filters that decide by the row's key, by its number, or by how much of it was seen.
+
+Each follows the HBase class of its name.
+
+Knows nothing of values or of how filters are combined.
+"""
+
+# ruff: noqa: ARG002  (the protocol hands every filter the row or cell, looked at or not)
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from columnar.model.cell import Cell
+from columnar.model.comparators import Comparator, Operator, test_of
+from columnar.model.filters import Filter, ReturnCode
+
+
+@dataclass(eq=False)
+class RowFilter(Filter):
+    op: Operator
+    right: Comparator
+    _passes: Callable[[bytes], bool] = field(init=False, repr=False)
+    _dropped: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        self._passes = test_of(self.op, self.right)
+
+    def reset(self) -> None:
+        self._dropped = False
+
+    def filter_row_key(self, row: bytes) -> bool:
+        self._dropped = not self._passes(row)
+        return self._dropped
+
+    def filter_cell(self, cell: Cell) -> ReturnCode:
+        return ReturnCode.NEXT_ROW if self._dropped else ReturnCode.INCLUDE
+
+    def filter_row(self) -> bool:
+        return self._dropped
+
+    @property
+    def row_prefix(self) -> bytes:
+        narrow = self.op is Operator.EQUAL and self.right.ordered
+        return self.right.operand if narrow else b""
+
+
+@dataclass(eq=False)
+class PrefixFilter(Filter):
+    prefix: bytes
+    _dropped: bool = field(init=False, default=True)
+    _passed: bool = field(init=False, default=False)  # beyond the rows of the prefix
+
+    def reset(self) -> None:
+        self._dropped = True
+
+    def filter_all_remaining(self) -> bool:
+        return self._passed
+
+    def filter_row_key(self, row: bytes) -> bool:
+        if self._passed or len(row) < len(self.prefix):
+            return True
+        head = row[: len(self.prefix)]
+        self._passed = head < self.prefix if self.reversed else head > self.prefix
+        self._dropped = head != self.prefix
+        return self._dropped
+
+    def filter_cell(self, cell: Cell) -> ReturnCode:
+        return ReturnCode.NEXT_ROW if self._dropped else ReturnCode.INCLUDE
+
+    def filter_row(self) -> bool:
+        return self._dropped
+
+    @property
+    def row_prefix(self) -> bytes:
+        return self.prefix
+
+
+@dataclass(eq=False)
+class InclusiveStopFilter(Filter):
+    """Ends the scan after the row, which is still returned."""
+
+    stop: bytes
+    _done: bool = field(init=False, default=False)
+
+    def filter_all_remaining(self) -> bool:
+        return self._done
+
+    def filter_row_key(self, row: bytes) -> bool:
+        self._done = self._done or (row < self.stop if self.reversed else row > self.stop)
+        return self._done
+
+    def filter_cell(self, cell: Cell) -> ReturnCode:
+        return ReturnCode.NEXT_ROW if self._done else ReturnCode.INCLUDE
+
+
+@dataclass(eq=False)
+class PageFilter(Filter):
+    """Ends the scan after so many rows.  HBase counts anew in each region; one scan is one page here."""
+
+    has_filter_row = True
+
+    rows: int
+    _accepted: int = field(init=False, default=0)
+
+    def filter_all_remaining(self) -> bool:
+        return self._accepted >= self.rows
+
+    def filter_row(self) -> bool:
+        self._accepted += 1
+        return self._accepted > self.rows
+
+
+@dataclass(eq=False)
+class FirstKeyOnlyFilter(Filter):
+    """The first cell of each row: what counting rows needs."""
+
+    _found: bool = field(init=False, default=False)
+
+    def reset(self) -> None:
+        self._found = False
+
+    def filter_cell(self, cell: Cell) -> ReturnCode:
+        if self._found:
+            return ReturnCode.NEXT_ROW
+        self._found = True
+        return ReturnCode.INCLUDE
+
+    @property
+    def row_complete(self) -> bool:
+        return self._found
+
+
+@dataclass(eq=False)
+class ColumnCountGetFilter(Filter):
+    """The first so many columns; the scan ends in the first row that has more.
+
+    HBase forgets at the next row that it was at its end, after having closed the families it had not
+    reached: later rows come without them.
+    """
+
+    sees_dropped_rows = True
+
+    columns: int
+    _seen: int = field(init=False, default=0)
+    _ended: bool = field(init=False, default=False)
+
+    def reset(self) -> None:
+        self._seen = 0
+
+    def filter_all_remaining(self) -> bool:
+        return self._ended
+
+    def filter_cell(self, cell: Cell) -> ReturnCode:
+        self._seen += 1
+        self._ended = self._ended or self._seen > self.columns
+        return ReturnCode.NEXT_COL if self._ended else ReturnCode.INCLUDE_AND_NEXT_COL
+
+
+@dataclass(eq=False)
+class ColumnPaginationFilter(Filter):
+    """Of each row ``limit`` columns after the first ``offset``, counted over all families."""
+
+    limit: int
+    offset: int
+    _seen: int = field(init=False, default=0)
+
+    def reset(self) -> None:
+        self._seen = 0
+
+    def filter_cell(self, cell: Cell) -> ReturnCode:
+        if self._seen >= self.offset + self.limit:
+            return ReturnCode.NEXT_ROW
+        self._seen += 1
+        return ReturnCode.NEXT_COL if self._seen <= self.offset else ReturnCode.INCLUDE_AND_NEXT_COL
+
+    @property
+    def row_complete(self) -> bool:
+        return self._seen >= self.offset + self.limit
