@@ -74,17 +74,20 @@ class FilterList(Filter):
             f.set_reversed(backwards)
 
     def clone(self) -> Self:
-        fresh = type(self)(f.clone() for f in self.filters)
+        copies: list[Filter] = []
+        for f in self.filters:  # a loop: comprehensions would double the frames of a deep tree
+            copies.append(f.clone())
+        fresh = type(self)(copies)
         fresh.reversed = self.reversed
         return fresh
 
     @property
     def text(self) -> bytes:
-        return self.keyword.join(_enclosed(f) for f in self.filters)
-
-
-def _enclosed(f: Filter) -> bytes:
-    return b"(" + f.text + b")" if isinstance(f, FilterList) else f.text
+        written: list[bytes] = []
+        for f in self.filters:
+            text = f.text
+            written.append(b"(" + text + b")" if isinstance(f, FilterList) else text)
+        return self.keyword.join(written)
 
 
 class AndList(FilterList):
@@ -148,6 +151,8 @@ class AndList(FilterList):
     def row_prefix(self) -> bytes:
         """The longest one; if two contradict each other no row passes, whichever is taken."""
         longest = b""
+        if self.sees_dropped_rows:  # WHILE may end the scan before the prefix begins
+            return longest
         for f in self.filters:
             prefix = f.row_prefix
             if len(prefix) > len(longest):
@@ -269,7 +274,8 @@ class _Wrapper(Filter):
 
     @property
     def text(self) -> bytes:
-        return self.keyword + _enclosed(self.inner)
+        text = self.inner.text
+        return self.keyword + (b"(" + text + b")" if isinstance(self.inner, FilterList) else text)
 
 
 class SkipFilter(_Wrapper):

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from columnar.model.cell import Cell
-from columnar.model.comparators import Comparator, Operator, test_of
+from columnar.model.comparators import Comparator, Operator, predicate
 from columnar.model.filters import Filter, ReturnCode
 
 
@@ -25,7 +25,7 @@ class RowFilter(Filter):
     _dropped: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        self._passes = test_of(self.op, self.right)
+        self._passes = predicate(self.op, self.right)
 
     def reset(self) -> None:
         self._dropped = False
