@@ -116,6 +116,8 @@ class PageFilter(Filter):
 class FirstKeyOnlyFilter(Filter):
     """The first cell of each row: what counting rows needs."""
 
+    completes_rows = True
+
     _found: bool = field(init=False, default=False)
 
     def reset(self) -> None:
@@ -140,7 +142,7 @@ class ColumnCountGetFilter(Filter):
     reached: later rows come without them.
     """
 
-    sees_dropped_rows = True
+    ends_at_cells = True
 
     columns: int
     _seen: int = field(init=False, default=0)
@@ -161,6 +163,8 @@ class ColumnCountGetFilter(Filter):
 @dataclass(eq=False)
 class ColumnPaginationFilter(Filter):
     """Of each row ``limit`` columns after the first ``offset``, counted over all families."""
+
+    completes_rows = True
 
     limit: int
     offset: int
