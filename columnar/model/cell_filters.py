@@ -5,8 +5,6 @@ Each follows the HBase class of its name.
 Knows nothing of how filters are combined.
 """
 
-# ruff: noqa: ARG002  (the protocol hands every filter the row or cell, looked at or not)
-
 from __future__ import annotations
 
 from bisect import bisect_right

@@ -23,8 +23,6 @@ Invariants:
 Knows nothing of strings (``columnar.model.filter_language``), of storage, or of which rows a scan visits.
 """
 
-# ruff: noqa: ARG002  (the protocol hands every filter the row or cell, looked at or not)
-
 from __future__ import annotations
 
 import dataclasses

@@ -146,7 +146,7 @@ def test_depth_is_bounded_before_the_interpreter_is() -> None:
         apply(flt, b"r", [Cell(b"f", b"q", 1, b"v")])
         assert parse(flt.text).text == flt.text
         flt.clone().set_reversed(True)
-        for over in (fits + 1, 100_000 // len(opening)):
+        for over in (fits + 1, 30_000 // len(opening)):
             with pytest.raises(FilterSyntaxError, match="nested deeper"):
                 parse(opening * over + b"KeyOnlyFilter()" + closing * over)
 
