@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable
+from itertools import takewhile
 from typing import Final, Literal
 
 from hdrh.histogram import HdrHistogram
@@ -88,26 +89,37 @@ class Injector:
 
     async def _dispatch(self, plan: Iterable[Planned]) -> None:
         deadline_s = self.load.planned_s + self.load.drain_s
-        burst = 0
-        for planned in plan:
-            while (wait := planned.start_s - self.now_s()) > 0 and self.ending == "complete":
-                burst = 0
-                await asyncio.sleep(min(max(wait, TICK_S), PAUSE_S))
-            due_s = planned.start_s
-            if self.open >= self.load.open_requests:
-                due_s = await self._slot(planned, deadline_s)
-            if self.ending != "complete":
-                return
-            if self.open >= self.load.open_requests:
-                self._unsent(planned)
-                continue
-            if self.load.hopeless_s is not None and self.now_s() - planned.start_s > self.load.hopeless_s:
-                self.stop("overloaded")
-                return
-            self._start(planned, due_s)
-            burst += 1
+        blocked_until_s = 0.0  # up to here the wiki is to blame for whatever is late, from here on we are
+        rest = iter(plan)
+        for burst, planned in enumerate(rest, start=1):
             if burst % BURST == 0:
                 await asyncio.sleep(0)
+            await self._until(planned.start_s)
+            if self.open >= self.load.open_requests:
+                blocked_until_s = await self._slot(planned, deadline_s)
+            if self.load.hopeless_s is not None and self.now_s() - planned.start_s > self.load.hopeless_s:
+                self.stop("overloaded")
+            if self.ending != "complete":
+                self._give_up([planned, *takewhile(self._is_due, rest)])
+                return
+            if self.open >= self.load.open_requests:
+                self._unsent(planned, Outcome.UNSENT, "its turn had not come when the drain ended")
+            else:
+                self._start(planned, max(planned.start_s, blocked_until_s))
+
+    async def _until(self, start_s: float) -> None:
+        while (wait := start_s - self.now_s()) > 0 and self.ending == "complete":  # noqa: ASYNC110  it is time that passes, not an event
+            await asyncio.sleep(min(max(wait, TICK_S), PAUSE_S))
+
+    def _is_due(self, planned: Planned) -> bool:
+        return planned.start_s <= self.now_s()
+
+    def _give_up(self, waiting: list[Planned]) -> None:
+        """Record what was due and not sent when the replay was ended early."""
+        outcome = Outcome.INTERRUPTED if self.ending == "interrupted" else Outcome.UNSENT
+        for planned in waiting:
+            if self._is_due(planned):
+                self._unsent(planned, outcome, f"not sent: the replay was {self.ending}")
 
     async def _slot(self, planned: Planned, deadline_s: float) -> float:
         """Wait until one more request may be open; the moment from which the generator is to blame again."""
@@ -125,14 +137,9 @@ class Injector:
         record_us(self.slot_wait, round((free_s - planned.start_s) * 1e6))
         return free_s
 
-    def _unsent(self, planned: Planned) -> None:
-        now_s = self.now_s()
-        kind = kind_of(planned.request)
-        why = "its turn had not come when the drain ended"
-        self._record(
-            planned.start_s,
-            Sample(kind, Outcome.UNSENT, planned.start_s, now_s, now_s, url=planned.request.url, why=why),
-        )
+    def _unsent(self, planned: Planned, outcome: Outcome, why: str) -> None:
+        now_s, start_s, request = self.now_s(), planned.start_s, planned.request
+        self._record(start_s, Sample(kind_of(request), outcome, start_s, now_s, now_s, 0, request.url, why))
 
     def _start(self, planned: Planned, due_s: float) -> None:
         self.sent += 1

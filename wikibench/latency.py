@@ -134,11 +134,17 @@ class Recorder:
         return self.count(kind, FAILED)
 
     def response(self, kind: Kind | None = None) -> HdrHistogram:
-        """Response times of all requests of a kind, whatever became of them."""
-        return merged(pair.response for (of_kind, _), pair in self.pairs.items() if kind in (None, of_kind))
+        """Response times of all requests of a kind, failed ones too; not those that the user cut off."""
+        return merged(pair.response for pair in self._finished(kind))
 
     def service(self, kind: Kind | None = None) -> HdrHistogram:
-        return merged(pair.service for (of_kind, _), pair in self.pairs.items() if kind in (None, of_kind))
+        """Service times of the same requests."""
+        return merged(pair.service for pair in self._finished(kind))
+
+    def _finished(self, kind: Kind | None) -> Iterable[Pair]:
+        for (of_kind, outcome), pair in self.pairs.items():
+            if kind in (None, of_kind) and outcome is not Outcome.INTERRUPTED:
+                yield pair
 
     def check(self) -> None:
         """Raise AssertionError where I1 is broken."""

@@ -51,6 +51,7 @@ FAILED: Final = frozenset(
         Outcome.UNSENT,
     }
 )
+_BY_HUNDREDS: Final = {2: Outcome.OK, 3: Outcome.REDIRECT, 4: Outcome.CLIENT_ERROR, 5: Outcome.SERVER_ERROR}
 
 
 def classify(kind: Kind, status: int, *, expect_404: bool = False) -> Outcome:
@@ -62,12 +63,4 @@ def classify(kind: Kind, status: int, *, expect_404: bool = False) -> Outcome:
             return Outcome.BROKEN  # a wiki that has saved redirects; the form once more means it has not
     if status == 404 and (kind is Kind.MISSING or (expect_404 and kind is Kind.PAGE)):
         return Outcome.EXPECTED_404
-    for first, outcome in (
-        (2, Outcome.OK),
-        (3, Outcome.REDIRECT),
-        (4, Outcome.CLIENT_ERROR),
-        (5, Outcome.SERVER_ERROR),
-    ):
-        if status // 100 == first:
-            return outcome
-    return Outcome.BROKEN
+    return _BY_HUNDREDS.get(status // 100, Outcome.BROKEN)

@@ -104,9 +104,8 @@ def _parse_clause(clause: str) -> Requirement:
         if unit not in (None, "/s"):
             raise RequirementError(clause, f"a rate is in requests per second, not in {unit}")
         return Requirement(clause, metric, match["op"], number, "/s", kind)
-    raise RequirementError(
-        clause, f"no metric {metric!r}; there are p<number>, mean, max, errors, conflicts, rate, lateness"
-    )
+    known = "p<number>, mean, max, errors, conflicts, rate, lateness"
+    raise RequirementError(clause, f"no metric {metric!r}; there are {known}")
 
 
 def _of_time(clause: str, match: re.Match[str], kind: Kind | None) -> Requirement:

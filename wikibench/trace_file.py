@@ -94,9 +94,12 @@ def _writable(path: str) -> Iterator[IO[str]]:
         yield sys.stdout
     elif path.endswith(".gz"):
         # no name and no time in the header: the same trace gives the same bytes
-        with Path(path).open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
-            with io.TextIOWrapper(packed, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-                yield file
+        with (
+            Path(path).open("wb") as raw,
+            gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed,
+            io.TextIOWrapper(packed, encoding="utf-8", errors="surrogateescape", newline="\n") as file,
+        ):
+            yield file
     else:
         with Path(path).open("w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
             yield file

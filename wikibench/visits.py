@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
 from urllib.parse import unquote_plus, urljoin
 
 from .bodies import edit_body
@@ -29,7 +29,7 @@ class Load:
     """What is sent, and where; the defaults are explained in ``limits``."""
 
     target: Target
-    layout: Layout = Layout()
+    layout: Layout = field(default_factory=Layout)
     seed: int = 1
     names: Sequence[str] = ()  # of pages that edits link to
     expect_404: bool = False  # the trace does not know which pages exist
