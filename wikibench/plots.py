@@ -20,7 +20,7 @@ from typing import Any, Final
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
 Json = dict[str, Any]
 
@@ -90,10 +90,10 @@ def draw_all(summary: Json, points: Mapping[str, Sequence[tuple[float, float]]])
 
 
 def _plot(name: str, title: str, caption: str, draw: Draw) -> Plot:
-    return Plot(title, caption, _svg(f"{name}-wide", "wide", draw), _svg(f"{name}-narrow", "narrow", draw))
+    return Plot(title, caption, *(_svg(f"{name}-{size}", title, size, draw) for size in SIZES_IN))
 
 
-def _svg(name: str, size: str, draw: Draw) -> str:
+def _svg(name: str, title: str, size: str, draw: Draw) -> str:
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name, "font.family": "sans-serif", "font.size": 10}):
         figure = Figure(figsize=SIZES_IN[size], layout="constrained")
         axes = figure.add_subplot()
@@ -101,10 +101,10 @@ def _svg(name: str, size: str, draw: Draw) -> str:
         _dress(axes)
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    return _inline(buffer.getvalue(), name)
+    return _inline(buffer.getvalue(), name, title)
 
 
-def _inline(svg: str, name: str) -> str:
+def _inline(svg: str, name: str, title: str) -> str:
     """Make a stand-alone SVG fit to stand in a page beside others."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r'(?<=<svg) (.*?)width="[^"]*"', r" \1", svg, count=1, flags=re.DOTALL)
@@ -115,7 +115,7 @@ def _inline(svg: str, name: str) -> str:
     svg = svg.replace("url(#", f"url(#{name}-").replace('href="#', f'href="#{name}-')
     for colour, variable in COLOURS.items():
         svg = svg.replace(colour, variable)
-    return svg.replace("<svg", '<svg role="img"', 1)
+    return svg.replace("<svg", f'<svg role="img" aria-label="{title}"', 1)
 
 
 def _dress(axes: Axes) -> None:
@@ -169,10 +169,10 @@ def _distribution(axes: Axes, points: Mapping[str, Sequence[tuple[float, float]]
             axes.plot([x for x, _ in curve], [y for _, y in curve], color=colour, linestyle=style, label=name)
             last = max(last, curve[-1][0])
     axes.set_xscale("log")
-    ticks = [1.0, 2.0, *(10.0**n for n in range(1, 8))]
-    shown = [tick for tick in ticks if tick <= last * 1.2] or ticks[:2]
+    ticks = [2.0, *(10.0**n for n in range(1, 8))]
+    shown = [tick for tick in ticks if tick <= last * 1.2] or ticks[:1]
     axes.set_xticks(shown, [_quantile(tick) for tick in shown])
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("share of requests that was no slower")
     _time_axis(axes, [y for curve in points.values() for _, y in curve])
     _legend(axes)

@@ -1,15 +1,15 @@
 """A wiki-like HTTP server for tests of the replay, in a thread of its own, that misbehaves on request.
 
-    /Page…            200, HTML            /Missing…      404
-    /Redirect…        302 to /Page         /Loop…         302 to itself
-    /Error…           500                  /Forbidden…    403
-    /Short…           fewer bytes than Content-Length says, then the connection closes
-    /Garbage…         bytes that are no HTTP
-    /Hang…            never answers
-    <page>/edit       GET: a form with token, cookie and a honeypot; POST: checks all three, then 302
-    /Conflict…/edit   POST: 409            /NoForm…/edit  a page without a form
-    /Again…/edit      POST: 200 with the form once more
-    /api/titles       the names
+/Page…            200, HTML            /Missing…      404
+/Redirect…        302 to /Page         /Loop…         302 to itself
+/Error…           500                  /Forbidden…    403
+/Short…           fewer bytes than Content-Length says, then the connection closes
+/Garbage…         bytes that are no HTTP
+/Hang…            never answers
+<page>/edit       GET: a form with token, cookie and a honeypot; POST: checks all three, then 302
+/Conflict…/edit   POST: 409            /NoForm…/edit  a page without a form
+/Again…/edit      POST: 200 with the form once more
+/api/titles       the names
 """
 
 from __future__ import annotations
