@@ -31,14 +31,21 @@ FORM = (
 class FakeWiki:
     """Use as a context manager; ``url`` is where it answers."""
 
-    def __init__(self, stall: tuple[float, float] | None = None) -> None:
-        """``stall``: from so many seconds after the first request, answer nobody for so many seconds."""
+    def __init__(self, stall: tuple[float, float] | None = None, capacity: float | None = None) -> None:
+        """How it is slow.
+
+        ``stall``: from so many seconds after the first page view, answer nobody for so many seconds.
+        ``capacity``: so many answers per second, one after the other.
+        """
         self.url = ""
         self.gets: list[str] = []
         self.saves: list[dict[str, list[str]]] = []
         self.wrong_saves: list[str] = []
         self.connections = 0
+        self.twenty_gets = threading.Event()
         self._stall = stall
+        self._capacity = capacity
+        self._busy_until = 0.0
         self._first: float | None = None
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
@@ -86,9 +93,12 @@ class FakeWiki:
             name.lower(): value for name, _, value in (line.partition(": ") for line in head.split("\r\n")[1:] if line)
         }
         body = await reader.readexactly(int(headers.get("content-length", "0")))
-        if self._first is None:
+        if self._first is None and path != "/":
             self._first = self._loop.time()
-        if self._stall is not None:
+        if self._capacity is not None:
+            self._busy_until = max(self._busy_until, self._loop.time()) + 1 / self._capacity
+            await asyncio.sleep(self._busy_until - self._loop.time())
+        if self._stall is not None and self._first is not None:
             begin = self._first + self._stall[0]
             if begin <= self._loop.time() < begin + self._stall[1]:
                 await asyncio.sleep(begin + self._stall[1] - self._loop.time())
@@ -107,6 +117,8 @@ class FakeWiki:
 
     def _get(self, path: str) -> bytes:
         self.gets.append(path)
+        if len(self.gets) == 20:
+            self.twenty_gets.set()
         if path == "/api/titles":
             return reply(200, "".join(f"Page {n}\n" for n in range(50)) + "Žemē/ā?\n", "Content-Type: text/plain")
         if path.startswith("/Redirect"):

@@ -50,7 +50,7 @@ def test_a_page_without_the_form_has_none() -> None:
 
 
 def test_a_form_with_preview_alone_presses_nothing() -> None:
-    form = find_edit_form('<form><textarea name=body></textarea><button name=preview>Preview</button></form>')
+    form = find_edit_form("<form><textarea name=body></textarea><button name=preview>Preview</button></form>")
     assert form is not None
     assert form.fields == ()
     assert form.action == ""

@@ -10,7 +10,9 @@ from wikibench.requirements import judge, parse_requirements
 
 
 def test_clauses_and_units() -> None:
-    read = parse_requirements("p95<200ms, errors<0.1%,edit-save.p99.9<=1.5s,errors<=3,rate>=495/s,lateness<500us,max<2s")
+    read = parse_requirements(
+        "p95<200ms, errors<0.1%,edit-save.p99.9<=1.5s,errors<=3,rate>=495/s,lateness<500us,max<2s"
+    )
     assert [(r.metric, r.comparison, r.limit, r.unit, r.kind) for r in read] == [
         ("p95", "<", 200.0, "ms", None),
         ("errors", "<", 0.1, "%", None),
