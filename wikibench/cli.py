@@ -188,6 +188,7 @@ def search(
     """
     policy = SearchPlan(first=given["first"], precision=given["precision"], highest=given["highest"])
     tries: list[tuple[Try, Replay, Json]] = []
+    interrupted = False
     with _errors_told():
         if not required:
             raise PlanError("--require is empty: what is a rate to keep?")
@@ -199,6 +200,7 @@ def search(
             pace = Pace(rate=rate, even=given["even"], duration_s=duration, loop=True)
             result = run.go(pace, f"try {len(tries) + 1}: {rate:.0f}/s")
             if result.ending == "interrupted":
+                interrupted = True
                 break
             summary = run.summary(result, required, pace)
             met = result.ending == "complete" and all(row["met"] for row in summary["requirements"])
@@ -210,7 +212,7 @@ def search(
 
         _, result, summary = next(row for row in tries if row[0].rate == best)
         click.echo(f"report: {write_report(report, summary, result)}")
-    sys.exit(MISSED if best is None else MET)
+    sys.exit(INTERRUPTED if interrupted else MISSED if best is None else MET)
 
 
 def _tell_about_trace(run: Experiment, pace: Pace) -> None:

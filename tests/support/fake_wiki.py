@@ -64,7 +64,7 @@ class FakeWiki:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         self._handlers: set[asyncio.Task[None]] = set()
         server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
-        self.url = "http://127.0.0.1:%d" % server.sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         self._ready.set()
         await self._stop.wait()
         server.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from itertools import pairwise
 from math import log
 
 import pytest
@@ -29,13 +30,13 @@ def test_edits_are_concentrated_as_measured() -> None:
 def test_weights_fall_bend_down_and_add_up(law: RankLaw, pages: int, ranked: bool) -> None:
     shares = weights(by_rank(law, pages) if ranked else law, pages)
     assert sum(shares) == pytest.approx(1.0)
-    assert all(a >= b * (1 - 1e-12) for a, b in zip(shares, shares[1:], strict=False))
+    assert all(a >= b * (1 - 1e-12) for a, b in pairwise(shares))
     if pages >= 100:
         slopes = [
             (log(shares[i]) - log(shares[j])) / (log(j + 1) - log(i + 1))
             for i, j in ((1, 5), (5, pages // 4), (pages // 4, pages - 1))
         ]
-        assert all(a <= b + 1e-9 for a, b in zip(slopes, slopes[1:], strict=False))
+        assert all(a <= b + 1e-9 for a, b in pairwise(slopes))
 
 
 def test_by_rank_is_flatter_on_a_small_wiki() -> None:
