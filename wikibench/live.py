@@ -52,10 +52,10 @@ class LiveLine:
         asked, got = (done.asked, done.answered) if done else (0, 0)
         p95 = milliseconds(merged((row.response for row in rows[-RECENT_INTERVALS:]), digits=2), 95.0)
         failed = recorder.failed() + injector.warm_up.failed()
-        line = Text(f"{self._title}  {now_s:6.0f} s of {injector.load.planned_s:.0f}  ")
+        line = Text(f"{self._title}  {now_s:.0f}/{injector.load.planned_s:.0f} s  ")
         line.append(f"asked {asked / recorder.interval_s:.0f}/s got {got / recorder.interval_s:.0f}/s  ")
         line.append("p95 –  " if p95 is None else f"p95 {p95:.0f} ms  ", style="bold")
-        line.append(f"open {injector.open}  sent {injector.sent}  ")
+        line.append(f"open {injector.open}  ")
         line.append(f"failed {failed}", style="bold red" if failed else "green")
         if now_s < injector.load.warm_up_s:
             line.append("  warming up")
@@ -72,7 +72,7 @@ def print_summary(console: Console, summary: Json) -> None:
         _row(table, row["kind"], row["count"], row["failed"], row["response_time"])
     requests, rate = summary["requests"], summary["rate"]
     _row(table, "all", requests["counted"], requests["failed"], summary["response_time"])
-    _row(table, "all, from sending", "", "", summary["service_time"])
+    _row(table, "all, service", "", "", summary["service_time"])
     console.print(table)
     generator = summary["generator"]
     console.print(

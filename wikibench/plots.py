@@ -15,12 +15,13 @@ import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
 Json = dict[str, Any]
 
@@ -39,6 +40,7 @@ LOG_FROM: Final = 30.0  # a range of latencies wider than this factor is drawn o
 MILLISECONDS_A_SECOND: Final = 1000
 LEGEND_CHARS_AN_INCH: Final = 12.0  # of the legend's type size
 LEGEND_MARK_CHARS: Final = 6  # what the line before a label takes
+SHORTEST_STRETCH: Final = 0.25  # of a stretch: a rate over less is noise
 
 Draw = Callable[[Axes], None]
 
@@ -126,6 +128,7 @@ def _dress(axes: Axes) -> None:
     axes.tick_params(colors=INK, which="both", length=3)
     axes.xaxis.label.set_color(INK)
     axes.yaxis.label.set_color(INK)
+    axes.set_axisbelow(True)
     axes.grid(visible=True, axis="y", color=FAINT, linewidth=0.5, alpha=0.6)
     legend = axes.get_legend()
     if legend is not None:
@@ -185,9 +188,13 @@ def _quantile(inverse: float) -> str:
 def _rate(axes: Axes, summary: Json) -> None:
     width = summary["interval_s"]
     rows = summary["intervals"]
-    edges = [row["start_s"] for row in rows] + [rows[-1]["start_s"] + width] if rows else [0.0, width]
-    asked = [row["asked"] / width for row in rows] or [0.0]
-    got = [row["answered"] / width for row in rows] or [0.0]
+    # the last stretch ends with the replay: counted as whole it would look like a fall of the rate
+    last = rows[-1]["start_s"] if rows else 0.0
+    end = last + min(width, max(summary["duration_s"] - last, SHORTEST_STRETCH * width))
+    edges = [row["start_s"] for row in rows] + [end] if rows else [0.0, width]
+    lengths = [after - before for before, after in pairwise(edges)]
+    asked = [row["asked"] / length for row, length in zip(rows, lengths, strict=False)] or [0.0]
+    got = [row["answered"] / length for row, length in zip(rows, lengths, strict=False)] or [0.0]
     axes.stairs(asked, edges, color=S2, linewidth=1.8, label="asked", baseline=None)
     axes.stairs(got, edges, color=S1, linewidth=1.4, label="got", baseline=None)
     axes.set_ylim(bottom=0, top=max([*asked, *got]) * 1.08 or 1.0)
@@ -208,6 +215,8 @@ def _failures(axes: Axes, summary: Json) -> None:
         if any(counts):
             axes.bar(at, counts, width=width, bottom=base, color=colours[index % len(colours)], label=name)
             base = [below + count for below, count in zip(base, counts, strict=True)]
+    axes.set_ylim(0, max(1.0, *base) * 1.08)
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel(f"requests per {width:g} s")
     axes.set_xlabel("seconds from the start of the replay")
     _legend(axes)

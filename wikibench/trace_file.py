@@ -21,7 +21,7 @@ STDIN = "-"
 class TraceFile:
     """One trace as a thing that can be read from its beginning, in order of time.
 
-    Without ``window`` it is read and sorted once and then kept in memory (about 200
+    Without ``window`` it is read and sorted once and then kept in memory (about 250
     bytes a request); with it each reading streams from disk.
     """
 

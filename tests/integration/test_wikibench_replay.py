@@ -180,6 +180,12 @@ def test_connections_are_kept_and_the_warm_up_is_apart(wiki: FakeWiki) -> None:
     assert result.connections == wiki.connections
 
 
+def test_a_request_that_is_sent_once_more_is_counted(wiki: FakeWiki) -> None:
+    result = run(wiki, trace_of(("Page", VIEW), ("Drop", VIEW), every_us=100_000))
+    assert outcomes(result.recorder) == {("page", "2xx"): 2}
+    assert (result.retried, result.connections) == (1, 2)
+
+
 # -- the commands
 
 

@@ -78,15 +78,16 @@ class FakeWiki:
         self._handlers.add(task)
         self.connections += 1
         try:
-            while await self._one(reader, writer):
-                pass
+            used = False
+            while await self._one(reader, writer, used):
+                used = True
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass
         finally:
             self._handlers.discard(task)
             writer.close()
 
-    async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, used: bool) -> bool:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         method, path, _ = head.split(" ", 2)
         headers = {
@@ -104,6 +105,8 @@ class FakeWiki:
                 await asyncio.sleep(begin + self._stall[1] - self._loop.time())
         if path.startswith("/Hang"):
             await asyncio.Event().wait()
+        if path.startswith("/Drop") and used:
+            return False
         if path.startswith("/Garbage"):
             writer.write(b"\x00\x01 this is no answer\r\n\r\n")
             return False
