@@ -226,27 +226,33 @@ def _tell_about_trace(run: Experiment, pace: Pace) -> None:
 
 
 def _print_tries(tries: list[tuple[Try, Json]], best: float | None) -> None:
-    table = Table(title="Tries", title_justify="left")
-    for name in ("asked/s", "got/s", "pages/s", "p50 ms", "p95 ms", "p99 ms", "failed", "own late p99 ms", ""):
-        table.add_column(name, justify="right")
+    table = Table(title="Tries; times in ms, late is the generator's own p99", title_justify="left")
+    for name in ("asked/s", "got/s", "pages/s", "p50", "p95", "p99", "failed", "late", ""):
+        table.add_column(name, justify="right", no_wrap=True)
     for one, summary in tries:
         times, rate, generator = summary["response_time"], summary["rate"], summary["generator"]
-        missed = ", ".join(row["requirement"] for row in summary["requirements"] if not row["met"])
         table.add_row(
             f"{one.rate:.1f}",
             f"{rate['got_per_s']:.1f}",
             f"{rate['page_views_per_s']:.1f}",
-            *("–" if times[key] is None else f"{times[key]:.1f}" for key in ("p50_ms", "p95_ms", "p99_ms")),
+            *("–" if times[key] is None else f"{times[key]:.0f}" for key in ("p50_ms", "p95_ms", "p99_ms")),
             str(summary["requests"]["failed"]),
             f"{generator['own_lateness']['p99_ms'] or 0:.1f}",
-            "kept" if one.met else f"missed {missed}" if missed else summary["ending"],
+            "kept" if one.met else "missed" if summary["ending"] == "complete" else summary["ending"],
             style="green" if one.met else "red",
         )
     console = Console()
     console.print(table)
-    console.print(
-        "no rate kept the requirement" if best is None else f"largest rate that kept it: {best:.1f} per second"
-    )
+    for one, summary in tries:
+        for row in summary["requirements"]:
+            if not row["met"]:
+                console.print(f"at {one.rate:.1f}/s: {row['text']}", markup=False)
+    if best is None:
+        console.print("no rate kept the requirement")
+        return
+    kept = next(summary["rate"] for one, summary in tries if one.rate == best)
+    console.print(f"largest rate that kept it: {best:.1f} per second")
+    console.print(f"answered there: {kept['got_per_s']:.1f} per second, page views {kept['page_views_per_s']:.1f}")
 
 
 if __name__ == "__main__":
