@@ -21,6 +21,7 @@ from typing import Final
 from columnar.config import StandaloneConfig
 from columnar.errors import ColumnarError
 from columnar.standalone import Standalone
+from columnar.webui.server import WebServer, bind
 
 _log = logging.getLogger("columnar")
 
@@ -79,10 +80,16 @@ async def _serve(config: StandaloneConfig) -> int:
             config.host,
         )
     store = Standalone(config)
+    bound = bind(config.host, config.web_port) if config.web_port >= 0 else None
     await store.start()
-    _say_ready(config, store, "-")
+    web = WebServer(bound, store.sources()) if bound is not None else None
+    print(_ready_line(config, store, web), flush=True)  # noqa: T201 - the one line that scripts wait for
+    if web is not None:
+        web.start()
     await stopping.wait()
     _log.info("stopping; a second signal stops at once")
+    if web is not None:
+        await web.stop()
     await store.stop()
     _log.info("stopped")
     return 0
@@ -102,10 +109,11 @@ def _stop_on_signals() -> asyncio.Event:
     return stopping
 
 
-def _say_ready(config: StandaloneConfig, store: Standalone, web: str) -> None:
+def _ready_line(config: StandaloneConfig, store: Standalone, web: WebServer | None) -> str:
     host = f"[{config.host}]" if ":" in config.host else config.host
-    line = f"columnar ready store={host}:{store.port} web={web} pid={os.getpid()} data={os.path.abspath(config.data)}"
-    print(line, flush=True)  # noqa: T201 - the one line that scripts wait for
+    page = f"http://{host}:{web.port}/" if web is not None else "-"
+    data = os.path.abspath(config.data)
+    return f"columnar ready store={host}:{store.port} web={page} pid={os.getpid()} data={data}"
 
 
 def _is_loopback(host: str) -> bool:
