@@ -18,7 +18,7 @@ import logging
 import os
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, Final
 
 from columnar.config import StandaloneConfig
@@ -40,8 +40,11 @@ from columnar.thrift.extension import ExtensionMethods, Facts
 from columnar.thrift.rows import RowMethods
 from columnar.thrift.scans import ScanMethods
 from columnar.thrift.service import ThriftService
+from columnar.thrift.slow_log import SlowLog
 from columnar.thrift.tables import TableMethods
 from columnar.version import VERSION
+from columnar.webui.counters import RequestCounters
+from columnar.webui.status import Sources, TriggerLine
 from columnar.wire.server import WireServer
 
 _log = logging.getLogger(__name__)
@@ -74,9 +77,20 @@ class DataFolder:
             os.makedirs(os.path.join(path, "regions"), exist_ok=True)
             self._lock = self._take_lock()
         except OSError as error:
-            raise HostError(f"cannot use the data folder {path}: {error.strerror}") from error
-        self._check_format()
-        self.cluster_id = self._cluster_id()
+            raise self._unusable(error) from error
+        try:
+            self._check_format()
+            self.cluster_id = self._cluster_id()
+        except OSError as error:
+            self.close()
+            raise self._unusable(error) from error
+        except HostError:
+            self.close()
+            raise
+
+    def _unusable(self, error: OSError) -> HostError:
+        why = f"{error.strerror} ({error.filename})" if error.filename else error.strerror
+        return HostError(f"cannot use the data folder {self.path}: {why}; mend it or choose another with --data")
 
     def _take_lock(self) -> IO[str]:
         lock = open(os.path.join(self.path, "LOCK"), "a+", encoding="utf-8")  # noqa: SIM115 - held until close
@@ -171,6 +185,8 @@ class Standalone:
         self.folder = DataFolder(config.data)
         self._started_s = time.time()
         self._timers: list[asyncio.TimerHandle] = []
+        self.counters = RequestCounters()
+        self.trigger_lines: Callable[[], list[TriggerLine]] = list  # what the page and the metrics say of triggers
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
@@ -196,7 +212,7 @@ class Standalone:
 
     async def _listen(self) -> None:
         rows = RowMethods(self.server)
-        facts = Facts(VERSION, self.folder.path, self._started_s, self._connections, dict)
+        facts = Facts(VERSION, self.folder.path, self._started_s, self._connections, self.counters.calls)
         address = (self.config.host, self.config.port)
         self.service = ThriftService(
             self.scanners,
@@ -205,7 +221,9 @@ class Standalone:
             TableMethods(self.server, self.changes, address, self.folder.cluster_id),
             ExtensionMethods(self.server, rows, self.scanners, self.changes, facts),
         )
-        self.wire = WireServer(self.service)
+        self.slow_log = SlowLog(self.server.tables, self.scanners, self.config.slow_request_ms)
+        self.service.handlers = self.slow_log.wrapped(self.service.handlers)
+        self.wire = WireServer(self.service, self.counters)
         try:
             await self.wire.start(self.config.host, self.config.port)
         except OSError as error:
@@ -219,6 +237,22 @@ class Standalone:
     @property
     def port(self) -> int:
         return int(self.wire.port)
+
+    def sources(self) -> Sources:
+        """Where the status page and the metrics look; after ``start``."""
+        return Sources(
+            version=VERSION,
+            address=f"{self.config.host}:{self.port}",
+            data_folder=os.path.abspath(self.folder.path),
+            started_s=self._started_s,
+            server=self.server,
+            scanners=self.scanners,
+            counters=self.counters,
+            connections=self._connections,
+            commits=lambda: self._committer.syncs,
+            slow_requests=lambda: self.slow_log.count,
+            triggers=lambda: self.trigger_lines(),
+        )
 
     def _sweep_scanners(self) -> None:
         self.scanners.expire()
