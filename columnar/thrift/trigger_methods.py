@@ -43,24 +43,23 @@ class TriggerMethods:
         return self._keeper.resume(trigger or "")
 
     def columnarTriggerList(self, _ctx: Any) -> list[Any]:
-        return [self._status(registration) for registration in self._keeper.registrations()]
-
-    def _status(self, registration: Registration) -> Any:
-        consumers = self._keeper.consumers_of(registration.name)
-        return columnar.TriggerStatus(
-            name=registration.name,
-            table=registration.table.encode(),
-            functionName=registration.function,
-            families=sorted(registration.family_bytes),
-            state="paused" if self._keeper.feeder.is_paused(registration.name) else "running",
-            lagChanges=sum(consumer.lag_changes for consumer in consumers),
-            lagSeconds=max((consumer.lag_seconds for consumer in consumers), default=0.0),
-            attempts=registration.attempts,
-            timeoutMs=registration.timeout_ms,
-            parkedRows=sum(consumer.state.parked_count for consumer in consumers),
-            deadLetters=self._keeper.letters.get(registration.name, 0),
-            lastError=next((c.state.last_error for c in consumers if c.state.last_error), ""),
-        )
+        return [
+            columnar.TriggerStatus(
+                name=s.name,
+                table=s.table.encode(),
+                functionName=s.function,
+                families=sorted(s.registration.family_bytes),
+                state=s.state,
+                lagChanges=s.lag_changes,
+                lagSeconds=s.lag_seconds,
+                attempts=s.registration.attempts,
+                timeoutMs=s.registration.timeout_ms,
+                parkedRows=s.parked,
+                deadLetters=s.letters,
+                lastError=s.error,
+            )
+            for s in self._keeper.summaries()
+        ]
 
     def columnarDeadLetters(self, _ctx: Any, trigger: str, limit: int | None) -> list[Any]:
         if (limit or 0) <= 0:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from columnar.errors import IllegalArgument, TriggerError
@@ -42,6 +43,20 @@ _log = logging.getLogger(__name__)
 
 CHECK_TIMEOUT_S: Final = 20.0  # importing a module may take its time
 LETTERS_PER_CALL: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    name: str
+    table: str
+    function: str
+    state: str
+    lag_changes: int
+    lag_seconds: float
+    parked: int
+    letters: int
+    error: str
+    registration: Registration
 
 
 class TriggerKeeper:
@@ -279,8 +294,25 @@ class TriggerKeeper:
     def registrations(self) -> list[Registration]:
         return [self._registrations[name] for name in sorted(self._registrations)]
 
-    def consumers_of(self, name: str) -> list[Consumer]:
-        return self.feeder.consumers_of(name)
+    def summaries(self) -> list[Summary]:
+        """Every trigger as the wire, the page and the metrics tell of it."""
+        return [self._summary(registration) for registration in self.registrations()]
+
+    def _summary(self, registration: Registration) -> Summary:
+        name = registration.name
+        consumers = self.feeder.consumers_of(name)
+        return Summary(
+            name,
+            registration.table,
+            registration.function,
+            "paused" if self.feeder.is_paused(name) else "running",
+            sum(consumer.lag_changes for consumer in consumers),
+            max((consumer.lag_seconds for consumer in consumers), default=0.0),
+            sum(consumer.state.parked_count for consumer in consumers),
+            self.letters.get(name, 0),
+            next((c.state.last_error for c in consumers if c.state.last_error), ""),
+            registration,
+        )
 
     async def wait(self, name: str, token: str, timeout_s: float) -> bool:
         """Until the change ``token`` (empty: everything written now) is delivered; False: not in time."""
