@@ -1,0 +1,171 @@
+// What Columnar answers beyond HBase, on the same port.  A server that is a plain HBase gives
+// "unknown method" for everything here, and that is how a client tells the two apart.
+//
+// Field ids are never reused: a field that goes away leaves its number behind.
+
+include "hbase.thrift"
+
+namespace py columnar.thrift.columnar
+
+// --- one atomic step on one row ------------------------------------------------------------------
+
+// How the cell's value stands to the given one, byte by byte; EXISTS and ABSENT need no value.
+// A missing cell fulfils ABSENT and NOT_EQUAL, and nothing else.
+enum CompareOp {
+  LESS = 0,
+  LESS_OR_EQUAL = 1,
+  EQUAL = 2,
+  NOT_EQUAL = 3,
+  GREATER_OR_EQUAL = 4,
+  GREATER = 5,
+  EXISTS = 6,
+  ABSENT = 7
+}
+
+struct Condition {
+  1: binary column,
+  2: CompareOp op = CompareOp.EQUAL,
+  3: optional binary value
+}
+
+enum OperationKind {
+  PUT = 0,
+  DELETE = 1,
+  INCREMENT = 2,
+  APPEND = 3
+}
+
+// value for PUT and APPEND, amount for INCREMENT; a DELETE of a bare family removes it whole.
+struct RowOperation {
+  1: OperationKind kind = OperationKind.PUT,
+  2: binary column,
+  3: optional binary value,
+  4: optional i64 amount,
+  5: optional i64 timestamp,
+  6: optional i64 ttlMs
+}
+
+// sequence is opaque, "origin-epoch-n"; give it to columnarTriggerWait.  counters holds the new
+// values of the increments in their order.  failedCondition counts from 0, -1 where all held.
+struct CheckAndMutateResult {
+  1: bool applied,
+  2: i64 timestamp,
+  3: string sequence,
+  4: list<hbase.TCell> counters,
+  5: i32 failedCondition = -1
+}
+
+// --- schema --------------------------------------------------------------------------------------
+
+// Whatever is left out has the default of our own administration, not that of HBase's IDL
+// (one version, for ever).
+struct FamilyOptions {
+  1: binary name,
+  2: optional i32 maxVersions,
+  3: optional i64 ttlSeconds,
+  4: optional string compression,
+  5: optional map<string, string> attributes
+}
+
+// --- triggers ------------------------------------------------------------------------------------
+
+// fromWhere is "now" or "beginning"; timeoutMs and attempts of 0 mean the server's default.
+struct TriggerSpec {
+  1: string name,
+  2: binary table,
+  3: string functionName,
+  4: list<binary> families,
+  5: string fromWhere = "now",
+  6: i32 timeoutMs = 0,
+  7: i32 attempts = 0,
+  8: bool withBefore = 0
+}
+
+// state is "running", "paused" or "blocked".
+struct TriggerStatus {
+  1: string name,
+  2: binary table,
+  3: string functionName,
+  4: list<binary> families,
+  5: string state,
+  6: i64 lagChanges,
+  7: double lagSeconds,
+  8: i32 attempts,
+  9: i32 timeoutMs,
+  10: i64 parkedRows,
+  11: i64 deadLetters,
+  12: string lastError
+}
+
+struct DeadLetter {
+  1: string trigger,
+  2: binary table,
+  3: binary row,
+  4: string sequence,
+  5: i32 attempts,
+  6: string error,
+  7: string output,
+  8: i64 timestampMs
+}
+
+// --- status --------------------------------------------------------------------------------------
+
+struct TableStatus {
+  1: binary name,
+  2: bool enabled,
+  3: i32 regions,
+  4: i64 sizeBytes,
+  5: map<string, string> attributes
+}
+
+struct StatusReport {
+  1: string version,
+  2: string dataFolder,
+  3: double uptimeSeconds,
+  4: list<TableStatus> tables,
+  5: i32 openRegions,
+  6: i32 openScanners,
+  7: i32 connections,
+  8: map<string, i64> requests
+}
+
+service ColumnarStore extends hbase.Hbase {
+  // The conditions are looked at and the operations applied, in the order given, as one step.
+  CheckAndMutateResult columnarCheckAndMutate(1: binary table, 2: binary row,
+    3: list<Condition> conditions, 4: list<RowOperation> operations,
+    5: map<binary, binary> attributes)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+
+  // As mutateRows; answers the sequence token of the last change.
+  string columnarMutateRows(1: binary table, 2: list<hbase.BatchMutation> rowBatches,
+    3: map<binary, binary> attributes)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+
+  void columnarCreateTable(1: binary table, 2: list<FamilyOptions> families,
+    3: map<string, string> tableAttributes, 4: list<binary> splits)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia, 3: hbase.AlreadyExists exist)
+
+  void columnarTriggerAdd(1: TriggerSpec spec)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  void columnarTriggerRemove(1: string trigger)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  list<TriggerStatus> columnarTriggerList()
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  void columnarTriggerPause(1: string trigger)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  void columnarTriggerResume(1: string trigger)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // Dead letters, oldest first; an empty trigger means all of them.
+  list<DeadLetter> columnarDeadLetters(1: string trigger, 2: i32 limit)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // Runs the trigger again for a row in the dead letters (an empty row: for all of them) as
+  // the row is now; answers how many were taken up.
+  i32 columnarTriggerRetry(1: string trigger, 2: binary row)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // True once everything up to the token has been delivered, or without one everything written
+  // until now; an empty trigger means all of them; false when the time is over first.
+  bool columnarTriggerWait(1: string trigger, 2: string token, 3: i64 timeoutMs)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+
+  StatusReport columnarStatus() throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+}

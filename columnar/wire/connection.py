@@ -1,0 +1,341 @@
+"""One client connection: bytes in, calls made in order, replies out, all within bounds.
+
+States (a connection may be in several; it serves only when in none of them):
+    busy      a handler's awaitable is not done; replies keep the order of requests, so the
+              next request waits
+    resting   its turn on the loop was used up; it goes on after others had theirs
+    blocked   more than ``output_bytes`` are unsent: the client does not read
+    closing   nothing further is served; what is unsent still goes out
+
+Reading from the socket stops while blocked, and while busy or resting with more than
+``input_bytes`` read ahead.  There is no idle timeout: pools of clients keep connections for
+days (keepalive finds the dead ones).
+
+Everything here is owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
+
+from thriftpy2.thrift import TApplicationException
+
+from columnar.errors import ColumnarError
+from columnar.wire.codec import CALL, ONEWAY, Request, application_error
+from columnar.wire.codec_replies import RowList
+from columnar.wire.framing import GiveWay, Hangup, Refusal, RequestStream
+from columnar.wire.service import CallContext
+
+if TYPE_CHECKING:
+    from columnar.wire.server import WireServer
+
+log = logging.getLogger("columnar.wire")
+
+TURN_S: Final = 0.002  # of one connection on the loop before the others are looked at
+TURN_BYTES: Final = 256 * 1024  # of replies gathered for one write
+UNTRACKED_OUTPUT_BYTES: Final = 16 * 1024  # unsent below this the server does not count: 160 MB for 10,000
+KEEPALIVE_IDLE_S: Final = 60
+
+_DIRECT: Final = frozenset({list, RowList, type(None), bool, int, str, bytes, dict})
+_UNKNOWN: Final = "unknown"  # in metrics: names that clients make up are no labels
+
+
+class Connection(asyncio.Protocol):
+    def __init__(self, server: WireServer, connection_id: int) -> None:
+        self._server = server  # constant, as are the next three
+        self._loop = asyncio.get_running_loop()
+        self._stream = RequestStream(server.codec, server.limits.message_bytes, server.limits.drained_bytes)
+        self._id = connection_id
+        self._ctx = CallContext(connection_id, "?")
+        self._transport: asyncio.Transport | None = None
+        self._busy = False
+        self._resting = False
+        self._write_paused = False
+        self._reading_paused = False
+        self._closing = False
+        self._out: list[bytes] = []  # replies of this turn
+        self._out_bytes = 0
+        self.held_bytes = 0  # of input, as last told to the server
+        self.unsent_bytes = 0  # of output, as last told to the server
+
+    # --- what the loop calls ---------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        peer = transport.get_extra_info("peername")
+        self._ctx = CallContext(self._id, f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "local")
+        if not self._server.admit(self):
+            log.warning("%s: refused, %d connections are open", self._ctx.peer, self._server.connections)
+            self._closing = True
+            transport.abort()
+            return
+        transport.set_write_buffer_limits(high=UNTRACKED_OUTPUT_BYTES)
+        _tune(transport.get_extra_info("socket"))
+
+    def data_received(self, data: bytes) -> None:
+        if self._closing:
+            return
+        self._stream.feed(data)
+        if not (self._busy or self._resting):
+            self._serve()
+        else:
+            self._account_input()
+            self._regulate_reading()
+
+    def eof_received(self) -> bool:
+        """The client sends no more; what it asked for is still answered if that is under way."""
+        if self._busy or self._resting:
+            self._closing = True
+            return True
+        return False
+
+    def pause_writing(self) -> None:
+        self._write_paused = True
+
+    def resume_writing(self) -> None:
+        self._write_paused = False
+        self._account_output(0)
+        if not (self._busy or self._resting or self._closing):
+            self._rest()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._closing = True
+        if self._transport is None or not self._server.forget(self):
+            return  # it was never admitted
+        if exc is not None:
+            log.info("%s: connection lost: %s", self._ctx.peer, exc)
+        elif self._stream.under_way and not self._busy:
+            log.info("%s: closed by the client within a message", self._ctx.peer)
+        self._server.service.connection_closed(self._id)
+
+    # --- what the server calls ---------------------------------------------------------------------------
+
+    @property
+    def peer(self) -> str:
+        return self._ctx.peer
+
+    def begin_close(self) -> None:
+        """Finish the call in flight, answer it, close."""
+        self._closing = True
+        if not self._busy and self._transport is not None:
+            self._transport.close()
+
+    def abort(self, why: str) -> None:
+        log.warning("%s: closed: %s", self._ctx.peer, why)
+        self._closing = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    def shed_input(self, error: ColumnarError) -> bool:
+        """Give up the half-received message, which will be answered with ``error``."""
+        if not self._stream.shed(error):
+            return False
+        log.warning("%s: half-received message dropped: %s", self._ctx.peer, error)
+        if not (self._busy or self._resting):
+            self._rest()
+        return True
+
+    def unsent_now(self) -> int:
+        return self._transport.get_write_buffer_size() if self._transport is not None else 0
+
+    # --- serving -----------------------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        """One turn: serve what has been received, until a reply is pending or the turn is over."""
+        turn_ends = perf_counter() + TURN_S
+        try:
+            while not self._blocked():
+                message = self._stream.next()
+                if message is None:
+                    break
+                if isinstance(message, GiveWay):
+                    self._rest()
+                    break
+                done = self._answer(message)
+                if done is None:
+                    break
+                if done >= turn_ends or self._out_bytes >= TURN_BYTES:
+                    self._rest()
+                    break
+        except Hangup as hangup:
+            self._hang_up(hangup)
+            return
+        self._flush()
+        self._account_input()
+        self._regulate_reading()
+
+    def _answer(self, message: Request | Refusal) -> float | None:
+        """Serve one message.  When it was done, or None where its reply is pending."""
+        started = perf_counter()
+        if isinstance(message, Refusal):
+            return self._refused(message, started)
+        method = message.method
+        handler = self._server.handlers.get(method.name) if method is not None else None
+        if method is None or handler is None or message.kind not in (CALL, ONEWAY):
+            return self._not_served(message, started)
+        try:
+            result = handler(self._ctx, *message.args)
+            if type(result) not in _DIRECT and hasattr(result, "__await__"):
+                return self._pending(message, result, started)
+            reply = method.reply(self._stream.protocol, message.seqid, result)
+        except Exception as error:  # noqa: BLE001 - the server's loop: every fault is answered
+            return self._failed(message, error, started)
+        return self._done(message, reply, None, started)
+
+    def _pending(self, request: Request, result: Any, started: float) -> float | None:
+        future = asyncio.ensure_future(result, loop=self._loop)
+        if future.done():
+            return self._settle(request, future, started)
+        self._busy = True
+        future.add_done_callback(lambda done: self._resume(request, done, started))
+        return None
+
+    def _resume(self, request: Request, future: asyncio.Future[Any], started: float) -> None:
+        self._busy = False
+        self._settle(request, future, started)
+        if not self._closing:
+            self._serve()
+            return
+        self._flush()
+        if self._transport is not None:
+            self._transport.close()
+
+    def _settle(self, request: Request, future: asyncio.Future[Any], started: float) -> float:
+        assert request.method is not None
+        try:
+            reply = request.method.reply(self._stream.protocol, request.seqid, future.result())
+        except asyncio.CancelledError:
+            return self._failed(request, RuntimeError("cancelled"), started)
+        except Exception as error:  # noqa: BLE001 - as in _answer
+            return self._failed(request, error, started)
+        return self._done(request, reply, None, started)
+
+    def _failed(self, request: Request, error: Exception, started: float) -> float:
+        method = request.method
+        assert method is not None
+        declared = self._declared(method.name, error)
+        name = type(error).__name__
+        if declared is not None and method.declares(declared):
+            reply = method.declared_error(self._stream.protocol, request.seqid, declared)
+            return self._done(request, reply, name, started)
+        log.error("%s: %s failed", self._ctx.peer, method.name, exc_info=error)
+        kind = TApplicationException.INTERNAL_ERROR
+        text = f"Internal error processing {method.name}"
+        reply = application_error(request.name, self._stream.protocol, request.seqid, kind, text)
+        return self._done(request, reply, name, started)
+
+    def _declared(self, method: str, error: Exception) -> Any | None:
+        if self._server.codec.methods[method].declares(error):
+            return error  # a handler may raise what its method declares
+        return self._server.service.translate(method, error)
+
+    def _not_served(self, request: Request, started: float) -> float:
+        shown = request.name.decode(errors="replace")
+        if request.kind not in (CALL, ONEWAY):
+            kind, text = TApplicationException.INVALID_MESSAGE_TYPE, f"a message of kind {request.kind} is no call"
+        else:
+            kind, text = TApplicationException.UNKNOWN_METHOD, f"Invalid method name: '{shown}'"
+        reply = application_error(request.name, self._stream.protocol, request.seqid, kind, text)
+        return self._done(request, reply, "TApplicationException", started)
+
+    def _refused(self, refusal: Refusal, started: float) -> float:
+        error, method = refusal.error, refusal.method
+        log.warning("%s: %s", self._ctx.peer, error)
+        declared = self._declared(method.name, error) if method is not None else None
+        if method is not None and declared is not None and method.declares(declared):
+            reply = method.declared_error(self._stream.protocol, refusal.seqid, declared)
+        else:
+            kind = TApplicationException.INTERNAL_ERROR if method else TApplicationException.UNKNOWN_METHOD
+            reply = application_error(refusal.name, self._stream.protocol, refusal.seqid, kind, error.wire_message)
+        return self._done(refusal, reply, type(error).__name__, started)
+
+    def _done(self, message: Request | Refusal, reply: bytes, error: str | None, started: float) -> float:
+        now = perf_counter()
+        if message.kind == ONEWAY:
+            reply = b""
+        else:
+            if self._stream.is_framed:
+                self._out.append(len(reply).to_bytes(4, "big"))
+            self._out.append(reply)
+            self._out_bytes += len(reply)
+        name = message.method.name if message.method is not None else _UNKNOWN
+        self._server.observer.request_done(name, now - started, error, message.size_bytes, len(reply))
+        return now
+
+    # --- turns, back-pressure, accounting ------------------------------------------------------------------
+
+    def _rest(self) -> None:
+        self._resting = True
+        self._loop.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        self._resting = False
+        if not self._closing and not self._busy:
+            self._serve()
+        elif self._closing and not self._busy and self._transport is not None:
+            self._transport.close()
+
+    def _flush(self) -> None:
+        out = self._out
+        if not out:
+            return
+        assert self._transport is not None
+        self._transport.write(out[0] if len(out) == 1 else b"".join(out))
+        self._out = []
+        self._out_bytes = 0
+        if self._write_paused:
+            self._account_output(self._transport.get_write_buffer_size())
+
+    def _blocked(self) -> bool:
+        return self._closing or (
+            self._write_paused and self.unsent_now() + self._out_bytes > self._server.limits.output_bytes
+        )
+
+    def _regulate_reading(self) -> None:
+        transport = self._transport
+        assert transport is not None
+        if transport.is_closing():
+            return
+        ahead = self._busy or self._resting
+        pause = self._blocked() or (ahead and self._stream.buffered_bytes > self._server.limits.input_bytes)
+        if pause == self._reading_paused:
+            return
+        self._reading_paused = pause
+        if pause:
+            transport.pause_reading()
+        else:
+            transport.resume_reading()
+
+    def _account_input(self) -> None:
+        held = self._stream.buffered_bytes
+        if held != self.held_bytes:
+            before, self.held_bytes = self.held_bytes, held
+            self._server.input_changed(held - before)
+
+    def _account_output(self, unsent: int) -> None:
+        before, self.unsent_bytes = self.unsent_bytes, unsent
+        self._server.output_changed(self, unsent - before)
+
+    def _hang_up(self, hangup: Hangup) -> None:
+        log.warning("%s: closed: %s", self._ctx.peer, hangup.why)
+        self._closing = True
+        self._flush()
+        assert self._transport is not None
+        if hangup.answer:
+            self._transport.write(hangup.answer)
+        self._transport.close()
+
+
+def _tune(sock: socket.socket) -> None:
+    """Small replies at once (a delayed one costs 40 ms), and dead peers found without an idle timeout."""
+    if sock.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_KEEPIDLE"):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_IDLE_S)

@@ -1,0 +1,79 @@
+"""(pure) Which transport and protocol do the first bytes of a connection speak?
+
+    80 01 ..                          binary, unframed
+    82 x1 ..                          compact, unframed        (x holds the kind of the message)
+    00..40 .. .. ..  80 01            binary, framed: four bytes of frame length come first
+    00..40 .. .. ..  82 x1            compact, framed
+    00 00 00 nn  letter               binary without a version, unframed: nn is a name's length
+    00..40 .. .. ..  00 00 00 nn ..   the same, framed
+    "GET ", "POST", ...               HTTP
+    16 03                             TLS
+
+Six bytes are enough to tell.  Anything else is not Thrift, as is a frame over the bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from columnar.limits import DRAINED_FRAME_BYTES
+from columnar.wire.codec_binary import NAME_BYTES
+
+ENOUGH_BYTES: Final = 6
+_HTTP: Final = {b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PATC", b"TRAC", b"CONN", b"PRI "}
+
+
+class Protocol(Enum):
+    BINARY = "binary"
+    COMPACT = "compact"
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    framed: bool
+    protocol: Protocol
+
+    def __str__(self) -> str:
+        return f"{'framed' if self.framed else 'unframed'} {self.protocol.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class NotThrift:
+    is_http: bool
+    why: str
+
+
+def detect(head: bytes) -> Speech | NotThrift | None:
+    """None while ``head``, the first bytes of the connection, is too short to tell."""
+    if len(head) < 4:
+        return None
+    protocol = _versioned(head[0], head[1])
+    if protocol is not None:
+        return Speech(framed=False, protocol=protocol)
+    if head[:4] in _HTTP:
+        return NotThrift(is_http=True, why="HTTP")
+    if head[0] == 0x16 and head[1] == 0x03:
+        return NotThrift(is_http=False, why="TLS; this port speaks plain TCP")
+    length = int.from_bytes(head[:4], "big")
+    if not 0 < length <= DRAINED_FRAME_BYTES:
+        return NotThrift(is_http=False, why=f"no Thrift: it begins with {head[:8].hex(' ')}")
+    if len(head) < ENOUGH_BYTES:
+        return None
+    protocol = _versioned(head[4], head[5])
+    if protocol is not None:
+        return Speech(framed=True, protocol=protocol)
+    if length <= NAME_BYTES and chr(head[4]).isalpha() and head[4] < 128:
+        return Speech(framed=False, protocol=Protocol.BINARY)
+    if head[4] == head[5] == 0:
+        return Speech(framed=True, protocol=Protocol.BINARY)
+    return NotThrift(is_http=False, why=f"no Thrift: it begins with {head[:8].hex(' ')}")
+
+
+def _versioned(first: int, second: int) -> Protocol | None:
+    if first == 0x80 and second == 0x01:
+        return Protocol.BINARY
+    if first == 0x82 and second & 0x1F == 1:
+        return Protocol.COMPACT
+    return None

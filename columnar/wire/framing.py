@@ -1,0 +1,341 @@
+"""(pure) The bytes of one connection, in whatever pieces they come, as requests.
+
+States of a stream:
+    detecting   fewer bytes than tell transport and protocol
+    between     at the beginning of a message
+    waiting     framed: the frame is not complete
+    walking     unframed: the first try at the message was short, so a walker looks for its
+                end and it is decoded once, when it is there
+    draining    the message is over a bound or was shed: its bytes are dropped as they come,
+                and at its end a Refusal comes out
+
+Invariants:
+    I1. Nothing is decoded before its bytes are there; no length or count is believed.
+    I2. At most ``message_bytes`` and what one ``feed`` brought are kept.
+    I3. Every byte is looked at a bounded number of times, however the pieces fall.
+    I4. After a Hangup nothing more comes out.
+
+An 862 KB batch in 616 pieces costs 1.3 times its decoding whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from thriftpy2.thrift import TApplicationException
+
+from columnar.errors import ColumnarError, RequestTooBig
+from columnar.limits import DRAINED_FRAME_BYTES, MESSAGE_BYTES
+from columnar.wire.codec import Method, Request, ServiceCodec, application_error, read_message_begin
+from columnar.wire.codec_binary import NAME_BYTES
+from columnar.wire.detect import NotThrift, Protocol, Speech, detect
+from columnar.wire.faults import Malformed, Refused, Short
+from columnar.wire.walker import BinaryWalker, CompactWalker, Walker
+
+HEAD_BYTES: Final = NAME_BYTES + 16  # no message begin is longer
+_HTTP_TEXT: Final = b"This port speaks Thrift, binary or compact, framed or not; HTTP it does not.\n"
+HTTP_ANSWER: Final = (
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b"
+) % (len(_HTTP_TEXT), _HTTP_TEXT)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A message that was not decoded, and why; its sender is to be answered."""
+
+    method: Method | None
+    name: bytes
+    kind: int
+    seqid: int
+    error: ColumnarError
+    size_bytes: int
+
+
+class GiveWay:
+    """Nothing yet, though bytes are there: come back after others had their turn."""
+
+
+GIVE_WAY: Final = GiveWay()
+
+
+class Hangup(Exception):
+    """Send ``answer``, log ``why`` and close: no further message can be found."""
+
+    def __init__(self, why: str, answer: bytes = b"") -> None:
+        super().__init__(why)
+        self.why = why
+        self.answer = answer
+
+
+@dataclass(slots=True)
+class _Head:
+    """The beginning of a message that is not complete."""
+
+    name: bytes
+    kind: int
+    seqid: int
+    args_at: int  # from the beginning of the message
+
+
+class RequestStream:
+    def __init__(
+        self,
+        codec: ServiceCodec,
+        message_bytes: int = MESSAGE_BYTES,
+        drained_bytes: int = DRAINED_FRAME_BYTES,
+    ) -> None:
+        self._codec = codec
+        self._message_bytes = message_bytes
+        self._drained_bytes = drained_bytes
+        self.speech: Speech | None = None
+        self.protocol = Protocol.BINARY
+        self.is_framed = False
+        self._buf: bytes | bytearray = b""
+        self._pos = 0  # of the message that is next, or under way
+        self._head: _Head | None = None  # of a message that is walked over or drained
+        self._walker: Walker | None = None
+        self._drain_left = 0  # bytes of a frame yet to be dropped
+        self._dropped = 0  # bytes of this message that are gone already
+        self._error: ColumnarError | None = None  # why it is being drained
+
+    @property
+    def buffered_bytes(self) -> int:
+        return len(self._buf) - self._pos
+
+    @property
+    def under_way(self) -> bool:
+        """Is a message begun and not yet out?"""
+        return self._head is not None or self._pos < len(self._buf)
+
+    def feed(self, data: bytes) -> None:
+        if self._pos >= len(self._buf) and self._walker is None:
+            self._buf = data
+            self._pos = 0
+            return
+        if isinstance(self._buf, bytes):
+            self._buf = bytearray(memoryview(self._buf)[self._pos :])
+            self._forget(self._pos)
+        elif self._pos:
+            del self._buf[: self._pos]
+            self._forget(self._pos)
+        self._buf += data
+
+    def next(self) -> Request | Refusal | GiveWay | None:
+        """The next message; None when more bytes are needed.  Raises Hangup."""
+        if self.speech is None and not self._detect():
+            return None
+        try:
+            if self.is_framed:
+                return self._next_frame()
+            return self._next_unframed()
+        except Malformed as fault:
+            raise self._hangup(str(fault)) from None
+
+    def shed(self, error: ColumnarError) -> bool:
+        """Give up the message under way: drop what is here of it, and refuse it at its end.
+
+        False if there is none whose beginning is known.
+        """
+        try:
+            if self.speech is None or self._error is not None or (self._head is None and not self._read_head()):
+                return False
+        except Malformed:
+            return False  # the next look at it hangs up
+        if self.is_framed:
+            frame = int.from_bytes(self._buf[self._pos : self._pos + 4], "big")
+            self._start_drain(frame, error)
+        else:
+            self._start_walk(error)
+        return True
+
+    # --- the beginning of a connection -------------------------------------------------------------
+
+    def _detect(self) -> bool:
+        found = detect(bytes(self._buf[self._pos : self._pos + 8]))
+        if isinstance(found, NotThrift):
+            raise Hangup(found.why, HTTP_ANSWER if found.is_http else b"")
+        if found is None:
+            return False
+        self.speech = found
+        self.protocol = found.protocol
+        self.is_framed = found.framed
+        return True
+
+    # --- framed ----------------------------------------------------------------------------------------
+
+    def _next_frame(self) -> Request | Refusal | None:
+        if self._drain_left:
+            return self._drain()
+        buf, pos = self._buf, self._pos
+        have = len(buf) - pos - 4
+        if have < 0:
+            return None
+        length = int.from_bytes(buf[pos : pos + 4], "big")
+        if length > self._message_bytes:
+            return self._oversized(length)
+        if have < length:
+            return None
+        if not length:
+            raise Malformed("an empty frame")
+        start, end = pos + 4, pos + 4 + length
+        if isinstance(buf, bytearray):
+            with memoryview(buf) as view:
+                body = bytes(view[start:end])
+            start, stop = 0, length
+        else:
+            body, stop = buf, end
+        self._pos = end
+        return self._whole(body, start, stop)
+
+    def _oversized(self, length: int) -> Refusal | None:
+        if length > self._drained_bytes:
+            raise Hangup(f"a frame that claims {length} bytes")
+        if not self._read_head():
+            return None
+        what = f"a message of {length} bytes, the limit is {self._message_bytes}; nothing was stored"
+        self._start_drain(length, RequestTooBig(what))
+        return self._drain()
+
+    def _start_drain(self, length: int, error: ColumnarError) -> None:
+        self._error = error
+        self._pos += 4
+        self._dropped = length
+        self._drain_left = length
+
+    def _drain(self) -> Refusal | None:
+        gone = min(self._drain_left, len(self._buf) - self._pos)
+        self._pos += gone
+        self._drain_left -= gone
+        if self._drain_left:
+            self._buf, self._pos = b"", 0
+            return None
+        return self._refusal(self._dropped)
+
+    # --- unframed --------------------------------------------------------------------------------------
+
+    def _next_unframed(self) -> Request | Refusal | GiveWay | None:
+        if self._walker is not None:
+            return self._walk(self._walker)
+        if self._pos >= len(self._buf):
+            return None
+        if isinstance(self._buf, bytearray):
+            self._buf = bytes(memoryview(self._buf)[self._pos :])
+            self._pos = 0
+        buf, pos = self._buf, self._pos
+        try:
+            name, kind, seqid, args_at = read_message_begin(self.protocol, buf, pos, len(buf))
+        except Short:
+            return None
+        self._head = _Head(name, kind, seqid, args_at - pos)
+        method = self._codec.method(name)
+        if method is not None:
+            try:
+                args, end = self._codec.read_args(self.protocol, method, buf, args_at, len(buf))
+            except Short:
+                self._start_walk(None)
+            except Refused as refused:
+                self._start_walk(refused.error)
+            else:
+                self._head = None
+                self._pos = end
+                return Request(method, name, kind, seqid, args, end - pos)
+        else:
+            self._start_walk(None)
+        return self._next_unframed()
+
+    def _start_walk(self, error: ColumnarError | None) -> None:
+        assert self._head is not None
+        self._error = error
+        if self._walker is None:
+            begin = self._pos + self._head.args_at
+            self._walker = BinaryWalker(begin) if self.protocol is Protocol.BINARY else CompactWalker(begin)
+
+    def _walk(self, walker: Walker) -> Request | Refusal | GiveWay | None:
+        finished_turn = walker.walk(self._buf)
+        length = self._dropped + walker.pos - self._pos
+        if length > self._drained_bytes:
+            raise Hangup(f"a message that claims {length} bytes or more")
+        if length > self._message_bytes and self._error is None:
+            what = f"a message of {length} bytes or more, the limit is {self._message_bytes}; nothing was stored"
+            self._error = RequestTooBig(what)
+        found = walker.done and walker.pos <= len(self._buf)
+        if self._error is not None:
+            self._drop_behind(walker)
+        if not found:
+            return None if finished_turn else GIVE_WAY
+        self._walker = None
+        start, self._pos = self._pos, walker.pos
+        if self._error is not None:
+            return self._refusal(length)
+        with memoryview(self._buf) as view:
+            body = bytes(view[start : self._pos])
+        self._head = None
+        return self._whole(body, 0, len(body))
+
+    def _drop_behind(self, walker: Walker) -> None:
+        gone = min(walker.pos, len(self._buf))
+        self._dropped += gone - self._pos
+        self._buf = self._buf[gone:]
+        walker.forget(gone)
+        self._pos = 0
+
+    # --- both --------------------------------------------------------------------------------------------
+
+    def _whole(self, body: bytes, start: int, end: int) -> Request | Refusal:
+        """A message that is there from beginning to end."""
+        try:
+            name, kind, seqid, args_at = read_message_begin(self.protocol, body, start, end)
+        except Short:
+            raise Malformed("a frame that ends within the name of its method") from None
+        method = self._codec.method(name)
+        if method is None:
+            return Request(None, name, kind, seqid, [], end - start)
+        self._head = _Head(name, kind, seqid, 0)
+        try:
+            args, stop = self._codec.read_args(self.protocol, method, body, args_at, end)
+        except Short:
+            raise Malformed("arguments that go on behind their frame") from None
+        except Refused as refused:
+            self._error = refused.error
+            return self._refusal(end - start)
+        if stop != end:
+            raise Malformed(f"{end - stop} bytes behind the arguments")
+        self._head = None
+        return Request(method, name, kind, seqid, args, end - start)
+
+    def _read_head(self) -> bool:
+        start = self._pos + (4 if self.is_framed else 0)
+        head = bytes(self._buf[start : start + HEAD_BYTES])
+        try:
+            name, kind, seqid, args_at = read_message_begin(self.protocol, head, 0, len(head))
+        except Short:
+            return False
+        self._head = _Head(name, kind, seqid, args_at)
+        return True
+
+    def _refusal(self, size_bytes: int) -> Refusal:
+        head, error = self._head, self._error
+        assert head is not None
+        assert error is not None
+        self._head = self._error = None
+        self._dropped = 0
+        return Refusal(self._codec.method(head.name), head.name, head.kind, head.seqid, error, size_bytes)
+
+    def _forget(self, count: int) -> None:
+        """The first ``count`` bytes of the buffer were dropped; they are behind the message's start."""
+        if self._walker is not None:
+            self._walker.forget(count)
+        self._pos -= count
+
+    def _hangup(self, why: str) -> Hangup:
+        head = self._head
+        if head is None:
+            return Hangup(why)
+        kind = TApplicationException.PROTOCOL_ERROR
+        answer = application_error(head.name, self.protocol, head.seqid, kind, f"malformed arguments: {why}")
+        return Hangup(f"{head.name.decode(errors='replace')}: {why}", self.framed(answer))
+
+    def framed(self, message: bytes) -> bytes:
+        """``message`` as the other side expects it."""
+        return len(message).to_bytes(4, "big") + message if self.is_framed else message

@@ -1,0 +1,144 @@
+"""The listening side: who may connect, and the totals over all connections.
+
+Everything here is owned by the loop.  Half-received messages and unsent replies are counted
+over all connections; over a total the largest one pays, because it is most likely the cause
+and one victim is better than many.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from columnar import limits
+from columnar.errors import CallQueueTooBig
+from columnar.wire import idl
+from columnar.wire.codec import ServiceCodec
+from columnar.wire.connection import Connection
+from columnar.wire.service import Handler, NoObserver, Observer, Service
+
+log = logging.getLogger("columnar.wire")
+
+
+@dataclass(frozen=True, slots=True)
+class WireLimits:
+    """Bounds of one port; the reasons stand in ``columnar.limits``."""
+
+    message_bytes: int = limits.MESSAGE_BYTES
+    drained_bytes: int = limits.DRAINED_FRAME_BYTES
+    connections: int = limits.CONNECTIONS
+    input_bytes: int = limits.CONNECTION_INPUT_BYTES
+    output_bytes: int = limits.CONNECTION_OUTPUT_BYTES
+    server_input_bytes: int = limits.SERVER_INPUT_BYTES
+    server_output_bytes: int = limits.SERVER_OUTPUT_BYTES
+
+
+class WireServer:
+    """Serves ``service`` on one port, on the running loop."""
+
+    def __init__(
+        self,
+        service: Service,
+        observer: Observer | None = None,
+        limits: WireLimits | None = None,
+        codec: ServiceCodec | None = None,
+    ) -> None:
+        self.service = service
+        self.handlers: Mapping[str, Handler] = service.handlers
+        self.observer: Observer = observer or NoObserver()
+        self.limits = limits or WireLimits()
+        self.codec = codec or ServiceCodec(idl.SERVICE)
+        self._connections: set[Connection] = set()
+        self._next_id = 0
+        self._input_bytes = 0
+        self._output_bytes = 0
+        self._server: asyncio.Server | None = None
+        self._empty = asyncio.Event()
+
+    async def start(self, host: str, port: int) -> None:
+        """Listen; port 0 takes a free one.  OSError if the address is in use."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._accept, host, port, backlog=1024, reuse_address=True)
+
+    @property
+    def port(self) -> int:
+        assert self._server is not None, "not started"
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    @property
+    def connections(self) -> int:
+        return len(self._connections)
+
+    @property
+    def input_bytes(self) -> int:
+        """Held of half-received messages and requests that wait their turn."""
+        return self._input_bytes
+
+    @property
+    def output_bytes(self) -> int:
+        """Unsent to clients that do not keep up."""
+        return self._output_bytes
+
+    async def close(self, grace_s: float) -> None:
+        """Stop listening, finish the calls in flight for up to ``grace_s``, close everything."""
+        if self._server is not None:
+            self._server.close()
+        for connection in list(self._connections):
+            connection.begin_close()
+        if self._connections:
+            self._empty.clear()
+            try:
+                await asyncio.wait_for(self._empty.wait(), grace_s)
+            except TimeoutError:
+                for connection in list(self._connections):
+                    connection.abort("the server stops and its time of grace is over")
+        if self._server is not None:
+            await self._server.wait_closed()
+            self._server = None
+
+    # --- what connections call -----------------------------------------------------------------------
+
+    def _accept(self) -> Connection:
+        self._next_id += 1
+        return Connection(self, self._next_id)
+
+    def admit(self, connection: Connection) -> bool:
+        if len(self._connections) >= self.limits.connections:
+            return False
+        self._connections.add(connection)
+        return True
+
+    def forget(self, connection: Connection) -> bool:
+        """The connection is gone; False if it had never been admitted."""
+        if connection not in self._connections:
+            return False
+        self._connections.remove(connection)
+        self._input_bytes -= connection.held_bytes
+        self._output_bytes -= connection.unsent_bytes
+        if not self._connections:
+            self._empty.set()
+        return True
+
+    def input_changed(self, delta: int) -> None:
+        self._input_bytes += delta
+        if delta > 0 and self._input_bytes > self.limits.server_input_bytes:
+            fullest = max(self._connections, key=lambda connection: connection.held_bytes)
+            error = CallQueueTooBig(f"{self._input_bytes} bytes of half-received messages; send it again later")
+            if not fullest.shed_input(error):
+                fullest.abort(f"{self._input_bytes} bytes of input wait on all connections, most of it here")
+
+    def output_changed(self, connection: Connection, delta: int) -> None:
+        """``unsent_bytes`` of the others is what it was at their last write: looked at again before one pays."""
+        self._output_bytes += delta
+        if delta <= 0 or self._output_bytes <= self.limits.server_output_bytes:
+            return
+        for other in self._connections:
+            now = other.unsent_now() if other.unsent_bytes else 0
+            self._output_bytes += now - other.unsent_bytes
+            other.unsent_bytes = now
+        if self._output_bytes > self.limits.server_output_bytes:
+            fullest = max(self._connections, key=lambda each: each.unsent_bytes, default=connection)
+            fullest.abort(f"{self._output_bytes} bytes are unsent on all connections, most of them here")

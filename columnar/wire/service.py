@@ -1,0 +1,57 @@
+"""(pure) What stands behind the wire, as the wire sees it: interfaces, no code.
+
+The services implement ``Service``, the metrics ``Observer``; ``connection`` calls both on the
+loop's thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class CallContext:
+    """Who asks; the same object for all calls of one connection."""
+
+    connection_id: int  # never used twice while the server lives
+    peer: str  # "host:port", for log lines
+
+
+Handler = Callable[..., Any]
+
+
+class Service(Protocol):
+    """Answers calls.  Nothing here may block: the loop's thread is waiting."""
+
+    @property
+    def handlers(self) -> Mapping[str, Handler]:
+        """Method name -> ``handler(ctx, *args)``, args in the order of the IDL.
+
+        A handler returns its result, or an awaitable of it: a future (cheaper: no task is
+        made for it) or a coroutine.  The next request of the connection is not begun before.
+        See ``columnar.wire.codec`` for the forms of results.  Methods that are not in the
+        mapping are unknown to the client.
+        """
+
+    def translate(self, method: str, error: Exception) -> Any | None:
+        """``error`` as one of the exceptions that ``method`` declares, a struct of the IDL.
+
+        None where it is no error that we raise on purpose: the client hears INTERNAL_ERROR and
+        the log has the traceback.  Also asked for the wire's own refusals (RequestTooBig,
+        CallQueueTooBig), with methods that have not been called.
+        """
+
+    def connection_closed(self, connection_id: int) -> None:
+        """The connection is gone: what it held open may be freed sooner."""
+
+
+class Observer(Protocol):
+    def request_done(self, method: str, seconds: float, error: str | None, bytes_in: int, bytes_out: int) -> None:
+        """A request was answered; ``error`` is the class of what went wrong, None where nothing did."""
+
+
+class NoObserver:
+    def request_done(self, method: str, seconds: float, error: str | None, bytes_in: int, bytes_out: int) -> None:
+        pass

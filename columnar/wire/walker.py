@@ -1,0 +1,175 @@
+"""(pure) Where does this message end?  Found in one pass, however many pieces it comes in.
+
+An unframed message says nowhere how long it is: its end is where its outermost struct ends.
+A walker goes from value to value, keeps its position and what it is inside of, and goes on
+from there when more bytes have come, so that a message of n bytes costs n bytes of walking.
+It builds nothing and believes no length: a string is a position to wait for.
+
+States: the stack.  An entry of None is a struct whose next field header comes at ``pos``; a
+list ``[left, types]`` is a container with so many values to come, of types taken in turn (a map
+has an even number of them, so an even ``left`` means a key).
+
+Knows nothing of methods or bounds in bytes; ``framing`` looks at ``pos`` for these.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from columnar.wire import codec_binary as binary
+from columnar.wire import codec_compact as compact
+from columnar.wire.faults import Malformed, Short
+
+Buffer = bytes | bytearray
+STEPS: Final = 20_000  # values walked in one turn: some 10 ms
+
+
+class Walker:
+    """Walks one argument struct that begins at ``pos``; ``pos`` counts from the start of the buffer."""
+
+    def __init__(self, pos: int) -> None:
+        self.pos = pos
+        self._stack: list[list[object] | None] = [None]
+
+    @property
+    def done(self) -> bool:
+        return not self._stack
+
+    def forget(self, count: int) -> None:
+        """The first ``count`` bytes of the buffer, all behind us, were dropped."""
+        self.pos -= count
+
+    def walk(self, buf: Buffer, steps: int = STEPS) -> bool:
+        """Go as far as the bytes reach; False if the turn's steps were used up first.
+
+        Afterwards ``done`` tells whether the end was found.  Raises Malformed.
+        """
+        end = len(buf)
+        stack = self._stack
+        try:
+            for _ in range(steps):
+                if not stack:
+                    return True
+                if self.pos > end:
+                    raise Short
+                inside = stack[-1]
+                if inside is None:
+                    self._field(buf, end)
+                else:
+                    self._element(buf, end, inside)
+        except Short:
+            return True
+        return self.done
+
+    def _element(self, buf: Buffer, end: int, inside: list[object]) -> None:
+        left, kinds = inside
+        assert isinstance(left, int)
+        assert isinstance(kinds, tuple)
+        if not left:
+            self._stack.pop()
+            return
+        kind = kinds[left % len(kinds)]
+        inside[0] = left - 1
+        try:
+            self._value(buf, self.pos, end, kind)
+        except Short:
+            inside[0] = left
+            raise
+
+    def _enter(self, pos: int, entry: list[object] | None) -> None:
+        if len(self._stack) > binary.DEPTH:
+            raise Malformed(f"nested deeper than {binary.DEPTH}")
+        self._stack.append(entry)
+        self.pos = pos
+
+    def _field(self, buf: Buffer, end: int) -> None:
+        raise NotImplementedError
+
+    def _value(self, buf: Buffer, pos: int, end: int, kind: int) -> None:
+        """Pass the value of type ``kind``; nothing may change when it raises Short."""
+        raise NotImplementedError
+
+
+class BinaryWalker(Walker):
+    def _field(self, buf: Buffer, end: int) -> None:
+        pos = self.pos
+        if pos >= end:
+            raise Short
+        kind = buf[pos]
+        if kind == binary.STOP:
+            self._stack.pop()
+            self.pos = pos + 1
+        else:
+            self._value(buf, pos + 3, end, kind)
+
+    def _value(self, buf: Buffer, pos: int, end: int, kind: int) -> None:
+        width = binary.WIDTHS.get(kind)
+        if width is not None:
+            self.pos = pos + width
+        elif kind == binary.STRING:
+            if end - pos < 4:
+                raise Short
+            self.pos = pos + 4 + int.from_bytes(buf[pos : pos + 4], "big")
+        elif kind == binary.STRUCT:
+            self._enter(pos, None)
+        elif kind in (binary.LIST, binary.SET, binary.MAP):
+            self._container(buf, pos, end, 2 if kind == binary.MAP else 1)
+        else:
+            raise Malformed(f"unknown type {kind}")
+
+    def _container(self, buf: Buffer, pos: int, end: int, types: int) -> None:
+        if end - pos < types + 4:
+            raise Short
+        kinds = tuple(buf[pos : pos + types])
+        pos += types
+        count = int.from_bytes(buf[pos : pos + 4], "big")
+        widths = [binary.WIDTHS.get(kind) for kind in kinds]
+        if None in widths:
+            self._enter(pos + 4, [count * types, kinds])
+        else:
+            self.pos = pos + 4 + count * sum(width or 0 for width in widths)
+
+
+class CompactWalker(Walker):
+    """Field ids are relative to the one before, which matters to nobody who only skips."""
+
+    def _field(self, buf: Buffer, end: int) -> None:
+        pos = self.pos
+        if pos >= end:
+            raise Short
+        head = buf[pos]
+        pos += 1
+        if not head:
+            self._stack.pop()
+            self.pos = pos
+            return
+        if not head >> 4:
+            _, pos = compact.varint(buf, pos, end, 3)
+        kind = head & 0x0F
+        if kind in (compact.C_TRUE, compact.C_FALSE):
+            self.pos = pos
+        else:
+            self._value(buf, pos, end, kind)
+
+    def _value(self, buf: Buffer, pos: int, end: int, kind: int) -> None:
+        if not kind:
+            raise Malformed("a value of no type")
+        if kind <= compact.C_BYTE:
+            self.pos = pos + 1
+        elif kind <= compact.C_I64:
+            _, self.pos = compact.varint(buf, pos, end)
+        elif kind == compact.C_DOUBLE:
+            self.pos = pos + 8
+        elif kind == compact.C_BINARY:
+            length, pos = compact.varint(buf, pos, end, 5)
+            self.pos = pos + length
+        elif kind == compact.C_STRUCT:
+            self._enter(pos, None)
+        elif kind in (compact.C_LIST, compact.C_SET):
+            element, count, pos = compact.list_head(buf, pos, end)
+            self._enter(pos, [count, (element,)])
+        elif kind == compact.C_MAP:
+            key, value, count, pos = compact.map_head(buf, pos, end)
+            self._enter(pos, [count * 2, (key, value)])
+        else:
+            raise Malformed(f"unknown compact type {kind}")
