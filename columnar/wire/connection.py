@@ -20,7 +20,7 @@ import asyncio
 import logging
 import socket
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from thriftpy2.thrift import TApplicationException
 
@@ -65,16 +65,15 @@ class Connection(asyncio.Protocol):
     # --- what the loop calls ---------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
         peer = transport.get_extra_info("peername")
         self._ctx = CallContext(self._id, f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "local")
         if not self._server.admit(self):
             log.warning("%s: refused, %d connections are open", self._ctx.peer, self._server.connections)
             self._closing = True
-            transport.abort()
+            self._transport.abort()
             return
-        transport.set_write_buffer_limits(high=UNTRACKED_OUTPUT_BYTES)
+        self._transport.set_write_buffer_limits(high=UNTRACKED_OUTPUT_BYTES)
         _tune(transport.get_extra_info("socket"))
 
     def data_received(self, data: bytes) -> None:

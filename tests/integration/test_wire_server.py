@@ -25,9 +25,7 @@ class ToyService:
         self.closed: list[int] = []
         self.gate: asyncio.Future[None] | None = None
         self.calls: list[bytes] = []
-        self.handlers = {
-            name.removeprefix("on_"): getattr(self, name) for name in dir(self) if name.startswith("on_")
-        }
+        self.handlers = {name.removeprefix("on_"): getattr(self, name) for name in dir(self) if name.startswith("on_")}
 
     def on_get(self, ctx: Any, table: bytes, row: bytes, column: bytes, attributes: Any) -> list[tuple[bytes, int]]:
         self.calls.append(row)
@@ -124,7 +122,7 @@ def running() -> Iterator[Running]:
 @pytest.mark.parametrize("transport", ["buffered", "framed"])
 @pytest.mark.parametrize("protocol", ["binary", "compact"])
 def test_happybase_in_all_combinations(running: Running, transport: str, protocol: str) -> None:
-    connection = happybase.Connection("127.0.0.1", running.port, transport=transport, protocol=protocol)
+    connection = happybase.Connection("127.0.0.1", running.port, transport=transport, protocol=protocol, timeout=10_000)
     table = connection.table("t")
     assert connection.tables() == [b"t1", b"t2"]
     with table.batch() as batch:
