@@ -134,6 +134,7 @@ class Connection(asyncio.Protocol):
         """Give up the half-received message, which will be answered with ``error``."""
         if not self._stream.shed(error):
             return False
+        self._account_input()
         log.warning("%s: half-received message dropped: %s", self._ctx.peer, error)
         if not (self._busy or self._resting):
             self._rest()

@@ -145,8 +145,12 @@ class RequestStream:
         if self.is_framed:
             frame = int.from_bytes(self._buf[self._pos : self._pos + 4], "big")
             self._start_drain(frame, error)
+            if self._drain_left > len(self._buf) - self._pos:
+                self._drain()
         else:
             self._start_walk(error)
+            if self._walker is not None and not self._walker.done:
+                self._drop_behind(self._walker)
         return True
 
     # --- the beginning of a connection -------------------------------------------------------------
