@@ -57,6 +57,7 @@ class Connection(asyncio.Protocol):
         self._write_paused = False
         self._reading_paused = False
         self._closing = False
+        self._at_eof = False  # the client sends no more
         self._out: list[bytes] = []  # replies of this turn
         self._out_bytes = 0
         self.held_bytes = 0  # of input, as last told to the server
@@ -87,11 +88,9 @@ class Connection(asyncio.Protocol):
             self._regulate_reading()
 
     def eof_received(self) -> bool:
-        """The client sends no more; what it asked for is still answered if that is under way."""
-        if self._busy or self._resting:
-            self._closing = True
-            return True
-        return False
+        """The client sends no more; what it has asked for is still answered before we close."""
+        self._at_eof = True
+        return self._busy or self._resting or self._write_paused
 
     def pause_writing(self) -> None:
         self._write_paused = True
@@ -152,6 +151,7 @@ class Connection(asyncio.Protocol):
             while not self._blocked():
                 message = self._stream.next()
                 if message is None:
+                    self._closing = self._at_eof
                     break
                 if isinstance(message, GiveWay):
                     self._rest()
@@ -167,6 +167,8 @@ class Connection(asyncio.Protocol):
             return
         self._flush()
         self._account_input()
+        if self._closing and not self._busy and self._transport is not None:
+            self._transport.close()
         self._regulate_reading()
 
     def _answer(self, message: Request | Refusal) -> float | None:
@@ -285,9 +287,11 @@ class Connection(asyncio.Protocol):
         if not out:
             return
         assert self._transport is not None
-        self._transport.write(out[0] if len(out) == 1 else b"".join(out))
         self._out = []
         self._out_bytes = 0
+        if self._transport.is_closing():
+            return  # nobody is there to read it
+        self._transport.write(out[0] if len(out) == 1 else b"".join(out))
         if self._write_paused:
             self._account_output(self._transport.get_write_buffer_size())
 

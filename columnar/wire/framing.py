@@ -15,7 +15,7 @@ Invariants:
     I3. Every byte is looked at a bounded number of times, however the pieces fall.
     I4. After a Hangup nothing more comes out.
 
-An 862 KB batch in 616 pieces costs 1.3 times its decoding whole.
+A batch of 880 KB takes 1.4 ms whole and 5.3 ms in 629 pieces (2-core machine, CPython 3.11).
 """
 
 from __future__ import annotations
