@@ -27,7 +27,7 @@ from thriftpy2.thrift import TApplicationException
 from columnar.errors import ColumnarError
 from columnar.wire.codec import CALL, ONEWAY, Request, application_error
 from columnar.wire.codec_replies import RowList
-from columnar.wire.framing import GiveWay, Hangup, Refusal, RequestStream
+from columnar.wire.framing import GiveWay, Hangup, Refusal, RequestStream, Whole, decode_message
 from columnar.wire.service import CallContext
 
 if TYPE_CHECKING:
@@ -60,7 +60,9 @@ class Connection(asyncio.Protocol):
         self._at_eof = False  # the client sends no more
         self._out: list[bytes] = []  # replies of this turn
         self._out_bytes = 0
-        self.held_bytes = 0  # of input, as last told to the server
+        self.held_bytes = 0  # of input that waits: half a message, or what was read ahead
+        self.serving_bytes = 0  # of the request whose reply is pending
+        self.counted_bytes = 0  # the two, as last told to the server
         self.unsent_bytes = 0  # of output, as last told to the server
 
     # --- what the loop calls ---------------------------------------------------------------------------
@@ -156,6 +158,9 @@ class Connection(asyncio.Protocol):
                 if isinstance(message, GiveWay):
                     self._rest()
                     break
+                if isinstance(message, Whole):
+                    self._decode_aside(message)
+                    break
                 done = self._answer(message)
                 if done is None:
                     break
@@ -170,6 +175,32 @@ class Connection(asyncio.Protocol):
         if self._closing and not self._busy and self._transport is not None:
             self._transport.close()
         self._regulate_reading()
+
+    def _decode_aside(self, whole: Whole) -> None:
+        """A large message would hold the loop for up to seconds: a thread decodes it."""
+        self._busy = True
+        self.serving_bytes = len(whole.body)
+        server = self._server
+        arguments = (server.codec_aside, whole.speech, whole.body, 0, len(whole.body))
+        self._loop.run_in_executor(server.decoder, decode_message, *arguments).add_done_callback(self._decoded)
+
+    def _decoded(self, future: asyncio.Future[Request | Refusal]) -> None:
+        self._busy = False
+        if self._closing:
+            self._close_quietly()
+            return
+        try:
+            message = future.result()
+        except Hangup as hangup:
+            self._hang_up(hangup)
+            return
+        if self._answer(message) is not None:
+            self._serve()
+
+    def _close_quietly(self) -> None:
+        self._flush()
+        if self._transport is not None:
+            self._transport.close()
 
     def _answer(self, message: Request | Refusal) -> float | None:
         """Serve one message.  When it was done, or None where its reply is pending."""
@@ -194,18 +225,17 @@ class Connection(asyncio.Protocol):
         if future.done():
             return self._settle(request, future, started)
         self._busy = True
+        self.serving_bytes = request.size_bytes
         future.add_done_callback(lambda done: self._resume(request, done, started))
         return None
 
     def _resume(self, request: Request, future: asyncio.Future[Any], started: float) -> None:
         self._busy = False
         self._settle(request, future, started)
-        if not self._closing:
+        if self._closing:
+            self._close_quietly()
+        else:
             self._serve()
-            return
-        self._flush()
-        if self._transport is not None:
-            self._transport.close()
 
     def _settle(self, request: Request, future: asyncio.Future[Any], started: float) -> float:
         assert request.method is not None
@@ -316,10 +346,13 @@ class Connection(asyncio.Protocol):
             transport.resume_reading()
 
     def _account_input(self) -> None:
-        held = self._stream.buffered_bytes
-        if held != self.held_bytes:
-            before, self.held_bytes = self.held_bytes, held
-            self._server.input_changed(held - before)
+        self.held_bytes = self._stream.buffered_bytes
+        if not self._busy:
+            self.serving_bytes = 0
+        total = self.held_bytes + self.serving_bytes
+        if total != self.counted_bytes:
+            before, self.counted_bytes = self.counted_bytes, total
+            self._server.input_changed(total - before)
 
     def _account_output(self, unsent: int) -> None:
         before, self.unsent_bytes = self.unsent_bytes, unsent

@@ -366,6 +366,7 @@ def test_half_sent_messages_do_not_fill_the_server(small: Running) -> None:
         sock.sendall(half[80_000:])
     answers = [reply_of(sock) for sock in held]
     assert sum(b"CallQueueTooBigException" in rest for _, _, _, rest in answers) >= 1
+    assert serves(small)
     assert small.server.input_bytes == 0
     for sock in held:
         sock.close()
@@ -441,3 +442,19 @@ def test_the_grace_ends() -> None:
         assert until_closed(sock) == b""
     running.loop.call_soon_threadsafe(running.service.gate.set_result, None)
     running.stop()
+
+
+@pytest.mark.parametrize("frame", [framed, bytes])
+def test_a_large_message_is_decoded_aside(running: Running, frame: Any) -> None:
+    big = call(b"get", 8, text(1, b"x" * 3_000_000) + text(2, b"large") + text(3, b"f:q"))
+    with open_socket(running) as sock:
+        sock.sendall(frame(big) + frame(get(9)))
+        sock.shutdown(socket.SHUT_WR)
+        assert until_closed(sock) == frame(EMPTY_GET % struct.pack(">i", 8)) + frame(EMPTY_GET % struct.pack(">i", 9))
+        assert running.service.calls == [b"large", b"r"]
+    with open_socket(running) as sock:
+        sock.sendall(framed(call(b"get", 8, text(1, b"x" * 3_000_000) + b"\x55\x00\x01")))
+        assert reply_of(sock)[:3] == (3, b"get", 8)
+        assert until_closed(sock) == b""
+    assert serves(running)
+    assert running.server.input_bytes == 0
