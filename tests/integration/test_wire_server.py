@@ -90,6 +90,7 @@ class Running:
 
     def __init__(self, limits: WireLimits | None = None) -> None:
         self.service = ToyService()
+        self.observed: list[tuple[str, str | None, int, int]] = []
         self.loop = uvloop.new_event_loop()
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
@@ -101,9 +102,13 @@ class Running:
         self.loop.run_forever()
 
     async def _start(self, limits: WireLimits | None) -> WireServer:
-        server = WireServer(self.service, limits=limits)
+        server = WireServer(self.service, observer=self, limits=limits)
         await server.start("127.0.0.1", 0)
         return server
+
+    def request_done(self, method: str, seconds: float, error: str | None, bytes_in: int, bytes_out: int) -> None:
+        assert seconds >= 0
+        self.observed.append((method, error, bytes_in, bytes_out))
 
     def call(self, coroutine: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(20)
@@ -265,6 +270,25 @@ def test_errors(running: Running, caplog: pytest.LogCaptureFixture) -> None:
         assert rest.endswith(b"\x08\x00\x02\x00\x00\x00\x06\x00")
         assert reply_of(sock)[2] == 4
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_every_request_is_observed(running: Running) -> None:
+    requests = [get(1), get(2, b"caller"), get(3, b"bug"), call(b"frob", 4), increment(5, b"r"), get(6, kind=4), get(7)]
+    with open_socket(running) as sock:
+        sock.sendall(b"".join(map(framed, requests)))
+        for _ in range(6):
+            reply_of(sock)
+    assert [(method, error) for method, error, _, _ in running.observed] == [
+        ("get", None),
+        ("get", "CallerError"),
+        ("get", "ZeroDivisionError"),
+        ("unknown", "TApplicationException"),
+        ("atomicIncrement", None),
+        ("get", None),
+        ("get", None),
+    ]
+    assert [size for _, _, size, _ in running.observed] == list(map(len, requests))
+    assert [size for _, _, _, size in running.observed][-2:] == [0, 24]
 
 
 def test_a_malformed_argument_is_answered_and_closed(running: Running) -> None:

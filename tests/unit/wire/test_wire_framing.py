@@ -248,6 +248,17 @@ def test_a_long_walk_gives_way() -> None:
     assert turns > 2
 
 
+def bytes_within(value: Any) -> list[bytes]:
+    """Every byte string anywhere in decoded arguments."""
+    if isinstance(value, bytes):
+        return [value]
+    if isinstance(value, dict):
+        value = [*value, *value.values()]
+    elif hasattr(value, "thrift_spec"):
+        value = list(vars(value).values())
+    return [inner for each in value for inner in bytes_within(each)] if isinstance(value, list) else []
+
+
 @settings(max_examples=400, deadline=None, derandomize=True)
 @given(
     st.sampled_from(SPEECHES),
@@ -264,7 +275,9 @@ def test_damaged_messages(speech: Speech, which: int, damage: list[tuple[int, in
     for pieces in ([bytes(data)], cut(bytes(data), sizes)):
         stream = RequestStream(CODEC, message_bytes=10_000, drained_bytes=100_000)
         try:
-            results.append(repr(decoded(pieces, stream)))
+            found = decoded(pieces, stream)
+            assert all(value in data for each in found for value in bytes_within(getattr(each, "args", [])))
+            results.append(repr(found))
         except Hangup:
             results.append("hangup")
         assert stream.buffered_bytes <= len(data)
