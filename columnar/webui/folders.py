@@ -1,0 +1,27 @@
+"""How many bytes a closed region holds on disk: its folder's files, in the thread that asks."""
+
+from __future__ import annotations
+
+import os
+
+from columnar.webui.status import TableLine
+
+
+def size_of(folder: str) -> int:
+    """Of the files in it; 0 where there is no such folder (a region that was never written)."""
+    total = 0
+    try:
+        with os.scandir(folder) as files:
+            for file in files:
+                try:
+                    total += file.stat(follow_symlinks=False).st_size
+                except FileNotFoundError:
+                    continue  # the engine removed it meanwhile
+    except FileNotFoundError:
+        return 0
+    return total
+
+
+def sizes_of(table: TableLine) -> list[int]:
+    """Bytes of each region; some 50 microseconds for a closed one."""
+    return [region.size_bytes if region.is_open else size_of(region.folder) for region in table.regions]
