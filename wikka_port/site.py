@@ -84,6 +84,7 @@ def _templates(config: WikiConfig, assets: Mapping[str, Asset]) -> Environment:
         max_author_chars=config.max_author_chars,
     )
     environment.filters["when"] = when
+    environment.filters["clock"] = clock_time
     return environment
 
 
@@ -91,6 +92,12 @@ def when(time_ms: int) -> Markup:
     """A moment for people and for machines; UTC."""
     iso = iso_time(time_ms)
     return Markup('<time datetime="{}">{} {}</time>').format(iso, iso[:10], iso[11:16])
+
+
+def clock_time(time_ms: int) -> Markup:
+    """The time of day alone, where the day stands above."""
+    iso = iso_time(time_ms)
+    return Markup('<time datetime="{}">{}</time>').format(iso, iso[11:16])
 
 
 def redirect(path: str, status: int = 303) -> Response:
