@@ -21,6 +21,7 @@ Cells of a page row, all stamped with the time of the revision:
     body:latest user:latest note:latest
 Cells of a revision row: meta:name meta:time meta:author meta:note meta:previous meta:autolink
     meta:attribution meta:owner meta:created body:text
+Cells of a row of changes: meta:name meta:head meta:time meta:author meta:note
 
 The token of a revision is made from its content, so that the same save sent twice is the same row;
 ``meta:previous`` is the token of the revision before: revisions are a chain, and rows that are not
@@ -85,7 +86,6 @@ NOTE: Final = b"note:latest"
 REVISION_AUTHOR: Final = b"meta:author"
 REVISION_NOTE: Final = b"meta:note"
 REVISION_BODY: Final = b"body:text"
-NUMBER: Final = b"meta:number"  # of changes
 
 FROM: Final = b"from:"
 TO: Final = b"to:"
