@@ -25,6 +25,8 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
     "tables": ("columnar.shell.tables:tables", "List the tables."),
     "create": ("columnar.shell.tables:create", "Make a table."),
     "drop": ("columnar.shell.tables:drop", "Remove a table and all its rows."),
+    "enable": ("columnar.shell.tables:enable", "Open a disabled table again."),
+    "disable": ("columnar.shell.tables:disable", "Turn requests for a table away; its rows stay."),
     "status": ("columnar.shell.tables:status", "Say how the server is."),
     "trigger": ("columnar.shell.triggers:trigger", "Look at triggers and change them."),
     "completion": ("columnar.shell.completion:completion", "Print the script that completes commands with Tab."),

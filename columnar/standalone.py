@@ -29,6 +29,7 @@ from columnar.model.mutation import RowMutation
 from columnar.model.read import ReadSpec, projection
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
+from columnar.regions.patience import patiently
 from columnar.regions.region import Region
 from columnar.regions.row_reader import RowCursor, wire_cells
 from columnar.regions.scanners import ScannerTable
@@ -176,7 +177,7 @@ class MetaRegion:
                 yield row, {column: value for column, value, _ in cells}
 
     async def write(self, mutations: list[RowMutation]) -> None:
-        applied = self._region.apply_many(mutations)
+        applied = await patiently(lambda: self._region.apply_many(mutations))
         assert applied.durable is not None, "the catalogue is always synced"
         await asyncio.shield(applied.durable)
 
@@ -218,6 +219,7 @@ class Standalone:
         await self._listen()
         self.keeper.start(_reachable(self.config.host), self.port)
         await self.changes.finish_drops()
+        self.server.start_sweeping()
         self._sweep_scanners()
 
     async def _listen(self) -> None:

@@ -15,7 +15,8 @@ from typing import Final
 from columnar.client import Connection
 from wikka_port import schema
 from wikka_port.names import page_key
-from wikka_port.page_rows import Cells, number_in, time_of
+from wikka_port.page_rows import Cells, time_of
+from wikka_port.schema import parse_head
 from wikka_port.store import Store
 
 _STEP: Final = 200  # names looked at together
@@ -138,7 +139,7 @@ def _salted(connection: Connection, salt: bytes, token: bytes, limit: int) -> It
 
 
 def _recent(cells: Cells) -> RecentChange:
-    number = number_in(cells, schema.NUMBER)
+    number = parse_head(cells.get(schema.HEAD)).number
     return RecentChange(
         name=cells.get(schema.NAME, b"").decode(),
         number=number,

@@ -197,7 +197,7 @@ class Wiki(Listings):
         if head_of(row).number != base:
             raise Conflict(name, self.page(name))
         if is_stale(row):
-            row = {**row, **self.store.run(lambda c: _fresh_cells(c, key, row))}
+            row = {**row, **self.store.run(lambda c: fresh_cells(c, key, row))}
         draft = draft_after(
             row,
             name=name,
@@ -291,10 +291,10 @@ def _page(connection: Connection, key: bytes) -> Page | None:
     head = head_of(row)
     if not head.number:
         return None
-    return page_of(head.number, _fresh_cells(connection, key, row) if is_stale(row) else row)
+    return page_of(head.number, fresh_cells(connection, key, row) if is_stale(row) else row)
 
 
-def _fresh_cells(connection: Connection, key: bytes, row: Cells) -> Cells:
+def fresh_cells(connection: Connection, key: bytes, row: Cells) -> Cells:
     """The page's cells of its newest revision, where the row still has those of another."""
     head = head_of(row)
     found = connection.table(schema.REVISIONS).row(schema.revision_row(key, head))
@@ -350,7 +350,8 @@ def _change(key: bytes, draft: Draft, before: Cells) -> Change:
     """What a trigger would have been given."""
     now = {**page_cells(draft), schema.VERSIONCOUNT: draft.head.pack()}
     cells = tuple(ChangedCell("put", column, draft.time_ms, value) for column, value in now.items())
-    return Change(schema.PAGES, key, draft.time_ms, "", cells, now, {c: v for c, v in before.items() if c in now})
+    # Not the first attempt: the index of an earlier save may be missing, so the whole of it is written.
+    return Change(schema.PAGES, key, draft.time_ms, "", cells, now, dict(before), attempt=2)
 
 
 def _run_application_indexes(connection: Connection, change: Change) -> None:

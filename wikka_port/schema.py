@@ -21,6 +21,7 @@ Cells of a page row, all stamped with the time of the revision:
     body:latest user:latest note:latest
 Cells of a revision row: meta:name meta:time meta:author meta:note meta:previous meta:autolink
     meta:attribution meta:owner meta:created body:text
+Cells of a row of changes: meta:name meta:head meta:time meta:author meta:note
 
 The token of a revision is made from its content, so that the same save sent twice is the same row;
 ``meta:previous`` is the token of the revision before: revisions are a chain, and rows that are not
@@ -35,7 +36,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from wikka_port.names import page_key
+from wikka_port.names import InvalidName, page_key
 
 PAGES: Final = b"pages"
 REVISIONS: Final = b"revisions"
@@ -85,7 +86,6 @@ NOTE: Final = b"note:latest"
 REVISION_AUTHOR: Final = b"meta:author"
 REVISION_NOTE: Final = b"meta:note"
 REVISION_BODY: Final = b"body:text"
-NUMBER: Final = b"meta:number"  # of changes
 
 FROM: Final = b"from:"
 TO: Final = b"to:"
@@ -182,7 +182,16 @@ def name_prefix(prefix: str) -> bytes:
 
 
 def name_of_row(row: bytes) -> str:
-    return row.partition(b"\x00")[2].decode()
+    return row.partition(b"\x00")[2].decode(errors="replace")
+
+
+def page_key_of_name_row(row: bytes) -> bytes | None:
+    """None for what is no row of a name."""
+    try:
+        name = name_of_row(row)
+        return page_key(name) if row == name_row(name) else None
+    except InvalidName:
+        return None
 
 
 # --- changes -----------------------------------------------------------------------------------
@@ -195,6 +204,11 @@ def change_salt(key: bytes) -> bytes:
 def change_row(key: bytes, time_ms: int, number: int) -> bytes:
     """Newest first under each salt; the salt hangs on the page, so that the row names its source."""
     return change_salt(key) + b"%013d" % (TIME_MAX_MS - time_ms) + key + _inverted_number(number)
+
+
+def page_key_of_change_row(row: bytes) -> bytes | None:
+    """None for what is no row of a change."""
+    return row[14 : 14 + KEY_BYTES] if len(row) == 14 + KEY_BYTES + 10 else None
 
 
 # --- links -------------------------------------------------------------------------------------

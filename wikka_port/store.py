@@ -27,8 +27,6 @@ from thriftpy2.transport import TTransportException
 from columnar.client import Connection
 from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotColumnar, hbase_class
 
-from Hbase_thrift import Mutation  # type: ignore[import-not-found]  # noqa: E402 - made by importing happybase
-
 _log = logging.getLogger(__name__)
 
 PAUSES_S: Final = (0.05, 0.25, 0.7)  # before the second, third and fourth attempt
@@ -129,6 +127,8 @@ def check_and_put(
     connection: Connection, table: bytes, row: bytes, column: bytes, expected: bytes | None, value: bytes
 ) -> bool:
     """HBase's ``checkAndPut``, which happybase does not offer; ``expected`` None: nothing stands there."""
+    from Hbase_thrift import Mutation  # type: ignore[import-not-found]  # there once happybase is imported
+
     mutation = Mutation(column=column, value=value)
     return bool(connection.client.checkAndPut(table, row, column, expected, mutation, {}))
 

@@ -37,7 +37,7 @@ from wikka_port import history, schema
 from wikka_port.markup.links import links
 from wikka_port.names import page_key
 from wikka_port.page_rows import Cells, autolink_of, head_of, time_of
-from wikka_port.schema import parse_head
+from wikka_port.schema import Head, parse_head
 
 _ROWS_PER_CALL: Final = 500
 
@@ -212,23 +212,23 @@ def changes(change: Change, client: Connection) -> None:
         return
     table = client.table(schema.CHANGES)
     if change.changes:
-        number = parse_head(seen.now[schema.HEAD]).number
-        row, cells = change_entry(change.row, number, seen.now, schema.USER, schema.NOTE)
+        head = parse_head(seen.now[schema.HEAD])
+        row, cells = change_entry(change.row, head, seen.now, schema.USER, schema.NOTE)
         table.put(row, cells, timestamp=seen.at_ms)
         return
     newest = head_of(seen.now)
     with table.batch(batch_size=_ROWS_PER_CALL, timestamp=seen.at_ms) as batch:
         for head, found in history.chain(client, change.row, newest, newest.number, bodies=False):
-            batch.put(*change_entry(change.row, head.number, found, schema.REVISION_AUTHOR, schema.REVISION_NOTE))
+            batch.put(*change_entry(change.row, head, found, schema.REVISION_AUTHOR, schema.REVISION_NOTE))
 
 
 def change_entry(
-    key: bytes, number: int, cells: Cells, author_column: bytes, note_column: bytes
+    key: bytes, head: Head, cells: Cells, author_column: bytes, note_column: bytes
 ) -> tuple[bytes, dict[bytes, bytes]]:
     """The row of ``changes`` for a revision, from its cells or from its page's."""
-    return schema.change_row(key, time_of(cells), number), {
+    return schema.change_row(key, time_of(cells), head.number), {
         schema.NAME: cells.get(schema.NAME, b""),
-        schema.NUMBER: b"%d" % number,
+        schema.HEAD: head.pack(),
         schema.TIME: b"%d" % time_of(cells),
         schema.REVISION_AUTHOR: cells.get(author_column, b""),
         schema.REVISION_NOTE: cells.get(note_column, b""),

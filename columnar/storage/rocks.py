@@ -67,6 +67,17 @@ def _translated(error: Exception, path: str) -> Exception:
     return HostError(f"{path}: {text}")
 
 
+class _Spaces(dict[str, Any]):
+    """What stands for each space, by name; empty once the store is closed."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self._path = path
+
+    def __missing__(self, name: str) -> Any:
+        raise StoreClosed(f"the store {self._path} is closed, or has no space {name}")
+
+
 class RocksStore:
     """Owned by the loop's thread but for sync, flush and compact."""
 
@@ -81,8 +92,8 @@ class RocksStore:
             )
         except Exception as error:  # rocksdict raises nothing narrower
             raise _translated(error, path) from error
-        self._dicts: dict[str, Any] = {}
-        self._handles: dict[str, Any] = {}
+        self._dicts: dict[str, Any] = _Spaces(path)
+        self._handles: dict[str, Any] = _Spaces(path)
         for name in names:
             self._attach(name)
         self._write_options = rocksdict.WriteOptions()
@@ -164,11 +175,11 @@ class RocksStore:
         return total
 
     def close(self) -> None:
-        handles, self._handles = self._handles, {}
+        handles, self._handles = self._handles, _Spaces(self._path)
         if not handles and not self._dicts:
             return
         del handles
-        dicts, self._dicts = self._dicts, {}
+        dicts, self._dicts = self._dicts, _Spaces(self._path)
         for held in dicts.values():
             held.close()
         self._db.close()

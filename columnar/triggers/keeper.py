@@ -19,6 +19,7 @@ from columnar.model.mutation import Delete, Put, RowMutation
 from columnar.model.read import ReadSpec, projection
 from columnar.regions.change_record import ChangeRecord, Sequence, parse_token
 from columnar.regions.hooks import LogPolicy
+from columnar.regions.patience import patiently
 from columnar.regions.region import Region
 from columnar.regions.row_reader import RowCursor, wire_cells
 from columnar.regions.server import RegionServer
@@ -152,7 +153,7 @@ class TriggerKeeper:
 
     async def _backfill(self, consumer: Consumer) -> None:
         region = consumer.region
-        while (waiting := consumer.backfill_step()) is not None:
+        while (waiting := await patiently(consumer.backfill_step)) is not None:
             await asyncio.shield(waiting)
             if region.write_delay_s > 0:  # the log is long already: feel the brake as every writer does
                 await asyncio.sleep(region.write_delay_s)
@@ -382,7 +383,7 @@ class TriggerKeeper:
             served = self._server.tables.enabled(letter.table.encode())
             region = self._server.region_for(served, letter.row)
             record = ChangeRecord(letter.row, region.now_ms, (), (), name)
-            await asyncio.shield(region.log_records([record], {}))
+            await asyncio.shield(await patiently(lambda r=region, c=record: r.log_records([c], {})))  # type: ignore[misc]
             await self._write(DEAD_LETTERS_TABLE, dead_letters.removing(letter))
             self.letters[name] -= 1
             taken += 1
@@ -395,7 +396,7 @@ class TriggerKeeper:
 
     async def _write(self, table: str, mutation: RowMutation) -> None:
         region = self._server.region_for(self._served(table), mutation.row)
-        applied = region.apply(mutation)
+        applied = await patiently(lambda: region.apply(mutation))
         assert applied.durable is not None, "tables of the system are synced"
         await asyncio.shield(applied.durable)
 
