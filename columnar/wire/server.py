@@ -145,3 +145,6 @@ class WireServer:
         if self._output_bytes > self.limits.server_output_bytes:
             fullest = max(self._connections, key=lambda each: each.unsent_bytes, default=connection)
             fullest.abort(f"{self._output_bytes} bytes are unsent on all connections, most of them here")
+            # Its buffer goes with it: counted until the loop says so, it would cost a second one its connection.
+            self._output_bytes -= fullest.unsent_bytes
+            fullest.unsent_bytes = 0
