@@ -16,7 +16,7 @@ class WikiConfig:
     host: str = "127.0.0.1"
     port: int = 8080
     workers: int = 2  # processes; one interpreter serves from one core, the store needs one too
-    threads: int = 8  # of each process; a request waits for the store most of its time
+    threads: int = 4  # of each process; more take the interpreter from each other
     proxies: int = 0  # reverse proxies before us whose X-Forwarded-For is believed; one too many lets visitors lie
     # what it looks like
     site_name: str = "Wiki"
