@@ -257,11 +257,22 @@ def words(old: str, new: str, steps: _Steps | None = None) -> tuple[tuple[Span, 
     left: list[Span] = []
     right: list[Span] = []
     steps.left -= len(a) + len(b)
-    for kind, a0, a1, b0, b1 in operations(a, b, given):
-        if a1 > a0:
-            left.append(Span("".join(a[a0:a1]), kind == "replace"))
-        if b1 > b0:
-            right.append(Span("".join(b[b0:b1]), kind == "replace"))
+    found = operations(a, b, given)
+    for index, (kind, a0, a1, b0, b1) in enumerate(found):
+        # a blank between two changed words counts as changed: one mark reads better than two
+        lone_blank = 0 < index < len(found) - 1 and a1 - a0 == 1 and a[a0].isspace()
+        changed = kind == "replace" or lone_blank
+        _add(left, "".join(a[a0:a1]), changed)
+        _add(right, "".join(b[b0:b1]), changed)
         if kind == "replace":
             steps.left -= (a1 - a0 + 1) * (b1 - b0 + 1)
     return tuple(left), tuple(right)
+
+
+def _add(spans: list[Span], text: str, changed: bool) -> None:
+    """``text`` at the end of ``spans``; neighbours that are alike become one."""
+    if not text:
+        return
+    if spans and spans[-1].changed == changed:
+        text = spans.pop().text + text
+    spans.append(Span(text, changed))
