@@ -28,7 +28,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_ROBOTS: Final = "User-agent: *\nAllow: /-/static/\nDisallow: /-/\nDisallow: /*/edit\nDisallow: /*/diff\nDisallow: /*/history\n"
+_ROBOTS: Final = """\
+User-agent: *
+Allow: /-/static/
+Disallow: /-/
+Disallow: /*/edit
+Disallow: /*/diff
+Disallow: /*/history
+"""
 _TITLES_STEP: Final = 1_000
 _FOREVER: Final = "public, max-age=31536000, immutable"
 _PROBLEMS: Final = {
@@ -59,7 +66,7 @@ class Application:
             code = problem.code or 500
             title, message = _PROBLEMS.get(code, (problem.name, problem.description or ""))
             response = _error(self._site, code, title, message)
-        except Exception:  # noqa: BLE001 - the server loop: one bad request must not end the others
+        except Exception:
             log.exception("%s %s", request.method, request.path)
             response = _error(self._site, 500, "Something went wrong", "The mistake is ours, and it has been logged.")
         for key, value in HEADERS:
@@ -80,9 +87,7 @@ class Application:
         return _reserved(site, where.handler)
 
 
-def make_application(
-    wiki: Wiki, config: WikiConfig, clock: Callable[[], float] = time.time
-) -> WSGIApplication:
+def make_application(wiki: Wiki, config: WikiConfig, clock: Callable[[], float] = time.time) -> WSGIApplication:
     application: WSGIApplication = Application(wiki, config, clock)
     return ProxyFix(application, x_for=config.proxies, x_proto=config.proxies) if config.proxies else application
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 import pytest
-from tests.support.wiki_client import WikiClient
 
+from tests.support.wiki_client import WikiClient
 from wikka_port.security import HEADERS
 
 BATTERY = [
     "<script>alert(1)</script>",
-    "\"><img src=x onerror=alert(1)>",
+    '"><img src=x onerror=alert(1)>',
     "'><svg onload=alert(1)>",
     "</textarea><script>alert(1)</script>",
     "</title><script>alert(1)</script>",
@@ -74,7 +74,8 @@ def dangers(html: str) -> list[str]:
 @pytest.mark.parametrize("typed", BATTERY)
 def test_texts_names_notes_and_authors(typed: str) -> None:
     web = WikiClient(edit_burst=100)
-    body = f'{typed}\n""{typed}""\n[[{typed}]]\n{{{{recentchanges}}}}\n{{{{category page="{typed}"}}}}\n||{typed}||\n%%{typed}%%'
+    body = f'{typed}\n""{typed}""\n[[{typed}]]\n{{{{recentchanges}}}}\n'
+    body += f'{{{{category page="{typed}"}}}}\n||{typed}||\n%%{typed}%%'
     for number in range(2):
         web.wiki.save(typed, body + str(number), author=typed, note=typed, base=number)
     web.wiki.save("P", f"[[{typed}]]", author=typed, base=0, attribution=typed)
