@@ -134,7 +134,7 @@ class Run:
                 work()
         except Killed:
             pass
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - raised again in the test's own thread
             self._error = error
         self.done = True
         self._stepper.back.release()
