@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 from werkzeug.wrappers import Request, Response
 
 from columnar.errors import shown
-from columnar.webui.folders import sizes_of
+from columnar.webui.host import memory_bytes, sizes_of
 from columnar.webui.metrics import CONTENT_TYPE, exposition, registry_of
 from columnar.webui.status import NotAnswering, Status, TableLine
 
@@ -107,6 +107,7 @@ class StatusPages:
             tables=[_table_row(table) for table in status.tables],
             peak=max(status.rates, default=0.0),
             line=sparkline(status.rates),
+            memory_bytes=memory_bytes(),
             refresh_s=REFRESH_S,
         )
         return Response(html, mimetype="text/html")
