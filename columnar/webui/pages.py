@@ -65,8 +65,9 @@ class TableRow:
 class StatusPages:
     """One instance serves all requests, from any thread: it holds nothing that changes."""
 
-    def __init__(self, status: StatusOf) -> None:
+    def __init__(self, status: StatusOf, ping: Callable[[], None]) -> None:
         self._status = status
+        self._ping = ping
         self._registry: CollectorRegistry = registry_of(status)
         self._page = _environment().get_template("status.html")
         self._answers: dict[str, Callable[[], Response]] = {
@@ -94,7 +95,7 @@ class StatusPages:
             return Response(f"unhealthy: {error}\n", 503, mimetype="text/plain")
 
     def _health(self) -> Response:
-        self._status()
+        self._ping()
         return Response("ok\n", mimetype="text/plain")
 
     def _metrics(self) -> Response:
