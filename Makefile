@@ -1,13 +1,14 @@
 # make run   the store and the wiki, in an environment of their own
 # make test  everything that shows they work
 # make check the style, the types and the layers
+# make client-suites  the test suites of happybase and aiohappybase against our server
 
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 DATA   ?= data
 
-.PHONY: run test check clean help
+.PHONY: run test check client-suites clean help
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -35,6 +36,9 @@ check: $(VENV)/.made-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/tidy
+
+client-suites: $(VENV)/.made-dev
+	@$(BIN)/python tests/client_suites/run
 
 clean:
 	rm -rf $(VENV) build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -18,7 +18,7 @@ import logging
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import IO, Final
 
 from columnar.config import StandaloneConfig
@@ -29,6 +29,7 @@ from columnar.model.mutation import RowMutation
 from columnar.model.read import ReadSpec, projection
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
+from columnar.regions.patience import patiently
 from columnar.regions.region import Region
 from columnar.regions.row_reader import RowCursor, wire_cells
 from columnar.regions.scanners import ScannerTable
@@ -42,6 +43,9 @@ from columnar.thrift.scans import ScanMethods
 from columnar.thrift.service import ThriftService
 from columnar.thrift.slow_log import SlowLog
 from columnar.thrift.tables import TableMethods
+from columnar.thrift.trigger_methods import TriggerMethods
+from columnar.triggers.keeper import TriggerKeeper
+from columnar.triggers.registration import SYSTEM_TABLES
 from columnar.version import VERSION
 from columnar.webui.counters import RequestCounters
 from columnar.webui.status import Sources, TriggerLine
@@ -136,8 +140,9 @@ class DataFolder:
 class LocalRegions:
     """The master's hand on the region server of the same process (``master.schema_changes.RegionHost``)."""
 
-    def __init__(self, server: RegionServer) -> None:
+    def __init__(self, server: RegionServer, keeper: TriggerKeeper) -> None:
         self._server = server
+        self._keeper = keeper
 
     def install(self, table: Table, enabled: bool, regions: list[RegionInfo]) -> None:
         self._server.install(ServedTable(table, enabled, regions))
@@ -152,7 +157,7 @@ class LocalRegions:
         self._server.destroy_region(info)
 
     async def table_dropping(self, name: str) -> None:
-        pass
+        await self._keeper.table_dropping(name)
 
 
 class MetaRegion:
@@ -172,7 +177,7 @@ class MetaRegion:
                 yield row, {column: value for column, value, _ in cells}
 
     async def write(self, mutations: list[RowMutation]) -> None:
-        applied = self._region.apply_many(mutations)
+        applied = await patiently(lambda: self._region.apply_many(mutations))
         assert applied.durable is not None, "the catalogue is always synced"
         await asyncio.shield(applied.durable)
 
@@ -186,7 +191,6 @@ class Standalone:
         self._started_s = time.time()
         self._timers: list[asyncio.TimerHandle] = []
         self.counters = RequestCounters()
-        self.trigger_lines: Callable[[], list[TriggerLine]] = list  # what the page and the metrics say of triggers
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
@@ -203,11 +207,19 @@ class Standalone:
         )
         meta = MetaRegion(self._meta)
         self.catalogue = Catalogue(meta.read_all, meta.write)
-        self.changes = SchemaChanges(self.catalogue, LocalRegions(self.server))
+        self.keeper = TriggerKeeper(self.server, self.config.trigger_modules)
+        self.server.listener = self.keeper
+        self.changes = SchemaChanges(self.catalogue, LocalRegions(self.server, self.keeper))
         self.changes.start()
+        for name, family in SYSTEM_TABLES:
+            if name not in self.catalogue.tables:
+                await self.changes.create(name.encode(), [family], system=True)
+        self.keeper.load()
         self.scanners = ScannerTable(time.monotonic, lease_s=self.config.scanner_lease_s)
         await self._listen()
+        self.keeper.start(_reachable(self.config.host), self.port)
         await self.changes.finish_drops()
+        self.server.start_sweeping()
         self._sweep_scanners()
 
     async def _listen(self) -> None:
@@ -220,6 +232,7 @@ class Standalone:
             ScanMethods(self.server, self.scanners),
             TableMethods(self.server, self.changes, address, self.folder.cluster_id),
             ExtensionMethods(self.server, rows, self.scanners, self.changes, facts),
+            TriggerMethods(self.keeper),
         )
         self.slow_log = SlowLog(self.server.tables, self.scanners, self.config.slow_request_ms)
         self.service.handlers = self.slow_log.wrapped(self.service.handlers)
@@ -251,8 +264,16 @@ class Standalone:
             connections=self._connections,
             commits=lambda: self._committer.syncs,
             slow_requests=lambda: self.slow_log.count,
-            triggers=lambda: self.trigger_lines(),
+            triggers=self._trigger_lines,
         )
+
+    def _trigger_lines(self) -> list[TriggerLine]:
+        return [
+            TriggerLine(
+                s.name, s.table, s.function, s.state, s.lag_changes, s.lag_seconds, s.parked, s.letters, s.error
+            )
+            for s in self.keeper.summaries()
+        ]
 
     def _sweep_scanners(self) -> None:
         self.scanners.expire()
@@ -262,9 +283,15 @@ class Standalone:
     async def stop(self) -> None:
         for timer in self._timers:
             timer.cancel()
+        await self.keeper.close()  # before the port: a call cut off by it would count as failed
         await self.wire.close(STOP_GRACE_S)
         await self.server.close()
         await self.server.quiesce(self._meta)
         self._meta.close()
         self._committer.close()
         self.folder.close()
+
+
+def _reachable(host: str) -> str:
+    """The address at which a process of this machine reaches a server that listens on ``host``."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104 - compared, not bound

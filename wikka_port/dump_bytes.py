@@ -25,7 +25,7 @@ class DumpError(Exception):
     """The file cannot be imported as it is; the operator must bring another."""
 
 
-class NotADump(DumpError):  # noqa: N818 - named for what the operator has, as all errors here
+class NotADump(DumpError):
     """The file is whole, perhaps, but it is no MediaWiki export."""
 
     def __init__(self, why: str) -> None:
@@ -33,7 +33,7 @@ class NotADump(DumpError):  # noqa: N818 - named for what the operator has, as a
         super().__init__(f"not a MediaWiki export: {why}")
 
 
-class DamagedDump(DumpError):  # noqa: N818 - the same
+class DamagedDump(DumpError):
     """A MediaWiki export that ends early or is broken inside.
 
     ``file_byte`` is how much of the file (compressed, if it is) had been read;

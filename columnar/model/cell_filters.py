@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from columnar.model.cell import Cell
-from columnar.model.comparators import Comparator, Operator, test_of
+from columnar.model.comparators import Comparator, Operator, predicate
 from columnar.model.filters import Filter, ReturnCode
 
 
@@ -42,7 +42,7 @@ class _Comparison(Filter):
     _passes: Callable[[bytes], bool] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._passes = test_of(self.op, self.right)
+        self._passes = predicate(self.op, self.right)
 
 
 @dataclass(eq=False)
@@ -176,7 +176,7 @@ class ColumnValueFilter(_OneColumn):
     _found: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        self._passes = test_of(self.op, self.right)
+        self._passes = predicate(self.op, self.right)
 
     def reset(self) -> None:
         self._found = False
@@ -206,7 +206,7 @@ class SingleColumnValueFilter(_OneColumn):
     _matched: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        self._passes = test_of(self.op, self.right)
+        self._passes = predicate(self.op, self.right)
 
     def reset(self) -> None:
         self._found = self._matched = False
@@ -249,7 +249,7 @@ class DependentColumnFilter(_OneColumn):
 
     def __post_init__(self) -> None:
         if self.op is not None and self.right is not None:
-            self._passes = test_of(self.op, self.right)
+            self._passes = predicate(self.op, self.right)
 
     def reset(self) -> None:
         self._timestamps.clear()

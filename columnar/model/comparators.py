@@ -85,7 +85,7 @@ def _pattern(made: Comparator) -> re.Pattern[str]:
     return compiled(made.operand.decode("utf-8", "replace"), ignore_case=made.kind == b"regexstringnocase")
 
 
-def test_of(op: Operator, right: Comparator) -> Callable[[bytes], bool]:
+def predicate(op: Operator, right: Comparator) -> Callable[[bytes], bool]:
     """The test ``value op right``, prepared once for a whole scan."""
     operand = right.operand
     compare = _ORDERED[op]

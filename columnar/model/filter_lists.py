@@ -11,32 +11,38 @@ Knows nothing of the single filters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import product
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Self
 
 from columnar.model.cell import Cell
 from columnar.model.filters import Filter, ReturnCode
 
 _HINT: Final = ReturnCode.SEEK_NEXT_USING_HINT
+_CODES: Final = {(code.included, code.step): code for code in ReturnCode}
 
 
 def _both(a: ReturnCode, b: ReturnCode) -> ReturnCode:
     if _HINT in (a, b):
         return _HINT
-    return ReturnCode((a.value[0] and b.value[0], max(a.value[1], b.value[1])))
+    return _CODES[a.included and b.included, max(a.step, b.step)]
 
 
 def _either(a: ReturnCode, b: ReturnCode) -> ReturnCode:
     if a is b:
         return a
     # How far a hint leads is not known here, so beside another filter it counts as one cell.
-    steps = (0 if code is _HINT else code.value[1] for code in (a, b))
-    return ReturnCode((a.value[0] or b.value[0], min(steps)))
+    steps = (0 if code is _HINT else code.step for code in (a, b))
+    return _CODES[a.included or b.included, min(steps)]
 
 
-_BOTH: Final = {pair: _both(*pair) for pair in product(ReturnCode, repeat=2)}
-_EITHER: Final = {pair: _either(*pair) for pair in product(ReturnCode, repeat=2)}
+def _table(merge: Callable[[ReturnCode, ReturnCode], ReturnCode]) -> list[list[ReturnCode]]:
+    by_number = sorted(ReturnCode, key=lambda code: code.number)
+    return [[merge(a, b) for b in by_number] for a in by_number]
+
+
+_BOTH: Final = _table(_both)
+_EITHER: Final = _table(_either)
+assert [code.number for code in sorted(ReturnCode, key=lambda code: code.number)] == list(range(len(ReturnCode)))
 
 
 class FilterList(Filter):
@@ -47,7 +53,7 @@ class FilterList(Filter):
     def __init__(self, filters: Iterable[Filter]) -> None:
         self.filters: Final = tuple(filters)
         self.has_filter_row = any(f.has_filter_row for f in self.filters)
-        self.sees_dropped_rows = any(f.sees_dropped_rows for f in self.filters)
+        self.ends_at_cells = any(f.ends_at_cells for f in self.filters)
         self.tests = any(f.tests_values for f in self.filters)
         self.hides = False
 
@@ -74,17 +80,20 @@ class FilterList(Filter):
             f.set_reversed(backwards)
 
     def clone(self) -> Self:
-        fresh = type(self)(f.clone() for f in self.filters)
+        copies: list[Filter] = []
+        for f in self.filters:  # a loop: comprehensions would double the frames of a deep tree
+            copies.append(f.clone())
+        fresh = type(self)(copies)
         fresh.reversed = self.reversed
         return fresh
 
     @property
     def text(self) -> bytes:
-        return self.keyword.join(_enclosed(f) for f in self.filters)
-
-
-def _enclosed(f: Filter) -> bytes:
-    return b"(" + f.text + b")" if isinstance(f, FilterList) else f.text
+        written: list[bytes] = []
+        for f in self.filters:
+            text = f.text
+            written.append(b"(" + text + b")" if isinstance(f, FilterList) else text)
+        return self.keyword.join(written)
 
 
 class AndList(FilterList):
@@ -93,6 +102,8 @@ class AndList(FilterList):
     def __init__(self, filters: Iterable[Filter]) -> None:
         super().__init__(filters)
         self.hides = any(f.hides_values for f in self.filters)
+        if not self.has_filter_row and not self.ends_at_cells:
+            self.completes_rows = any(f.completes_rows for f in self.filters)
         self._hinting: list[Filter] = []
 
     def reset(self) -> None:
@@ -120,7 +131,7 @@ class AndList(FilterList):
             local = f.filter_cell(cell)
             if local is _HINT:
                 self._hinting.append(f)
-            code = _BOTH[code, local]
+            code = _BOTH[code.number][local.number]
             if not code.included:
                 break
         for f in asking:  # dropped already; those behind may still know how far to go
@@ -148,7 +159,7 @@ class AndList(FilterList):
     def row_prefix(self) -> bytes:
         """The longest one; if two contradict each other no row passes, whichever is taken."""
         longest = b""
-        if self.sees_dropped_rows:  # WHILE may end the scan before the prefix begins
+        if self.ends_at_cells:  # WHILE may end the scan before the prefix begins
             return longest
         for f in self.filters:
             prefix = f.row_prefix
@@ -158,9 +169,7 @@ class AndList(FilterList):
 
     @property
     def row_complete(self) -> bool:
-        if self.has_filter_row or self.sees_dropped_rows:
-            return False
-        return any(f.row_complete for f in self.filters)
+        return self.completes_rows and any(f.row_complete for f in self.filters)
 
 
 class OrList(FilterList):
@@ -198,7 +207,7 @@ class OrList(FilterList):
         if code is _HINT:
             hint = self.filters[index].next_qualifier(previous)
             return _HINT if hint is not None and cell.qualifier < hint else None
-        if code.value[1] == 1:
+        if code.step == 1:
             return ReturnCode.NEXT_COL if cell.qualifier == previous.qualifier else None
         return ReturnCode.NEXT_ROW
 
@@ -212,7 +221,7 @@ class OrList(FilterList):
             self._codes[index] = code
             self._previous[index] = None if code in (ReturnCode.INCLUDE, ReturnCode.SKIP) else cell
             self._included[index] = code.included
-            merged = code if merged is None else _EITHER[merged, code]
+            merged = code if merged is None else _EITHER[merged.number][code.number]
         return merged or ReturnCode.SKIP
 
     def next_qualifier(self, cell: Cell) -> bytes | None:
@@ -271,7 +280,8 @@ class _Wrapper(Filter):
 
     @property
     def text(self) -> bytes:
-        return self.keyword + _enclosed(self.inner)
+        text = self.inner.text
+        return self.keyword + (b"(" + text + b")" if isinstance(self.inner, FilterList) else text)
 
 
 class SkipFilter(_Wrapper):
@@ -284,8 +294,8 @@ class SkipFilter(_Wrapper):
         self._dropped = False
 
     @property
-    def sees_dropped_rows(self) -> bool:  # type: ignore[override]
-        return self.inner.sees_dropped_rows
+    def ends_at_cells(self) -> bool:  # type: ignore[override]
+        return self.inner.ends_at_cells
 
     def reset(self) -> None:
         super().reset()
@@ -303,7 +313,7 @@ class SkipFilter(_Wrapper):
 class WhileMatchFilter(_Wrapper):
     """``WHILE f``: the scan ends at the first row or cell that ``f`` does anything but plainly include."""
 
-    sees_dropped_rows = True
+    ends_at_cells = True
     keyword = b"WHILE "
 
     def __init__(self, inner: Filter) -> None:

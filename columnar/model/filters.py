@@ -49,12 +49,10 @@ class ReturnCode(enum.Enum):
     NEXT_ROW = (False, 2)
     SEEK_NEXT_USING_HINT = (False, 3)  # ``next_qualifier`` says where to
 
-    @property
-    def included(self) -> bool:
-        return self in _INCLUDED
-
-
-_INCLUDED = frozenset({ReturnCode.INCLUDE, ReturnCode.INCLUDE_AND_NEXT_COL, ReturnCode.INCLUDE_AND_SEEK_NEXT_ROW})
+    def __init__(self, included: bool, step: int) -> None:
+        self.included = included
+        self.step = step
+        self.number = 4 * included + step  # for tables: hashing a member is a call in Python
 
 
 class RowAnswer(NamedTuple):
@@ -68,7 +66,8 @@ class Filter:
     reversed: bool = False  # the scan goes from high rows to low ones
     has_filter_row: bool = False  # looks at whole rows: cannot be used with a scan that cuts rows (batchSize)
     hinting: bool = False  # may answer SEEK_NEXT_USING_HINT (HBase: HintingFilter)
-    sees_dropped_rows: bool = False  # learns from the cells of rows that another filter dropped by their key
+    ends_at_cells: bool = False  # a cell may end the scan, even one of a row that another filter dropped by its key
+    completes_rows: bool = False  # ``row_complete`` may become true
 
     # --- the protocol -------------------------------------------------------------------------
     def reset(self) -> None:
@@ -172,7 +171,7 @@ def apply(flt: Filter, row: bytes, cells: Iterable[Cell], max_versions: int = 1)
         return RowAnswer([], True)
     if flt.filter_row_key(row):
         # HBase walks through the dropped row; only WHILE and the like can tell.
-        if flt.sees_dropped_rows and not flt.filter_all_remaining():
+        if flt.ends_at_cells and not flt.filter_all_remaining():
             _accepted(flt, cells, max_versions)
         kept: list[Cell] = []
     else:
@@ -194,42 +193,45 @@ class _Position:
     before: tuple[bytes, bytes] | None = None  # this family's columns below the qualifier
 
     def passes_over(self, cell: Cell) -> bool:
-        if cell.family == self.family or cell[:2] == self.column:
+        if cell[0] == self.family or cell[:2] == self.column:
             return True
-        return self.before is not None and cell.family == self.before[0] and cell.qualifier < self.before[1]
+        return self.before is not None and cell[0] == self.before[0] and cell[1] < self.before[1]
 
-    def move(self, cell: Cell, code: ReturnCode, flt: Filter) -> None:
-        step = code.value[1]
+    def move(self, cell: Cell, step: int, flt: Filter) -> None:
         if step == 1:
-            self.column = (cell.family, cell.qualifier)
+            self.column = cell[:2]
         elif step == 2:
             self.family = cell.family
-        elif step == 3:
+        else:
             hint = flt.next_qualifier(cell)
             self.before = None if hint is None else (cell.family, hint)
 
 
 def _accepted(flt: Filter, cells: Iterable[Cell], max_versions: int) -> list[Cell]:
-    position = _Position()
-    counted: tuple[bytes, ...] | None = None
-    count = 0
+    """Some hundred nanoseconds a cell and filter: every row of a scan passes here."""
     kept: list[Cell] = []
+    position: _Position | None = None
+    family = qualifier = None
+    count = 0
+    ask, ends, completes = flt.filter_cell, flt.ends_at_cells, flt.completes_rows
     for cell in cells:
-        if position.passes_over(cell):
+        if position is not None and position.passes_over(cell):
             continue
-        if flt.filter_all_remaining():
+        if ends and flt.filter_all_remaining():
             break
-        code = flt.filter_cell(cell)
+        code = ask(cell)
+        step = code.step
         if code.included:
-            if counted != cell[:2]:
-                counted, count = cell[:2], 0
+            if cell[1] != qualifier or cell[0] != family:
+                family, qualifier, count = cell[0], cell[1], 0
             count += 1
-            if count > max_versions:  # HBase, too, has asked the filter once more by then
-                code = ReturnCode.NEXT_ROW if code is ReturnCode.INCLUDE_AND_SEEK_NEXT_ROW else ReturnCode.NEXT_COL
-            else:
+            if count <= max_versions:
                 kept.append(flt.transform(cell))
-        if code is not ReturnCode.INCLUDE and code is not ReturnCode.SKIP:
-            position.move(cell, code, flt)
-        if flt.row_complete:
+            else:  # by now HBase, too, has asked the filter once more than it returns
+                step = max(step, 1)
+        if step:
+            position = position or _Position()
+            position.move(cell, step, flt)
+        if completes and flt.row_complete:
             break
     return kept

@@ -17,6 +17,7 @@ Knows nothing of filters.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final, NoReturn
 
 from columnar.model.character_sets import ClassProblem, escape_set, read_class, written_class
@@ -38,6 +39,7 @@ class PatternProblem(ValueError):
     """Reads on after "the pattern '...'"."""
 
 
+@lru_cache(maxsize=128)  # the parser compiles to check, the filter to search
 def compiled(java: str, *, ignore_case: bool = False) -> re.Pattern[str]:
     """The pattern with DOTALL; PatternProblem where Java or Python refuses it."""
     if len(java) > PATTERN_CHARACTERS:

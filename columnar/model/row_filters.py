@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from columnar.model.cell import Cell
-from columnar.model.comparators import Comparator, Operator, test_of
+from columnar.model.comparators import Comparator, Operator, predicate
 from columnar.model.filters import Filter, ReturnCode
 
 
@@ -23,7 +23,7 @@ class RowFilter(Filter):
     _dropped: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        self._passes = test_of(self.op, self.right)
+        self._passes = predicate(self.op, self.right)
 
     def reset(self) -> None:
         self._dropped = False
@@ -114,6 +114,8 @@ class PageFilter(Filter):
 class FirstKeyOnlyFilter(Filter):
     """The first cell of each row: what counting rows needs."""
 
+    completes_rows = True
+
     _found: bool = field(init=False, default=False)
 
     def reset(self) -> None:
@@ -138,7 +140,7 @@ class ColumnCountGetFilter(Filter):
     reached: later rows come without them.
     """
 
-    sees_dropped_rows = True
+    ends_at_cells = True
 
     columns: int
     _seen: int = field(init=False, default=0)
@@ -159,6 +161,8 @@ class ColumnCountGetFilter(Filter):
 @dataclass(eq=False)
 class ColumnPaginationFilter(Filter):
     """Of each row ``limit`` columns after the first ``offset``, counted over all families."""
+
+    completes_rows = True
 
     limit: int
     offset: int

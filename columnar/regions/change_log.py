@@ -16,6 +16,7 @@ Knows nothing of triggers: a consumer is a name with a cursor, whose bytes are i
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from columnar.regions.change_record import ChangeRecord, Sequence, pack, pack_key, unpack, unpack_key
@@ -26,7 +27,7 @@ LOG_SPACE: Final = "log"
 META_SPACE: Final = "meta"
 _EPOCH: Final = b"epoch"
 _CURSOR: Final = b"cursor/"
-TRIM_KEYS: Final = 10_000  # above it a range delete
+TRIM_RECORDS: Final = 10_000  # of one call
 
 
 class ChangeLog:
@@ -40,7 +41,9 @@ class ChangeLog:
         store.write(batch)  # no fsync: whatever of this epoch becomes durable follows it in the same log
         self.last_n = 0
         self.durable_n = 0
-        self.bytes_logged = 0
+        self.last_logged: Sequence | None = None  # of this opening
+        self.records = 0  # in the log, those of earlier openings once ``count_inherited`` has run
+        self.size_bytes = 0
 
     def next(self) -> Sequence:
         self.last_n += 1
@@ -52,13 +55,21 @@ class ChangeLog:
         return Sequence(self.origin, self.epoch, self.durable_n)
 
     @property
-    def written(self) -> Sequence:
+    def written_to(self) -> Sequence:
+        """Every record that is in the store stands at or below it."""
         return Sequence(self.origin, self.epoch, self.last_n)
 
-    def append(self, batch: Batch, sequence: Sequence, record: ChangeRecord) -> None:
+    def append(self, batch: Batch, sequence: Sequence, record: ChangeRecord) -> int:
+        """Add the record to the batch of its cells (I1); ``written`` must follow when the batch is."""
         data = pack(record)
-        self.bytes_logged += len(data)
         batch.put(LOG_SPACE, pack_key(sequence), data)
+        return len(data)
+
+    def written(self, sequence: Sequence, records: int, size_bytes: int) -> None:
+        """The batch with ``records`` records up to ``sequence`` is in the store."""
+        self.last_logged = sequence
+        self.records += records
+        self.size_bytes += size_bytes
 
     def read(self, after: Sequence | None) -> Iterator[tuple[Sequence, ChangeRecord]]:
         """Durable records after ``after`` (None: from the oldest), in order.  Lazy."""
@@ -77,6 +88,10 @@ class ChangeLog:
             for key, value in self._store.scan(META_SPACE, _CURSOR, _CURSOR[:-1] + b"0")
         }
 
+    def record_at(self, sequence: Sequence) -> ChangeRecord | None:
+        data = self._store.get(LOG_SPACE, pack_key(sequence))
+        return unpack(data) if data is not None else None
+
     def save_cursor(self, consumer: str, state: bytes) -> None:
         """Unsynced: after a crash a consumer may see again what it had passed, never miss anything."""
         batch = self._store.batch()
@@ -88,16 +103,28 @@ class ChangeLog:
         batch.delete(META_SPACE, _CURSOR + consumer.encode())
         self._store.write(batch)
 
-    def trim(self, through: Sequence) -> int:
-        """Remove the records up to and including ``through``; the caller upholds I3.  Returns how many."""
-        doomed: list[bytes] = []
-        last = pack_key(through)
-        for key, _ in self._store.scan(LOG_SPACE, b"", last + b"\x00"):
-            doomed.append(key)
-            if len(doomed) >= TRIM_KEYS:
-                break
-        if doomed:
+    def count_after(self, after: Sequence | None, limit: int) -> int:
+        """How many records stand after ``after``, at most ``limit``.  O(answer)."""
+        start = pack_key(after) + END_OF_COLUMN if after is not None else b""
+        return sum(1 for _ in islice(self._store.scan(LOG_SPACE, start, None), limit))
+
+    def trim(self, below: Sequence) -> int:
+        """Remove records below ``below``, at most TRIM_RECORDS; the caller upholds I3.  Returns how many."""
+        first = last = b""
+        count = size = 0
+        for key, data in islice(self._store.scan(LOG_SPACE, b"", pack_key(below)), TRIM_RECORDS):
+            first, last = first or key, key
+            count, size = count + 1, size + len(data)
+        if count:
             batch = self._store.batch()
-            batch.delete_range(LOG_SPACE, doomed[0], doomed[-1] + b"\x00")
+            batch.delete_range(LOG_SPACE, first, last + END_OF_COLUMN)
             self._store.write(batch)
-        return len(doomed)
+            self.records -= count
+            self.size_bytes -= size
+        return count
+
+    def inherited(self, after: Sequence | None) -> Iterator[tuple[Sequence, int]]:
+        """(sequence, bytes) of the records of earlier openings, after ``after``: for counting them in steps."""
+        start = pack_key(after) + END_OF_COLUMN if after is not None else b""
+        for key, data in self._store.scan(LOG_SPACE, start, pack_key(Sequence(self.origin, self.epoch, 0))):
+            yield unpack_key(key), len(data)

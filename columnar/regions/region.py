@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
@@ -57,6 +57,17 @@ class _Group:
     acknowledged: asyncio.Future[None]  # after the fsync and the look at the lease; shared: not to be cancelled
     rows: set[bytes]
     last_n: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One row's part of a batch."""
+
+    sequence: Sequence
+    timestamp: int
+    results: tuple[tuple[bytes, bytes, int], ...]
+    failed_condition: int | None
+    logged_bytes: int  # 0: no change record
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +112,10 @@ class Region:
     def apply(self, mutation: RowMutation) -> Applied:
         """One row, one atomic step; returns before the fsync.  CallerError: nothing was changed."""
         batch = self.store.batch()
-        draft, applied = self._draft_into(batch, mutation, self._clock())
-        if draft is not None:
-            self.store.write(batch)
-        return self._applied(applied, [mutation])
+        step = self._draft_into(batch, mutation, self._clock())
+        if step.failed_condition is None:
+            self._write(batch, [step])
+        return self._applied(step, [mutation])
 
     def apply_many(self, mutations: Iterable[RowMutation]) -> Applied:
         """Several different rows in one atomic batch (design D12).  Rows may not repeat; no conditions."""
@@ -112,16 +123,21 @@ class Region:
         now_ms = self._clock()
         listed = list(mutations)
         assert len({m.row for m in listed}) == len(listed), "a row's mutations go into one RowMutation"
-        applied = None
-        for mutation in listed:
-            assert not mutation.conditions, "conditions are for single rows"
-            _, applied = self._draft_into(batch, mutation, now_ms)
-        assert applied is not None, "at least one row"
-        self.store.write(batch)
-        return self._applied(applied, listed)
+        assert listed, "at least one row"
+        assert not any(m.conditions for m in listed), "conditions are for single rows"
+        steps = [self._draft_into(batch, mutation, now_ms) for mutation in listed]
+        self._write(batch, steps)
+        return self._applied(steps[-1], listed)
 
-    def _draft_into(self, batch: Batch, mutation: RowMutation, now_ms: int) -> tuple[RowDraft | None, Applied]:
-        """Decide one row's next state into ``batch``; no draft where a condition failed."""
+    def _write(self, batch: Batch, steps: list[_Step]) -> None:
+        self.store.write(batch)
+        self.writes += len(steps)
+        logged = [step for step in steps if step.logged_bytes]
+        if logged:
+            self.log.written(logged[-1].sequence, len(logged), sum(step.logged_bytes for step in logged))
+
+    def _draft_into(self, batch: Batch, mutation: RowMutation, now_ms: int) -> _Step:
+        """Decide one row's next state into ``batch``; nothing where a condition fails."""
         if self.log_policy is not None:
             now_ms = self._rising(mutation.row, now_ms)
         sequence = self.log.next()
@@ -135,7 +151,7 @@ class Region:
         )
         failed = draft.check(mutation.conditions)
         if failed is not None:
-            return None, Applied(sequence, now_ms, (), failed, None)
+            return _Step(sequence, now_ms, (), failed, 0)
         draft.prefetch(mutation.operations)
         for operation in mutation.operations:
             draft.apply(operation)
@@ -143,18 +159,38 @@ class Region:
         for column in draft.columns.values():
             if column.pushed:
                 self._trim_hot(batch, column)
-        self._log(batch, draft, sequence)
-        self.writes += 1
-        return draft, Applied(sequence, draft.timestamp, tuple(draft.results), None, None)
+        logged = self._log(batch, draft, sequence)
+        return _Step(sequence, draft.timestamp, tuple(draft.results), None, logged)
 
-    def _log(self, batch: Batch, draft: RowDraft, sequence: Sequence) -> None:
+    def _log(self, batch: Batch, draft: RowDraft, sequence: Sequence) -> int:
+        """Add the change record; the bytes it has, 0 where nobody wants one."""
         policy = self.log_policy
         if policy is None:
-            return
+            return 0
         entries = tuple(entry for entry in draft.entries if entry.family in policy.families)
-        if entries:
-            stamp = max(entry.timestamp for entry in entries)
-            self.log.append(batch, sequence, ChangeRecord(draft.row, stamp, entries, draft.before(policy.before)))
+        if not entries:
+            return 0
+        stamp = max(entry.timestamp for entry in entries)
+        return self.log.append(batch, sequence, ChangeRecord(draft.row, stamp, entries, draft.before(policy.before)))
+
+    def log_records(self, records: Iterable[ChangeRecord], marks: Mapping[bytes, bytes]) -> asyncio.Future[None]:
+        """Append records that stand for no mutation (a backfill), with ``marks`` in ``meta``, as one batch.
+
+        The future resolves after their fsync.
+        """
+        batch = self.store.batch()
+        steps = []
+        for record in records:
+            sequence = self.log.next()
+            steps.append(_Step(sequence, record.timestamp, (), None, self.log.append(batch, sequence, record)))
+        for key, value in marks.items():
+            batch.put(META_SPACE, key, value)
+        self._write(batch, steps)
+        return self._gather().acknowledged
+
+    def mark(self, key: bytes) -> bytes | None:
+        """What ``log_records`` left under ``key``."""
+        return self.store.get(META_SPACE, key)
 
     def _rising(self, row: bytes, now_ms: int) -> int:
         """I4.  Only rows written in this very millisecond, or while the clock stood still, are remembered."""
@@ -186,8 +222,9 @@ class Region:
         if len(self._hot) > HOT_CELLS:
             self._hot.popitem(last=False)
 
-    def _applied(self, applied: Applied, mutations: list[RowMutation]) -> Applied:
+    def _applied(self, step: _Step, mutations: list[RowMutation]) -> Applied:
         """Join the fsync that will make the rows durable."""
+        applied = Applied(step.sequence, step.timestamp, step.results, step.failed_condition, None)
         if applied.failed_condition is not None:
             # Nothing was written, but the answer waits until what it saw is on disk.
             return replace(applied, durable=self.barrier(mutations[0].row))
@@ -197,7 +234,7 @@ class Region:
             return applied
         group = self._gather()
         group.rows.update(mutation.row for mutation in mutations)
-        return Applied(applied.sequence, applied.timestamp, applied.results, None, group.acknowledged)
+        return replace(applied, durable=group.acknowledged)
 
     def _gather(self) -> _Group:
         synced = self._committer.durable(self.store)

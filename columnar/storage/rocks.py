@@ -7,6 +7,8 @@ regions (limits: ``CACHE_BYTES``, ``WRITE_BUFFERS_BYTES``).
 Known habits of rocksdict 0.3.29, each with what we do about it:
     * every error is a bare ``Exception``: it is translated here, by its text, and nowhere else;
     * a handle of a column family keeps the database open: ``close`` closes each of them;
+    * an iterator does not keep its ``ReadOptions`` alive, whose memory holds the upper bound: we do
+      (else a scan ends wherever the freed bytes happen to say);
     * ``set_iterate_lower_bound`` is silently ignored: ``scan_back`` tests the bound itself;
     * ``write`` holds the interpreter lock: callers keep batches under ``limits.BATCH_BYTES``.
 """
@@ -65,6 +67,17 @@ def _translated(error: Exception, path: str) -> Exception:
     return HostError(f"{path}: {text}")
 
 
+class _Spaces(dict[str, Any]):
+    """What stands for each space, by name; empty once the store is closed."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self._path = path
+
+    def __missing__(self, name: str) -> Any:
+        raise StoreClosed(f"the store {self._path} is closed, or has no space {name}")
+
+
 class RocksStore:
     """Owned by the loop's thread but for sync, flush and compact."""
 
@@ -79,8 +92,8 @@ class RocksStore:
             )
         except Exception as error:  # rocksdict raises nothing narrower
             raise _translated(error, path) from error
-        self._dicts: dict[str, Any] = {}
-        self._handles: dict[str, Any] = {}
+        self._dicts: dict[str, Any] = _Spaces(path)
+        self._handles: dict[str, Any] = _Spaces(path)
         for name in names:
             self._attach(name)
         self._write_options = rocksdict.WriteOptions()
@@ -106,12 +119,12 @@ class RocksStore:
         return values
 
     def scan(self, space: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        options = None
-        if stop is not None:
-            options = rocksdict.ReadOptions()
-            options.set_iterate_upper_bound(stop)
-        items: Iterator[tuple[bytes, bytes]] = self._dicts[space].items(from_key=start, read_opt=options)
-        return items
+        if stop is None:
+            items: Iterator[tuple[bytes, bytes]] = self._dicts[space].items(from_key=start)
+            return items
+        options = rocksdict.ReadOptions()
+        options.set_iterate_upper_bound(stop)
+        return _holding(self._dicts[space].items(from_key=start, read_opt=options), options)
 
     def scan_back(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         # The iterator is made here and not in the generator: what it sees is settled now (S3).
@@ -162,14 +175,19 @@ class RocksStore:
         return total
 
     def close(self) -> None:
-        handles, self._handles = self._handles, {}
+        handles, self._handles = self._handles, _Spaces(self._path)
         if not handles and not self._dicts:
             return
         del handles
-        dicts, self._dicts = self._dicts, {}
+        dicts, self._dicts = self._dicts, _Spaces(self._path)
         for held in dicts.values():
             held.close()
         self._db.close()
+
+
+def _holding(items: Any, _options: Any) -> Iterator[tuple[bytes, bytes]]:
+    """``items``, with the bound of its options kept alive as long as itself."""
+    yield from items
 
 
 def _down_to(items: Any, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:

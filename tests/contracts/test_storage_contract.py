@@ -190,3 +190,17 @@ def test_any_batches_equal_a_dictionary(
         assert list(store.scan(space, low, high)) == inside
         assert list(store.scan_back(space, low, high)) == inside[::-1]
     store.close()
+
+
+def test_a_scan_keeps_its_bound_while_memory_is_used_anew(store: Store) -> None:
+    """The engine must hold the bytes of the bound itself: the caller's may be gone at once."""
+    batch = store.batch()
+    for row in range(50):
+        for column in range(3):
+            batch.put("a", b"%04d\x00\x01%d" % (row, column), b"v")
+    store.write(batch)
+    for row in range(50):
+        scans = [store.scan("a", b"%04d\x00\x01" % row, b"%04d" % row + b"\x00\x02") for _ in range(20)]
+        litter = [b"%d" % n * (n % 40) for n in range(400)]
+        assert [len(list(scan)) for scan in scans] == [3] * 20
+        del litter

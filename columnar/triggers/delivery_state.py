@@ -1,0 +1,210 @@
+"""(pure) How far one trigger is with the log of one region: events in, instructions out.
+
+A change is open from when it is read from the log until it is done or given up.  The changes of a
+row are taken one at a time, in the order of the log; rows go side by side.  A row whose change
+failed is parked: nothing of it is taken until its pause is over, its neighbours go on.
+
+Events: ``read``, ``passed``, ``done``, ``failed``, ``lost``, ``given_up``.
+Instructions: what ``take`` returns is to be delivered; a ``failed`` that returns True is to be
+written to the dead letters and then reported by ``given_up``.
+
+Invariants:
+    I1. Everything up to ``read_to`` that is not open has been delivered or given up.
+    I2. Of a row at most one change is in flight, and it is the oldest open one.
+    I3. At most ``bound`` changes are open: then no more is read, and the log holds the rest.
+
+What is durable is ``Cursor``: after a restart the open changes are delivered again, with the
+attempts they had, and nothing before them.  Its bytes: msgpack of
+``[1, read_to, [[sequence, attempts], ...]]`` where a sequence is ``[origin, epoch, n]``.
+
+Knows nothing of processes, sockets, logs and clocks: ``now_s`` is an argument.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import msgpack
+
+from columnar.errors import DamagedData
+from columnar.regions.change_record import Sequence
+
+OPEN_CHANGES: Final = 4_096  # of one trigger in one region
+FIRST_PAUSE_S: Final = 0.1
+LONGEST_PAUSE_S: Final = 60.0
+_VERSION: Final = 1
+
+
+def pause_s(attempts: int) -> float:
+    """After ``attempts`` failures: 0.1, 0.2, 0.4 ... at most 60 s."""
+    return float(min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** (attempts - 1)))
+
+
+class Cursor(NamedTuple):
+    read_to: Sequence | None  # None: nothing yet
+    open: tuple[tuple[Sequence, int], ...]  # sequence, failed attempts; ascending
+
+
+def pack_cursor(cursor: Cursor) -> bytes:
+    open_changes = [[list(sequence), attempts] for sequence, attempts in cursor.open]
+    read_to = None if cursor.read_to is None else list(cursor.read_to)
+    packed: bytes = msgpack.packb([_VERSION, read_to, open_changes])
+    return packed
+
+
+def unpack_cursor(data: bytes) -> Cursor:
+    try:
+        version, read_to, open_changes = msgpack.unpackb(data)
+        if version != _VERSION:
+            raise DamagedData(f"trigger cursor of version {version}; this program knows {_VERSION}")
+        found = tuple((Sequence(*sequence), int(attempts)) for sequence, attempts in open_changes)
+        return Cursor(None if read_to is None else Sequence(*read_to), found)
+    except (ValueError, TypeError) as error:
+        raise DamagedData(f"trigger cursor: {error}") from error
+
+
+class Delivery(NamedTuple):
+    sequence: Sequence
+    row: bytes
+    attempt: int  # from 1
+
+
+@dataclass(slots=True)
+class _Open:
+    row: bytes
+    attempts: int = 0
+
+
+class DeliveryState:
+    def __init__(self, read_to: Sequence | None, *, bound: int = OPEN_CHANGES) -> None:
+        self.read_to = read_to
+        self._bound = bound
+        self._open: dict[Sequence, _Open] = {}  # ascending, as they were read
+        self._rows: dict[bytes, deque[Sequence]] = {}
+        self._ready: deque[bytes] = deque()  # rows whose oldest change may be taken
+        self._parked: list[tuple[float, bytes]] = []  # heap: when the pause ends
+        self._in_flight: set[Sequence] = set()
+        self.last_error = ""
+
+    # --- events ------------------------------------------------------------------------------------
+
+    def read(self, sequence: Sequence, row: bytes, attempts: int = 0) -> None:
+        """A change for this trigger was read from the log."""
+        self._open[sequence] = _Open(row, attempts)
+        waiting = self._rows.get(row)
+        if waiting is None:
+            self._rows[row] = deque([sequence])
+            self._ready.append(row)
+        else:
+            waiting.append(sequence)
+        self.passed(sequence)
+
+    def passed(self, sequence: Sequence) -> None:
+        """The log was read up to ``sequence``; what was not ``read`` is none of this trigger's."""
+        if self.read_to is None or sequence > self.read_to:
+            self.read_to = sequence
+
+    def done(self, sequence: Sequence) -> None:
+        self._in_flight.discard(sequence)
+        self._end(sequence)
+
+    def given_up(self, sequence: Sequence) -> None:
+        """It is in the dead letters."""
+        self.done(sequence)
+
+    def failed(self, sequence: Sequence, error: str, now_s: float, attempts_allowed: int) -> bool:
+        """True: its last attempt is used up; write it to the dead letters, then say ``given_up``."""
+        held = self._open[sequence]
+        held.attempts += 1
+        self.last_error = error
+        if held.attempts >= attempts_allowed:
+            return True  # it stays in flight until it is in the dead letters
+        self._in_flight.discard(sequence)
+        heapq.heappush(self._parked, (now_s + pause_s(held.attempts), held.row))
+        return False
+
+    def lost(self, sequence: Sequence) -> None:
+        """The worker went while it ran, through no fault of this change: deliver it again."""
+        self._in_flight.discard(sequence)
+        self._ready.append(self._open[sequence].row)
+
+    def _end(self, sequence: Sequence) -> None:
+        row = self._open.pop(sequence).row
+        waiting = self._rows[row]
+        assert waiting[0] == sequence, "I2"
+        waiting.popleft()
+        if waiting:
+            self._ready.append(row)
+        else:
+            del self._rows[row]
+
+    # --- instructions ------------------------------------------------------------------------------
+
+    def take(self, now_s: float) -> Delivery | None:
+        """The next change to deliver; it is in flight from now on."""
+        while self._parked and self._parked[0][0] <= now_s:
+            self._ready.append(heapq.heappop(self._parked)[1])
+        if not self._ready:
+            return None
+        row = self._ready.popleft()
+        sequence = self._rows[row][0]
+        self._in_flight.add(sequence)
+        return Delivery(sequence, row, self._open[sequence].attempts + 1)
+
+    def next_due_s(self) -> float | None:
+        """When the next parked row's pause ends."""
+        return self._parked[0][0] if self._parked else None
+
+    # --- looks -------------------------------------------------------------------------------------
+
+    @property
+    def room(self) -> int:
+        """How many more changes may be read (I3)."""
+        return self._bound - len(self._open)
+
+    @property
+    def has_ready(self) -> bool:
+        return bool(self._ready)
+
+    @property
+    def open_count(self) -> int:
+        return len(self._open)
+
+    @property
+    def parked_count(self) -> int:
+        return len(self._parked)
+
+    def attempts_of(self, sequence: Sequence) -> int:
+        return self._open[sequence].attempts
+
+    def row_of(self, sequence: Sequence) -> bytes:
+        return self._open[sequence].row
+
+    def oldest_open(self) -> Sequence | None:
+        return next(iter(self._open), None)
+
+    def is_delivered(self, sequence: Sequence) -> bool:
+        """This one change, if it was for this trigger at all, is done or given up."""
+        return self.read_to is not None and sequence <= self.read_to and sequence not in self._open
+
+    def is_past(self, sequence: Sequence) -> bool:
+        """Everything up to ``sequence`` is done or given up."""
+        oldest = self.oldest_open()
+        return self.read_to is not None and sequence <= self.read_to and (oldest is None or oldest > sequence)
+
+    def cursor(self) -> Cursor:
+        return Cursor(self.read_to, tuple((sequence, held.attempts) for sequence, held in self._open.items()))
+
+    def check(self) -> None:
+        """The invariants, for tests."""
+        assert len(self._open) <= self._bound
+        assert list(self._open) == sorted(self._open)
+        assert {s for waiting in self._rows.values() for s in waiting} == set(self._open)
+        assert all(list(waiting) == sorted(waiting) for waiting in self._rows.values())
+        heads = {waiting[0] for waiting in self._rows.values()}
+        assert self._in_flight <= heads
+        resting = [*self._ready, *(row for _, row in self._parked)]
+        assert len(resting) == len(set(resting)) == len(self._rows) - len(self._in_flight)

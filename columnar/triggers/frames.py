@@ -1,0 +1,50 @@
+"""(pure) What the store and its trigger worker say to each other over their socket.
+
+    frame := length:u32 msgpack-array           big-endian; the first element names the kind
+
+    to the worker     ["run", id, trigger, function, change]
+                      ["check", id, function]
+    to the store      ["ran", id, error | nil, output]            error: the traceback's text
+                      ["checked", id, error | nil]
+    change := [table, row, timestamp, sequence, [[kind, column, timestamp, value], ...],
+               {column: value} now, {column: value} before, attempt, is_backfill]
+
+Both ends are of one version and one machine; nothing of this is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import Any, Final
+
+import msgpack
+
+_LENGTH: Final = Struct(">I")
+FRAME_BYTES: Final = 256 * 1024 * 1024  # one change of one row: cells now, before and changed
+
+
+def pack(*parts: Any) -> bytes:
+    body: bytes = msgpack.packb(parts)
+    return _LENGTH.pack(len(body)) + body
+
+
+class Frames:
+    """Pieces of the stream in, whole frames out."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[list[Any]]:
+        """ValueError for a frame over FRAME_BYTES or one that is no msgpack."""
+        self._held += data
+        while len(self._held) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._held)
+            if length > FRAME_BYTES:
+                raise ValueError(f"a frame of {length} bytes is over the bound of {FRAME_BYTES}")
+            end = _LENGTH.size + length
+            if len(self._held) < end:
+                return
+            body = bytes(self._held[_LENGTH.size : end])
+            del self._held[:end]
+            yield msgpack.unpackb(body, strict_map_key=False, max_bin_len=FRAME_BYTES)

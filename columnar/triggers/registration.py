@@ -1,0 +1,77 @@
+"""(pure) A trigger's registration: what runs on which families of which table, and its cells.
+
+Registrations are rows of the system table ``columnar:triggers``: row = name of the trigger,
+``info:registration`` = JSON of this dataclass, ``info:state`` = running | paused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
+
+from columnar.errors import IllegalArgument, TriggerError
+from columnar.model.schema import Family
+
+TRIGGERS_TABLE: Final = "columnar:triggers"
+DEAD_LETTERS_TABLE: Final = "columnar:dead_letters"
+INFO: Final = b"info"
+SYSTEM_TABLES: Final[tuple[tuple[str, Family], ...]] = (
+    (TRIGGERS_TABLE, Family("info")),
+    (DEAD_LETTERS_TABLE, Family("info")),
+)
+
+DEFAULT_TIMEOUT_MS: Final = 30_000
+DEFAULT_ATTEMPTS: Final = 8  # with growing pauses: some 25 s until a change is given up
+_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
+_FUNCTION: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
+
+State = Literal["running", "paused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    name: str
+    table: str
+    function: str  # ``module:function``
+    families: tuple[str, ...]  # latin-1 of the bytes
+    before: bool = False  # changes carry the touched cells as they were
+    from_where: Literal["now", "beginning"] = "now"
+    timeout_ms: int = DEFAULT_TIMEOUT_MS
+    attempts: int = DEFAULT_ATTEMPTS
+
+    @property
+    def family_bytes(self) -> frozenset[bytes]:
+        return frozenset(family.encode("latin-1") for family in self.families)
+
+
+def checked(registration: Registration, allowed_modules: tuple[str, ...]) -> Registration:
+    """IllegalArgument, TriggerError: what is wrong and what would be right."""
+    if not _NAME.fullmatch(registration.name):
+        raise IllegalArgument(f"trigger name '{registration.name}': use up to 100 letters, digits, '_', '-' and '.'")
+    if not _FUNCTION.fullmatch(registration.function):
+        raise IllegalArgument(f"trigger function '{registration.function}': write it as module:function")
+    if registration.from_where not in ("now", "beginning"):
+        raise IllegalArgument(f"a trigger starts from now or from the beginning, not from '{registration.from_where}'")
+    if not registration.families:
+        raise IllegalArgument("name at least one column family that the trigger is for")
+    if registration.timeout_ms <= 0 or registration.attempts <= 0:
+        raise IllegalArgument("timeout and attempts of a trigger are positive")
+    module = registration.function.partition(":")[0]
+    if module not in allowed_modules:
+        allowed = ", ".join(allowed_modules) or "none"
+        raise TriggerError(
+            f"module {module} is not allowed for triggers (allowed: {allowed}); "
+            f"start the store with --trigger-modules {module}"
+        )
+    return registration
+
+
+def to_json(registration: Registration) -> bytes:
+    return json.dumps(asdict(registration), sort_keys=True).encode()
+
+
+def from_json(data: bytes) -> Registration:
+    held: dict[str, Any] = json.loads(data)
+    return Registration(**{**held, "families": tuple(held["families"])})

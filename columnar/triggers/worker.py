@@ -1,0 +1,149 @@
+"""The worker process: runs trigger functions, a few at a time, and reports what became of each.
+
+Started by the store with one end of a socket pair; ends when that closes, at once and wherever its
+calls are: the store delivers them again.  A call that hangs is not ended here (a thread cannot be)
+but by the store, which kills the process.
+
+What functions print is caught per call, bounded by OUTPUT_BYTES.  The process runs at a lower
+priority than the store, so that foreground requests go first (promise 9).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import io
+import os
+import queue
+import signal
+import socket
+import sys
+import threading
+import traceback
+from typing import Any, Final, TextIO, cast
+
+from columnar.client import Connection
+from columnar.triggers.api import Change, ChangedCell, TriggerFunction
+from columnar.triggers.frames import Frames, pack
+
+THREADS: Final = 8  # calls side by side; the store never has more in flight
+OUTPUT_BYTES: Final = 8 * 1024
+ERROR_BYTES: Final = 16 * 1024
+NICENESS: Final = 5
+_KINDS: Final = {1: "put", 2: "delete", 3: "delete family"}
+
+
+class _CaughtOutput(io.TextIOBase):
+    """Standard output that keeps what each thread prints apart."""
+
+    def __init__(self) -> None:
+        self._of_thread = threading.local()
+
+    def begin(self) -> None:
+        self._of_thread.text = ""
+
+    def take(self) -> str:
+        text: str = self._of_thread.text
+        self._of_thread.text = ""
+        return text
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        held = getattr(self._of_thread, "text", "")
+        self._of_thread.text = (held + text)[:OUTPUT_BYTES]
+        return len(text)
+
+
+def change_from(parts: list[Any]) -> Change:
+    table, row, timestamp, sequence, changes, now, before, attempt, is_backfill = parts
+    cells = tuple(ChangedCell(cast(Any, _KINDS[kind]), column, at, value) for kind, column, at, value in changes)
+    return Change(table, row, timestamp, sequence, cells, now, before, attempt, is_backfill)
+
+
+class Worker:
+    def __init__(self, link: socket.socket, host: str, port: int, modules: frozenset[str]) -> None:
+        self._link = link
+        self._address = (host, port)
+        self._modules = modules
+        self._functions: dict[str, TriggerFunction] = {}
+        self._calls: queue.SimpleQueue[list[Any]] = queue.SimpleQueue()
+        self._sending = threading.Lock()
+        self._output = _CaughtOutput()
+
+    def serve(self) -> None:
+        """Read frames until the store closes the socket."""
+        sys.stdout = sys.stderr = cast(TextIO, self._output)
+        for number in range(THREADS):
+            threading.Thread(target=self._run_calls, name=f"trigger-{number}", daemon=True).start()
+        frames = Frames()
+        while data := self._link.recv(1 << 20):
+            for frame in frames.feed(data):
+                self._calls.put(frame)
+
+    def _run_calls(self) -> None:
+        connection: Connection | None = None
+        while True:
+            kind, call_id, *rest = self._calls.get()
+            self._output.begin()
+            if kind == "check":
+                self._send("checked", call_id, self._problem_with(rest[0]))
+                continue
+            _trigger, function, change = rest
+            error = None
+            try:
+                connection = connection or Connection(*self._address)
+                self._function(function)(change_from(change), connection)
+            except Exception:  # noqa: BLE001 - user code: whatever it raises is its outcome
+                error = traceback.format_exc()[-ERROR_BYTES:]
+                _close(connection)  # it may be in the middle of a reply
+                connection = None
+            self._send("ran", call_id, error, self._output.take())
+
+    def _function(self, name: str) -> TriggerFunction:
+        found = self._functions.get(name)
+        if found is None:
+            module, _, attribute = name.partition(":")
+            if module not in self._modules:
+                raise PermissionError(f"module {module} is not among --trigger-modules")
+            found = self._functions[name] = getattr(importlib.import_module(module), attribute)
+        return found
+
+    def _problem_with(self, name: str) -> str | None:
+        """Why ``name`` cannot be a trigger, in one line, or None."""
+        try:
+            function: object = self._function(name)
+        except Exception as error:  # noqa: BLE001 - importing runs user code
+            return f"{type(error).__name__}: {error}"
+        return None if callable(function) else f"{name} is no function"
+
+    def _send(self, *parts: Any) -> None:
+        with self._sending:
+            self._link.sendall(pack(*parts))
+
+
+def _close(connection: Connection | None) -> None:
+    if connection is not None:
+        connection.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="runs triggers; started by the store, not by hand")
+    parser.add_argument("--link", type=int, required=True, help="descriptor of the socket to the store")
+    parser.add_argument("--host", required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--modules", required=True)
+    given = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C at the terminal: the store stops us in its order
+    os.nice(NICENESS)
+    sys.path.insert(0, os.getcwd())
+    link = socket.socket(fileno=given.link)
+    with contextlib.suppress(OSError):  # the store is gone
+        Worker(link, given.host, given.port, frozenset(given.modules.split(","))).serve()
+    os._exit(0)  # calls may be running; the store delivers them again
+
+
+if __name__ == "__main__":
+    main()

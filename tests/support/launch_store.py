@@ -1,0 +1,33 @@
+"""A store in a process of its own, for tests that kill it: ``python launch_store.py FOLDER PORT_FILE``.
+
+The port is written, whole or not at all, once requests are served; SIGTERM stops it in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import uvloop
+
+from columnar.config import StandaloneConfig
+from columnar.standalone import Standalone
+
+
+async def serve(folder: str, port_file: Path) -> None:
+    store = Standalone(StandaloneConfig(folder, port=0, web_port=-1))
+    await store.start()
+    told = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
+    fresh = port_file.with_suffix(".new")
+    fresh.write_text(str(store.port))
+    os.replace(fresh, port_file)
+    await told.wait()
+    await store.stop()
+
+
+if __name__ == "__main__":
+    uvloop.run(serve(sys.argv[1], Path(sys.argv[2])))

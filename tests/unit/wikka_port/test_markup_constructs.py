@@ -1,0 +1,279 @@
+"""Every construct of the markup: used rightly, nested, and left open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from wikka_port.markup.document import Document, parse, render
+from wikka_port.markup.fragments import Heading
+
+
+def html(text: str, existing: frozenset[str] = frozenset(), *, autolink: bool = True) -> str:
+    return render(parse(text, autolink=autolink), existing=existing).strip()
+
+
+def flat(text: str) -> str:
+    return html(text).replace("\n", "")
+
+
+@pytest.mark.parametrize(
+    ("mark", "start", "end"),
+    [
+        ("**", "<strong>", "</strong>"),
+        ("//", "<em>", "</em>"),
+        ("__", "<u>", "</u>"),
+        ("##", "<code>", "</code>"),
+        ("''", "<mark>", "</mark>"),
+        ("++", "<s>", "</s>"),
+        ("££", "<ins>", "</ins>"),
+        ("&pound;&pound;", "<ins>", "</ins>"),
+        ("¥¥", "<del>", "</del>"),
+        ("&yen;&yen;", "<del>", "</del>"),
+        ("#%", "<kbd>", "</kbd>"),
+        ("@@", '<span class="center">', "</span>"),
+    ],
+)
+def test_toggles(mark: str, start: str, end: str) -> None:
+    assert html(f"a {mark}b{mark} c") == f"<p>a {start}b{end} c</p>"
+    assert html(f"a {mark}b") == f"<p>a {start}b{end}</p>"
+    assert html(f"a {mark}b\n\nc") == f"<p>a {start}b{end}</p>\n<p>c</p>"
+    assert html(f"~-{mark}a\n~-b").count(start) == 1
+
+
+def test_toggles_that_cross() -> None:
+    assert html("**a //b** c//") == "<p><strong>a <em>b</em></strong><em> c</em></p>"
+
+
+@pytest.mark.parametrize(("marks", "level"), [("======", 1), ("=====", 2), ("====", 3), ("===", 4), ("==", 5)])
+def test_headings(marks: str, level: int) -> None:
+    document = parse(f"{marks}A //b//{marks}\ntext")
+    assert document.headings == (Heading(level, "A b", "s-a-b"),)
+    assert document.title == "A b"
+    shown = render(document, existing=set())
+    assert shown.startswith(f'<h{level} id="s-a-b">A <em>b</em> <a class="anchor" href="#s-a-b"')
+    assert shown.endswith(f"</h{level}>\n<p>text</p>\n")
+
+
+def test_headings_with_the_same_text_have_ids_of_their_own() -> None:
+    ids = [heading.id for heading in parse("==a==\n==a-2==\n==a==\n==!==\n==Ā==").headings]
+    assert ids == ["s-a", "s-a-2", "s-a-3", "s-section", "s-ā"]
+
+
+@pytest.mark.parametrize("text", ["== open", "a == b ==", "=====", "==  ==", "======= seven ======="])
+def test_what_is_no_heading(text: str) -> None:
+    assert parse(text).headings == ()
+
+
+def test_a_heading_swallowed_by_a_verbatim_ends_with_its_line() -> None:
+    assert [heading.text for heading in parse("==a %%b== c%%\nd").headings] == ["a b== c"]
+
+
+def test_rule_and_break() -> None:
+    assert flat("a\n----\nb --- c ---- d") == "<p>a</p><hr><p>b <br> c ---- d</p>"
+
+
+def test_lines_and_paragraphs() -> None:
+    assert flat("a\nb\r\n\r\n\nc\n") == "<p>a<br>b</p><p>c</p>"
+    assert html("") == html("\n \n") == ""
+
+
+@pytest.mark.parametrize("indent", ["~", "\t", "    "])
+def test_lists_and_indents(indent: str) -> None:
+    assert flat(f"{indent}- a\n{indent}-b\nc") == "<ul><li>a</li><li>b</li></ul><p>c</p>"
+    assert flat(f"{indent}a\n{indent}b") == '<div class="indent">a<br>b</div>'
+    assert flat(f"{indent}-a\n{indent * 2}-b\n{indent}-c") == ("<ul><li>a<ul><li>b</li></ul></li><li>c</li></ul>")
+
+
+@pytest.mark.parametrize(
+    ("marker", "tag"),
+    [
+        ("1)", "<ol>"),
+        ("4)", '<ol start="4">'),
+        ("a)", '<ol type="a">'),
+        ("c)", '<ol type="a" start="3">'),
+        ("A)", '<ol type="A">'),
+        ("i)", '<ol type="i">'),
+        ("I)", '<ol type="I">'),
+        ("&", '<ul class="thread">'),
+    ],
+)
+def test_kinds_of_list(marker: str, tag: str) -> None:
+    close = tag[1:3]
+    assert flat(f"~{marker}x\n~{marker}y") == f"{tag}<li>x</li><li>y</li></{close}>"
+    assert flat(f"~{marker}x\n~-y") == f"{tag}<li>x</li></{close}><ul><li>y</li></ul>"
+
+
+def test_letters_go_on_past_i() -> None:
+    assert html("~h) x\n~i) y\n~j) z").count("<ol") == 1
+
+
+def test_an_empty_line_ends_a_list_and_depth_is_bounded() -> None:
+    assert html("~-a\n\n~-b").count("<ul>") == 2
+    assert html("~" * 100_000 + "deep").count("<div") == 12
+    assert html("    \n\t\n") == ""
+
+
+def test_floats_hold_blocks() -> None:
+    assert flat("<<a\n~-b\n<<\nc") == '<div class="float-left"><p>a</p><ul><li>b</li></ul></div><p>c</p>'
+    assert flat(">>a\n\nb") == '<div class="float-right"><p>a</p><p>b</p></div>'
+    assert flat("<<a>>b<<c") == '<div class="float-left"><p>a</p><div class="float-right"><p>b</p></div></div><p>c</p>'
+    assert flat("~-<<a<<") == '<ul><li><span class="float-left">a</span></li></ul>'
+    assert '<br class="clear">' in html("a ::c:: b")
+
+
+def test_comments() -> None:
+    assert html("a /* b\n\nc */  d") == "<p>a d</p>"
+    assert html("/* first */\n~-a").startswith("<ul>")
+    assert html("a `` b `` c") == "<p>a  c</p>"
+    assert html("a /* b") == "<p>a /* b</p>"
+    assert html("a `` b") == "<p>a `` b</p>"
+
+
+def test_literal_and_embedded_html() -> None:
+    assert html('""WikiPage **no**""') == "<p>WikiPage **no**</p>"
+    assert html('a ""<b>x</b>"" c') == "<p>a <b>x</b> c</p>"
+    assert html('a ""<div>x"" c') == "<p>a </p>\n<div>x</div><p>c</p>"
+    assert html('a ""b') == "<p>a &quot;&quot;b</p>"
+    assert html('""<span class="note warn!">x""') == '<p><span class="user-note">x</span></p>'
+
+
+def test_code() -> None:
+    assert html("%%a <b>\n  c%%") == '<pre class="code" tabindex="0"><code>a &lt;b&gt;\n  c</code></pre>'
+    shown = html("%%(python;7;x.py)\ndef f(): pass\n%%")
+    assert "<figcaption>x.py</figcaption>" in shown
+    assert 'class="language-python"' in shown
+    assert 'data-line="7"' in shown
+    assert '<span class="k">def</span>' in shown
+    assert 'class="language-klingon">&lt;' in html("%%(klingon)<%%")
+    assert html("a %% b") == "<p>a %% b</p>"
+    assert html("~-a %%b%% c").startswith("<ul>\n<li>a <pre")
+    assert "<code>b</code>" in html("==a %%b%%==")
+
+
+def test_code_over_the_bound_is_plain() -> None:
+    line = "x = 1\n"
+    assert "<span" in html(f"%%(python)\n{line * 10}%%")
+    assert "<span" not in html(f"%%(python)\n{line * 1000}%%")
+    assert "<span" not in html(f"%%(python)\n{'x = 1;' * 100}%%")
+
+
+def test_forced_links() -> None:
+    there = frozenset({"Main Page"})
+    assert html("[[Main_Page]]", there) == '<p><a href="/Main_Page">Main Page</a></p>'
+    assert html("[[Main Page | here]]", there) == '<p><a href="/Main_Page">here</a></p>'
+    missing = '<p><a href="/Other/edit" class="missing" rel="nofollow">Other</a></p>'
+    assert html("[[Other]]", there) == missing
+    assert html("[[a&#124;b&#93;]]", frozenset({"a|b]"})) == '<p><a href="/a%7Cb%5D">a|b]</a></p>'
+    assert html("[[Foo [x]]]", frozenset({"Foo [x]"})) == '<p><a href="/Foo_%5Bx%5D">Foo [x]</a></p>'
+
+
+@pytest.mark.parametrize("text", ["[[]]", "[[ | x]]", "[[a\nb]]", "[[open", "[[" + "a" * 2000 + "]]"])
+def test_what_is_no_link_is_shown(text: str) -> None:
+    assert "<a" not in html(text)
+    assert "[[" in html(text)
+
+
+def test_the_innermost_brackets_count() -> None:
+    assert parse("[[a [[b]]").links == ("b",)
+
+
+@pytest.mark.parametrize(
+    ("text", "href", "label", "css"),
+    [
+        ("[[http://x.org/a words here]]", "http://x.org/a", "words here", "external"),
+        ("[[http://x.org/a | words]]", "http://x.org/a", "words", "external"),
+        ("[[mailto:a@b.org|mail]]", "mailto:a@b.org", "mail", "mail"),
+        ("[[a@b.org]]", "mailto:a@b.org", "a@b.org", "mail"),
+        ("mailto:a@b.org", "mailto:a@b.org", "a@b.org", "mail"),
+        ("[[WikiPedia:Two Words]]", "https://en.wikipedia.org/wiki/Two_Words", "WikiPedia:Two Words", "interwiki"),
+        ("WikiPedia:Wiki", "https://en.wikipedia.org/wiki/Wiki", "WikiPedia:Wiki", "interwiki"),
+        ("https://x.org/a_(b)", "https://x.org/a_(b)", "https://x.org/a_(b)", "external"),
+        ("ftp://x.org/", "ftp://x.org/", "ftp://x.org/", "external"),
+    ],
+)
+def test_links_outside(text: str, href: str, label: str, css: str) -> None:
+    document = parse(text)
+    assert document.links == ()
+    shown = render(document, existing=set())
+    assert f'<a href="{href}" class="{css}"' in shown
+    assert f">{label}</a>" in shown
+
+
+def test_local_links() -> None:
+    assert html("[[#My place|there]]") == '<p><a href="#s-my-place">there</a></p>'
+    assert html("[[/Foo/history]]") == '<p><a href="/Foo/history">/Foo/history</a></p>'
+
+
+@pytest.mark.parametrize("tail", [".", ",", ")", "**", "//", "''", "||", '"', ">"])
+def test_what_follows_an_address_is_not_part_of_it(tail: str) -> None:
+    assert 'href="http://x.org/a"' in html(f"x http://x.org/a{tail}")
+
+
+def test_images() -> None:
+    assert '<img src="http://x.org/a.png" alt="a.png"' in html("see http://x.org/a.png.")
+
+
+def test_camel_case() -> None:
+    assert parse("WikiPage and AnotherOne's, not xWikiPage, WIKI or Éa").links == ("WikiPage", "AnotherOne")
+    assert parse("WikiPage", autolink=False).links == ()
+    assert parse("==WikiPage==").links == ("WikiPage",)
+
+
+def test_references_are_characters_without_meaning() -> None:
+    assert html("&copy; &#42;&#42;a &nosuch; &amp; & &lt;b&gt;") == ("<p>© **a &amp;nosuch; &amp; &amp; &lt;b&gt;</p>")
+
+
+def test_mind_maps() -> None:
+    shown = html('<map version="1"><node TEXT="a&amp;b"><node TEXT="c"/></node><node TEXT="d"></map>')
+    assert shown == ('<figure class="mindmap"><ul><li>a&amp;b<ul><li>c</li></ul></li><li>d</li></ul></figure>')
+    assert html("<map>") == "<p>&lt;map&gt;</p>"
+
+
+def act(name: str, arguments: Mapping[str, str]) -> str | None:
+    return f"<i>{name} {sorted(arguments.items())}</i>" if name in ("image", "list") else None
+
+
+def acted(text: str) -> str:
+    return render(parse(text), existing=set(), action=act).strip()
+
+
+def test_actions() -> None:
+    assert acted("""{{list A="1" b = '2"'}}""") == """<i>list [('a', '1'), ('b', '2"')]</i>"""
+    assert acted("x {{image}} y") == "<p>x <i>image []</i> y</p>"
+    assert acted("x {{list}} y") == "<p>x </p>\n<i>list []</i><p>y</p>"
+    assert acted('{{nosuch a="<"}}') == '<p class="unknown-action">{{nosuch a=&quot;&lt;&quot;}}</p>'
+    assert acted("{{not an action}} {{}} {{open") == "<p>{{not an action}} {{}} {{open</p>"
+    assert [call.name for call in parse("{{toc}}{{list}}{{Image}}").actions] == ["list", "image"]
+
+
+def test_actions_are_bounded() -> None:
+    document = parse("{{list}}" * 1000)
+    assert len(document.actions) == 50
+    assert "unknown-action" in render(document, existing=set(), action=act)
+
+
+def test_the_table_of_contents() -> None:
+    text = '{{toc levels="1-2" title="Here"}}\n======A & b======\n=====B=====\n====C====\n======D======\n{{toc}}'
+    shown = html(text)
+    assert shown.startswith(
+        '<nav class="toc" id="toc" aria-label="Here"><p class="toc-title">Here</p>'
+        '<ul><li><a href="#s-a-b">A &amp; b</a><ul><li><a href="#s-b">B</a></li></ul></li>'
+        '<li><a href="#s-d">D</a></li></ul></nav>'
+    )
+    assert shown.count('id="toc"') == 1
+    assert html("{{toc}}") == ""
+
+
+def test_redirects_show_where_they_lead() -> None:
+    document = parse('{{redirect target="Foo_bar"}}')
+    assert (document.redirect, document.links) == ("Foo bar", ("Foo bar",))
+    assert '<span class="redirect"><a href="/Foo_bar">' in render(document, existing={"Foo bar"})
+
+
+def test_a_document_is_a_value() -> None:
+    first, second = parse("**a** [[b]]"), parse("**a** [[b]]")
+    assert isinstance(first, Document)
+    assert first == second
+    assert hash(first) == hash(second)

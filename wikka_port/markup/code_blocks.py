@@ -1,0 +1,102 @@
+"""Code blocks (pure): ``%%(language;first line;file) .. %%`` as HTML, with colours where that is cheap.
+
+Pygments names the classes (``k``, ``nf``, ...); there is no inline style.  Its lexers are made for
+people's own code, not for hostile input: 8,000 characters can cost seconds where an expression
+backtracks (measured: 8 s for C#, 2 s for makefiles, which are therefore not in LANGUAGES).  So only
+blocks up to MAX_COLOURED characters with lines up to MAX_LINE are coloured, and a page only up to what
+its Budget allows; the rest is plain text.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from wikka_port.markup.fragments import escape
+from wikka_port.markup.tokens import CodeBlock
+
+if TYPE_CHECKING:
+    from pygments.lexer import Lexer
+
+MAX_COLOURED: Final = 4_000  # characters of one block; code that people write costs about 1 ms for 1,000
+MAX_COLOURED_PAGE: Final = 12_000  # characters of one page
+MAX_COLOURED_JAVA: Final = 1_500  # its lexer's time grows with the square: 0.4 s for 4,000 hostile characters
+MAX_LINE: Final = 200  # characters; most of the backtracking is within a line
+
+# What people write -> Pygments' own alias.
+LANGUAGES: Final[dict[str, str]] = {
+    "bash": "bash", "sh": "bash", "c": "c", "c++": "cpp", "cpp": "cpp",
+    "css": "css", "diff": "diff", "go": "go", "html": "html", "html4strict": "html", "html5": "html",
+    "ini": "ini", "java": "java", "javascript": "javascript", "js": "javascript", "json": "json",
+    "lua": "lua", "perl": "perl", "php": "html+php", "python": "python",
+    "py": "python", "ruby": "ruby", "rust": "rust", "sql": "sql", "mysql": "mysql", "toml": "toml",
+    "typescript": "typescript", "xml": "xml", "yaml": "yaml",
+}  # fmt: skip
+_NOT_IN_CLASS: Final = re.compile(r"[^a-z0-9+#\-]+")
+
+
+class Budget:
+    """How many characters of this page may still be coloured."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = MAX_COLOURED_PAGE
+
+    def grants(self, body: str, alias: str) -> bool:
+        size = len(body)
+        most = MAX_COLOURED_JAVA if alias == "java" else MAX_COLOURED
+        if size > most or size > self.left or max(map(len, body.split("\n"))) > MAX_LINE:
+            return False
+        self.left -= size
+        return True
+
+
+@lru_cache(maxsize=64)
+def _pygments(alias: str) -> Lexer:
+    from pygments.lexers import get_lexer_by_name
+
+    return get_lexer_by_name(alias, stripnl=False, ensurenl=False)
+
+
+def _coloured(body: str, alias: str) -> str:
+    from pygments.token import STANDARD_TYPES
+
+    out: list[str] = []
+    for kind, value in _pygments(alias).get_tokens(body):
+        css = STANDARD_TYPES.get(kind)
+        while css is None:
+            kind = kind.parent
+            css = STANDARD_TYPES.get(kind)
+        # A span never crosses a line, so that lines can be numbered afterwards.
+        for line in value.splitlines(keepends=True) if css else ():
+            text = line.rstrip("\n")
+            out.append(f'<span class="{css}">{escape(text)}</span>' if text.strip() else text)
+            out.append(line[len(text) :])
+        if not css:
+            out.append(escape(value))
+    return "".join(out)
+
+
+def block_html(code: CodeBlock, budget: Budget) -> str:
+    """The block as ``figure``/``pre``; well nested, everything escaped."""
+    body = code.body.strip("\n").rstrip()
+    alias = LANGUAGES.get(code.language)
+    inner = _coloured(body, alias) if alias and budget.grants(body, alias) else escape(body)
+    if code.start is not None:
+        inner = "\n".join(
+            f'<span class="line" data-line="{number}">{line}</span>'
+            for number, line in enumerate(inner.split("\n"), code.start)
+        )
+    language = _NOT_IN_CLASS.sub("-", code.language)
+    css = f' class="language-{escape(language)}"' if language else ""
+    pre = f'<pre class="code" tabindex="0"><code{css}>{inner}</code></pre>\n'
+    if not code.filename:
+        return pre
+    return f'<figure class="code"><figcaption>{escape(code.filename)}</figcaption>{pre}</figure>\n'
+
+
+def inline_html(code: CodeBlock) -> str:
+    """The same where only text may stand (a heading)."""
+    return f"<code>{escape(' '.join(code.body.split()))}</code>"

@@ -1,0 +1,105 @@
+"""Parsed pages (pure): the door to the markup.
+
+``parse`` does everything that depends on the text alone and is worth caching by revision; ``render``
+fills the slots, which costs a few microseconds for each link.  A Document is immutable and safe to share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from wikka_port.markup.fragments import Heading, PageSlot, Piece, escape
+from wikka_port.markup.html import Compiler
+from wikka_port.markup.lexer import tokens
+from wikka_port.markup.links import page_names, redirect_of
+from wikka_port.markup.tokens import ActionCall
+from wikka_port.names import url_path
+
+Action = Callable[[str, Mapping[str, str]], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    pieces: tuple[Piece, ...]  # two strings never follow each other
+    links: tuple[str, ...]  # names of the pages linked to, normalised, each once, in order
+    headings: tuple[Heading, ...]
+    actions: tuple[ActionCall, ...]  # those that render() will ask for, in order; toc and redirect are our own
+    redirect: str | None  # the page that this one stands for
+
+    @property
+    def title(self) -> str | None:
+        """The text of the first heading."""
+        return self.headings[0].text if self.headings else None
+
+
+def default_page_url(name: str) -> str:
+    return "/" + url_path(name)
+
+
+def no_actions(name: str, arguments: Mapping[str, str]) -> str | None:
+    return None
+
+
+def parse(text: str, *, autolink: bool = True) -> Document:
+    """Any text is a page: never raises.  Linear in the text; with ``autolink`` CamelCase words are links."""
+    read = tokens(text, autolink=autolink)
+    compiler = Compiler()
+    compiler.compile(read)
+    return Document(
+        pieces=_joined(compiler.pieces),
+        links=tuple(page_names(read)),
+        headings=tuple(compiler.headings),
+        actions=tuple(compiler.actions),
+        redirect=redirect_of(read),
+    )
+
+
+def _joined(pieces: list[Piece]) -> tuple[Piece, ...]:
+    """``pieces`` with neighbouring strings made one: rendering costs by the piece."""
+    out: list[Piece] = []
+    run: list[str] = []
+    for piece in pieces:
+        if type(piece) is str:
+            run.append(piece)
+            continue
+        if run:
+            out.append("".join(run))
+            run = []
+        out.append(piece)
+    if run:
+        out.append("".join(run))
+    return tuple(out)
+
+
+def render(
+    document: Document,
+    *,
+    existing: AbstractSet[str],
+    action: Action = no_actions,
+    page_url: Callable[[str], str] = default_page_url,
+) -> str:
+    """The page as HTML.
+
+    ``existing``: which of ``document.links`` exist; a link to any other page has class "missing" and leads
+    to ``page_url(name) + "/edit"``.  ``action`` returns HTML that is already safe (it gets the arguments as
+    typed and must escape them), or None for a name it does not know; what it raises is raised here.
+    """
+    out: list[str] = []
+    for piece in document.pieces:
+        if type(piece) is str:
+            out.append(piece)
+        elif isinstance(piece, PageSlot):
+            url = escape(page_url(piece.name))
+            if piece.name in existing:
+                out.append(f'<a href="{url}">{piece.label_html}</a>')
+            else:
+                out.append(f'<a href="{url}/edit" class="missing" rel="nofollow">{piece.label_html}</a>')
+        elif not isinstance(piece, str):
+            html = action(piece.name, dict(piece.arguments))
+            if html is None:
+                tag = "p" if piece.block else "span"
+                html = f'<{tag} class="unknown-action">{piece.source_html}</{tag}>'
+            out.append(html)
+    return "".join(out)

@@ -1,0 +1,44 @@
+"""Compiled pages (pure): HTML with slots for what can change while the text does not.
+
+A page is a sequence of pieces.  A ``str`` is finished, safe HTML; a slot is filled at each rendering:
+whether a linked page exists, and what an action says.  Everything else is decided once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+def escape(text: str) -> str:
+    """``text`` for HTML: between tags, and inside an attribute that stands in double quotes."""
+    if "&" in text:
+        text = text.replace("&", "&amp;")
+    if "<" in text:
+        text = text.replace("<", "&lt;")
+    if ">" in text:
+        text = text.replace(">", "&gt;")
+    return text.replace('"', "&quot;") if '"' in text else text
+
+
+@dataclass(frozen=True, slots=True)
+class PageSlot:
+    name: str  # normalised
+    label_html: str  # escaped
+
+
+@dataclass(frozen=True, slots=True)
+class ActionSlot:
+    name: str
+    arguments: tuple[tuple[str, str], ...]
+    source_html: str  # escaped: what a reader sees where there is no such action
+    block: bool  # stands by itself; its HTML may hold paragraphs, lists and tables
+
+
+Piece = str | PageSlot | ActionSlot
+
+
+class Heading(NamedTuple):
+    level: int  # 1..5
+    text: str  # plain, not escaped
+    id: str

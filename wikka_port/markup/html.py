@@ -1,0 +1,360 @@
+"""Tokens -> fragments of HTML (pure): the compiler.  What it makes is always safe and well nested.
+
+The state is a mode and four things that may be open around it:
+
+    floats > lists or table > paragraph, item, heading or cell > toggles
+
+    TOP        between blocks (a list or table may go on in the next line)
+    PARAGRAPH  ITEM  HEADING  CELL    text has a place
+
+Invariants:
+    I1. Toggles are closed before what holds them is.  A toggle that is closed out of turn has the ones
+        inside it closed and opened again, so ``**a //b** c//`` shows what its author meant.
+    I2. Every PageLink becomes exactly one PageSlot (``links.links`` relies on it).
+    I3. Ids are unique, and "toc" is the table of contents.
+
+Knows nothing of which pages exist and of what actions do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from wikka_port.markup import code_blocks, embedded, mindmap
+from wikka_port.markup.contents import toc_html
+from wikka_port.markup.fragments import ActionSlot, Heading, PageSlot, Piece, escape
+from wikka_port.markup.lists import ListStack
+from wikka_port.markup.tables import TableBuilder
+from wikka_port.markup.targets import place_id
+from wikka_port.markup.tokens import (
+    ActionCall,
+    Cell,
+    CodeBlock,
+    Embedded,
+    Float,
+    HeadingStart,
+    Image,
+    Item,
+    Mark,
+    MindMap,
+    Outside,
+    PageLink,
+    Toggle,
+    Token,
+)
+
+# Actions run for each view, and some read much; a page that asks for more shows their source.
+MAX_ACTIONS: Final = 50
+# What these return is text with a little markup; every other action stands as a block of its own.
+INLINE_ACTIONS: Final = frozenset({
+    "clonelink", "color", "colour", "countcomments", "countedits", "countowned", "countpages", "countusers",
+    "deletelink", "editlink", "historylink", "homepage", "homepagelink", "image", "lastedit", "lasteditauthor",
+    "lasteditnotes", "logout", "owner", "ownerlink", "randompage", "rev", "revertlink", "revisionlink", "time",
+    "title", "today", "url", "who", "whoami", "wikkaname", "wikkaversion",
+})  # fmt: skip
+TOP, PARAGRAPH, ITEM, HEADING, CELL = range(5)
+_FLOATS: Final = {side: Toggle("span", f"float-{side}") for side in ("left", "right")}
+_OUTSIDE_ATTRIBUTES: Final = {
+    "external": ' class="external" rel="nofollow noopener"',
+    "interwiki": ' class="interwiki" rel="nofollow noopener"',
+    "mail": ' class="mail"',
+    "local": "",
+}
+
+
+def _opening(toggle: Toggle) -> str:
+    return f'<{toggle.tag} class="{toggle.css}">' if toggle.css else f"<{toggle.tag}>"
+
+
+class Compiler:
+    """Reads tokens, keeps ``pieces``, ``headings`` and ``actions``; used once."""
+
+    __slots__ = (
+        "_break",
+        "_budget",
+        "_floats",
+        "_heading",
+        "_ids",
+        "_lists",
+        "_mode",
+        "_out",
+        "_table",
+        "_toc",
+        "_toggles",
+        "actions",
+        "headings",
+        "pieces",
+    )
+
+    def __init__(self) -> None:
+        self.pieces: list[Piece] = []
+        self.headings: list[Heading] = []
+        self.actions: list[ActionCall] = []
+        self._out = self.pieces  # where content goes: the page, a heading or a cell
+        self._mode = TOP
+        self._break = False  # a line of the paragraph has ended; another may come
+        self._toggles: list[Toggle] = []
+        self._floats: list[str] = []
+        self._lists = ListStack()
+        self._budget = code_blocks.Budget()
+        self._table: TableBuilder | None = None
+        self._heading: tuple[int, list[str]] = (0, [])  # level and plain text of the one that is open
+        self._ids: dict[str, int] = {"toc": 1}  # id -> the number that its next namesake gets
+        self._toc: tuple[int, ActionCall] | None = None  # which piece it is
+
+    def compile(self, tokens: list[Token]) -> None:
+        for token in tokens:
+            if type(token) is str:
+                self._text(token)
+            else:
+                _COMPILE[type(token)](self, token)
+        self._close_blocks()
+        while self._floats:
+            self._floats.pop()
+            self._out.append("</div>\n")
+        if self._toc is not None:
+            place, call = self._toc
+            self.pieces[place] = toc_html(self.headings, dict(call.arguments))
+
+    # -- places for content
+
+    def _inline(self) -> list[Piece]:
+        """Where text may go now; opens a paragraph or cell if need be."""
+        if self._mode == TOP:
+            self._close_blocks()
+            self._out.append("<p>")
+            self._mode = PARAGRAPH
+        elif self._mode == CELL and self._table is not None:
+            self._out = self._table.sink()
+        elif self._break:
+            self._out.append("<br>\n")
+            self._break = False
+        return self._out
+
+    def _block(self) -> list[Piece]:
+        """Where a block may go now (not while a heading is open)."""
+        self._close_toggles()
+        if self._mode == CELL and self._table is not None:
+            self._out = self._table.sink()
+        elif self._mode != ITEM:
+            self._close_blocks()
+        return self._out
+
+    def _close_toggles(self) -> None:
+        while self._toggles:
+            self._out.append(f"</{self._toggles.pop().tag}>")
+
+    def _end_line(self) -> None:
+        """Leave the paragraph, item, cell or heading; lists and a table stay open."""
+        self._close_toggles()
+        if self._mode == PARAGRAPH:
+            self._out.append("</p>\n")
+        elif self._mode == CELL and self._table is not None:
+            self._table.end_row()
+        elif self._mode == HEADING:
+            self._end_heading()
+        self._out = self.pieces
+        self._mode = TOP
+        self._break = False
+
+    def _close_blocks(self) -> None:
+        if self._mode != TOP:
+            self._end_line()
+        if self._lists:
+            self._out.append(self._lists.close())
+        self._close_table()
+
+    def _close_table(self) -> None:
+        if self._table is not None:
+            self.pieces += self._table.finish()
+            self._table = None
+
+    # -- text and toggles
+
+    def _text(self, text: str) -> None:
+        if self._mode == HEADING:
+            self._heading[1].append(text)
+        elif self._mode == CELL:
+            if text.isspace() and self._table is not None and not self._table.in_cell:
+                return  # what stands after the last bar of a row is no cell
+        elif self._mode == TOP or self._break:
+            text = text.lstrip()
+            if not text:
+                return
+        self._inline().append(escape(text))
+
+    def _toggle(self, toggle: Toggle) -> None:
+        out = self._inline()
+        stack = self._toggles
+        if toggle not in stack:
+            out.append(_opening(toggle))
+            stack.append(toggle)
+            return
+        inside = []
+        while (top := stack.pop()) != toggle:
+            out.append(f"</{top.tag}>")
+            inside.append(top)
+        out.append(f"</{top.tag}>")
+        for again in reversed(inside):
+            out.append(_opening(again))
+            stack.append(again)
+
+    def _mark(self, mark: Mark) -> None:
+        if mark.name == "newline":
+            if self._mode == PARAGRAPH and not self._break:
+                self._break = True
+            elif self._mode in (TOP, PARAGRAPH):
+                self._close_blocks()  # an empty line
+            else:
+                self._end_line()
+        elif mark.name == "heading end":
+            self._end_line()
+        elif mark.name == "rule":
+            self._block().append("<hr>\n")
+        else:
+            self._inline().append("<br>" if mark.name == "break" else '<br class="clear">')
+
+    # -- blocks
+
+    def _float(self, box: Float) -> None:
+        if box.side in self._floats:
+            self._close_blocks()
+            while True:
+                top = self._floats.pop()
+                self._out.append("</div>\n")
+                if top == box.side:
+                    return
+        if self._mode in (ITEM, CELL, HEADING):
+            self._toggle(_FLOATS[box.side])
+            return
+        self._close_blocks()
+        self._floats.append(box.side)
+        self._out.append(f'<div class="float-{box.side}">\n')
+
+    def _item(self, item: Item) -> None:
+        if self._mode != TOP:
+            self._end_line()
+        self._close_table()
+        self._out.append(self._lists.item(item))
+        self._mode = ITEM
+
+    def _cell(self, cell: Cell) -> None:
+        if self._mode == CELL:
+            self._close_toggles()
+        elif self._mode != TOP or self._lists:
+            self._close_blocks()
+        if self._table is None:
+            self._table = TableBuilder()
+        self._table.delimiter(cell)
+        self._mode = CELL
+
+    def _begin_heading(self, heading: HeadingStart) -> None:
+        self._close_blocks()
+        self._heading = (heading.level, [])
+        self._out = []
+        self._mode = HEADING
+
+    def _end_heading(self) -> None:
+        level, words = self._heading
+        text = " ".join("".join(words).split())
+        place = self._unique(place_id(text))
+        self.headings.append(Heading(level, text, place))
+        self.pieces.append(f'<h{level} id="{place}">')
+        self.pieces += self._out
+        self.pieces.append(
+            f' <a class="anchor" href="#{place}" aria-label="Link to this section: {escape(text)}">#</a></h{level}>\n'
+        )
+
+    def _unique(self, place: str) -> str:
+        if place not in self._ids:
+            self._ids[place] = 2
+            return place
+        while True:
+            candidate = f"{place}-{self._ids[place]}"
+            self._ids[place] += 1
+            if candidate not in self._ids:
+                self._ids[candidate] = 2
+                return candidate
+
+    def _put(self, html: Piece, *, block: bool, plain: str = "") -> None:
+        if self._mode == HEADING:
+            self._heading[1].append(plain)
+            self._out.append(html)
+        else:
+            (self._block() if block else self._inline()).append(html)
+
+    def _code(self, code: CodeBlock) -> None:
+        if self._mode == HEADING:
+            self._put(code_blocks.inline_html(code), block=False, plain=code.body)
+        else:
+            self._put(code_blocks.block_html(code, self._budget), block=True)
+
+    def _embedded(self, source: Embedded) -> None:
+        html, block = embedded.clean(source.source, inline=self._mode == HEADING)
+        if html:
+            self._put(html, block=block, plain="" if "<" in html else source.source)
+
+    def _mind_map(self, source: MindMap) -> None:
+        if self._mode != HEADING:
+            self._put(mindmap.outline_html(source.source), block=True)
+
+    # -- links and actions
+
+    def _page_link(self, link: PageLink) -> None:
+        if link.redirect:
+            self._put('<span class="redirect">', block=False)
+        self._put(PageSlot(link.name, escape(link.label)), block=False, plain=link.label)
+        if link.redirect:
+            self._put("</span>", block=False)
+
+    def _outside(self, link: Outside) -> None:
+        html = f'<a href="{escape(link.url)}"{_OUTSIDE_ATTRIBUTES[link.kind]}>{escape(link.label)}</a>'
+        self._put(html, block=False, plain=link.label)
+
+    def _image(self, image: Image) -> None:
+        url = escape(image.url)
+        name = escape(image.url.rsplit("/", 1)[-1])
+        # A link around it: where the policy of the site blocks foreign images, the reader can still go there.
+        html = (
+            f'<a href="{url}" class="external" rel="nofollow noopener">'
+            f'<img src="{url}" alt="{name}" loading="lazy" referrerpolicy="no-referrer"></a>'
+        )
+        self._put(html, block=False)
+
+    def _action(self, call: ActionCall) -> None:
+        source = escape(call.source)
+        block = call.name not in INLINE_ACTIONS
+        if len(self.actions) >= MAX_ACTIONS or (block and self._mode == HEADING):
+            self._put(f'<span class="unknown-action">{source}</span>', block=False, plain=call.source)
+            return
+        if call.name == "toc":
+            self._contents(call)
+            return
+        self.actions.append(call)
+        self._put(ActionSlot(call.name, call.arguments, source, block), block=block)
+
+    def _contents(self, call: ActionCall) -> None:
+        if self._toc is not None or self._mode == CELL:
+            self._put('<a href="#toc">Contents</a>', block=False)
+            return
+        out = self._block()
+        self._toc = (len(out), call)
+        out.append("")
+
+
+_COMPILE: Final[dict[type, Callable[[Compiler, Any], None]]] = {
+    Toggle: Compiler._toggle,
+    Mark: Compiler._mark,
+    Float: Compiler._float,
+    HeadingStart: Compiler._begin_heading,
+    Item: Compiler._item,
+    Cell: Compiler._cell,
+    PageLink: Compiler._page_link,
+    Outside: Compiler._outside,
+    Image: Compiler._image,
+    ActionCall: Compiler._action,
+    CodeBlock: Compiler._code,
+    Embedded: Compiler._embedded,
+    MindMap: Compiler._mind_map,
+}

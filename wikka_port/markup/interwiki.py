@@ -1,0 +1,38 @@
+"""Well-known wikis and their prefixes (pure data): ``WikiPedia:Page`` leads to Page there."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import quote
+
+# Prefix in lower case (prefixes are compared without case) -> what stands before the name of the page.
+SITES: Final[dict[str, str]] = {
+    "wikipedia": "https://en.wikipedia.org/wiki/",
+    "wp": "https://en.wikipedia.org/wiki/",
+    "wiktionary": "https://en.wiktionary.org/wiki/",
+    "wikibooks": "https://en.wikibooks.org/wiki/",
+    "wikiquote": "https://en.wikiquote.org/wiki/",
+    "wikisource": "https://en.wikisource.org/wiki/",
+    "wikivoyage": "https://en.wikivoyage.org/wiki/",
+    "wikidata": "https://www.wikidata.org/wiki/",
+    "wikispecies": "https://species.wikimedia.org/wiki/",
+    "commons": "https://commons.wikimedia.org/wiki/",
+    "metawiki": "https://meta.wikimedia.org/wiki/",
+    "mediawiki": "https://www.mediawiki.org/wiki/",
+    "c2": "https://wiki.c2.com/?",
+    "wikka": "http://wikkawiki.org/",
+    "archwiki": "https://wiki.archlinux.org/title/",
+    "debian": "https://wiki.debian.org/",
+    "python": "https://docs.python.org/3/search.html?q=",
+    "pypi": "https://pypi.org/project/",
+    "rfc": "https://www.rfc-editor.org/rfc/rfc",
+    "doi": "https://doi.org/",
+}
+
+
+def address(prefix: str, page: str) -> str | None:
+    """The URL of ``page`` at the site called ``prefix``; None where there is no such site."""
+    base = SITES.get(prefix.lower())
+    if base is None or not page:
+        return None
+    return base + quote(page.strip().replace(" ", "_"), safe="/:@!$()*,;.-_~#")

@@ -1,0 +1,388 @@
+"""Text -> tokens (pure, fuzzed).  Any text is a page: the lexer never raises, it falls back to showing what was typed.
+
+One compiled expression finds the next place where something may begin; every alternative in it begins
+with a literal, so that the regex engine skips plain text by a character set.  What has an end of its
+own (``[[ ]]``, ``{{ }}``, ``%% %%``, ``"" ""``, comments) is completed by looking for that end.
+
+Invariants:
+    I1. Time is linear in the text.  No expression can backtrack over more than it has consumed
+        (possessive quantifiers), and ends are looked for through ``_ahead``, which remembers the last
+        answer: 100,000 openers without an end cost one search, not 100,000.
+    I2. A ``[[`` or ``{{`` with another one before its end is text: the innermost pair counts.
+    I3. HEADING_END follows every HeadingStart on the same line, before its NEWLINE.
+    I4. A Cell is said only on a line that began with one.
+
+Knows nothing of HTML and of which pages exist.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+from typing import Final
+
+from wikka_port.markup import interwiki
+from wikka_port.markup.targets import IMAGE_ENDINGS, page_link, read_link, safe_url
+from wikka_port.markup.tokens import (
+    BREAK,
+    CLEAR,
+    HEADING_END,
+    NEWLINE,
+    RULE,
+    TOGGLES,
+    ActionCall,
+    Cell,
+    CodeBlock,
+    Embedded,
+    Float,
+    HeadingStart,
+    Image,
+    Item,
+    MindMap,
+    Outside,
+    PageLink,
+    Token,
+)
+from wikka_port.names import MAX_NAME_BYTES
+
+# Every alternative must begin with a literal character (see above); longer before shorter.
+_MARK: Final = re.compile(
+    r"\n|\*\*|//|/\*|__|##|#%|''|\+\+|££|¥¥|@@|\"\"|%%|``|---+|\[\[|\{\{"
+    r"|\|\||\|[=?!#_\[\]\-]\||<<|>>|<map[ >]|::c::|:|==+|&pound;&pound;|&yen;&yen;"
+    r"|&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
+)
+# The look-behind comes after the first letter for the same reason.
+_CAMEL_CASE: Final = re.compile(r"[A-Z](?<!\w[A-Z])[A-Z]*+[a-z]++[A-Z0-9][A-Za-z0-9]*+(?!\w)")
+_INDENT: Final = re.compile(
+    r"((?:~|\t| {4})++)(?:(-)(?!--) ?|(&)(?![#\w]{1,31};) ?|([0-9]{1,9}|[A-Za-z]|[ivx]{2,8}|[IVX]{2,8})\) ?)?"
+)
+_RULE: Final = re.compile(r" *+-{4,}+")
+_HEADING: Final = re.compile(r" *+(={2,6})(?!=)")
+_BLANK_TO_END: Final = re.compile(r"[ \t]*+(?=\n|\Z)")
+_BLANKS: Final = re.compile(r"[ \t]*+")
+_CELL_ATTRIBUTES: Final = re.compile(r"\(([a-z]:[^()\n]{0,400})\)|\{(?!\{)([^{}\n:]{1,40}:[^{}\n]{0,400})\}")
+_ACTION: Final = re.compile(
+    r"\s*+([A-Za-z][A-Za-z0-9]*+)((?:\s++[A-Za-z][\w\-]*+\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'))*+)\s*+"
+)
+_ARGUMENT: Final = re.compile(r"([A-Za-z][\w\-]*+)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)')")
+_CODE_HEAD: Final = re.compile(r"\(([\w+#.\- ]{0,40})(?:;([0-9 ]{0,9})(?:;([^)\n]{0,200}))?)?\)")
+_URL_REST: Final = re.compile(r"(?:(?!\*\*|''|%%|££|¥¥)[^\s<>\"|\[\]{}`\\^])++")
+_MAIL_REST: Final = re.compile(r"[\w.+\-]{1,64}+@[A-Za-z0-9\-]{1,63}+(?:\.[A-Za-z0-9\-]{1,63}+){1,8}+")
+_WORD_BEFORE: Final = re.compile(r"(?<!\w)[A-Za-z][A-Za-z0-9]{0,19}\Z")
+_UNFIT: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+_LINE_MARKS: Final = frozenset("~\t -=|")
+_LONGEST_SCHEME: Final = 6
+
+
+def tokens(text: str, *, autolink: bool = True) -> list[Token]:
+    """The tokens of ``text``; with ``autolink`` CamelCase words are links.  Never raises; O(len(text))."""
+    return _Lexer(_fit(text), autolink).run()
+
+
+def _fit(text: str) -> str:
+    """Lines end with ``\\n``; what HTML and UTF-8 cannot carry becomes U+FFFD."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _UNFIT.sub("\ufffd", text) if _UNFIT.search(text) else text
+
+
+class _Lexer:
+    """One pass over one text.  ``done``: everything before it has become tokens."""
+
+    __slots__ = ("_answers", "autolink", "done", "heading", "line_start", "out", "row", "text")
+
+    def __init__(self, text: str, autolink: bool) -> None:
+        self.text = text
+        self.autolink = autolink
+        self.out: list[Token] = []
+        self.done = 0
+        self.heading = 0  # number of "=" that will close the heading of this line; 0: none is open
+        self.row = False  # this line began with a cell
+        self.line_start = 0  # of this line, for comments that have it for themselves
+        self._answers: dict[str, int] = {}
+
+    def run(self) -> list[Token]:
+        text, out, search = self.text, self.out, _MARK.search
+        position = self._begin_line(0)
+        while found := search(text, position):
+            mark = found.group()
+            start = found.start()
+            toggle = TOGGLES.get(mark)
+            if toggle is not None:
+                self._flush(start)
+                out.append(toggle)
+                self.done = position = found.end()
+            else:
+                position = _AFTER[mark[0]](self, start, mark)
+        self._flush(len(text))
+        if self.heading:
+            out.append(HEADING_END)
+        return out
+
+    # -- the text between marks
+
+    def _flush(self, end: int) -> None:
+        """What lies between ``done`` and ``end`` is running text."""
+        if end <= self.done:
+            return
+        chunk = self.text[self.done : end]
+        self.done = end
+        if not self.autolink:
+            self.out.append(chunk)
+            return
+        written = 0
+        for word in _CAMEL_CASE.finditer(chunk):
+            name = word.group()
+            if len(name) <= MAX_NAME_BYTES:
+                if word.start() > written:
+                    self.out.append(chunk[written : word.start()])
+                self.out.append(PageLink(name, name))
+                written = word.end()
+        if written < len(chunk):
+            self.out.append(chunk[written:])
+
+    def _emit(self, start: int, end: int, token: Token) -> int:
+        """``token`` stands for what was typed from ``start`` to ``end``."""
+        self._flush(start)
+        self.out.append(token)
+        self.done = end
+        return end
+
+    def _ahead(self, needle: str, start: int) -> int:
+        """Where ``needle`` next stands at or after ``start``; past the text if nowhere.  ``start`` never falls (I1)."""
+        answer = self._answers.get(needle, -1)
+        if answer < start:
+            answer = self.text.find(needle, start)
+            if answer < 0:
+                answer = len(self.text) + 1
+            self._answers[needle] = answer
+        return answer
+
+    # -- lines
+
+    def _begin_line(self, start: int) -> int:
+        """Say what the line that begins at ``start`` is, if it is more than text; where to go on."""
+        text = self.text
+        self.line_start = start
+        if start >= len(text) or text[start] not in _LINE_MARKS:
+            return start
+        indent = _INDENT.match(text, start)
+        if indent:
+            if indent.end() == indent.end(1) and "~" not in indent[1] and _BLANK_TO_END.match(text, indent.end()):
+                return indent.end()
+            depth = indent[1].count("~") + indent[1].count("\t") + indent[1].count(" ") // 4
+            return self._emit(start, indent.end(), Item(depth, indent[2] or indent[3] or indent[4] or ""))
+        rule = _RULE.match(text, start)
+        if rule:
+            return self._emit(start, rule.end(), RULE)
+        heading = _HEADING.match(text, start)
+        if heading:
+            close = text.find(heading[1], heading.end(), min(self._ahead("\n", heading.end()), len(text)))
+            if close > 0 and not text[heading.end() : close].isspace():
+                self.heading = len(heading[1])
+                return self._emit(start, heading.end(), HeadingStart(7 - self.heading))
+        elif text[start] == "|" and (text.startswith("||", start) or text[start + 2 : start + 3] == "|"):
+            self.row = True
+        return start
+
+    def _newline(self, start: int, _mark: str) -> int:
+        self._flush(start)
+        if self.heading:
+            self.out.append(HEADING_END)
+            self.heading = 0
+        self.row = False
+        self._emit(start, start + 1, NEWLINE)
+        return self._begin_line(start + 1)
+
+    def _equals(self, start: int, mark: str) -> int:
+        if not self.heading or len(mark) < self.heading:
+            return start + len(mark)
+        self.heading = 0
+        return self._emit(start, start + len(mark), HEADING_END)
+
+    def _dashes(self, start: int, mark: str) -> int:
+        return self._emit(start, start + 3, BREAK) if len(mark) == 3 else start + len(mark)
+
+    def _bar(self, start: int, mark: str) -> int:
+        if not self.row:
+            return start + 1
+        end = start + len(mark)
+        typed = {"(": "", "{": ""}
+        while found := _CELL_ATTRIBUTES.match(self.text, end):
+            if typed[found[0][0]]:
+                break
+            typed[found[0][0]] = found[1] or found[2]
+            end = found.end()
+        return self._emit(start, end, Cell("|" if mark == "||" else mark[1], typed["("], typed["{"]))
+
+    # -- what has an end of its own
+
+    def _slash(self, start: int, _mark: str) -> int:
+        """A comment that vanishes with the blanks after it, and with its line if it has that for itself."""
+        close = self._ahead("*/", start + 2)
+        if close > len(self.text):
+            return start + 2
+        blanks = _BLANKS.match(self.text, close + 2)
+        end = blanks.end() if blanks else close + 2
+        self._flush(start)
+        self.done = end
+        if self.text[self.line_start : start].isspace() or start == self.line_start:
+            if self.text.startswith("\n", end):
+                self.done = end + 1
+                return self._begin_line(end + 1)
+            return self._begin_line(end)
+        return end
+
+    def _backticks(self, start: int, _mark: str) -> int:
+        """A comment that leaves the blanks around it."""
+        close = self._ahead("``", start + 2)
+        if close > len(self.text):
+            return start + 2
+        self._flush(start)
+        self.done = close + 2
+        return close + 2
+
+    def _quotes(self, start: int, _mark: str) -> int:
+        close = self._ahead('""', start + 2)
+        if close > len(self.text):
+            return start + 2
+        return self._emit(start, close + 2, Embedded(self.text[start + 2 : close]))
+
+    def _percents(self, start: int, _mark: str) -> int:
+        close = self._ahead("%%", start + 2)
+        if close > len(self.text):
+            return start + 2
+        head = _CODE_HEAD.match(self.text, start + 2, close)
+        if not head:
+            return self._emit(start, close + 2, CodeBlock(self.text[start + 2 : close]))
+        number = (head[2] or "").strip()
+        first = int(number) if number.isdigit() else None
+        code = CodeBlock(self.text[head.end() : close], head[1].strip().lower(), first, (head[3] or "").strip())
+        return self._emit(start, close + 2, code)
+
+    def _bracket(self, start: int, _mark: str) -> int:
+        inside = start + 2
+        close = self._ahead("]]", inside)
+        if close > len(self.text) or self._ahead("\n", inside) < close or self._ahead("[[", inside) < close:
+            return start + 1
+        body = self.text[inside:close]
+        if self.text.startswith("]", close + 2) and body.count("[") > body.count("]"):
+            body += "]"  # the name ends with a bracket that it has opened
+            close += 1
+        link = read_link(body)
+        return self._emit(start, close + 2, link) if link else start + 1
+
+    def _brace(self, start: int, _mark: str) -> int:
+        close = self._ahead("}}", start + 2)
+        if close > len(self.text) or self._ahead("{{", start + 2) < close:
+            return start + 1
+        call = _ACTION.fullmatch(self.text, start + 2, close)
+        if not call:
+            return start + 1
+        arguments = tuple((a[1].lower(), a[2] if a[2] is not None else a[3]) for a in _ARGUMENT.finditer(call[2]))
+        action = ActionCall(call[1].lower(), arguments, self.text[start : close + 2])
+        return self._emit(start, close + 2, _redirect(action) or action)
+
+    def _angle(self, start: int, mark: str) -> int:
+        if mark[:2] in ("<<", ">>"):
+            return self._emit(start, start + 2, Float("left" if mark == "<<" else "right"))
+        close = self._ahead("</map>", start + 4)
+        if close > len(self.text):
+            return start + 4
+        return self._emit(start, close + 6, MindMap(self.text[start : close + 6]))
+
+    # -- addresses and references
+
+    def _colon(self, start: int, mark: str) -> int:
+        """The word before a colon may be a scheme or the prefix of another wiki."""
+        text = self.text
+        if mark == "::c::":
+            return self._emit(start, start + 5, CLEAR)
+        after = text[start + 1 : start + 2]
+        if not after or after.isspace() or start == self.done:
+            return start + 1
+        word = _WORD_BEFORE.search(text, max(self.done, start - 20), start)
+        if not word:
+            return start + 1
+        scheme = word.group().lower()
+        if scheme in ("http", "https", "ftp"):
+            return self._bare_url(word.start(), start) if text.startswith("://", start) else start + 1
+        if scheme == "mailto":
+            rest = _MAIL_REST.match(text, start + 1)
+            if not rest:
+                return start + 1
+            return self._emit(word.start(), rest.end(), Outside("mailto:" + rest[0], rest[0], "mail"))
+        rest = _URL_REST.match(text, start + 1) if scheme in interwiki.SITES else None
+        if not rest:
+            return start + 1
+        end = start + 1 + _trimmed(rest[0])
+        url = interwiki.address(scheme, text[start + 1 : end])
+        if url is None:
+            return rest.end()  # not again from within it (I1)
+        return self._emit(word.start(), end, Outside(url, text[word.start() : end], "interwiki"))
+
+    def _bare_url(self, start: int, colon: int) -> int:
+        rest = _URL_REST.match(self.text, colon + 3)
+        length = _trimmed(rest[0]) if rest else 0
+        url = safe_url(self.text[start : colon + 3 + length]) if length else None
+        if url is None:
+            return rest.end() if rest else colon + 3  # not again from within it (I1)
+        image = url.lower().endswith(IMAGE_ENDINGS)
+        return self._emit(start, colon + 3 + length, Image(url) if image else Outside(url, url, "external"))
+
+    def _ampersand(self, start: int, mark: str) -> int:
+        """``&copy;`` and ``&#42;``: the character, without any meaning that it has here."""
+        character = html.unescape(mark)
+        if character == mark or character in "\n\r" or _UNFIT.search(character):
+            return start + 1
+        self._flush(start)
+        self.out.append(character)
+        self.done = start + len(mark)
+        return self.done
+
+
+def _trimmed(address: str) -> int:
+    """How much of ``address`` belongs to it: a full stop, a quote or a closing toggle after it does not."""
+    end = len(address)
+    surplus = address.count(")") - address.count("(")
+    while end:
+        last = address[end - 1]
+        if last in ".,;:!?'*":
+            end -= 1
+        elif last == ")" and surplus > 0:
+            end -= 1
+            surplus -= 1
+        elif last in "/_#+@" and address[end - 2 : end - 1] == last:
+            end -= 2
+        else:
+            break
+    return max(end, 0)
+
+
+def _redirect(action: ActionCall) -> PageLink | None:
+    """``{{redirect target="Page"}}`` is a link like another: it counts as one and the page shows it."""
+    if action.name != "redirect":
+        return None
+    arguments = dict(action.arguments)
+    target = arguments.get("target") or arguments.get("to") or arguments.get("page") or ""
+    link = read_link(target) if "|" not in target else None
+    return page_link(link.name, redirect=True) if isinstance(link, PageLink) else None
+
+
+_AFTER: Final[dict[str, Callable[[_Lexer, int, str], int]]] = {
+    "\n": _Lexer._newline,
+    "=": _Lexer._equals,
+    "-": _Lexer._dashes,
+    "|": _Lexer._bar,
+    "/": _Lexer._slash,
+    "`": _Lexer._backticks,
+    '"': _Lexer._quotes,
+    "%": _Lexer._percents,
+    "[": _Lexer._bracket,
+    "{": _Lexer._brace,
+    "<": _Lexer._angle,
+    ">": _Lexer._angle,
+    ":": _Lexer._colon,
+    "&": _Lexer._ampersand,
+}

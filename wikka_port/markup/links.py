@@ -1,0 +1,49 @@
+"""What a text links to (pure): the same tokens that the page is rendered from, so the two agree.
+
+``links`` is what the backlinks trigger calls for each saved revision; it does no HTML.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from wikka_port.markup.lexer import tokens
+from wikka_port.markup.tokens import NEWLINE, PageLink, Token
+
+_REDIRECT_WORD: Final = re.compile(r"#REDIRECT\s*:?\s*", re.IGNORECASE)
+_REDIRECT_LENGTH: Final = 50  # characters; more than that before the link is no such beginning
+
+
+def page_names(read: Iterable[Token]) -> list[str]:
+    """The pages that these tokens link to: normalised names, each once, in order."""
+    return list(dict.fromkeys(token.name for token in read if isinstance(token, PageLink)))
+
+
+def redirect_of(read: Iterable[Token]) -> str | None:
+    """The page that a text with these tokens stands for.
+
+    ``{{redirect target=".."}}`` says so anywhere, ``#REDIRECT [[..]]`` where nothing comes before it.
+    """
+    start: str | None = ""  # the text is nothing but this so far; None: it is more
+    for token in read:
+        if isinstance(token, PageLink):
+            if token.redirect or (start is not None and _REDIRECT_WORD.fullmatch(start)):
+                return token.name
+            start = None
+        elif start is not None and len(start) < _REDIRECT_LENGTH and isinstance(token, str):
+            start = (start + token).lstrip()
+        elif token is not NEWLINE or start:
+            start = None
+    return None
+
+
+def links(text: str, *, autolink: bool = True) -> list[str]:
+    """Distinct normalised names of the pages that ``text`` links to, in order; the ones that its HTML links."""
+    return page_names(tokens(text, autolink=autolink))
+
+
+def redirect_target(text: str, *, autolink: bool = True) -> str | None:
+    """The page that ``text`` sends its reader to, or None."""
+    return redirect_of(tokens(text, autolink=autolink))

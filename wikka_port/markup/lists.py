@@ -1,0 +1,89 @@
+"""Indented lines (pure): lists, indents and comment threads, opened and closed as lines come.
+
+    "" plain indent    "-" bullets    "&" thread    "1" "a" "A" "i" "I" numbered
+
+Knows nothing of what stands in an item.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from wikka_port.markup.tokens import Item
+
+MAX_DEPTH: Final = 12  # deeper lines are shown at this depth: a browser's own stack is finite too
+
+_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    depth: int
+    kind: str
+    end: str  # closes the item and the list
+
+
+def _kind(marker: str, current: str | None) -> str:
+    """The kind of list that ``marker`` goes on with or begins.  A lone "i" goes on with letters a, b, .. h."""
+    if not marker or marker in "-&":
+        return marker
+    if marker.isdigit():
+        return "1"
+    style = "a" if marker.islower() else "A"
+    if current == style and len(marker) == 1:
+        return style
+    roman = "i" if style == "a" else "I"
+    return roman if len(marker) > 1 or marker == roman or (current == roman and marker in "ivxIVX") else style
+
+
+class ListStack:
+    """The lists that are open, outermost first."""
+
+    __slots__ = ("_open",)
+
+    def __init__(self) -> None:
+        self._open: list[_Open] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._open)
+
+    def item(self, item: Item) -> str:
+        """HTML that leads from the last line to the content of this one."""
+        out = []
+        depth = min(item.depth, MAX_DEPTH)
+        opened = self._open
+        while opened and opened[-1].depth > depth:
+            out.append(opened.pop().end)
+        current = opened[-1].kind if opened and opened[-1].depth == depth else None
+        kind = _kind(item.marker, current)
+        if kind == current:
+            out.append("</li>\n<li>" if kind else "<br>\n")
+            return "".join(out)
+        if current is not None:
+            out.append(opened.pop().end)
+        outer = opened[-1].depth if opened else 0
+        start, end = _container(kind, item.marker, depth - outer)
+        opened.append(_Open(depth, kind, end))
+        out.append(start)
+        return "".join(out)
+
+    def close(self) -> str:
+        html = "".join(entry.end for entry in reversed(self._open))
+        self._open.clear()
+        return html
+
+
+def _container(kind: str, marker: str, levels: int) -> tuple[str, str]:
+    if kind == "":
+        return '<div class="indent">' * levels, "</div>\n" * levels
+    if kind == "-":
+        return "<ul>\n<li>", "</li>\n</ul>\n"
+    if kind == "&":
+        return '<ul class="thread">\n<li>', "</li>\n</ul>\n"
+    if kind == "1":
+        start = f' start="{int(marker)}"' if int(marker) != 1 else ""
+        return f"<ol{start}>\n<li>", "</li>\n</ol>\n"
+    letter = _LETTERS.find(marker.lower()) + 1 if kind in "aA" and len(marker) == 1 else 1
+    start = f' start="{letter}"' if letter > 1 else ""
+    return f'<ol type="{kind}"{start}>\n<li>', "</li>\n</ol>\n"

@@ -1,0 +1,181 @@
+"""Tables (pure): delimiters and cells as they come, a ``table`` in HTML's order as a result.
+
+    ||  td      |=|  th      |?|  caption     |!|  attributes of the table
+    |[| thead   |]|  tfoot   |#|  tbody       |_|  colgroup      |-|  col
+
+Attributes ``(x:2;y:3;c:name)``: x colspan, y rowspan, o scope, a abbr, p span, c class, t title, d dir,
+l lang.  i (id), h (headers: it names ids), z and u (axis, summary: no longer HTML) are read and dropped.
+Style (``s:`` or ``{css}``) cannot be inline under a strict Content-Security-Policy; alignment and weight
+become classes (STYLES), the rest is dropped.
+
+What is typed after a delimiter that has no content of its own opens a ``td``, so that nothing typed is
+lost.  ``||`` opens its cell when something comes or the next delimiter does; at the end of a row it closes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from wikka_port.markup.embedded import user_classes
+from wikka_port.markup.fragments import Piece, escape
+from wikka_port.markup.tokens import Cell
+
+STYLES: Final = {
+    ("text-align", "left"): "align-left",
+    ("text-align", "right"): "align-right",
+    ("text-align", "center"): "align-center",
+    ("text-align", "justify"): "align-justify",
+    ("vertical-align", "top"): "valign-top",
+    ("vertical-align", "middle"): "valign-middle",
+    ("vertical-align", "bottom"): "valign-bottom",
+    ("font-weight", "bold"): "weight-bold",
+    ("font-style", "italic"): "style-italic",
+    ("white-space", "nowrap"): "nowrap",
+    ("width", "100%"): "wide",
+    ("float", "left"): "float-left",
+    ("float", "right"): "float-right",
+}
+_SPAN: Final = {"x": ("colspan", 100), "y": ("rowspan", 1000), "p": ("span", 100)}
+_SCOPES: Final = frozenset({"row", "col", "rowgroup", "colgroup"})
+_LANGUAGE: Final = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,4}")
+_SPLIT: Final = re.compile(r";(?=.:)")
+_SECTIONS: Final = {"[": "thead", "]": "tfoot", "#": "tbody"}
+
+
+def attributes(cell: Cell, allowed: str) -> str:
+    """The attributes as typed, made safe; ``allowed`` are the letters that the element takes."""
+    if not cell.attributes and not cell.css:
+        return ""
+    pairs = [part.partition(":") for part in _SPLIT.split(cell.attributes)]
+    typed = {letter.strip(): value.strip() for letter, _, value in pairs}
+    classes = [user_classes(typed.get("c", "")), _style_classes(typed.get("s", "") + ";" + cell.css)]
+    css = " ".join(filter(None, classes))
+    return (f' class="{css}"' if css else "") + "".join(_plain(typed, allowed))
+
+
+def _plain(typed: Mapping[str, str], allowed: str) -> list[str]:
+    out = []
+    for letter, value in typed.items():
+        if letter in _SPAN and letter in allowed:
+            name, most = _SPAN[letter]
+            if value.isascii() and value.isdigit() and len(value) < 6 and int(value) > 1:
+                out.append(f' {name}="{min(int(value), most)}"')
+        elif letter == "o" and "o" in allowed and value in _SCOPES:
+            out.append(f' scope="{value}"')
+        elif letter == "a" and "a" in allowed and value:
+            out.append(f' abbr="{escape(value)}"')
+        elif letter == "t" and value:
+            out.append(f' title="{escape(value)}"')
+        elif letter == "d" and value in ("ltr", "rtl", "auto"):
+            out.append(f' dir="{value}"')
+        elif letter == "l" and _LANGUAGE.fullmatch(value):
+            out.append(f' lang="{value}"')
+    return out
+
+
+def _style_classes(css: str) -> str:
+    declared = (part.partition(":") for part in css.lower().split(";"))
+    found = (STYLES.get((name.strip(), value.strip())) for name, _, value in declared)
+    return " ".join(dict.fromkeys(name for name in found if name))
+
+
+class TableBuilder:
+    """One table that is being read.  ``sink()`` is where the content of the present cell goes."""
+
+    __slots__ = ("_attributes", "_captions", "_cell", "_columns", "_pending", "_row", "_section", "_sections")
+
+    def __init__(self) -> None:
+        self._attributes = ""
+        self._captions: list[tuple[str, list[Piece]]] = []
+        self._columns: list[tuple[str, list[str]]] = []  # of a colgroup: its attributes, its cols
+        self._sections: list[tuple[str, str, list[Piece]]] = []  # tag, attributes, rows
+        self._row: list[tuple[str, str, list[Piece]]] = []  # tag, attributes, content
+        self._section: list[Piece] | None = None
+        self._cell: list[Piece] | None = None
+        self._pending: Cell | None = None  # a delimiter whose cell has not begun
+
+    def delimiter(self, cell: Cell) -> None:
+        if self._pending is not None:
+            self.sink()  # an empty cell between two delimiters
+        self._cell = None
+        kind = cell.kind
+        if kind in "|=":
+            self._pending = cell
+        elif kind == "?":
+            self._cell = []
+            self._captions.append((attributes(cell, ""), self._cell))
+        elif kind == "!":
+            self._attributes = self._attributes or attributes(cell, "")
+        elif kind in _SECTIONS:
+            self._end_row_cells()
+            self._begin_section(_SECTIONS[kind], attributes(cell, ""))
+        elif kind == "_":
+            self._columns.append((attributes(cell, "p"), []))
+        else:
+            if not self._columns:
+                self._columns.append(("", []))
+            self._columns[-1][1].append(f"<col{attributes(cell, 'p')}>")
+
+    @property
+    def in_cell(self) -> bool:
+        """Has the present cell begun?"""
+        return self._cell is not None
+
+    def sink(self) -> list[Piece]:
+        if self._cell is None:
+            self._cell = []
+            cell = self._pending or Cell("|")
+            self._pending = None
+            self._row.append(("th" if cell.kind == "=" else "td", attributes(cell, "xyoa"), self._cell))
+        return self._cell
+
+    def end_row(self) -> None:
+        if self._pending is not None and self._pending.kind == "=":
+            self.sink()  # |=| does not close a row, so its cell is meant
+        self._pending = None
+        self._cell = None
+        self._end_row_cells()
+
+    def _begin_section(self, tag: str, attributes_html: str) -> None:
+        if tag != "tbody" and any(tag == other for other, _, _ in self._sections):
+            tag = "tbody"  # HTML takes one thead and one tfoot
+        self._section = []
+        self._sections.append((tag, attributes_html, self._section))
+
+    def _end_row_cells(self) -> None:
+        if not self._row:
+            return
+        if self._section is None:
+            self._begin_section("tbody", "")
+        rows = self._section if self._section is not None else []
+        scope = "row" if any(tag == "td" for tag, _, _ in self._row) else "col"
+        rows.append("<tr>")
+        for tag, html, content in self._row:
+            given = f' scope="{scope}"' if tag == "th" and " scope=" not in html else ""
+            rows.append(f"<{tag}{given}{html}>")
+            rows += content
+            rows.append(f"</{tag}>")
+        rows.append("</tr>\n")
+        self._row = []
+
+    def finish(self) -> list[Piece]:
+        """The table; [] where it came to nothing."""
+        self.end_row()
+        order = {"thead": 0, "tbody": 1, "tfoot": 2}
+        body = [section for section in self._sections if section[2]]
+        if not body and not self._captions:
+            return []
+        out: list[Piece] = [f'<div class="table" tabindex="0"><table{self._attributes}>\n']
+        if self._captions:
+            out.append(f"<caption{self._captions[0][0]}>")
+            for number, (_, content) in enumerate(self._captions):
+                out += ["<br>", *content] if number else content
+            out.append("</caption>\n")
+        for html, columns in self._columns:
+            out.append(f"<colgroup{'' if columns else html}>{''.join(columns)}</colgroup>\n")
+        for tag, html, rows in sorted(body, key=lambda section: order[section[0]]):
+            out += [f"<{tag}{html}>\n", *rows, f"</{tag}>\n"]
+        out.append("</table></div>\n")
+        return out

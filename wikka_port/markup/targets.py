@@ -1,0 +1,107 @@
+"""What a link leads to (pure): a page, an address outside, or nothing.
+
+The order in which a target is read: URL, mail address, ``#place`` on this page, ``/path`` on this
+site, ``Prefix:Page`` of another wiki, and else the name of a page.  ``&#58;`` and the like stand for
+a character without its meaning here, so a page called ``http://x`` can be linked as ``http&#58;//x``
+(``writing.forced_link`` does that).
+
+Safe schemes are the ones in SCHEMES.  ``javascript:..`` is therefore no URL but an odd page name,
+which is harmless: a page's URL is always a path that the wiki makes from the name.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Final
+
+from wikka_port.markup import interwiki
+from wikka_port.markup.tokens import Outside, PageLink
+from wikka_port.names import InvalidName, normalise
+
+SCHEMES: Final = frozenset({"http", "https", "ftp", "mailto"})
+MAX_URL: Final = 2000  # characters; what every browser still takes
+
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]{0,30}+:")
+_URL: Final = re.compile(r"(?:https?|ftp)://[^\s/]", re.IGNORECASE)
+_MAIL: Final = re.compile(r"[\w.+\-]{1,64}+@[A-Za-z0-9\-]{1,63}+(?:\.[A-Za-z0-9\-]{1,63}+){1,8}+")
+_PREFIXED: Final = re.compile(r"([A-Za-z][A-Za-z0-9]{0,19}+):(\S.*)", re.DOTALL)
+_REFERENCE: Final = re.compile(r"&#(?:[0-9]{1,7}|[xX][0-9A-Fa-f]{1,6});")
+_NOT_IN_URL: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\\\\]")
+_NOT_WORD: Final = re.compile(r"\W+")
+IMAGE_ENDINGS: Final = (".gif", ".jpg", ".jpeg", ".png", ".svg", ".webp")
+
+
+def decode_references(text: str) -> str:
+    """``&#58;`` -> ``:``.  Only numeric ones: a page may well be called "AT&amp;T"."""
+    return _REFERENCE.sub(lambda ref: html.unescape(ref.group()), text) if "&#" in text else text
+
+
+def safe_url(raw: str) -> str | None:
+    """``raw`` fit for an href or src (still to be escaped), or None: bad scheme, control character, too long.
+
+    Taken: the SCHEMES, and relative addresses (a path, a query, a place), but not ``//host``.
+    """
+    url = raw.strip()
+    if not url or len(url) > MAX_URL or _NOT_IN_URL.search(url) or url.startswith("//"):
+        return None
+    scheme = _SCHEME.match(url)
+    if scheme and scheme.group()[:-1].lower() not in SCHEMES:
+        return None
+    if not scheme and ":" in url.split("/", 1)[0].split("?", 1)[0].split("#", 1)[0]:
+        return None  # a browser might read what stands before the colon as a scheme
+    return "%20".join(url.split())
+
+
+def is_url(text: str) -> bool:
+    return _URL.match(text) is not None
+
+
+def place_id(text: str) -> str:
+    """The id of a heading with this text, before it is made unique."""
+    return "s-" + (_NOT_WORD.sub("-", text.lower()).strip("-")[:80] or "section")
+
+
+def page_link(name: str, label: str = "", *, redirect: bool = False) -> PageLink | None:
+    try:
+        normal = normalise(decode_references(name))
+    except InvalidName:
+        return None
+    return PageLink(normal, label or normal, redirect)
+
+
+def read_link(body: str) -> PageLink | Outside | None:
+    """The insides of ``[[..]]``; None where they are no link (and are then shown as typed)."""
+    target, bar, label = body.partition("|")
+    target, label = target.strip(), decode_references(label).strip()
+    if not bar and target:
+        first = target.split(None, 1)[0]
+        if len(first) < len(target) and (
+            is_url(first) or first.lower().startswith("mailto:") or _MAIL.fullmatch(first)
+        ):
+            label, target = target[len(first) :].strip(), first  # the old form: [[address words]]
+    if not target:
+        return None
+    return _outside(target, label) or page_link(target, label)
+
+
+def _outside(target: str, label: str) -> Outside | None:
+    if is_url(target):
+        url = safe_url(target)
+        return Outside(url, label or target, "external") if url else None
+    if target[:7].lower() == "mailto:":
+        url = safe_url(target)
+        return Outside(url, label or target[7:], "mail") if url else None
+    if "@" in target and _MAIL.fullmatch(target):
+        return Outside("mailto:" + target, label or target, "mail")
+    if target[0] == "#" and len(target) > 1:
+        return Outside("#" + place_id(target[1:]), label or target[1:].strip(), "local")
+    if target[0] == "/" and len(target) > 1:
+        url = safe_url(target)
+        return Outside(url, label or target, "local") if url else None
+    if ":" in target:
+        prefixed = _PREFIXED.fullmatch(target)
+        url = interwiki.address(prefixed[1], decode_references(prefixed[2])) if prefixed else None
+        if url:
+            return Outside(url, label or target, "interwiki")
+    return None

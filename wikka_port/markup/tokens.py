@@ -1,0 +1,143 @@
+"""Tokens of the markup (pure): what the lexer says and the compiler understands.
+
+A plain ``str`` is running text, not yet escaped.  Every other token is one of the values below.
+A token carries page text as it was typed; escaping is the business of whoever writes HTML.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Toggle:
+    """Opens an emphasis, or closes it where it is open."""
+
+    tag: str
+    css: str = ""
+
+
+TOGGLES: Final[dict[str, Toggle]] = {
+    "**": Toggle("strong"),
+    "//": Toggle("em"),
+    "__": Toggle("u"),
+    "##": Toggle("code"),
+    "''": Toggle("mark"),
+    "++": Toggle("s"),
+    "££": Toggle("ins"),
+    "&pound;&pound;": Toggle("ins"),
+    "¥¥": Toggle("del"),
+    "&yen;&yen;": Toggle("del"),
+    "#%": Toggle("kbd"),
+    "@@": Toggle("span", "center"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A construct without content of its own; the five below are all there are."""
+
+    name: str
+
+
+NEWLINE: Final = Mark("newline")
+BREAK: Final = Mark("break")  # ---
+RULE: Final = Mark("rule")  # ---- at the start of a line
+CLEAR: Final = Mark("clear")  # ::c::
+HEADING_END: Final = Mark("heading end")
+
+
+@dataclass(frozen=True, slots=True)
+class Float:
+    """``<<`` or ``>>``: opens a box at that side, or closes it."""
+
+    side: Literal["left", "right"]
+
+
+@dataclass(frozen=True, slots=True)
+class HeadingStart:
+    level: int  # 1..5
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """The start of an indented line; it lasts until the line ends."""
+
+    depth: int  # 1 and more, not yet bounded
+    marker: str  # "" plain, "-", "&", or what stood before ")": "1", "a", "iv"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A delimiter of a table: ``kind`` is "|" for ``||``, else the character between the bars."""
+
+    kind: str
+    attributes: str = ""  # as typed: the insides of (..)
+    css: str = ""  # as typed: the insides of {..}
+
+
+@dataclass(frozen=True, slots=True)
+class PageLink:
+    name: str  # normalised
+    label: str
+    redirect: bool = False  # written as {{redirect target=".."}}
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """A link that leads to no page: its URL has been found safe."""
+
+    url: str
+    label: str
+    kind: Literal["external", "interwiki", "mail", "local"]
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class ActionCall:
+    name: str  # lower case
+    arguments: tuple[tuple[str, str], ...]
+    source: str  # as typed, braces included
+
+
+@dataclass(frozen=True, slots=True)
+class CodeBlock:
+    body: str
+    language: str = ""
+    start: int | None = None  # number of the first line; None: lines are not numbered
+    filename: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """What stood between two pairs of double quotes: HTML that nobody has checked yet."""
+
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class MindMap:
+    source: str
+
+
+Token = (
+    str
+    | Toggle
+    | Mark
+    | Float
+    | HeadingStart
+    | Item
+    | Cell
+    | PageLink
+    | Outside
+    | Image
+    | ActionCall
+    | CodeBlock
+    | Embedded
+    | MindMap
+)

@@ -1,0 +1,87 @@
+"""Page names (pure): what may be one, when two are the same, its row key and its place in a URL.
+
+A name is any text without control characters, in Unicode's composed form (NFC); ``_`` reads as a
+blank, blanks at the ends are dropped and several count as one.  Upper and lower case differ.
+
+In a URL a name is always ONE path segment.  Four things would not survive the way there and back
+if they were only percent-encoded, because servers and proxies decode (or merge, or refuse) ``%2F``
+before the wiki sees the path, and browsers resolve ``.`` and ``..`` however they are written:
+
+    ``/ % ~ \\``          are written ``~2F ~25 ~7E ~5C``
+    ``.`` and ``..``      as whole names are written ``~2E`` and ``~2E~2E``
+
+So "A/edit" is ``A~2Fedit`` and can never be read as the handler ``edit`` of the page "A", and
+``from_url`` gives the same answer for the raw path and for one that a server has decoded.
+
+Knows nothing of handlers, tables or HTTP.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from typing import Final
+from urllib.parse import quote, unquote
+
+# Four bytes for each of 255 characters: longer than any title in Wikipedia (255 bytes), short enough
+# that a URL (three characters for each byte) stays under the 8 KB that servers take for a request line.
+MAX_NAME_BYTES: Final = 1020
+
+# Controls, lone surrogates (no UTF-8 for them) and the two separators that end a line in some readers.
+_REFUSED: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_CAMEL_CASE: Final = re.compile(r"[A-Z]++[a-z]++[A-Z0-9][A-Za-z0-9]*+")
+_TILDE: Final = re.compile("~([0-9A-Fa-f]{2})")
+_TILDE_WRITTEN: Final = str.maketrans({"/": "~2F", "%": "~25", "~": "~7E", "\\": "~5C"})
+_PLAIN_IN_URL: Final = "~!$'()*,:@"  # besides letters, digits and -._ : no meaning of their own in a path
+
+
+class InvalidName(ValueError):
+    """The text cannot be a page name; ``str()`` is a sentence for the person who typed it."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"This cannot be the name of a page: {reason}.")
+        self.name = name
+        self.reason = reason
+
+
+def normalise(name: str) -> str:
+    """The one form of ``name`` that is stored and compared.  Raises InvalidName."""
+    refused = _REFUSED.search(name)
+    if refused:
+        raise InvalidName(name, f"it has the control character U+{ord(refused.group()):04X} in it")
+    composed = name if name.isascii() else unicodedata.normalize("NFC", name)
+    normal = " ".join(composed.replace("_", " ").split())
+    if not normal:
+        raise InvalidName(name, "it is empty")
+    size_bytes = len(normal.encode())
+    if size_bytes > MAX_NAME_BYTES:
+        raise InvalidName(name, f"it is {size_bytes} bytes long and {MAX_NAME_BYTES} are the most")
+    return normal
+
+
+def page_key(name: str) -> bytes:
+    """The row key: lower-case hexadecimal MD5 of the normalised name in UTF-8 (thesis, section 5)."""
+    return hashlib.md5(normalise(name).encode(), usedforsecurity=False).hexdigest().encode()
+
+
+def is_camel_case(name: str) -> bool:
+    """Does ``name`` as a whole have the form that is linked without brackets, as in WikiPage?"""
+    return _CAMEL_CASE.fullmatch(name) is not None
+
+
+def url_path(name: str) -> str:
+    """``name`` as one path segment, without a leading slash; ASCII.  Raises InvalidName."""
+    normal = normalise(name)
+    if normal in (".", ".."):
+        return normal.replace(".", "~2E")
+    return quote(normal.translate(_TILDE_WRITTEN).replace(" ", "_"), safe=_PLAIN_IN_URL)
+
+
+def from_url(path: str) -> str:
+    """The name in a path without its handler, percent-encoded or already decoded.  Raises InvalidName.
+
+    Lenient with what people type: a ``/`` or ``%`` as itself is taken as part of the name.
+    """
+    decoded = unquote(path, errors="replace").removeprefix("/")
+    return normalise(_TILDE.sub(lambda written: chr(int(written.group(1), 16)), decoded))
