@@ -37,7 +37,7 @@ def page_name(number: int) -> str:
 
 
 def page_text(number: int, *, pages: int, seed: int, size_bytes: int, links: int) -> str:
-    """About ``size_bytes`` of sentences in paragraphs (at most a sentence more), its links among them."""
+    """``size_bytes`` of sentences in paragraphs, more or less a sentence, its links among them."""
     rng = Random(f"{seed}:{number}")
     linked = [f"[[{page_name(rng.randrange(pages))}]]" for _ in range(links)]
     words: list[str] = []

@@ -11,8 +11,8 @@ cell ends as the newest of its source's changes that touched it says, however of
 turn they run.  On a normal delivery a function writes the difference that the change made.  When it
 may have run before, or is not told what changed (a backfill, a retried dead letter), it writes all
 that the page says now, and takes back what the index still knows of it: that is what the family
-``to`` of ``backlinks`` is for.  ``to`` is written before ``from`` and deleted after it, so it never
-knows less than the index holds.
+``to`` of ``backlinks`` is for.  ``to`` is written before all else and deleted after all else, so it
+never knows less than the tables hold.
 
 ``wanted`` hangs on two pages: row T has a cell of S while S links to T and T is not there.  Let
 S's function be "put, then look whether T is there now, and if so delete" and T's be "T is there:
@@ -69,9 +69,10 @@ def _seen(change: Change) -> _Seen | None:
     if not change.changes:
         return _Seen(change.now, change.before, time_of(change.now) or change.timestamp, careful=True)
     put = {cell.column: cell.value for cell in change.changes if cell.kind == "put"}
-    if schema.HEAD not in put and schema.VERSIONCOUNT in change.now:
+    ends = any(cell.kind != "put" and cell.column in (schema.VERSIONCOUNT, b"meta") for cell in change.changes)
+    if schema.HEAD not in put and not ends:
         return None
-    return _Seen(put, change.before, change.timestamp, careful=change.attempt > 1)
+    return _Seen({} if ends else put, change.before, change.timestamp, careful=change.attempt > 1)
 
 
 # --- links -------------------------------------------------------------------------------------
@@ -90,6 +91,9 @@ def backlinks(change: Change, client: Connection) -> None:
         added, removed = after, _without({**before, **ever}, after)
     _write_backlinks(client, change.row, source, added, removed, seen.at_ms)
     _write_wanted(client, change.row, added, removed, seen.at_ms)
+    if removed:
+        columns = [schema.TO + target for target in removed]
+        client.table(schema.BACKLINKS).delete(change.row, columns, timestamp=seen.at_ms)
 
 
 Targets = Mapping[bytes, str]  # key of the page -> its name
@@ -120,8 +124,6 @@ def _write_backlinks(client: Connection, key: bytes, source: str, added: Targets
         with table.batch(timestamp=at_ms) as batch:
             for target in removed:
                 batch.delete(target, [from_column])
-        with table.batch(timestamp=at_ms) as batch:
-            batch.delete(key, [schema.TO + target for target in removed])
 
 
 def _write_wanted(client: Connection, key: bytes, added: Targets, removed: Targets, at_ms: int) -> None:
@@ -134,7 +136,9 @@ def _write_wanted(client: Connection, key: bytes, added: Targets, removed: Targe
         with table.batch(timestamp=at_ms) as batch:
             for target, name in missing.items():
                 batch.put(target, {column: name.encode()})
-    gone = [*removed, *_existing(client, missing)]
+    # An earlier run may have fallen between its put and its second look, so all of ``added`` is looked at.
+    left = {row for row, _ in table.rows(list(there), columns=[column])} if there else set()
+    gone = [*removed, *left, *_existing(client, missing)]
     if gone:
         with table.batch(timestamp=at_ms) as batch:
             for target in gone:
@@ -202,7 +206,7 @@ def names(change: Change, client: Connection) -> None:
     if seen.now:
         client.table(schema.NAMES).put(row, {schema.NAME: name}, timestamp=seen.at_ms)
     else:
-        client.table(schema.NAMES).delete(row, timestamp=seen.at_ms)
+        client.table(schema.NAMES).delete(row, [schema.NAME], timestamp=seen.at_ms)
 
 
 def changes(change: Change, client: Connection) -> None:

@@ -98,7 +98,7 @@ def _print_summary(summary: ImportSummary, seconds: float, settled_s: float | No
         (counts.links, "links"),
         (stored.revisions, "revisions stored"),
         (stored.already, "revisions that were there"),
-        (len(stored.kept), "pages left as they are: they were edited here"),
+        (len(stored.kept), "pages left as they are: they were written here"),
         (counts.passed_over, "pages of other namespaces"),
         (len(counts.refused) + len(stored.too_big), "pages refused"),
         (sum(counts.unconverted.values()), "constructs not converted"),
@@ -108,7 +108,7 @@ def _print_summary(summary: ImportSummary, seconds: float, settled_s: float | No
     for kind, number in counts.unconverted.most_common():
         table.add_row("", f"  {number:,} {kind}")
     console.print(table)
-    for line in [*counts.refused, *stored.too_big, *(f"{name}: edited here" for name in sorted(stored.kept))][:20]:
+    for line in [*counts.refused, *stored.too_big, *(f"{name}: written here" for name in sorted(stored.kept))][:20]:
         console.print(f"  {line}", markup=False)
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     indexes = f"indexes complete {settled_s:.1f} s later" if settled_s is not None else "indexes not complete yet"
