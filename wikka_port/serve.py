@@ -140,7 +140,7 @@ class _Parent:
             serve_here(
                 self._config,
                 listening,
-                ready=lambda: (os.write(writing, b"."), os.close(writing)),
+                ready=lambda: os.write(writing, b"."),
                 go_on=lambda: os.getppid() == parent,
             )
             status = 0

@@ -162,8 +162,7 @@ def test_the_end_loses_no_answer(whole: Whole) -> None:
         while True:
             try:
                 answer = requests.get(whole.url + "/FormattingRules", timeout=30)
-            except requests.ConnectionError as refused:
-                assert "refused" in str(refused) or "reset" in str(refused)
+            except requests.ConnectionError:
                 return
             assert answer.text.rstrip().endswith("</html>")
             answers.append(answer.status_code)
