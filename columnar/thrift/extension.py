@@ -9,7 +9,7 @@ from typing import Any
 
 from columnar.errors import IllegalArgument
 from columnar.master.schema_changes import SchemaChanges
-from columnar.model.mutation import Increment, RowMutation
+from columnar.model.mutation import Append, Increment, RowMutation
 from columnar.model.schema import FOR_EVER, Family, checked_family_name
 from columnar.regions.scanners import ScannerTable
 from columnar.regions.server import RegionServer
@@ -55,12 +55,16 @@ class ExtensionMethods:
         if not asked:
             raise IllegalArgument("checkAndMutate needs at least one operation")
         region, applied = self._rows.apply(served, RowMutation(checked_row(row), asked, checked))
-        counters = set(_columns_of_increments(asked))
+        changing = [one for one in asked if isinstance(one, Increment | Append)]  # each has one result
         result = columnar.CheckAndMutateResult(
             applied=applied.failed_condition is None,
             timestamp=applied.timestamp,
             sequence=applied.sequence.token,
-            counters=[hbase.TCell(value, stamp) for column, value, stamp in applied.results if column in counters],
+            counters=[
+                hbase.TCell(value, stamp)
+                for one, (_, value, stamp) in zip(changing, applied.results, strict=False)
+                if isinstance(one, Increment)
+            ],
             failedCondition=-1 if applied.failed_condition is None else applied.failed_condition,
         )
         return self._rows.acknowledged(region, applied, result)
@@ -100,10 +104,6 @@ class ExtensionMethods:
             connections=facts.connections(),
             requests=facts.requests(),
         )
-
-
-def _columns_of_increments(operations: tuple[Any, ...]) -> list[bytes]:
-    return [o.family + b":" + o.qualifier for o in operations if isinstance(o, Increment)]
 
 
 def _family(options: Any) -> Family:

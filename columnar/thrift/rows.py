@@ -156,16 +156,16 @@ class RowMethods:
             by_row[row] = RowMutation(row, operations, (), durability)
         waits: list[Any] = []
         applied: Applied | None = None
-        for region, mutations in self._by_region(served, by_row):
+        for mutations in self._by_region(served, by_row):
+            # Asked for again: opening the others may have closed it (limits.OPEN_REGIONS).
+            region = self._server.region_for(served, mutations[0].row)
             applied = region.apply_many(mutations)
             waits.append(self._waiting(region, applied))
         return joined(waits), applied
 
-    def _by_region(
-        self, served: ServedTable, by_row: dict[bytes, RowMutation]
-    ) -> list[tuple[Region, list[RowMutation]]]:
+    def _by_region(self, served: ServedTable, by_row: dict[bytes, RowMutation]) -> list[list[RowMutation]]:
         """Batches of one region each, none over ``limits.BATCH_BYTES`` but for single rows."""
-        found: list[tuple[Region, list[RowMutation]]] = []
+        found: list[list[RowMutation]] = []
         open_batch: dict[int, tuple[list[RowMutation], int]] = {}
         for mutation in by_row.values():
             region = self._server.region_for(served, mutation.row)
@@ -174,7 +174,7 @@ class RowMethods:
             held = open_batch.get(region.info.region_id)
             if held is None or held[1] + size > BATCH_BYTES:
                 held = ([], 0)
-                found.append((region, held[0]))
+                found.append(held[0])
             held[0].append(mutation)
             open_batch[region.info.region_id] = (held[0], held[1] + size)
         return found
