@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 from columnar.model.mutation import Durability, Operation, Put, RowMutation
@@ -31,7 +32,7 @@ class House:
         self.committer = Committer(asyncio.get_running_loop())
         self.server = RegionServer(self.engine, "regions", self.committer, self.clock, open_regions=open_regions)
         edges = (b"", *splits, b"")
-        infos = [RegionInfo(table.name, 10 + n, a, b) for n, (a, b) in enumerate(zip(edges, edges[1:], strict=False))]
+        infos = [RegionInfo(table.name, 10 + n, a, b) for n, (a, b) in enumerate(pairwise(edges))]
         self.served = ServedTable(table, True, infos)
         self.server.install(self.served)
 
