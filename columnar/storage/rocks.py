@@ -67,33 +67,22 @@ def _translated(error: Exception, path: str) -> Exception:
     return HostError(f"{path}: {text}")
 
 
-class _Spaces(dict[str, Any]):
-    """What stands for each space, by name; empty once the store is closed."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__()
-        self._path = path
-
-    def __missing__(self, name: str) -> Any:
-        raise StoreClosed(f"the store {self._path} is closed, or has no space {name}")
-
-
 class RocksStore:
     """Owned by the loop's thread but for sync, flush and compact."""
 
     def __init__(self, engine: RocksEngine, path: str, spaces: frozenset[str]) -> None:
         self._path = path
         self._engine = engine
-        existing = frozenset(rocksdict.Rdict.list_cf(path)) if engine.exists(path) else frozenset()
-        names = spaces | existing | {"default"}
         try:
+            existing = frozenset(rocksdict.Rdict.list_cf(path)) if engine.exists(path) else frozenset()
+            names = spaces | existing | {"default"}
             self._db: Any = rocksdict.Rdict(
                 path, engine.database_options(), column_families={name: engine.space_options() for name in names}
             )
         except Exception as error:  # rocksdict raises nothing narrower
             raise _translated(error, path) from error
-        self._dicts: dict[str, Any] = _Spaces(path)
-        self._handles: dict[str, Any] = _Spaces(path)
+        self._dicts: dict[str, Any] = {}
+        self._handles: dict[str, Any] = {}
         for name in names:
             self._attach(name)
         self._write_options = rocksdict.WriteOptions()
@@ -175,14 +164,23 @@ class RocksStore:
         return total
 
     def close(self) -> None:
-        handles, self._handles = self._handles, _Spaces(self._path)
-        if not handles and not self._dicts:
+        if isinstance(self._dicts, _Closed):
             return
-        del handles
-        dicts, self._dicts = self._dicts, _Spaces(self._path)
+        dicts, self._dicts, self._handles = self._dicts, _Closed(self._path), _Closed(self._path)
         for held in dicts.values():
             held.close()
         self._db.close()
+
+
+class _Closed(dict[str, Any]):
+    """The spaces of a closed store: whoever comes late hears so."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self._path = path
+
+    def __missing__(self, _space: str) -> Any:
+        raise StoreClosed(f"the store {self._path} is closed")
 
 
 def _holding(items: Any, _options: Any) -> Iterator[tuple[bytes, bytes]]:
@@ -244,8 +242,9 @@ class RocksEngine:
 
     def destroy(self, path: str) -> None:
         """Remove the folder: first renamed, so that a crash half-way leaves no half region under its name."""
+        doomed = f"{path}.deleted"
+        if os.path.exists(doomed):
+            shutil.rmtree(doomed)  # a crash came between the next two lines
         if os.path.exists(path):
-            doomed = f"{path}.deleted"
-            shutil.rmtree(doomed, ignore_errors=True)
             os.rename(path, doomed)
             shutil.rmtree(doomed)
