@@ -16,10 +16,11 @@ import logging
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import Final
 
 from columnar.config import StandaloneConfig
-from columnar.errors import ColumnarError
+from columnar.errors import ColumnarError, HostError
 from columnar.standalone import Standalone
 from columnar.webui.server import WebServer, bind
 
@@ -81,9 +82,13 @@ async def _serve(config: StandaloneConfig) -> int:
         )
     store = Standalone(config)
     bound = bind(config.host, config.web_port) if config.web_port >= 0 else None
-    await store.start()
+    try:
+        await store.start()
+    except OSError as error:
+        raise HostError(f"cannot open {config.data}: {error}; mend it or choose another --data") from error
     web = WebServer(bound, store.sources()) if bound is not None else None
-    print(_ready_line(config, store, web), flush=True)  # noqa: T201 - the one line that scripts wait for
+    with suppress(BrokenPipeError):  # whoever started us no longer listens: serve all the same
+        print(_ready_line(config, store, web), flush=True)  # noqa: T201 - the one line that scripts wait for
     if web is not None:
         web.start()
     await stopping.wait()

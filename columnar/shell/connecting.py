@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import click
+from thriftpy2.protocol.cybin import ProtocolError
 from thriftpy2.thrift import TApplicationException, TException
 from thriftpy2.transport import TTransportException
 
@@ -110,7 +111,7 @@ def told(store: str) -> Iterator[None]:
         ) from None
     except TApplicationException as error:
         raise Refused(f"{store} failed: {error.message}; its log says more") from None
-    except TException as error:
+    except (TException, ProtocolError) as error:
         raise Unreachable(f"{store} does not speak HBase's Thrift API: {error}; look at --store") from None
 
 

@@ -123,7 +123,11 @@ def drop(server: Server, table: str, yes: bool) -> None:
 @click.argument("table")
 @with_server
 def enable(server: Server, table: str) -> None:
-    """Open a disabled table again."""
+    """Open a disabled table again.
+
+    \b
+      columnar enable pages
+    """
     server.connection.enable_table(typed(table))
     server.output.done(f"table {table} is enabled", {"enabled": table})
 
@@ -132,7 +136,11 @@ def enable(server: Server, table: str) -> None:
 @click.argument("table")
 @with_server
 def disable(server: Server, table: str) -> None:
-    """Turn requests for a table away until it is enabled again; its rows stay."""
+    """Turn requests for a table away until it is enabled again; its rows stay.
+
+    \b
+      columnar disable pages
+    """
     server.connection.disable_table(typed(table))
     server.output.done(f"table {table} is disabled", {"disabled": table})
 

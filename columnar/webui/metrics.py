@@ -15,7 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from columnar.webui.counters import BOUNDS_S
-from columnar.webui.folders import sizes_of
+from columnar.webui.host import sizes_of
 from columnar.webui.status import Status
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"

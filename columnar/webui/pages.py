@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 from werkzeug.wrappers import Request, Response
 
 from columnar.errors import shown
-from columnar.webui.folders import sizes_of
+from columnar.webui.host import memory_bytes, sizes_of
 from columnar.webui.metrics import CONTENT_TYPE, exposition, registry_of
 from columnar.webui.status import NotAnswering, Status, TableLine
 
@@ -65,8 +65,9 @@ class TableRow:
 class StatusPages:
     """One instance serves all requests, from any thread: it holds nothing that changes."""
 
-    def __init__(self, status: StatusOf) -> None:
+    def __init__(self, status: StatusOf, ping: Callable[[], None]) -> None:
         self._status = status
+        self._ping = ping
         self._registry: CollectorRegistry = registry_of(status)
         self._page = _environment().get_template("status.html")
         self._answers: dict[str, Callable[[], Response]] = {
@@ -94,7 +95,7 @@ class StatusPages:
             return Response(f"unhealthy: {error}\n", 503, mimetype="text/plain")
 
     def _health(self) -> Response:
-        self._status()
+        self._ping()
         return Response("ok\n", mimetype="text/plain")
 
     def _metrics(self) -> Response:
@@ -107,6 +108,7 @@ class StatusPages:
             tables=[_table_row(table) for table in status.tables],
             peak=max(status.rates, default=0.0),
             line=sparkline(status.rates),
+            memory_bytes=memory_bytes(),
             refresh_s=REFRESH_S,
         )
         return Response(html, mimetype="text/html")

@@ -14,14 +14,16 @@ import logging
 import socket
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from columnar.errors import HostError
 from columnar.webui.status import LOOP_TIMEOUT_S, NotAnswering, Sources, Status, gather
 
 _log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 THREADS: Final = 2
 CONNECTIONS: Final = 100
 SAMPLE_S: Final = 1.0
@@ -77,12 +79,18 @@ class WebServer:
 
     def _serve(self) -> None:
         """In the web thread."""
+        try:
+            self._listen()
+        except Exception:  # noqa: BLE001 - the store serves on without its page
+            _log.exception("the status page has ended")
+
+    def _listen(self) -> None:
         import waitress
 
         from columnar.webui.pages import StatusPages
 
         server = self._waitress = waitress.create_server(
-            StatusPages(self.status),
+            StatusPages(self.status, self.ping),
             sockets=[self._socket],
             threads=THREADS,
             connection_limit=CONNECTIONS,
@@ -95,13 +103,20 @@ class WebServer:
             server.run()
 
     def status(self) -> Status:
-        """From any thread but the loop's.  NotAnswering after LOOP_TIMEOUT_S."""
-        answer: Future[Status] = Future()
+        """From any thread but the loop's, as ``ping``.  NotAnswering after LOOP_TIMEOUT_S."""
+        return self._asked(lambda: gather(self._sources))
+
+    def ping(self) -> None:
+        """Whether the loop turns."""
+        self._asked(lambda: None)
+
+    def _asked(self, question: Callable[[], T]) -> T:
+        answer: Future[T] = Future()
 
         def on_the_loop() -> None:
             if answer.set_running_or_notify_cancel():
                 try:
-                    answer.set_result(gather(self._sources))
+                    answer.set_result(question())
                 except Exception as error:  # noqa: BLE001 - the asking thread hears it and answers
                     answer.set_exception(error)
 
