@@ -79,8 +79,12 @@ class DataFolder:
             self._lock = self._take_lock()
         except OSError as error:
             raise HostError(f"cannot use the data folder {path}: {error.strerror}") from error
-        self._check_format()
-        self.cluster_id = self._cluster_id()
+        try:
+            self._check_format()
+            self.cluster_id = self._cluster_id()
+        except HostError:
+            self.close()
+            raise
 
     def _take_lock(self) -> IO[str]:
         lock = open(os.path.join(self.path, "LOCK"), "a+", encoding="utf-8")  # noqa: SIM115 - held until close

@@ -23,7 +23,7 @@ def recorded(*, drop: bool) -> dict[str, str]:
         written.extend(mutations)
 
     async def main() -> None:
-        catalogue = Catalogue(lambda: [], write)
+        catalogue = Catalogue(list, write)
         families = [Family("meta", max_versions=3, ttl_s=60, compression="lz4"), Family("body")]
         await catalogue.create(make_table("wiki", families, {"DELETE_MARKERS": "1000"}), [b"", b"m\x00"])
         await catalogue.set_enabled("wiki", False)
