@@ -72,15 +72,18 @@ def played(text: str, port: int) -> str:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_scenario(file: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    text = file.read_text()
+
     async def main() -> str:
         store = Standalone(StandaloneConfig(str(tmp_path), port=0, web_port=-1))
         await store.start()
         try:
-            return await asyncio.to_thread(played, file.read_text(), store.port)
+            return await asyncio.to_thread(played, text, store.port)
         finally:
             await store.stop()
 
     found = asyncio.run(main())
     if request.config.getoption("--rewrite"):
         file.write_text(found)
-    assert found == file.read_text()
+        text = found
+    assert found == text

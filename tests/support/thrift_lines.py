@@ -217,7 +217,8 @@ def answer_lines(answer: Any) -> list[str]:
         return [f"[{shown(answer.startKey)}, {shown(answer.endKey)})"]
     if name == "ColumnDescriptor":
         return [
-            f"versions {answer.maxVersions} ttl {answer.timeToLive} {shown(answer.compression)} {shown(answer.bloomFilterType)}"
+            f"versions {answer.maxVersions} ttl {answer.timeToLive} "
+            f"{shown(answer.compression)} {shown(answer.bloomFilterType)}"
         ]
     if name == "CheckAndMutateResult":
         counters = [int.from_bytes(cell.value, "big", signed=True) for cell in answer.counters]
