@@ -29,6 +29,7 @@ from columnar.model.mutation import RowMutation
 from columnar.model.read import ReadSpec, projection
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
+from columnar.regions.patience import patiently
 from columnar.regions.region import Region
 from columnar.regions.row_reader import RowCursor, wire_cells
 from columnar.regions.scanners import ScannerTable
@@ -40,8 +41,14 @@ from columnar.thrift.extension import ExtensionMethods, Facts
 from columnar.thrift.rows import RowMethods
 from columnar.thrift.scans import ScanMethods
 from columnar.thrift.service import ThriftService
+from columnar.thrift.slow_log import SlowLog
 from columnar.thrift.tables import TableMethods
+from columnar.thrift.trigger_methods import TriggerMethods
+from columnar.triggers.keeper import TriggerKeeper
+from columnar.triggers.registration import SYSTEM_TABLES
 from columnar.version import VERSION
+from columnar.webui.counters import RequestCounters
+from columnar.webui.status import Sources, TriggerLine
 from columnar.wire.server import WireServer
 
 _log = logging.getLogger(__name__)
@@ -78,13 +85,20 @@ class DataFolder:
             os.makedirs(os.path.join(path, "regions"), exist_ok=True)
             self._lock = self._take_lock()
         except OSError as error:
-            raise HostError(f"cannot use the data folder {path}: {error.strerror}") from error
+            raise self._unusable(error) from error
         try:
             self._check_format()
             self.cluster_id = self._cluster_id()
+        except OSError as error:
+            self.close()
+            raise self._unusable(error) from error
         except HostError:
             self.close()
             raise
+
+    def _unusable(self, error: OSError) -> HostError:
+        why = f"{error.strerror} ({error.filename})" if error.filename else error.strerror
+        return HostError(f"cannot use the data folder {self.path}: {why}; mend it or choose another with --data")
 
     def _take_lock(self) -> IO[str]:
         lock = open(os.path.join(self.path, "LOCK"), "a+", encoding="utf-8")  # noqa: SIM115 - held until close
@@ -130,8 +144,9 @@ class DataFolder:
 class LocalRegions:
     """The master's hand on the region server of the same process (``master.schema_changes.RegionHost``)."""
 
-    def __init__(self, server: RegionServer) -> None:
+    def __init__(self, server: RegionServer, keeper: TriggerKeeper) -> None:
         self._server = server
+        self._keeper = keeper
 
     def install(self, table: Table, enabled: bool, regions: list[RegionInfo]) -> None:
         self._server.install(ServedTable(table, enabled, regions))
@@ -146,7 +161,7 @@ class LocalRegions:
         self._server.destroy_region(info)
 
     async def table_dropping(self, name: str) -> None:
-        pass
+        await self._keeper.table_dropping(name)
 
 
 class MetaRegion:
@@ -168,7 +183,7 @@ class MetaRegion:
                 yield row, {column: value for column, value, _ in cells}
 
     async def write(self, mutations: list[RowMutation]) -> None:
-        applied = self._region.apply_many(mutations)
+        applied = await patiently(lambda: self._region.apply_many(mutations))
         assert applied.durable is not None, "the catalogue is always synced"
         await asyncio.shield(applied.durable)
 
@@ -181,6 +196,7 @@ class Standalone:
         self.folder = DataFolder(config.data)
         self._started_s = time.time()
         self._timers: list[asyncio.TimerHandle] = []
+        self.counters = RequestCounters()
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
@@ -198,16 +214,24 @@ class Standalone:
         meta = MetaRegion(self._meta)
         self.catalogue = Catalogue(meta.read_all, meta.write)
         clock.not_before(meta.newest_ms)  # else a change of the catalogue would lose against what it changes
-        self.changes = SchemaChanges(self.catalogue, LocalRegions(self.server))
+        self.keeper = TriggerKeeper(self.server, self.config.trigger_modules)
+        self.server.listener = self.keeper
+        self.changes = SchemaChanges(self.catalogue, LocalRegions(self.server, self.keeper))
         self.changes.start()
+        for name, family in SYSTEM_TABLES:
+            if name not in self.catalogue.tables:
+                await self.changes.create(name.encode(), [family], system=True)
+        self.keeper.load()
         self.scanners = ScannerTable(time.monotonic, lease_s=self.config.scanner_lease_s)
         await self._listen()
+        self.keeper.start(_reachable(self.config.host), self.port)
         await self.changes.finish_drops()
+        self.server.start_sweeping()
         self._sweep_scanners()
 
     async def _listen(self) -> None:
         rows = RowMethods(self.server)
-        facts = Facts(VERSION, self.folder.path, self._started_s, self._connections, dict)
+        facts = Facts(VERSION, self.folder.path, self._started_s, self._connections, self.counters.calls)
         address = (self.config.host, self.config.port)
         self.service = ThriftService(
             self.scanners,
@@ -215,8 +239,11 @@ class Standalone:
             ScanMethods(self.server, self.scanners),
             TableMethods(self.server, self.changes, address, self.folder.cluster_id),
             ExtensionMethods(self.server, rows, self.scanners, self.changes, facts),
+            TriggerMethods(self.keeper),
         )
-        self.wire = WireServer(self.service)
+        self.slow_log = SlowLog(self.server.tables, self.scanners, self.config.slow_request_ms)
+        self.service.handlers = self.slow_log.wrapped(self.service.handlers)
+        self.wire = WireServer(self.service, self.counters)
         try:
             await self.wire.start(self.config.host, self.config.port)
         except OSError as error:
@@ -231,6 +258,30 @@ class Standalone:
     def port(self) -> int:
         return int(self.wire.port)
 
+    def sources(self) -> Sources:
+        """Where the status page and the metrics look; after ``start``."""
+        return Sources(
+            version=VERSION,
+            address=f"{self.config.host}:{self.port}",
+            data_folder=os.path.abspath(self.folder.path),
+            started_s=self._started_s,
+            server=self.server,
+            scanners=self.scanners,
+            counters=self.counters,
+            connections=self._connections,
+            commits=lambda: self._committer.syncs,
+            slow_requests=lambda: self.slow_log.count,
+            triggers=self._trigger_lines,
+        )
+
+    def _trigger_lines(self) -> list[TriggerLine]:
+        return [
+            TriggerLine(
+                s.name, s.table, s.function, s.state, s.lag_changes, s.lag_seconds, s.parked, s.letters, s.error
+            )
+            for s in self.keeper.summaries()
+        ]
+
     def _sweep_scanners(self) -> None:
         self.scanners.expire()
         loop = asyncio.get_running_loop()
@@ -239,9 +290,15 @@ class Standalone:
     async def stop(self) -> None:
         for timer in self._timers:
             timer.cancel()
+        await self.keeper.close()  # before the port: a call cut off by it would count as failed
         await self.wire.close(STOP_GRACE_S)
         await self.server.close()
         await self.server.quiesce(self._meta)
         self._meta.close()
         self._committer.close()
         self.folder.close()
+
+
+def _reachable(host: str) -> str:
+    """The address at which a process of this machine reaches a server that listens on ``host``."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104 - compared, not bound

@@ -1,1 +1,3 @@
 """WikiBench: replay a Wikipedia-style trace against any wiki, open loop."""
+
+__version__ = "0.1.0"

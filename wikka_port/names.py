@@ -36,7 +36,7 @@ _TILDE_WRITTEN: Final = str.maketrans({"/": "~2F", "%": "~25", "~": "~7E", "\\":
 _PLAIN_IN_URL: Final = "~!$'()*,:@"  # besides letters, digits and -._ : no meaning of their own in a path
 
 
-class InvalidName(ValueError):  # noqa: N818 - the name of the condition, as in the store's errors
+class InvalidName(ValueError):
     """The text cannot be a page name; ``str()`` is a sentence for the person who typed it."""
 
     def __init__(self, name: str, reason: str) -> None:

@@ -54,6 +54,11 @@ class ChangeLog:
         """The last sequence that consumers may see."""
         return Sequence(self.origin, self.epoch, self.durable_n)
 
+    @property
+    def written_to(self) -> Sequence:
+        """Every record that is in the store stands at or below it."""
+        return Sequence(self.origin, self.epoch, self.last_n)
+
     def append(self, batch: Batch, sequence: Sequence, record: ChangeRecord) -> int:
         """Add the record to the batch of its cells (I1); ``written`` must follow when the batch is."""
         data = pack(record)
@@ -98,10 +103,10 @@ class ChangeLog:
         batch.delete(META_SPACE, _CURSOR + consumer.encode())
         self._store.write(batch)
 
-    def oldest(self) -> Sequence | None:
-        for key, _ in self._store.scan(LOG_SPACE, b"", None):
-            return unpack_key(key)
-        return None
+    def count_after(self, after: Sequence | None, limit: int) -> int:
+        """How many records stand after ``after``, at most ``limit``.  O(answer)."""
+        start = pack_key(after) + END_OF_COLUMN if after is not None else b""
+        return sum(1 for _ in islice(self._store.scan(LOG_SPACE, start, None), limit))
 
     def trim(self, below: Sequence) -> int:
         """Remove records below ``below``, at most TRIM_RECORDS; the caller upholds I3.  Returns how many."""

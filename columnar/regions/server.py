@@ -21,7 +21,7 @@ from columnar.limits import OPEN_REGIONS
 from columnar.model.region_info import RegionInfo
 from columnar.regions.hooks import ChangeListener, LogPolicy, NoListener
 from columnar.regions.region import Region
-from columnar.regions.sweeper import sweep
+from columnar.regions.sweeper import needs_sweep, sweep
 from columnar.regions.tables import ServedTable, Tables
 from columnar.storage.api import Engine, Store
 from columnar.storage.commit import Committer
@@ -29,6 +29,7 @@ from columnar.storage.commit import Committer
 _log = logging.getLogger(__name__)
 
 ASYNC_SYNC_S: Final = 1.0  # unsynced writes are synced within this time
+SWEEP_EVERY_S: Final = 600.0
 
 
 class RegionServer:
@@ -53,6 +54,7 @@ class RegionServer:
         self._open: OrderedDict[int, Region] = OrderedDict()  # by region id, least used first
         self._policies: dict[str, LogPolicy] = {}
         self._closed = False
+        self._sweeping: asyncio.Future[None] | None = None
         self._async_timer: asyncio.TimerHandle | None = None
         committer.on_broken = self._broken
 
@@ -100,6 +102,10 @@ class RegionServer:
         if region.log_policy is not None:
             self.listener.region_opened(region)
         return region
+
+    def again(self, region: Region) -> Region:
+        """``region``, opened anew where opening others (limits.OPEN_REGIONS) or time has closed it."""
+        return self.open_region(self.tables.enabled(region.info.table.encode()), region.info)
 
     def open_regions_of(self, table: str) -> list[Region]:
         return [region for region in self._open.values() if region.info.table == table]
@@ -168,6 +174,26 @@ class RegionServer:
         await sweep(region.store, region.table, region.views, region.now_ms)
         await asyncio.get_running_loop().run_in_executor(None, region.store.compact)
 
+    def start_sweeping(self) -> None:
+        """Sweep, one after the other, the open regions that were written to since their last sweep."""
+        self._sweeping = asyncio.ensure_future(self._sweep_for_ever())
+
+    async def _sweep_for_ever(self) -> None:
+        swept: dict[int, int] = {}  # region id -> how many writes it had seen when it was swept
+        while True:
+            await asyncio.sleep(SWEEP_EVERY_S)
+            for region in self.all_open():
+                region_id, writes = region.info.region_id, region.writes
+                if writes == swept.get(region_id, 0) or not needs_sweep(region.table) or region_id not in self._open:
+                    continue
+                try:
+                    gone = await sweep(region.store, region.table, region.views, region.now_ms)
+                except ColumnarError as error:  # closed meanwhile, or the disk refuses: its writers hear that
+                    _log.warning("sweep of region %s stopped: %s", region.info.encoded, error.text)
+                    continue
+                swept[region_id] = writes
+                _log.debug("sweep of region %s removed %d stored values", region.info.encoded, gone)
+
     # --- leaving -----------------------------------------------------------------------------------
 
     async def quiesce(self, region: Region) -> None:
@@ -191,6 +217,8 @@ class RegionServer:
     async def close(self) -> None:
         """Sync and close every region."""
         self._closed = True
+        if self._sweeping is not None:
+            self._sweeping.cancel()
         if self._async_timer is not None:
             self._async_timer.cancel()
         for region in self.all_open():

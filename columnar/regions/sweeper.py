@@ -9,68 +9,86 @@ served between two steps; at its end the engine compacts.  Reads never need it: 
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from itertools import islice
+from typing import NamedTuple
 
 from columnar.limits import STEP_CELLS
 from columnar.model.schema import Table
 from columnar.regions.family_view import FamilyView, is_alive
+from columnar.regions.patience import patiently
 from columnar.regions.row_draft import VERSIONS_SPACE
 from columnar.storage.api import Store
 from columnar.storage.layout import MARKER, marker_made_ms, split_version_key, unpack, version_end, version_prefix
 
 
+class _Versions(NamedTuple):
+    """Where a walk over the older versions stands."""
+
+    start: bytes
+    name: bytes  # of the cell it is in
+    kept: int  # versions of it that stay, so far
+
+
 async def sweep(store: Store, table: Table, views: dict[bytes, FamilyView], now_ms: int) -> int:
-    """Returns how many stored values went.  Gives way to others after each step."""
-    gone = await _sweep_versions(store, {view.number: view for view in views.values()}, now_ms)
+    """Returns how many stored values went.  Gives way to others after each step.
+
+    A step reads and deletes with nothing in between: what a writer puts meanwhile is never taken.
+    """
+    gone = 0
+    by_number = {view.number: view for view in views.values()}
+    place: _Versions | None = _Versions(b"", b"", 0)
+    while place is not None:
+        count, place = await patiently(partial(_versions_step, store, by_number, now_ms, place))
+        gone += count
+        await asyncio.sleep(0)
     for view in views.values():
-        gone += await _sweep_newest(store, view, now_ms, table.delete_markers_ms)
+        start: bytes | None = b""
+        while start is not None:
+            count, start = await patiently(partial(_newest_step, store, view, now_ms, table.delete_markers_ms, start))
+            gone += count
+            await asyncio.sleep(0)
     return gone
 
 
-async def _sweep_newest(store: Store, view: FamilyView, now_ms: int, markers_ms: int | None) -> int:
-    """Expired newest versions with no older ones behind them, and markers past their time.
+def needs_sweep(table: Table) -> bool:
+    """Whether anything of this table can become invisible without being deleted."""
+    return table.delete_markers_ms is not None or any(f.max_versions > 1 or f.ttl_s for f in table.families)
 
-    Where there are older ones the newest must stay (``row_draft``, I1).
-    """
-    gone, start = 0, b""
-    while True:
-        step = list(islice(store.scan(view.space, start, None), STEP_CELLS))
-        if not step:
-            return gone
-        doomed = []
-        for key, raw in step:
-            stored = unpack(raw)
-            if stored.kind == MARKER:
-                if markers_ms is None or marker_made_ms(stored) + markers_ms <= now_ms:
-                    doomed.append(key)
-            elif not is_alive(stored, view, now_ms) and not _has_older(store, view, key):
+
+def _newest_step(
+    store: Store, view: FamilyView, now_ms: int, markers_ms: int | None, start: bytes
+) -> tuple[int, bytes | None]:
+    """Expired newest versions with no older ones behind them (``row_draft``, I1), and markers past their time."""
+    step = list(islice(store.scan(view.space, start, None), STEP_CELLS))
+    doomed = []
+    for key, raw in step:
+        stored = unpack(raw)
+        if stored.kind == MARKER:
+            if markers_ms is None or marker_made_ms(stored) + markers_ms <= now_ms:
                 doomed.append(key)
-        gone += _delete(store, view.space, doomed)
-        start = step[-1][0] + b"\x00"
-        await asyncio.sleep(0)
+        elif not is_alive(stored, view, now_ms) and not _has_older(store, view, key):
+            doomed.append(key)
+    return _delete(store, view.space, doomed), step[-1][0] + b"\x00" if step else None
 
 
-async def _sweep_versions(store: Store, by_number: dict[int, FamilyView], now_ms: int) -> int:
+def _versions_step(
+    store: Store, by_number: dict[int, FamilyView], now_ms: int, place: _Versions
+) -> tuple[int, _Versions | None]:
     """Older versions beyond what their family keeps, and those of families that are no more."""
-    gone, start = 0, b""
-    name, kept = b"", 0
-    while True:
-        step = list(islice(store.scan(VERSIONS_SPACE, start, None), STEP_CELLS))
-        if not step:
-            return gone
-        doomed = []
-        for key, raw in step:
-            view = by_number.get(int.from_bytes(key[:2], "big"))
-            if key[:-8] != name:
-                name, kept = key[:-8], _newest_kept(store, view, key, now_ms)
-            alive = view is not None and is_alive(unpack(raw), view, now_ms)
-            if view is None or not alive or kept >= view.max_versions:
-                doomed.append(key)
-            else:
-                kept += 1
-        gone += _delete(store, VERSIONS_SPACE, doomed)
-        start = step[-1][0] + b"\x00"
-        await asyncio.sleep(0)
+    start, name, kept = place
+    step = list(islice(store.scan(VERSIONS_SPACE, start, None), STEP_CELLS))
+    doomed = []
+    for key, raw in step:
+        view = by_number.get(int.from_bytes(key[:2], "big"))
+        if key[:-8] != name:
+            name, kept = key[:-8], _newest_kept(store, view, key, now_ms)
+        alive = view is not None and is_alive(unpack(raw), view, now_ms)
+        if view is None or not alive or kept >= view.max_versions:
+            doomed.append(key)
+        else:
+            kept += 1
+    return _delete(store, VERSIONS_SPACE, doomed), _Versions(step[-1][0] + b"\x00", name, kept) if step else None
 
 
 def _has_older(store: Store, view: FamilyView, key: bytes) -> bool:

@@ -69,6 +69,17 @@ def _translated(error: Exception, path: str) -> Exception:
     return HostError(f"{path}: {text}")
 
 
+class _Spaces(dict[str, Any]):
+    """What stands for each space, by name; empty once the store is closed."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self._path = path
+
+    def __missing__(self, name: str) -> Any:
+        raise StoreClosed(f"the store {self._path} is closed, or has no space {name}")
+
+
 class RocksStore:
     """Owned by the loop's thread but for sync, flush and compact."""
 
@@ -83,8 +94,8 @@ class RocksStore:
             )
         except Exception as error:  # rocksdict raises nothing narrower
             raise _translated(error, path) from error
-        self._dicts: dict[str, Any] = {}
-        self._handles: dict[str, Any] = {}
+        self._dicts: dict[str, Any] = _Spaces(path)
+        self._handles: dict[str, Any] = _Spaces(path)
         for name in names:
             self._attach(name)
         self._write_options = rocksdict.WriteOptions()
@@ -207,25 +218,13 @@ class RocksStore:
         return total
 
     def close(self) -> None:
-        if isinstance(self._dicts, _Closed):
+        if not self._dicts:
             return
-        dicts, self._dicts = self._dicts, _Closed(self._path)
+        dicts, self._dicts = self._dicts, _Spaces(self._path)
         self._handles.clear()  # in place: a batch that somebody still holds shares them
-        self._handles = _Closed(self._path)
         for held in dicts.values():
             held.close()
         self._db.close()
-
-
-class _Closed(dict[str, Any]):
-    """The spaces of a closed store: whoever comes late hears so."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__()
-        self._path = path
-
-    def __missing__(self, _space: str) -> Any:
-        raise StoreClosed(f"the store {self._path} is closed")
 
 
 class RocksEngine:

@@ -11,11 +11,12 @@ from columnar.errors import IllegalArgument
 from columnar.master.schema_changes import SchemaChanges
 from columnar.model.mutation import Append, Increment, RowMutation
 from columnar.model.schema import FOR_EVER, Family, checked_family_name
+from columnar.regions.region import Applied
 from columnar.regions.scanners import ScannerTable
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import checked_row
 from columnar.thrift import translate
-from columnar.thrift.rows import RowMethods, after
+from columnar.thrift.rows import RowMethods
 from columnar.wire.idl import columnar, hbase
 
 
@@ -54,24 +55,28 @@ class ExtensionMethods:
         asked = tuple(translate.row_operation_from_wire(served.schema, one) for one in operations or ())
         if not asked:
             raise IllegalArgument("checkAndMutate needs at least one operation")
-        region, applied = self._rows.apply(served, RowMutation(checked_row(row), asked, checked))
         changing = [one for one in asked if isinstance(one, Increment | Append)]  # each has one result
-        result = columnar.CheckAndMutateResult(
-            applied=applied.failed_condition is None,
-            timestamp=applied.timestamp,
-            sequence=applied.sequence.token,
-            counters=[
-                hbase.TCell(value, stamp)
-                for one, (_, value, stamp) in zip(changing, applied.results, strict=False)
-                if isinstance(one, Increment)
-            ],
-            failedCondition=-1 if applied.failed_condition is None else applied.failed_condition,
-        )
-        return self._rows.acknowledged(region, applied, result)
+
+        def answer(applied: Applied | None) -> Any:
+            assert applied is not None, "one row"
+            return columnar.CheckAndMutateResult(
+                applied=applied.failed_condition is None,
+                timestamp=applied.timestamp,
+                sequence=applied.sequence.token,
+                counters=[
+                    hbase.TCell(value, stamp)
+                    for one, (_, value, stamp) in zip(changing, applied.results, strict=False)
+                    if isinstance(one, Increment)
+                ],
+                failedCondition=-1 if applied.failed_condition is None else applied.failed_condition,
+            )
+
+        return self._rows.write(served, RowMutation(checked_row(row), asked, checked), answer)
 
     def columnarMutateRows(self, _ctx: Any, table: bytes, batches: Any, attributes: Any) -> Any:
-        waiting, applied = self._rows.mutate_rows(table, batches, None, attributes)
-        return after(waiting, applied.sequence.token if applied is not None else "")
+        return self._rows.mutate_rows(
+            table, batches, None, attributes, lambda applied: applied.sequence.token if applied is not None else ""
+        )
 
     def columnarCreateTable(self, _ctx: Any, table: bytes, families: Any, attributes: Any, splits: Any) -> Any:
         if not families:

@@ -7,7 +7,7 @@ future that others may share (the group commit); nothing here is a task of its o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from columnar.errors import IllegalArgument, RegionTooBusy
@@ -15,13 +15,18 @@ from columnar.limits import BATCH_BYTES
 from columnar.model.cell import parse_column
 from columnar.model.mutation import Append, CompareOp, Condition, Delete, Durability, Increment, Put, RowMutation
 from columnar.model.read import ReadSpec
+from columnar.regions.patience import patiently
 from columnar.regions.region import Applied, Region
 from columnar.regions.row_reader import WireCell
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import READ_SPECS, ServedTable, checked_row
+from columnar.storage.api import StoreBusy
 from columnar.thrift import translate
 from columnar.wire.codec_replies import RowList
 from columnar.wire.service import Later
+
+Answer = Callable[[Applied | None], Any]  # what was applied last (None: nothing was asked for) to the reply
+Work = list[tuple[Region, list[RowMutation]]]
 
 
 class RowMethods:
@@ -127,22 +132,16 @@ class RowMethods:
         ttl_ms = translate.ttl_of(attributes) if attributes else None
         stamp = translate.checked_timestamp(timestamp)
         operations, durability = translate.operations(served.schema, mutations or (), stamp, ttl_ms)
-        mutation = RowMutation(checked_row(row), operations, (), durability)
-        return self.acknowledged(*self.apply(served, mutation))
+        return self.write(served, RowMutation(checked_row(row), operations, (), durability), _nothing)
 
     def mutateRows(self, _ctx: Any, table: bytes, batches: Any, attributes: Any) -> Any:
-        return after(self.mutate_rows(table, batches, None, attributes)[0], None)
+        return self.mutate_rows(table, batches, None, attributes, _nothing)
 
     def mutateRowsTs(self, _ctx: Any, table: bytes, batches: Any, timestamp: int, attributes: Any) -> Any:
-        return after(self.mutate_rows(table, batches, timestamp, attributes)[0], None)
+        return self.mutate_rows(table, batches, timestamp, attributes, _nothing)
 
-    def mutate_rows(
-        self, table: bytes, batches: Any, timestamp: int | None, attributes: Any
-    ) -> tuple[Any, Applied | None]:
-        """Everything is checked before anything is written (observed row 4).
-
-        Returns what to wait for (None: nothing) and the last change.
-        """
+    def mutate_rows(self, table: bytes, batches: Any, timestamp: int | None, attributes: Any, answer: Answer) -> Any:
+        """Everything is checked before anything is written (observed row 4); the answer is made from the last row."""
         served = self._tables.enabled(table)
         ttl_ms = translate.ttl_of(attributes) if attributes else None
         stamp = translate.checked_timestamp(timestamp)
@@ -155,18 +154,11 @@ class RowMethods:
                 operations = held.operations + operations
                 durability = held.durability if held.durability is Durability.SYNC else durability
             by_row[row] = RowMutation(row, operations, (), durability)
-        waits: list[Any] = []
-        applied: Applied | None = None
-        for mutations in self._by_region(served, by_row):
-            # Asked for again: opening the others may have closed it (limits.OPEN_REGIONS).
-            region = self._server.region_for(served, mutations[0].row)
-            applied = region.apply_many(mutations)
-            waits.append(self._waiting(region, applied))
-        return joined(waits), applied
+        return self._write_each(self._by_region(served, by_row), answer)
 
-    def _by_region(self, served: ServedTable, by_row: dict[bytes, RowMutation]) -> list[list[RowMutation]]:
+    def _by_region(self, served: ServedTable, by_row: dict[bytes, RowMutation]) -> Work:
         """Batches of one region each, none over ``limits.BATCH_BYTES`` but for single rows."""
-        found: list[list[RowMutation]] = []
+        found: Work = []
         open_batch: dict[int, tuple[list[RowMutation], int]] = {}
         for mutation in by_row.values():
             region = self._server.region_for(served, mutation.row)
@@ -175,15 +167,50 @@ class RowMethods:
             held = open_batch.get(region.info.region_id)
             if held is None or held[1] + size > BATCH_BYTES:
                 held = ([], 0)
-                found.append(held[0])
+                found.append((region, held[0]))
             held[0].append(mutation)
             open_batch[region.info.region_id] = (held[0], held[1] + size)
         return found
 
-    def apply(self, served: ServedTable, mutation: RowMutation) -> tuple[Region, Applied]:
+    # --- writing and answering ---------------------------------------------------------------------
+
+    def write(self, served: ServedTable, mutation: RowMutation, answer: Answer) -> Any:
+        """One row, one step; ``answer`` makes the reply from what was applied."""
         region = self._server.region_for(served, mutation.row)
         self._admit(region)
-        return region, region.apply(mutation)
+        try:
+            applied = region.apply(mutation)
+        except StoreBusy:
+            return self._go_on(served, [(region, [mutation])], [], answer)
+        return after(self._waiting(region, applied), answer(applied))
+
+    def _write_each(self, work: Work, answer: Answer) -> Any:
+        """Batch after batch; where the engine falls behind, the rest is written when it has recovered."""
+        waits: list[Any] = []
+        applied: Applied | None = None
+        for number, (opened, mutations) in enumerate(work):
+            region = self._server.again(opened)
+            try:
+                applied = region.apply_many(mutations)
+            except StoreBusy:
+                return self._go_on(None, work[number:], waits, answer)
+            waits.append(self._waiting(region, applied))
+        return after(joined(waits), answer(applied))
+
+    async def _go_on(self, served: ServedTable | None, work: Work, waits: list[Any], answer: Answer) -> Any:
+        applied: Applied | None = None
+        for opened, mutations in work:
+            region = self._server.again(opened)
+            if served is not None:
+                applied = await patiently(lambda r=region, m=mutations: r.apply(m[0]))  # type: ignore[misc]
+            else:
+                applied = await patiently(lambda r=region, m=mutations: r.apply_many(m))  # type: ignore[misc]
+            assert applied is not None, "work is never empty"
+            waits.append(self._waiting(region, applied))
+        for waiting in waits:
+            if waiting is not None:
+                await waiting
+        return answer(applied)
 
     def _admit(self, region: Region) -> None:
         if region.refuses_writes:
@@ -200,9 +227,6 @@ class RowMethods:
             return self._server.delayed(applied.durable, region.write_delay_s)
         return applied.durable
 
-    def acknowledged(self, region: Region, applied: Applied, result: Any = None) -> Any:
-        return after(self._waiting(region, applied), result)
-
     def deleteAll(self, _ctx: Any, table: bytes, row: bytes, column: bytes, attributes: Any) -> Any:
         return self._delete(table, row, column, None)
 
@@ -214,8 +238,7 @@ class RowMethods:
         stamp = translate.checked_timestamp(timestamp)
         family, qualifier = parse_column(column or b"")
         served.schema.family(family)
-        mutation = RowMutation(checked_row(row), (Delete(family, qualifier, stamp),))
-        return self.acknowledged(*self.apply(served, mutation))
+        return self.write(served, RowMutation(checked_row(row), (Delete(family, qualifier, stamp),)), _nothing)
 
     def deleteAllRow(self, _ctx: Any, table: bytes, row: bytes, _attributes: Any) -> Any:
         return self._delete_row(table, row, None)
@@ -227,7 +250,7 @@ class RowMethods:
         served = self._tables.enabled(table)
         stamp = translate.checked_timestamp(timestamp)
         operations = tuple(Delete(family.bytes_name, None, stamp) for family in served.schema.families)
-        return self.acknowledged(*self.apply(served, RowMutation(checked_row(row), operations)))
+        return self.write(served, RowMutation(checked_row(row), operations), _nothing)
 
     # --- read, modify, write -----------------------------------------------------------------------
 
@@ -235,24 +258,22 @@ class RowMethods:
         served = self._tables.enabled(table)
         family, qualifier = translate.counter_column(served.schema, column)
         mutation = RowMutation(checked_row(row), (Increment(family, qualifier, amount or 0),))
-        region, applied = self.apply(served, mutation)
-        return self.acknowledged(region, applied, int.from_bytes(applied.results[0][1], "big", signed=True))
+        return self.write(served, mutation, _counter)
 
     def increment(self, _ctx: Any, increment: Any) -> Any:
         return self.incrementRows(_ctx, [increment])
 
     def incrementRows(self, _ctx: Any, increments: Any) -> Any:
         """Everything is checked before anything is written; each row is a step of its own."""
-        asked = []
+        work: Work = []
         for one in increments or ():
             served = self._tables.enabled(one.table or b"")
             family, qualifier = translate.counter_column(served.schema, one.column)
-            asked.append((served, RowMutation(checked_row(one.row), (Increment(family, qualifier, one.ammount or 0),))))
-        waits = []
-        for served, mutation in asked:
-            region, applied = self.apply(served, mutation)
-            waits.append(self._waiting(region, applied))
-        return after(joined(waits), None)
+            mutation = RowMutation(checked_row(one.row), (Increment(family, qualifier, one.ammount or 0),))
+            region = self._server.region_for(served, mutation.row)
+            self._admit(region)
+            work.append((region, [mutation]))
+        return self._write_each(work, _nothing)
 
     def append(self, _ctx: Any, append: Any) -> Any:
         """The new cells in the order of the columns asked for (observed row 24)."""
@@ -264,8 +285,7 @@ class RowMethods:
         for column, value in zip(columns, values, strict=True):
             family, qualifier = translate.full_column(served.schema, column)
             operations.append(Append(family, qualifier, translate.checked_value(value, column)))
-        region, applied = self.apply(served, RowMutation(checked_row(append.row), tuple(operations)))
-        return self.acknowledged(region, applied, [(value, stamp) for _, value, stamp in applied.results])
+        return self.write(served, RowMutation(checked_row(append.row), tuple(operations)), _new_cells)
 
     def checkAndPut(
         self, _ctx: Any, table: bytes, row: bytes, column: bytes, value: bytes | None, mutation: Any, attributes: Any
@@ -279,8 +299,26 @@ class RowMethods:
         ttl_ms = translate.ttl_of(attributes) if attributes else None
         operations, durability = translate.operations(served.schema, [mutation], None, ttl_ms)
         condition = Condition(family, qualifier, op, value or b"")
-        region, applied = self.apply(served, RowMutation(checked_row(row), operations, (condition,), durability))
-        return self.acknowledged(region, applied, applied.failed_condition is None)
+        return self.write(served, RowMutation(checked_row(row), operations, (condition,), durability), _was_applied)
+
+
+def _nothing(_applied: Applied | None) -> None:
+    return None
+
+
+def _counter(applied: Applied | None) -> int:
+    assert applied is not None, "one increment"
+    return int.from_bytes(applied.results[0][1], "big", signed=True)
+
+
+def _new_cells(applied: Applied | None) -> list[tuple[bytes, int]]:
+    assert applied is not None, "one append"
+    return [(value, stamp) for _, value, stamp in applied.results]
+
+
+def _was_applied(applied: Applied | None) -> bool:
+    assert applied is not None, "one check"
+    return applied.failed_condition is None
 
 
 def after(future: Any, result: Any) -> Any:

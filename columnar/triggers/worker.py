@@ -94,12 +94,12 @@ class Worker:
             _trigger, function, change = rest
             error = None
             try:
-                if connection is None:
-                    connection = Connection(*self._address)
+                connection = connection or Connection(*self._address)
                 self._function(function)(change_from(change), connection)
             except Exception:  # noqa: BLE001 - user code: whatever it raises is its outcome
                 error = traceback.format_exc()[-ERROR_BYTES:]
-                connection = _closed(connection)  # it may be in the middle of a reply
+                _close(connection)  # it may be in the middle of a reply
+                connection = None
             self._send("ran", call_id, error, self._output.take())
 
     def _function(self, name: str) -> TriggerFunction:
@@ -114,7 +114,7 @@ class Worker:
     def _problem_with(self, name: str) -> str | None:
         """Why ``name`` cannot be a trigger, in one line, or None."""
         try:
-            function = self._function(name)
+            function: object = self._function(name)
         except Exception as error:  # noqa: BLE001 - importing runs user code
             return f"{type(error).__name__}: {error}"
         return None if callable(function) else f"{name} is no function"
@@ -124,7 +124,7 @@ class Worker:
             self._link.sendall(pack(*parts))
 
 
-def _closed(connection: Connection | None) -> None:
+def _close(connection: Connection | None) -> None:
     if connection is not None:
         connection.close()
 

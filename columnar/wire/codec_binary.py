@@ -13,8 +13,9 @@ A list takes at least one byte an element, hence a count over the rest is Short 
 
 Why in Python, where thriftpy2 has a codec in C: that one believes lengths (a 25-byte message
 that claims 2 GB or 2^31 elements hangs it, a truncated one is filled up with memory of the
-process), so everything would have to be walked over first.  Per call on one core of the
-2-core machine, CPython 3.11: ``get`` 2.1 us here, 2.3 us in C plus 4 us for the walk.
+process), so everything would have to be walked over first.  On one core of a 2-core machine,
+CPython 3.11, header and arguments of ``get``: 1.9 us here, 1.5 us in C and 3 us for a walk;
+``mutateRows`` with 1,000 rows of 3 puts (403 KB): 4.6 ms here, 2.0 ms in C and 6 ms for a walk.
 
 Knows nothing of frames, connections, nor of what a method means.
 """
@@ -216,7 +217,16 @@ def fields_reader(thrift_spec: dict[int, Any], defaults: list[tuple[str, Any]], 
             known = lookup(buf[pos : pos + 3])
             if known is not None:
                 index, read_value = known
-                values[index], pos = read_value(buf, pos + 3, end)
+                if read_value is _binary:  # the most frequent, without a call
+                    start = pos + 7
+                    if start > end:
+                        raise Short
+                    pos = start + _U32(buf, pos + 3)[0]
+                    if pos > end:
+                        raise Short
+                    values[index] = buf[start:pos]
+                else:
+                    values[index], pos = read_value(buf, pos + 3, end)
             elif pos >= end:
                 raise Short
             elif buf[pos] == STOP:
@@ -236,6 +246,38 @@ def _struct_reader(cls: Any, budget: Budget) -> Reader:
     def read(buf: bytes, pos: int, end: int) -> tuple[Any, int]:
         values, pos = read_fields(buf, pos, end)
         return cls(*values), pos
+
+    shape = [(fid, field[0]) for fid, field in sorted(cls.thrift_spec.items())]
+    return _put_reader(cls, read) if shape == _PUT_SHAPE else read
+
+
+_PUT_SHAPE: Final = [(1, BOOL), (2, BINARY), (3, BINARY), (4, BOOL)]  # Mutation
+_PUT_HEAD = struct.Struct(">HBBBHI").unpack_from  # 02 0001 bool, 0B 0002 length
+_PUT_VALUE = struct.Struct(">BHI").unpack_from  # 0B 0003 length
+_PUT_TAIL: Final = b"\x02\x00\x04"
+
+
+def _put_reader(cls: Any, read_any: Reader) -> Reader:
+    """A Mutation with all four fields in order, as clients send their puts; the rest goes to ``read_any``.
+
+    Bulk loads consist of these: 0.75 us against 1.9 us.
+    """
+
+    def read(buf: bytes, pos: int, end: int) -> tuple[Any, int]:
+        if end - pos < 11:
+            return read_any(buf, pos, end)
+        bool_1, one, is_delete, string_2, two, length = _PUT_HEAD(buf, pos)
+        if bool_1 == 0x0200 and one == 1 and string_2 == STRING and two == 2:
+            column = pos + 11
+            at = column + length
+            if at + 7 <= end:
+                string_3, three, length = _PUT_VALUE(buf, at)
+                value = at + 7
+                tail = value + length
+                usual = string_3 == STRING and three == 3 and tail + 5 <= end
+                if usual and buf[tail : tail + 3] == _PUT_TAIL and buf[tail + 4] == STOP:
+                    return cls(is_delete != 0, buf[column:at], buf[value:tail], buf[tail + 3] != 0), tail + 5
+        return read_any(buf, pos, end)
 
     return read
 

@@ -1,4 +1,4 @@
-"""(pure) Hand-packed replies of the binary protocol: lists of rows and of cells.
+"""(pure) Hand-packed replies: lists of rows and of cells.  The binary protocol first:
 
     reply     := 80 01 00 02 length:u32 name seqid:u32  0F 0000 0C count:u32 element*  00
     TCell     := 0B 0001 length:u32 value  0A 0002 timestamp:i64  00
@@ -9,12 +9,21 @@
 Worked example: the success of ``get`` with one cell, value "v", timestamp 5:
     0F 0000 0C 00000001  0B 0001 00000001 76  0A 0002 0000000000000005 00  00
 
+The compact protocol, the same values (bytes of its types in ``codec_compact``):
+
+    result    := 09 00 list  00          list := (count << 4 | 0C):u8 or FC count:varint
+    TCell     := 18 length:varint value  16 timestamp:zigzag  00
+    TRowResult:= 18 length:varint row  columns | sorted  00
+    columns   := 1B (00 | count:varint 8C (length:varint column TCell)*)
+    sorted    := 29 list (18 length:varint column  1C TCell 00)*
+
 Knows nothing of methods; ``codec`` chooses what is packed here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -71,3 +80,56 @@ def _sorted_row(parts: list[bytes], row: bytes, columns: list[ColumnOut]) -> Non
         extend((_VALUE(11, 1, len(column)), column, _CELL(12, 2, 11, 1, len(value)), value))
         parts.append(_TIMESTAMP_SORTED(10, 2, timestamp, 0, 0))
     parts.append(b"\x00")
+
+
+# --- the compact protocol ------------------------------------------------------------------------------
+
+_ONE_BYTE: Final = [bytes([value]) for value in range(128)]
+_STRUCT_LIST: Final = [bytes([count << 4 | 0x0C]) for count in range(15)]
+
+
+def varint(value: int) -> bytes:
+    if value < 128:
+        return _ONE_BYTE[value]
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+@lru_cache(maxsize=1024)
+def _stamp(timestamp: int) -> bytes:
+    """The rest of a TCell behind its value; cells of one write share it."""
+    if not -(2**63) <= timestamp < 2**63:
+        raise OverflowError(f"timestamp {timestamp}")
+    return b"\x16%b\x00" % varint((timestamp << 1 ^ timestamp >> 63) & 0xFFFF_FFFF_FFFF_FFFF)
+
+
+def _struct_list(count: int) -> bytes:
+    return _STRUCT_LIST[count] if count < 15 else b"\xfc" + varint(count)
+
+
+def compact_cells_success(cells: Iterable[CellOut]) -> bytes:
+    packed = [b"\x18%b%b%b" % (varint(len(value)), value, _stamp(timestamp)) for value, timestamp in cells]
+    return b"\x09\x00%b%b\x00" % (_struct_list(len(packed)), b"".join(packed))
+
+
+def compact_rows_success(result: RowList) -> bytes:
+    parts: list[bytes] = [b"\x09\x00", _struct_list(len(result.rows))]
+    append, extend = parts.append, parts.extend
+    for row, columns in result.rows:
+        append(b"\x18%b%b" % (varint(len(row)), row))
+        if result.sorted:
+            append(b"\x29" + _struct_list(len(columns)))
+            for column, value, timestamp in columns:
+                extend((b"\x18", varint(len(column)), column, b"\x1c\x18", varint(len(value)), value))
+                extend((_stamp(timestamp), b"\x00"))
+        else:
+            append(b"\x1b%b\x8c" % varint(len(columns)) if columns else b"\x1b\x00")
+            for column, value, timestamp in columns:
+                extend((varint(len(column)), column, b"\x18", varint(len(value)), value, _stamp(timestamp)))
+        append(b"\x00")
+    append(b"\x00")
+    return b"".join(parts)

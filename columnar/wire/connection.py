@@ -27,7 +27,7 @@ from thriftpy2.thrift import TApplicationException
 from columnar.errors import ColumnarError
 from columnar.wire.codec import CALL, ONEWAY, Request, application_error
 from columnar.wire.codec_replies import RowList
-from columnar.wire.framing import GiveWay, Hangup, Refusal, RequestStream
+from columnar.wire.framing import GiveWay, Hangup, Refusal, RequestStream, Whole, decode_message
 from columnar.wire.service import CallContext, Later
 
 if TYPE_CHECKING:
@@ -57,23 +57,26 @@ class Connection(asyncio.Protocol):
         self._write_paused = False
         self._reading_paused = False
         self._closing = False
+        self._at_eof = False  # the client sends no more
         self._out: list[bytes] = []  # replies of this turn
         self._out_bytes = 0
-        self.held_bytes = 0  # of input, as last told to the server
+        self.held_bytes = 0  # of input that waits: half a message, or what was read ahead
+        self.serving_bytes = 0  # of the request whose reply is pending
+        self.counted_bytes = 0  # the two, as last told to the server
         self.unsent_bytes = 0  # of output, as last told to the server
 
     # --- what the loop calls ---------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        stream = self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
         peer = transport.get_extra_info("peername")
         self._ctx = CallContext(self._id, f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "local")
         if not self._server.admit(self):
             log.warning("%s: refused, %d connections are open", self._ctx.peer, self._server.connections)
             self._closing = True
-            stream.abort()
+            self._transport.abort()
             return
-        stream.set_write_buffer_limits(high=UNTRACKED_OUTPUT_BYTES)
+        self._transport.set_write_buffer_limits(high=UNTRACKED_OUTPUT_BYTES)
         _tune(transport.get_extra_info("socket"))
 
     def data_received(self, data: bytes) -> None:
@@ -87,11 +90,9 @@ class Connection(asyncio.Protocol):
             self._regulate_reading()
 
     def eof_received(self) -> bool:
-        """The client sends no more; what it asked for is still answered if that is under way."""
-        if self._busy or self._resting:
-            self._closing = True
-            return True
-        return False
+        """The client sends no more; what it has asked for is still answered before we close."""
+        self._at_eof = True
+        return self._busy or self._resting or self._write_paused
 
     def pause_writing(self) -> None:
         self._write_paused = True
@@ -134,6 +135,7 @@ class Connection(asyncio.Protocol):
         """Give up the half-received message, which will be answered with ``error``."""
         if not self._stream.shed(error):
             return False
+        self._account_input()
         log.warning("%s: half-received message dropped: %s", self._ctx.peer, error)
         if not (self._busy or self._resting):
             self._rest()
@@ -151,9 +153,13 @@ class Connection(asyncio.Protocol):
             while not self._blocked():
                 message = self._stream.next()
                 if message is None:
+                    self._closing = self._at_eof
                     break
                 if isinstance(message, GiveWay):
                     self._rest()
+                    break
+                if isinstance(message, Whole):
+                    self._decode_aside(message)
                     break
                 done = self._answer(message)
                 if done is None:
@@ -166,7 +172,35 @@ class Connection(asyncio.Protocol):
             return
         self._flush()
         self._account_input()
+        if self._closing and not self._busy and self._transport is not None:
+            self._transport.close()
         self._regulate_reading()
+
+    def _decode_aside(self, whole: Whole) -> None:
+        """A large message would hold the loop for up to seconds: a thread decodes it."""
+        self._busy = True
+        self.serving_bytes = len(whole.body)
+        server = self._server
+        arguments = (server.codec_aside, whole.speech, whole.body, 0, len(whole.body))
+        self._loop.run_in_executor(server.decoder, decode_message, *arguments).add_done_callback(self._decoded)
+
+    def _decoded(self, future: asyncio.Future[Request | Refusal]) -> None:
+        self._busy = False
+        if self._closing:
+            self._close_quietly()
+            return
+        try:
+            message = future.result()
+        except Hangup as hangup:
+            self._hang_up(hangup)
+            return
+        if self._answer(message) is not None:
+            self._serve()
+
+    def _close_quietly(self) -> None:
+        self._flush()
+        if self._transport is not None:
+            self._transport.close()
 
     def _answer(self, message: Request | Refusal) -> float | None:
         """Serve one message.  When it was done, or None where its reply is pending."""
@@ -194,18 +228,17 @@ class Connection(asyncio.Protocol):
         if future.done():
             return self._settle(request, future, started, later)
         self._busy = True
+        self.serving_bytes = request.size_bytes
         future.add_done_callback(lambda done: self._resume(request, done, started, later))
         return None
 
     def _resume(self, request: Request, future: asyncio.Future[Any], started: float, later: Later | None) -> None:
         self._busy = False
         self._settle(request, future, started, later)
-        if not self._closing:
+        if self._closing:
+            self._close_quietly()
+        else:
             self._serve()
-            return
-        self._flush()
-        if self._transport is not None:
-            self._transport.close()
 
     def _settle(self, request: Request, future: asyncio.Future[Any], started: float, later: Later | None) -> float:
         assert request.method is not None
@@ -289,9 +322,11 @@ class Connection(asyncio.Protocol):
         if not out:
             return
         assert self._transport is not None
-        self._transport.write(out[0] if len(out) == 1 else b"".join(out))
         self._out = []
         self._out_bytes = 0
+        if self._transport.is_closing():
+            return  # nobody is there to read it
+        self._transport.write(out[0] if len(out) == 1 else b"".join(out))
         if self._write_paused:
             self._account_output(self._transport.get_write_buffer_size())
 
@@ -316,10 +351,13 @@ class Connection(asyncio.Protocol):
             transport.resume_reading()
 
     def _account_input(self) -> None:
-        held = self._stream.buffered_bytes
-        if held != self.held_bytes:
-            before, self.held_bytes = self.held_bytes, held
-            self._server.input_changed(held - before)
+        self.held_bytes = self._stream.buffered_bytes
+        if not self._busy:
+            self.serving_bytes = 0
+        total = self.held_bytes + self.serving_bytes
+        if total != self.counted_bytes:
+            before, self.counted_bytes = self.counted_bytes, total
+            self._server.input_changed(total - before)
 
     def _account_output(self, unsent: int) -> None:
         before, self.unsent_bytes = self.unsent_bytes, unsent

@@ -15,7 +15,9 @@ Invariants:
     I3. Every byte is looked at a bounded number of times, however the pieces fall.
     I4. After a Hangup nothing more comes out.
 
-An 862 KB batch in 616 pieces costs 1.3 times its decoding whole.
+A message over INLINE_BYTES comes out undecoded, for a thread to decode.
+
+A batch of 880 KB takes 1.4 ms whole and 5.3 ms in 629 pieces (2-core machine, CPython 3.11).
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from columnar.wire.detect import NotThrift, Protocol, Speech, detect
 from columnar.wire.faults import Malformed, Refused, Short
 from columnar.wire.walker import BinaryWalker, CompactWalker, Walker
 
+INLINE_BYTES: Final = 1024 * 1024  # a larger message takes over 2 to 12 ms to decode
 HEAD_BYTES: Final = NAME_BYTES + 16  # no message begin is longer
 _HTTP_TEXT: Final = b"This port speaks Thrift, binary or compact, framed or not; HTTP it does not.\n"
 HTTP_ANSWER: Final = (
@@ -50,6 +53,14 @@ class Refusal:
     seqid: int
     error: ColumnarError
     size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A complete message that is too large to be decoded in one turn: see ``decode_message``."""
+
+    speech: Speech
+    body: bytes
 
 
 class GiveWay:
@@ -121,7 +132,7 @@ class RequestStream:
             self._forget(self._pos)
         self._buf += data
 
-    def next(self) -> Request | Refusal | GiveWay | None:
+    def next(self) -> Request | Refusal | Whole | GiveWay | None:
         """The next message; None when more bytes are needed.  Raises Hangup."""
         if self.speech is None and not self._detect():
             return None
@@ -145,8 +156,12 @@ class RequestStream:
         if self.is_framed:
             frame = int.from_bytes(self._buf[self._pos : self._pos + 4], "big")
             self._start_drain(frame, error)
+            if self._drain_left > len(self._buf) - self._pos:
+                self._drain()
         else:
             self._start_walk(error)
+            if self._walker is not None and not self._walker.done:
+                self._drop_behind(self._walker)
         return True
 
     # --- the beginning of a connection -------------------------------------------------------------
@@ -164,7 +179,7 @@ class RequestStream:
 
     # --- framed ----------------------------------------------------------------------------------------
 
-    def _next_frame(self) -> Request | Refusal | None:
+    def _next_frame(self) -> Request | Refusal | Whole | None:
         if self._drain_left:
             return self._drain()
         buf, pos = self._buf, self._pos
@@ -214,7 +229,7 @@ class RequestStream:
 
     # --- unframed --------------------------------------------------------------------------------------
 
-    def _next_unframed(self) -> Request | Refusal | GiveWay | None:
+    def _next_unframed(self) -> Request | Refusal | Whole | GiveWay | None:
         if self._walker is not None:
             return self._walk(self._walker)
         if self._pos >= len(self._buf):
@@ -251,7 +266,7 @@ class RequestStream:
             begin = self._pos + self._head.args_at
             self._walker = BinaryWalker(begin) if self.protocol is Protocol.BINARY else CompactWalker(begin)
 
-    def _walk(self, walker: Walker) -> Request | Refusal | GiveWay | None:
+    def _walk(self, walker: Walker) -> Request | Refusal | Whole | GiveWay | None:
         finished_turn = walker.walk(self._buf)
         length = self._dropped + walker.pos - self._pos
         if length > self._drained_bytes:
@@ -282,27 +297,12 @@ class RequestStream:
 
     # --- both --------------------------------------------------------------------------------------------
 
-    def _whole(self, body: bytes, start: int, end: int) -> Request | Refusal:
+    def _whole(self, body: bytes, start: int, end: int) -> Request | Refusal | Whole:
         """A message that is there from beginning to end."""
-        try:
-            name, kind, seqid, args_at = read_message_begin(self.protocol, body, start, end)
-        except Short:
-            raise Malformed("a frame that ends within the name of its method") from None
-        method = self._codec.method(name)
-        if method is None:
-            return Request(None, name, kind, seqid, [], end - start)
-        self._head = _Head(name, kind, seqid, 0)
-        try:
-            args, stop = self._codec.read_args(self.protocol, method, body, args_at, end)
-        except Short:
-            raise Malformed("arguments that go on behind their frame") from None
-        except Refused as refused:
-            self._error = refused.error
-            return self._refusal(end - start)
-        if stop != end:
-            raise Malformed(f"{end - stop} bytes behind the arguments")
-        self._head = None
-        return Request(method, name, kind, seqid, args, end - start)
+        assert self.speech is not None
+        if end - start > INLINE_BYTES:
+            return Whole(self.speech, body[start:end])
+        return decode_message(self._codec, self.speech, body, start, end)
 
     def _read_head(self) -> bool:
         start = self._pos + (4 if self.is_framed else 0)
@@ -330,12 +330,42 @@ class RequestStream:
 
     def _hangup(self, why: str) -> Hangup:
         head = self._head
-        if head is None:
+        if head is None or self.speech is None:
             return Hangup(why)
-        kind = TApplicationException.PROTOCOL_ERROR
-        answer = application_error(head.name, self.protocol, head.seqid, kind, f"malformed arguments: {why}")
-        return Hangup(f"{head.name.decode(errors='replace')}: {why}", self.framed(answer))
+        return _broken(self.speech, head.name, head.seqid, why)
 
-    def framed(self, message: bytes) -> bytes:
-        """``message`` as the other side expects it."""
-        return len(message).to_bytes(4, "big") + message if self.is_framed else message
+
+def decode_message(codec: ServiceCodec, speech: Speech, body: bytes, start: int, end: int) -> Request | Refusal:
+    """The message that fills ``body[start:end]``.  Touches nothing else, so any thread may do it.
+
+    Raises Hangup.
+    """
+    try:
+        name, kind, seqid, args_at = read_message_begin(speech.protocol, body, start, end)
+    except Short:
+        raise Hangup("a frame that ends within the name of its method") from None
+    except Malformed as fault:
+        raise Hangup(str(fault)) from None
+    method = codec.method(name)
+    if method is None:
+        return Request(None, name, kind, seqid, [], end - start)
+    try:
+        args, stop = codec.read_args(speech.protocol, method, body, args_at, end)
+    except Short:
+        raise _broken(speech, name, seqid, "arguments that go on behind their frame") from None
+    except Malformed as fault:
+        raise _broken(speech, name, seqid, str(fault)) from None
+    except Refused as refused:
+        return Refusal(method, name, kind, seqid, refused.error, end - start)
+    if stop != end:
+        raise _broken(speech, name, seqid, f"{end - stop} bytes behind the arguments")
+    return Request(method, name, kind, seqid, args, end - start)
+
+
+def _broken(speech: Speech, name: bytes, seqid: int, why: str) -> Hangup:
+    """Answer with PROTOCOL_ERROR, then close."""
+    kind = TApplicationException.PROTOCOL_ERROR
+    answer = application_error(name, speech.protocol, seqid, kind, f"malformed arguments: {why}")
+    if speech.framed:
+        answer = len(answer).to_bytes(4, "big") + answer
+    return Hangup(f"{name.decode(errors='replace')}: {why}", answer)

@@ -1,8 +1,8 @@
 """The listening side: who may connect, and the totals over all connections.
 
-Everything here is owned by the loop.  Half-received messages and unsent replies are counted
-over all connections; over a total the largest one pays, because it is most likely the cause
-and one victim is better than many.
+Everything here is owned by the loop, but ``codec_aside`` by the decoder's one thread.
+Half-received messages and unsent replies are counted over all connections; over a total the
+largest one pays, because it is most likely the cause and one victim is better than many.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from columnar import limits
@@ -43,13 +44,14 @@ class WireServer:
         service: Service,
         observer: Observer | None = None,
         limits: WireLimits | None = None,
-        codec: ServiceCodec | None = None,
     ) -> None:
         self.service = service
         self.handlers: Mapping[str, Handler] = service.handlers
         self.observer: Observer = observer or NoObserver()
         self.limits = limits or WireLimits()
-        self.codec = codec or ServiceCodec(idl.SERVICE)
+        self.codec = ServiceCodec(idl.SERVICE)
+        self.codec_aside = ServiceCodec(idl.SERVICE)  # the decoder thread's own
+        self.decoder = ThreadPoolExecutor(1, thread_name_prefix="columnar-decode")
         self._connections: set[Connection] = set()
         self._next_id = 0
         self._input_bytes = 0
@@ -74,7 +76,7 @@ class WireServer:
 
     @property
     def input_bytes(self) -> int:
-        """Held of half-received messages and requests that wait their turn."""
+        """Half-received messages, requests that wait their turn, and those whose reply is pending."""
         return self._input_bytes
 
     @property
@@ -98,6 +100,7 @@ class WireServer:
         if self._server is not None:
             await self._server.wait_closed()
             self._server = None
+        self.decoder.shutdown(wait=False)
 
     # --- what connections call -----------------------------------------------------------------------
 
@@ -116,7 +119,7 @@ class WireServer:
         if connection not in self._connections:
             return False
         self._connections.remove(connection)
-        self._input_bytes -= connection.held_bytes
+        self._input_bytes -= connection.counted_bytes
         self._output_bytes -= connection.unsent_bytes
         if not self._connections:
             self._empty.set()
@@ -142,3 +145,6 @@ class WireServer:
         if self._output_bytes > self.limits.server_output_bytes:
             fullest = max(self._connections, key=lambda each: each.unsent_bytes, default=connection)
             fullest.abort(f"{self._output_bytes} bytes are unsent on all connections, most of them here")
+            # Its buffer goes with it: counted until the loop says so, it would cost a second one its connection.
+            self._output_bytes -= fullest.unsent_bytes
+            fullest.unsent_bytes = 0

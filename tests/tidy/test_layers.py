@@ -28,6 +28,7 @@ LAYERS: dict[str, int] = {
     "columnar.shell": 5,
     "columnar.bench": 5,
     "columnar.standalone": 6,
+    "columnar.standalone_process": 6,
     "columnar.cli": 6,
     "columnar.__main__": 6,
 }

@@ -38,7 +38,7 @@ def default_page_url(name: str) -> str:
     return "/" + url_path(name)
 
 
-def no_actions(name: str, arguments: Mapping[str, str]) -> str | None:  # noqa: ARG001 - the signature of an Action
+def no_actions(name: str, arguments: Mapping[str, str]) -> str | None:
     return None
 
 

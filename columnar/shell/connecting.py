@@ -1,0 +1,123 @@
+"""From a command to a server and back: ``--store``, the connection, and errors as one line with the next step.
+
+Exit status: 1 the server refused; 2 it could not be reached, or the command was used wrongly.
+"""
+
+from __future__ import annotations
+
+import functools
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import click
+from thriftpy2.protocol.cybin import ProtocolError
+from thriftpy2.thrift import TApplicationException, TException
+from thriftpy2.transport import TTransportException
+
+from columnar.client import Connection
+from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotColumnar, hbase_class
+from columnar.errors import CallerError
+from columnar.shell.showing import Output
+from columnar.shell.text import address_of
+
+CONNECT_TIMEOUT_S: Final = 10
+ANSWER_TIMEOUT_S: Final = 120
+_NEXT_STEP: Final = {  # by HBase's exception class
+    "TableNotFoundException": "'columnar tables' lists those there are",
+    "TableExistsException": "choose another name, or drop it first with 'columnar drop'",
+    "TableNotEnabledException": "'columnar enable TABLE' opens it again",
+    "NoSuchColumnFamilyException": "'columnar tables' shows its families",
+    "RegionTooBusyException": "try again; 'columnar trigger list' shows what is behind",
+}
+
+
+class Refused(click.ClickException):
+    """The server said no."""
+
+    exit_code = 1
+
+    def show(self, file: Any = None) -> None:
+        click.echo(f"columnar: {self.message}", err=True)
+
+
+class Misused(Refused):
+    """The command makes no sense as it stands."""
+
+    exit_code = 2
+
+
+class Unreachable(Refused):
+    exit_code = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """What a command works with."""
+
+    connection: Connection
+    output: Output
+    address: str
+
+    def patient(self, seconds: float) -> Connection:
+        """Another connection, whose answers may take ``seconds`` longer; to be closed by the caller."""
+        host, port = address_of(self.address)
+        return Connection(host, port, timeout=round((seconds + ANSWER_TIMEOUT_S) * 1_000))
+
+
+def with_server(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds ``--store`` and ``--json``; the command gets a ``Server`` as its first argument."""
+
+    @click.option(
+        "--store", envvar="COLUMNAR_STORE", default="127.0.0.1:9090", show_default=True, metavar="HOST:PORT",
+        help="Server to talk to; also from the environment's COLUMNAR_STORE.",
+    )  # fmt: skip
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+    @functools.wraps(command)
+    def connected(store: str, as_json: bool, **arguments: Any) -> Any:
+        with told(store):
+            host, port = address_of(store)
+            # The client has one timeout for connecting and for answers, and answers may take long (a filtered
+            # scan): a silent host is found out with a connection of its own.
+            socket.create_connection((host, port), CONNECT_TIMEOUT_S).close()
+            connection = Connection(host, port, timeout=ANSWER_TIMEOUT_S * 1_000)
+            try:
+                return command(Server(connection, Output(as_json), store), **arguments)
+            finally:
+                connection.close()
+
+    return connected
+
+
+@contextmanager
+def told(store: str) -> Iterator[None]:
+    """Errors of client and server as click's, which print a line and set the exit status."""
+    try:
+        yield
+    except CallerError as error:
+        raise Misused(error.text) from None
+    except (IOError, IllegalArgument, AlreadyExists) as error:
+        raise Refused(_refusal(error)) from None
+    except NotColumnar as error:
+        raise Refused(error.args[0]) from None
+    except (TTransportException, OSError, EOFError) as error:
+        if isinstance(error, BrokenPipeError):
+            raise  # our own output: click ends quietly
+        why = getattr(error, "message", None) or getattr(error, "strerror", None) or str(error)
+        raise Unreachable(
+            f"cannot talk to {store}: {why}; start one with 'columnar standalone', or say where with --store HOST:PORT"
+        ) from None
+    except TApplicationException as error:
+        raise Refused(f"{store} failed: {error.message}; its log says more") from None
+    except (TException, ProtocolError) as error:
+        raise Unreachable(f"{store} does not speak HBase's Thrift API: {error}; look at --store") from None
+
+
+def _refusal(error: Any) -> str:
+    message = error.message
+    text = message.decode(errors="replace") if isinstance(message, bytes) else str(message)
+    line = text.strip().split("\n")[0]  # HBase sends its stack trace behind it
+    step = _NEXT_STEP.get(hbase_class(error))
+    return f"{line.removesuffix('.')}; {step}" if step else line

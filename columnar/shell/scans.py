@@ -1,0 +1,125 @@
+"""``columnar scan`` and ``columnar count``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import click
+
+from columnar.shell.connecting import Misused, Server, with_server
+from columnar.shell.showing import Cell
+from columnar.shell.text import typed, upper_end
+
+BATCH_ROWS: Final = 500
+COUNT_BATCH_ROWS: Final = 5_000
+_KEYS_ONLY: Final = b"FirstKeyOnlyFilter() AND KeyOnlyFilter()"
+
+
+@click.command()
+@click.argument("table")
+@click.option("--start", default="", metavar="ROW", help="First row (the last one, with --reversed).")
+@click.option("--stop", default="", metavar="ROW", help="First row that is not shown any more.")
+@click.option("--prefix", default="", help="Rows that begin so.")
+@click.option("--columns", multiple=True, metavar="C[,C]", help="FAMILY or FAMILY:QUALIFIER; may be repeated.")
+@click.option("--filter", "filter_text", metavar="TEXT", help="A filter string of HBase.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="At most N rows.")
+@click.option("--reversed", "backwards", is_flag=True, help="From the last row to the first.")
+@click.option("--ts", "timestamps", is_flag=True, help="Show the cells' timestamps.")
+@click.option("--full", is_flag=True, help="At a terminal: do not cut long values.")
+@with_server
+def scan(server: Server, table: str, *, timestamps: bool, full: bool, **asked: Any) -> None:
+    """Show many rows, in the order of their keys.
+
+    \b
+      columnar scan pages --limit 10
+      columnar scan pages --prefix Home --columns text:body,meta
+      columnar scan pages --start M --stop N --reversed
+      columnar scan pages --filter "SingleColumnValueFilter('meta','author',=,'binary:me')"
+    """
+    for row, cells in _rows(server, table, **asked):
+        listed = [Cell(column, *cells[column]) for column in sorted(cells)]
+        server.output.row(row, listed, timestamps=timestamps, full=full)
+
+
+def _rows(
+    server: Server,
+    table: str,
+    *,
+    start: str,
+    stop: str,
+    prefix: str,
+    columns: tuple[str, ...],
+    filter_text: str | None,
+    limit: int | None,
+    backwards: bool,
+) -> Iterator[tuple[bytes, dict[bytes, Any]]]:
+    """A prefix backwards is cut here: the API's stop row is exclusive, and its start row inclusive."""
+    if prefix and (start or stop):
+        raise Misused("--prefix goes without --start and --stop")
+    wanted = typed(prefix)
+    first: bytes | None = typed(start) or None
+    last: bytes | None = typed(stop) or None
+    if wanted:
+        first, last = (upper_end(wanted), None) if backwards else (wanted, upper_end(wanted))
+    found = server.connection.table(typed(table)).scan(
+        row_start=first,
+        row_stop=last,
+        columns=[typed(one) for text in columns for one in text.split(",") if one] or None,
+        filter=filter_text.encode("utf-8", "surrogateescape") if filter_text else None,
+        batch_size=min(BATCH_ROWS, limit or BATCH_ROWS),
+        limit=None if wanted and backwards else limit,
+        reverse=backwards,
+        include_timestamp=True,
+    )
+    shown = 0
+    for row, cells in found:
+        if wanted and backwards:
+            if row < wanted:
+                return
+            if not row.startswith(wanted):
+                continue
+        yield row, cells
+        shown += 1
+        if shown == limit:
+            return
+
+
+@click.command()
+@click.argument("table")
+@click.option("--prefix", default="", help="Rows that begin so.")
+@with_server
+def count(server: Server, table: str, prefix: str) -> None:
+    """Count rows: reads every key once, so it takes its time on large tables.
+
+    \b
+      columnar count pages
+      columnar count pages --prefix Home
+    """
+    rows = server.connection.table(typed(table)).scan(
+        row_prefix=typed(prefix) or None, filter=_KEYS_ONLY, batch_size=COUNT_BATCH_ROWS
+    )
+    total = 0
+    with _progress(table) as advance:
+        for _ in rows:
+            total += 1
+            if total % BATCH_ROWS == 0:
+                advance(total)
+    server.output.json({"table": table, "rows": total}) if server.output.as_json else click.echo(total)
+
+
+@contextmanager
+def _progress(table: str) -> Iterator[Any]:
+    """A line on stderr that counts, where a person looks at it."""
+    if not sys.stderr.isatty():
+        yield lambda _total: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.completed:,} rows"))
+    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(f"counting {table}".replace("[", "\\["), total=None)
+        yield lambda total: progress.update(task, completed=total)

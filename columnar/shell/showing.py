@@ -1,0 +1,99 @@
+"""How answers look: for a person where stdout is a terminal, tab-separated lines elsewhere, or JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import click
+
+from columnar.shell.text import readable
+
+VALUE_BYTES_SHOWN: Final = 200  # of one value, at a terminal
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    column: bytes
+    value: bytes
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    as_json: bool
+    is_terminal: bool = field(default_factory=lambda: sys.stdout.isatty())
+
+    def table(self, headings: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Iterable[int] = ()) -> None:
+        """``numbers``: the columns to align right."""
+        if self.is_terminal:
+            self._rich_table(headings, rows, set(numbers))
+            return
+        for row in rows:
+            click.echo("\t".join(str(value) for value in row))
+
+    def _rich_table(self, headings: Sequence[str], rows: Iterable[Sequence[object]], numbers: set[int]) -> None:
+        from rich import box
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for place, heading in enumerate(headings):
+            table.add_column(heading, justify="right" if place in numbers else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(str(value)) for value in row))  # Text: a name is no markup
+        Console().print(table)
+
+    def json(self, value: object) -> None:
+        """One line."""
+        click.echo(json.dumps(value, ensure_ascii=False))
+
+    def facts(self, facts: Mapping[str, object]) -> None:
+        """Name and value, one a line."""
+        if self.as_json:
+            self.json(facts)
+            return
+        width = max(map(len, facts)) + 2 if self.is_terminal else 0
+        for name, value in facts.items():
+            click.echo(f"{name:<{width}}{value}" if self.is_terminal else f"{name}\t{value}")
+
+    def row(self, row: bytes, cells: Sequence[Cell], *, timestamps: bool, full: bool = False) -> None:
+        """One row: an object, one line for each cell, or a paragraph."""
+        if self.as_json:
+            self.json({"row": readable(row), "cells": [_as_json(cell) for cell in cells]})
+        elif self.is_terminal:
+            click.echo(click.style(readable(row), bold=True))
+            width = max((len(readable(cell.column)) for cell in cells), default=0)
+            for cell in cells:
+                stamp = click.style(f"{time_text(cell.timestamp_ms)}  ", dim=True) if timestamps else ""
+                value = readable(cell.value, None if full else VALUE_BYTES_SHOWN)
+                click.echo(f"  {click.style(readable(cell.column).ljust(width), fg='cyan')}  {stamp}{value}")
+        else:
+            for cell in cells:
+                stamps = [str(cell.timestamp_ms)] if timestamps else []
+                click.echo("\t".join([readable(row), readable(cell.column), *stamps, readable(cell.value)]))
+
+    def done(self, text: str, value: Mapping[str, Any] | None = None) -> None:
+        """That something was done: a line for a person; nothing for a script unless it asked for JSON."""
+        if self.as_json:
+            self.json(value or {"done": True})
+        elif self.is_terminal:
+            click.echo(text)
+
+
+def _as_json(cell: Cell) -> dict[str, object]:
+    return {"column": readable(cell.column), "value": readable(cell.value), "timestamp": cell.timestamp_ms}
+
+
+def time_text(timestamp_ms: int) -> str:
+    """Local time to the millisecond; the bare number where it is none of our era."""
+    from datetime import datetime
+
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1_000).astimezone().isoformat(" ", "milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return str(timestamp_ms)

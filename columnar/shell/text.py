@@ -1,0 +1,96 @@
+"""(pure) Bytes as a person reads and types them, and back without loss.
+
+    bytes to text   printable characters of UTF-8 as they are; every other byte, and the backslash, as \\xNN
+    text to bytes   \\xNN is that byte; everything else is its UTF-8
+
+``typed(readable(data)) == data`` for all bytes; control characters never reach a terminal.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from columnar.errors import IllegalArgument
+
+_ESCAPE: Final = re.compile(rb"\\x([0-9A-Fa-f]{2})")
+_UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+
+def readable(data: bytes, most: int | None = None) -> str:
+    """``data`` as text; with ``most``, cut after so many bytes and its length said."""
+    if most is not None and len(data) > most:
+        return f"{readable(data[:most])}... ({len(data)} bytes)"
+    return "".join(_shown(character) for character in data.decode("utf-8", "surrogateescape"))
+
+
+def _shown(character: str) -> str:
+    if character.isprintable() and character != "\\":
+        return character
+    return "".join(f"\\x{byte:02X}" for byte in character.encode("utf-8", "surrogateescape"))
+
+
+def typed(text: str) -> bytes:
+    """What was typed, as bytes."""
+    return _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), text.encode("utf-8", "surrogateescape"))
+
+
+def cell_of(text: str) -> tuple[bytes, bytes]:
+    """``family:qualifier=value``.  A ``=`` in the qualifier is typed as \\x3D."""
+    column, equals, value = text.partition("=")
+    if not equals or ":" not in column:
+        raise IllegalArgument(f"'{text}' is no cell: write FAMILY:QUALIFIER=VALUE, for example text:body='Hello'")
+    return typed(column), typed(value)
+
+
+def family_of(text: str) -> tuple[str, dict[str, object]]:
+    """``name`` or ``name:versions=3,ttl=7d,compression=ZSTD``: the name and happybase's options."""
+    name, _, rest = text.partition(":")
+    options: dict[str, object] = {"max_versions": 1}
+    for part in filter(None, rest.split(",")):
+        key, _, value = part.partition("=")
+        if key == "versions":
+            options["max_versions"] = _number(part, value)
+        elif key == "ttl":
+            options["time_to_live"] = seconds_of(value)
+        elif key == "compression":
+            options["compression"] = value.upper()
+        else:
+            raise IllegalArgument(f"'{part}' in '{text}': a family takes versions=N, ttl=SECONDS and compression=NAME")
+    return name, options
+
+
+def _number(part: str, value: str) -> int:
+    if not (value.isascii() and value.isdigit()):
+        raise IllegalArgument(f"'{part}' needs a whole number, for example versions=3")
+    return int(value)
+
+
+def seconds_of(text: str) -> int:
+    """``90``, ``90s``, ``15m``, ``12h`` or ``7d``."""
+    found = re.fullmatch(r"(\d+)([smhd]?)", text, re.ASCII)
+    if found is None:
+        raise IllegalArgument(f"'{text}' is no duration: write seconds, or a number with s, m, h or d, for example 7d")
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def address_of(text: str) -> tuple[str, int]:
+    """``HOST:PORT``, ``HOST`` or ``[IPV6]:PORT``; 9090 where no port is given."""
+    found = re.fullmatch(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[^:\[\]]+))(?::(?P<port>\d{1,5}))?", text, re.ASCII)
+    if found is None or int(found["port"] or 9090) > 65_535:
+        raise IllegalArgument(f"'{text}' is no address: write HOST:PORT, for example 127.0.0.1:9090")
+    return found["six"] or found["host"], int(found["port"] or 9090)
+
+
+def bytes_text(size: float) -> str:
+    for unit in ("B", "KB", "MB", "GB"):
+        if size < 1_000:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"
+        size /= 1_000
+    return f"{size:.1f} TB"
+
+
+def upper_end(prefix: bytes) -> bytes | None:
+    """The first key behind all that begin with ``prefix``; None: there is none."""
+    bare = prefix.rstrip(b"\xff")
+    return bare[:-1] + bytes([bare[-1] + 1]) if bare else None

@@ -1,0 +1,224 @@
+"""``columnar trigger ...``: what runs after changes, and what became of it."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from columnar.shell.connecting import Refused, Server, with_server
+from columnar.shell.showing import time_text
+from columnar.shell.text import readable, typed
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def trigger() -> None:
+    """Look at triggers and change them.
+
+    \b
+    A trigger is a Python function that runs after each durable change of a table's rows:
+      columnar standalone --trigger-modules my_triggers
+      columnar trigger add pages my_triggers:backlinks --families text --before
+      columnar trigger list
+      columnar trigger wait --timeout 60
+    """
+
+
+@trigger.command("list")
+@with_server
+def list_triggers(server: Server) -> None:
+    """List the triggers.
+
+    What they run on, how far behind they are, what they gave up.
+    """
+    found = server.connection.triggers.list()
+    if server.output.as_json:
+        server.output.json([_as_json(one) for one in found])
+        return
+    if not found and server.output.is_terminal:
+        click.echo("There are none. Register one: columnar trigger add TABLE MODULE:FUNCTION")
+        return
+    headings = ("Trigger", "Table", "Families", "Function", "State", "Lag", "Seconds", "Retrying", "Dead", "Last error")
+    rows = [
+        (
+            one.name,
+            readable(one.table),
+            ",".join(readable(family) for family in one.families),
+            one.function,
+            one.state,
+            one.lag_changes,
+            f"{one.lag_seconds:.1f}",
+            one.parked_rows,
+            one.dead_letters,
+            _line(one.last_error),
+        )
+        for one in found
+    ]
+    server.output.table(headings, rows, numbers=(5, 6, 7, 8))
+
+
+@trigger.command()
+@click.argument("table")
+@click.argument("function", metavar="MODULE:FUNCTION")
+@click.option("--name", help="What to call it; TABLE-FUNCTION where nothing is said.")
+@click.option("--families", multiple=True, metavar="F[,F]", help="Whose changes count; all where nothing is said.")
+@click.option("--before", is_flag=True, help="Changes carry the cells as they were.")
+@click.option(
+    "--from", "from_where", default="now", show_default=True, type=click.Choice(["now", "beginning"]),
+    help="beginning: every row that is there counts as changed.",
+)  # fmt: skip
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="S", help="A run is ended after S seconds.")
+@click.option("--attempts", type=click.IntRange(1), metavar="N", help="A row is given up after N failed runs.")
+@with_server
+def add(
+    server: Server,
+    table: str,
+    function: str,
+    name: str | None,
+    families: tuple[str, ...],
+    before: bool,
+    from_where: str,
+    timeout: float | None,
+    attempts: int | None,
+) -> None:
+    """Register a trigger.
+
+    From then on MODULE:FUNCTION runs after each change of TABLE. The server imports only modules that
+    its operator allowed with --trigger-modules.
+
+    \b
+      columnar trigger add pages my_triggers:backlinks --families text --before
+      columnar trigger add pages my_triggers:index --from beginning --timeout 5 --attempts 10
+    """
+    chosen = [typed(one) for text in families for one in text.split(",") if one]
+    if not chosen:
+        chosen = [family.removesuffix(b":") for family in sorted(server.connection.table(typed(table)).families())]
+    called = name or f"{table}-{function.rpartition(':')[2]}"
+    server.connection.triggers.add(
+        called,
+        typed(table),
+        function,
+        chosen,
+        before=before,
+        from_where=from_where,
+        timeout_ms=0 if timeout is None else max(1, round(timeout * 1_000)),
+        attempts=attempts or 0,
+    )
+    server.output.done(f"trigger {called} runs {function} on {table}", {"added": called})
+
+
+@trigger.command()
+@click.argument("name")
+@with_server
+def remove(server: Server, name: str) -> None:
+    """Forget a trigger.
+
+    Changes that were not yet delivered to it are dropped.
+    """
+    server.connection.triggers.remove(name)
+    server.output.done(f"trigger {name} is gone", {"removed": name})
+
+
+@trigger.command()
+@click.argument("name")
+@with_server
+def pause(server: Server, name: str) -> None:
+    """Deliver nothing for a while.
+
+    Changes wait in the log until the trigger is resumed.
+    """
+    server.connection.triggers.pause(name)
+    server.output.done(f"trigger {name} is paused", {"paused": name})
+
+
+@trigger.command()
+@click.argument("name")
+@with_server
+def resume(server: Server, name: str) -> None:
+    """Go on where the trigger was paused."""
+    server.connection.triggers.resume(name)
+    server.output.done(f"trigger {name} goes on", {"resumed": name})
+
+
+@trigger.command()
+@click.argument("name", default="")
+@click.option("--limit", default=100, show_default=True, type=click.IntRange(1), metavar="N", help="At most N.")
+@with_server
+def dead(server: Server, name: str, limit: int) -> None:
+    """Show the rows that were given up.
+
+    Of one trigger, or of all; oldest first.
+    """
+    letters: Any = server.connection.triggers.dead_letters(name, limit)
+    if server.output.as_json:
+        server.output.json([_as_json(letter) for letter in letters])
+        return
+    if not letters and server.output.is_terminal:
+        click.echo("There are none.")
+        return
+    rows = [
+        (
+            letter.trigger,
+            readable(letter.table),
+            readable(letter.row),
+            letter.attempts,
+            time_text(letter.timestamp_ms) if server.output.is_terminal else letter.timestamp_ms,
+            _line(letter.error),
+        )
+        for letter in letters
+    ]
+    server.output.table(("Trigger", "Table", "Row", "Attempts", "When", "Error"), rows, numbers=(3,))
+
+
+@trigger.command()
+@click.argument("name")
+@click.argument("row", default="")
+@with_server
+def retry(server: Server, name: str, row: str) -> None:
+    """Try dead rows again.
+
+    The one ROW, or all of them, as the rows are now.
+    """
+    taken = server.connection.triggers.retry(name, typed(row))
+    server.output.json({"retried": taken}) if server.output.as_json else click.echo(f"{taken} rows are tried again")
+
+
+@trigger.command()
+@click.argument("name", default="")
+@click.option("--sequence", default="", metavar="TOKEN", help="Wait for this change; else for all written until now.")
+@click.option("--timeout", default=30.0, show_default=True, type=click.FloatRange(0), metavar="S", help="Give up then.")
+@with_server
+def wait(server: Server, name: str, sequence: str, timeout: float) -> None:
+    """Wait for deliveries.
+
+    Until what is written now has been delivered; exit status 1 when the time is over first.
+
+    \b
+      columnar trigger wait --timeout 60 && columnar scan backlinks
+    """
+    with closing(server.patient(timeout)) as connection:
+        delivered = connection.triggers.wait(name, sequence, round(timeout * 1_000))
+    if not delivered:
+        raise Refused(f"not delivered within {timeout:g} s; 'columnar trigger list' shows what is behind")
+    server.output.done("delivered", {"delivered": True})
+
+
+def _as_json(value: Any) -> dict[str, object]:
+    """A status or a dead letter; bytes as they are typed."""
+    return {key: _plain(held) for key, held in asdict(value).items()}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, bytes):
+        return readable(value)
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    return value
+
+
+def _line(text: str) -> str:
+    """The last line of an error, which says what happened; those before say where."""
+    lines = text.strip().splitlines()
+    return readable(lines[-1].encode()) if lines else ""

@@ -1,0 +1,128 @@
+"""The process around ``Standalone``: log lines, the ready line, signals, the exit status.
+
+    starting --ready line--> serving --SIGTERM, SIGINT--> stopping --> exit 0
+    a second signal while stopping: exit at once, 128 + its number (what was acknowledged is on disk)
+    cannot start: one line on stderr, exit 2
+
+The ready line, alone on stdout, for scripts that wait for it (``data`` comes last: it may hold blanks):
+    columnar ready store=127.0.0.1:9090 web=http://127.0.0.1:9095/ pid=4711 data=/var/lib/columnar
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import os
+import signal
+import sys
+from contextlib import suppress
+from typing import Final
+
+from columnar.config import StandaloneConfig
+from columnar.errors import ColumnarError, HostError
+from columnar.standalone import Standalone
+from columnar.webui.server import WebServer, bind
+
+_log = logging.getLogger("columnar")
+
+CANNOT_START: Final = 2
+
+
+def default_data_folder() -> str:
+    """Where this system keeps a user's data."""
+    import platformdirs
+
+    return platformdirs.user_data_dir("columnar", appauthor=False)
+
+
+class OneLine(logging.Formatter):
+    """Time, level, who, what: one line each, a traceback within it."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        return " | ".join(line for line in super().format(record).splitlines() if line)
+
+
+def _log_to_stderr(level: str) -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(OneLine())
+    logging.basicConfig(level=level, handlers=[handler])
+
+
+def run(config: StandaloneConfig, log_level: str) -> int:
+    """Serve until a signal says stop; the exit status."""
+    _log_to_stderr(log_level)
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(_serve(config))
+    except ColumnarError as error:
+        print(f"columnar: {error.text}", file=sys.stderr)  # noqa: T201 - a person reads this, not the log
+        return CANNOT_START
+
+
+def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:  # Windows has none
+        return None
+    loop: type[asyncio.AbstractEventLoop] = uvloop.Loop
+    return loop
+
+
+async def _serve(config: StandaloneConfig) -> int:
+    stopping = _stop_on_signals()
+    if not _is_loopback(config.host):
+        _log.warning(
+            "LISTENING ON %s, NOT ON LOOPBACK ALONE: whoever reaches these ports can read, change and drop "
+            "every table; there is no password. Let a firewall or a private network guard them",
+            config.host,
+        )
+    store = Standalone(config)
+    bound = bind(config.host, config.web_port) if config.web_port >= 0 else None
+    try:
+        await store.start()
+    except OSError as error:
+        raise HostError(f"cannot open {config.data}: {error}; mend it or choose another --data") from error
+    web = WebServer(bound, store.sources()) if bound is not None else None
+    with suppress(BrokenPipeError):  # whoever started us no longer listens: serve all the same
+        print(_ready_line(config, store, web), flush=True)  # noqa: T201 - the one line that scripts wait for
+    if web is not None:
+        web.start()
+    await stopping.wait()
+    _log.info("stopping; a second signal stops at once")
+    if web is not None:
+        await web.stop()
+    await store.stop()
+    _log.info("stopped")
+    return 0
+
+
+def _stop_on_signals() -> asyncio.Event:
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+
+    def asked(number: int) -> None:
+        if stopping.is_set():
+            os._exit(128 + number)
+        stopping.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, asked, number)
+    return stopping
+
+
+def _ready_line(config: StandaloneConfig, store: Standalone, web: WebServer | None) -> str:
+    host = f"[{config.host}]" if ":" in config.host else config.host
+    page = f"http://{host}:{web.port}/" if web is not None else "-"
+    data = os.path.abspath(config.data)
+    return f"columnar ready store={host}:{store.port} web={page} pid={os.getpid()} data={data}"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,90 @@
+"""Our methods on triggers: the wire's structs to ``triggers.keeper`` and back."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from columnar.errors import IllegalArgument, TriggerError
+from columnar.triggers.keeper import LETTERS_PER_CALL, TriggerKeeper
+from columnar.triggers.registration import DEFAULT_ATTEMPTS, DEFAULT_TIMEOUT_MS, Registration
+from columnar.wire.idl import columnar
+
+LONGEST_WAIT_MS: Final = 600_000
+
+
+class TriggerMethods:
+    def __init__(self, keeper: TriggerKeeper) -> None:
+        self._keeper = keeper
+
+    def columnarTriggerAdd(self, _ctx: Any, spec: Any) -> Any:
+        if spec is None:
+            raise IllegalArgument("columnarTriggerAdd needs a TriggerSpec")
+        families = tuple(sorted({(f or b"").removesuffix(b":").decode("latin-1") for f in spec.families or ()}))
+        return self._keeper.add(
+            Registration(
+                name=spec.name or "",
+                table=(spec.table or b"").decode("latin-1").removeprefix("default:"),
+                function=spec.functionName or "",
+                families=families,
+                before=bool(spec.withBefore),
+                from_where=spec.fromWhere or "now",
+                timeout_ms=spec.timeoutMs or DEFAULT_TIMEOUT_MS,
+                attempts=spec.attempts or DEFAULT_ATTEMPTS,
+            )
+        )
+
+    def columnarTriggerRemove(self, _ctx: Any, trigger: str) -> Any:
+        return self._keeper.remove(trigger or "")
+
+    def columnarTriggerPause(self, _ctx: Any, trigger: str) -> Any:
+        return self._keeper.pause(trigger or "")
+
+    def columnarTriggerResume(self, _ctx: Any, trigger: str) -> Any:
+        return self._keeper.resume(trigger or "")
+
+    def columnarTriggerList(self, _ctx: Any) -> list[Any]:
+        return [
+            columnar.TriggerStatus(
+                name=s.name,
+                table=s.table.encode(),
+                functionName=s.function,
+                families=sorted(s.registration.family_bytes),
+                state=s.state,
+                lagChanges=s.lag_changes,
+                lagSeconds=s.lag_seconds,
+                attempts=s.registration.attempts,
+                timeoutMs=s.registration.timeout_ms,
+                parkedRows=s.parked,
+                deadLetters=s.letters,
+                lastError=s.error,
+            )
+            for s in self._keeper.summaries()
+        ]
+
+    def columnarDeadLetters(self, _ctx: Any, trigger: str, limit: int | None) -> list[Any]:
+        if (limit or 0) <= 0:
+            raise IllegalArgument(f"the number of dead letters asked for is {limit}; it must be positive")
+        letters = self._keeper.dead_letters(trigger or "", min(limit or 0, LETTERS_PER_CALL))
+        return [
+            columnar.DeadLetter(
+                trigger=letter.trigger,
+                table=letter.table.encode(),
+                row=letter.row,
+                sequence=letter.sequence,
+                attempts=letter.attempts,
+                error=letter.error,
+                output=letter.output,
+                timestampMs=letter.timestamp_ms,
+            )
+            for letter in letters
+        ]
+
+    def columnarTriggerRetry(self, _ctx: Any, trigger: str, row: bytes) -> Any:
+        if not trigger:
+            raise TriggerError("say which trigger's dead letters to retry")
+        return self._keeper.retry(trigger, row or b"")
+
+    def columnarTriggerWait(self, _ctx: Any, trigger: str, token: str, timeout_ms: int | None) -> Any:
+        if not 0 <= (timeout_ms or 0) <= LONGEST_WAIT_MS:
+            raise IllegalArgument(f"a wait takes 0 to {LONGEST_WAIT_MS} ms, not {timeout_ms}")
+        return self._keeper.wait(trigger or "", token or "", (timeout_ms or 0) / 1000)

@@ -1,0 +1,185 @@
+"""One trigger on one region: reads the log into a ``DeliveryState``, saves its cursor, backfills.
+
+The shell around ``delivery_state``; owned by the loop.  Steps are short: FILL_RECORDS of the log, or
+BACKFILL_ROWS of the table, then the loop is given back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from itertools import islice
+from typing import Any, Final
+
+from columnar.model.read import Projection, ReadSpec
+from columnar.regions.change_record import ChangeRecord, Sequence
+from columnar.regions.region import Region
+from columnar.regions.row_reader import RowCursor, latest_timestamp
+from columnar.storage.layout import range_start
+from columnar.triggers.delivery_state import Delivery, DeliveryState, pack_cursor, unpack_cursor
+from columnar.triggers.registration import Registration
+
+FILL_RECORDS: Final = 256
+BACKFILL_ROWS: Final = 500
+LAG_MARKS: Final = 512  # moments remembered for telling the lag in seconds
+LAG_MARK_S: Final = 0.2
+LAG_COUNTED: Final = 10_000
+_BACKFILL: Final = b"backfill/"
+_BACKFILL_DONE: Final = b"done"
+
+
+class Consumer:
+    def __init__(self, registration: Registration, region: Region) -> None:
+        self.registration = registration
+        self.region = region
+        self.dirty = False  # the cursor has moved since it was saved
+        families = sorted(registration.family_bytes & region.views.keys())
+        self._spec = ReadSpec(Projection(tuple((family, None) for family in families)))
+        self._families = frozenset(families)
+        self._marks: deque[tuple[Sequence, float]] = deque(maxlen=LAG_MARKS)
+        self._since = time.monotonic()
+        self.state = self._restored()
+
+    def _restored(self) -> DeliveryState:
+        saved = self.region.log.cursors().get(self.registration.name)
+        if saved is None:
+            return DeliveryState(None)
+        cursor = unpack_cursor(saved)
+        state = DeliveryState(cursor.read_to)
+        for sequence, attempts in cursor.open:
+            record = self.region.log.record_at(sequence)
+            if record is not None:
+                state.read(sequence, record.row, attempts)
+        return state
+
+    # --- reading the log ---------------------------------------------------------------------------
+
+    def fill(self) -> bool:
+        """Read one step of the log; True when there is more to read and room for it."""
+        state, log = self.state, self.region.log
+        count = min(FILL_RECORDS, state.room)
+        if count <= 0:
+            return False
+        seen = 0
+        for sequence, record in islice(log.read(state.read_to), count):
+            seen += 1
+            if self._is_mine(record):
+                state.read(sequence, record.row)
+            else:
+                state.passed(sequence)
+        if seen:
+            self.dirty = True
+        if seen < count:
+            self._reached_end()
+        return seen == count and state.room > 0
+
+    def _reached_end(self) -> None:
+        """Nothing more is durable: what lies between is no change of the log."""
+        durable = self.region.log.durable
+        if durable.n and (self.state.read_to is None or durable > self.state.read_to):
+            self.state.passed(durable)
+
+    def _is_mine(self, record: ChangeRecord) -> bool:
+        if record.only_for is not None:
+            return record.only_for == self.registration.name
+        return any(entry.family in self._families for entry in record.entries)
+
+    def change_of(self, delivery: Delivery) -> list[Any] | None:
+        """The change as a frame carries it, with the row as it is now; None when its record is gone."""
+        record = self.region.log.record_at(delivery.sequence)
+        if record is None:
+            return None
+        cells = self.region.get_row(record.row, self._spec)
+        return [
+            self.registration.table.encode(),
+            record.row,
+            record.timestamp,
+            delivery.sequence.token,
+            [
+                [entry.kind, _column(entry.family, entry.qualifier, entry.kind), entry.timestamp, entry.value]
+                for entry in record.entries
+                if entry.family in self._families
+            ],
+            {column: value for column, value, _ in cells},
+            {entry.family + b":" + entry.qualifier: entry.value for entry in record.before},
+            delivery.attempt,
+            record.only_for is not None,
+        ]
+
+    # --- the cursor --------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        if self.dirty:
+            self.dirty = False
+            self.region.log.save_cursor(self.registration.name, pack_cursor(self.state.cursor()))
+
+    def begin_now(self) -> None:
+        """A new trigger: what is in the log already is none of its business."""
+        if self.state.read_to is None:
+            self.state.passed(self.region.log.written_to)
+            self.dirty = True
+            self.save()
+
+    def needed_from(self) -> Sequence | None:
+        """The oldest record this consumer may still read; None: all of them."""
+        return self.state.oldest_open() or self.state.read_to
+
+    # --- backfill ----------------------------------------------------------------------------------
+
+    @property
+    def needs_backfill(self) -> bool:
+        if self.registration.from_where != "beginning":
+            return False
+        return self.region.mark(self._backfill_key) != _BACKFILL_DONE
+
+    @property
+    def _backfill_key(self) -> bytes:
+        return _BACKFILL + self.registration.name.encode()
+
+    def backfill_step(self) -> Any:
+        """Log one step of the rows that are there as changes for this trigger; a future, None at the end."""
+        region = self.region
+        mark = region.mark(self._backfill_key)
+        start = mark[1:] if mark else range_start(region.info.start)
+        cursor = RowCursor(region.store, region.views, self._spec.projection, start, None, reverse=False)
+        records: list[ChangeRecord] = []
+        last = b""
+        while len(records) < BACKFILL_ROWS and (found := cursor.next_row()) is not None:
+            row, raw_row = found
+            stamp = latest_timestamp(raw_row, region.now_ms)
+            last = row
+            if stamp is not None:
+                records.append(ChangeRecord(row, stamp, (), (), self.registration.name))
+        if not last:
+            region.log_records([], {self._backfill_key: _BACKFILL_DONE})
+            return None
+        return region.log_records(records, {self._backfill_key: b"@" + range_start(last + b"\x00")})
+
+    # --- lag ---------------------------------------------------------------------------------------
+
+    def note_durable(self) -> None:
+        """The log has become longer: remember when."""
+        now = time.monotonic()
+        last = self.region.log.last_logged
+        if last is not None and (not self._marks or now - self._marks[-1][1] >= LAG_MARK_S):
+            self._marks.append((last, now))
+
+    @property
+    def lag_changes(self) -> int:
+        """Open changes and those not yet read, others' among them; exact up to LAG_COUNTED."""
+        return self.state.open_count + self.region.log.count_after(self.state.read_to, LAG_COUNTED)
+
+    @property
+    def lag_seconds(self) -> float:
+        if self.lag_changes == 0:
+            self._marks.clear()
+            return 0.0
+        if not self._marks:
+            return time.monotonic() - self._since  # what was left by an earlier run
+        while len(self._marks) > 1 and self.state.is_past(self._marks[0][0]):
+            self._marks.popleft()
+        return time.monotonic() - self._marks[0][1]
+
+
+def _column(family: bytes, qualifier: bytes, kind: int) -> bytes:
+    return family if kind == 3 else family + b":" + qualifier

@@ -1,0 +1,59 @@
+"""(pure) Dead letters: changes whose trigger used up its attempts, as rows of ``columnar:dead_letters``.
+
+row  := trigger 00 sequence-token        so one trigger's letters stand together
+info:letter = JSON of DeadLetter (row and output as latin-1 and text)
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from columnar.model.mutation import Delete, Put, RowMutation
+from columnar.triggers.registration import INFO
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    trigger: str
+    table: str
+    row: bytes
+    sequence: str
+    attempts: int
+    error: str
+    output: str
+    timestamp_ms: int  # when it was given up
+
+
+def letter_row(trigger: str, sequence: str) -> bytes:
+    return trigger.encode() + b"\x00" + sequence.encode()
+
+
+def rows_of(trigger: str) -> tuple[bytes, bytes]:
+    """Start and stop of one trigger's letters; of all for an empty name."""
+    return (trigger.encode() + b"\x00", trigger.encode() + b"\x01") if trigger else (b"", b"")
+
+
+def writing(letter: DeadLetter) -> RowMutation:
+    held: dict[str, Any] = {
+        "trigger": letter.trigger,
+        "table": letter.table,
+        "row": letter.row.decode("latin-1"),
+        "sequence": letter.sequence,
+        "attempts": letter.attempts,
+        "error": letter.error,
+        "output": letter.output,
+        "timestamp_ms": letter.timestamp_ms,
+    }
+    data = json.dumps(held, sort_keys=True).encode()
+    return RowMutation(letter_row(letter.trigger, letter.sequence), (Put(INFO, b"letter", data),))
+
+
+def removing(letter: DeadLetter) -> RowMutation:
+    return RowMutation(letter_row(letter.trigger, letter.sequence), (Delete(INFO, None),))
+
+
+def from_cell(data: bytes) -> DeadLetter:
+    held: dict[str, Any] = json.loads(data)
+    return DeadLetter(**{**held, "row": held["row"].encode("latin-1")})

@@ -1,0 +1,40 @@
+"""(pure) What a long change log does to its writers: nothing, an alarm, a brake, a stop.
+
+The log of a paused or slow trigger is kept, never dropped; so it needs a bound.  Below half of it
+writers feel nothing; from there their acknowledgements are held back by up to LONGEST_DELAY_S, with
+the third power of how far they are (as Scylla slows writers for a backlog of view updates: gentle
+at first, then steep); at the bound writes are refused with RegionTooBusyException.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from columnar.limits import MIB
+
+LOG_RECORDS: Final = 1_000_000  # of one region
+LOG_BYTES: Final = 1024 * MIB
+ALARM_SHARE: Final = 0.5
+LONGEST_DELAY_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Brake:
+    share: float  # of the bound, 1.0 is full
+    delay_s: float
+    refuses: bool
+
+    @property
+    def alarms(self) -> bool:
+        return self.share >= ALARM_SHARE
+
+
+def brake_for(
+    records: int, size_bytes: int, *, bound_records: int = LOG_RECORDS, bound_bytes: int = LOG_BYTES
+) -> Brake:
+    share = max(records / bound_records, size_bytes / bound_bytes)
+    if share < ALARM_SHARE:
+        return Brake(share, 0.0, False)
+    pressed = min(1.0, (share - ALARM_SHARE) / (1.0 - ALARM_SHARE))
+    return Brake(share, LONGEST_DELAY_S * pressed**3, share >= 1.0)

@@ -1,0 +1,1 @@
+"""The status page, the metrics and the health of one server, over HTTP."""

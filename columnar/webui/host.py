@@ -1,0 +1,36 @@
+"""What only the operating system knows: bytes of closed regions, memory of the process; asked off the loop."""
+
+from __future__ import annotations
+
+import os
+
+from columnar.webui.status import TableLine
+
+
+def size_of(folder: str) -> int:
+    """Of the files in it; 0 where there is no such folder (a region that was never written)."""
+    total = 0
+    try:
+        with os.scandir(folder) as files:
+            for file in files:
+                try:
+                    total += file.stat(follow_symlinks=False).st_size
+                except FileNotFoundError:
+                    continue  # the engine removed it meanwhile
+    except FileNotFoundError:
+        return 0
+    return total
+
+
+def sizes_of(table: TableLine) -> list[int]:
+    """Bytes of each region; some 50 microseconds for a closed one."""
+    return [region.size_bytes if region.is_open else size_of(region.folder) for region in table.regions]
+
+
+def memory_bytes() -> int:
+    """Resident, of this process; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:  # no Linux
+        return 0

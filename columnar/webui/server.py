@@ -1,0 +1,152 @@
+"""The web port: bound before the store says it is ready, served by threads after.
+
+    bind        in the main thread: a port in use is told before anything is served
+    serve       a daemon thread imports the web libraries (0.1 s) and runs waitress
+    ask         a request's thread asks the loop for a ``Status`` and waits LOOP_TIMEOUT_S at most
+
+The loop never waits for the web; a web that is slow or down costs the store nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, Final, TypeVar
+
+from columnar.errors import HostError
+from columnar.webui.status import LOOP_TIMEOUT_S, NotAnswering, Sources, Status, gather
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+THREADS: Final = 2
+CONNECTIONS: Final = 100
+SAMPLE_S: Final = 1.0
+STOP_S: Final = 2.0
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 takes a free one.  HostError: in use, or no such address."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        bound = socket.socket(family, kind, protocol)
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(address)
+            bound.listen(CONNECTIONS)
+        except OSError:
+            bound.close()
+            raise
+    except OSError as error:
+        raise HostError(
+            f"cannot listen on {host}:{port} for the status page: {error.strerror}; "
+            "choose another with --web-port, or -1 for none"
+        ) from error
+    return bound
+
+
+class WebServer:
+    """``start`` and ``stop`` belong to the loop's thread."""
+
+    def __init__(self, bound: socket.socket, sources: Sources) -> None:
+        self._socket = bound
+        self._sources = sources
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._serve, name="web", daemon=True)
+        self._waitress: Any = None  # set once by the web thread; None until it listens
+        self._stopping = threading.Event()
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def port(self) -> int:
+        port: int = self._socket.getsockname()[1]
+        return port
+
+    def start(self) -> None:
+        self._sample()
+        self._thread.start()
+
+    def _sample(self) -> None:
+        self._sources.counters.sample(time.monotonic())
+        self._timer = self._loop.call_later(SAMPLE_S, self._sample)
+
+    def _serve(self) -> None:
+        """In the web thread."""
+        try:
+            self._listen()
+        except Exception:  # noqa: BLE001 - the store serves on without its page
+            _log.exception("the status page has ended")
+
+    def _listen(self) -> None:
+        import waitress
+
+        from columnar.webui.pages import StatusPages
+
+        server = self._waitress = waitress.create_server(
+            StatusPages(self.status, self.ping),
+            sockets=[self._socket],
+            threads=THREADS,
+            connection_limit=CONNECTIONS,
+            channel_timeout=30,
+            ident="columnar",
+            asyncore_loop_timeout=10,
+            asyncore_use_poll=True,
+        )
+        if not self._stopping.is_set():
+            server.run()
+
+    def status(self) -> Status:
+        """From any thread but the loop's, as ``ping``.  NotAnswering after LOOP_TIMEOUT_S."""
+        return self._asked(lambda: gather(self._sources))
+
+    def ping(self) -> None:
+        """Whether the loop turns."""
+        self._asked(lambda: None)
+
+    def _asked(self, question: Callable[[], T]) -> T:
+        answer: Future[T] = Future()
+
+        def on_the_loop() -> None:
+            if answer.set_running_or_notify_cancel():
+                try:
+                    answer.set_result(question())
+                except Exception as error:  # noqa: BLE001 - the asking thread hears it and answers
+                    answer.set_exception(error)
+
+        if self._stopping.is_set():
+            raise NotAnswering("the server is stopping")
+        self._loop.call_soon_threadsafe(on_the_loop)
+        try:
+            return answer.result(LOOP_TIMEOUT_S)
+        except TimeoutError:
+            answer.cancel()
+            raise NotAnswering(f"the store has not answered for {LOOP_TIMEOUT_S:g} s") from None
+
+    async def stop(self) -> None:
+        """Close the port; requests under way are given up after STOP_S."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._stopping.set()
+        server = self._waitress
+        if server is not None:
+            server.trigger.pull_trigger(lambda: _close(server))
+        await self._loop.run_in_executor(None, self._thread.join, STOP_S)
+        if self._thread.is_alive():
+            _log.warning("the web thread does not end; going on without it")
+        elif server is None:
+            self._socket.close()
+
+
+def _close(server: Any) -> None:
+    """In waitress' own thread: with nothing left to watch its loop ends."""
+    server.task_dispatcher.shutdown()
+    for channel in list(server.active_channels.values()):
+        channel.handle_close()
+    server.close()

@@ -1,0 +1,183 @@
+"""What the page and the metrics may show, as values: gathered on the loop, shown in another thread.
+
+Numbers of one gathering belong to one moment.  Sizes of regions that are open come from their
+engine; those of closed ones are left out here (``folder``) and looked up by the thread that shows
+them, for the disk is slow and the loop must not wait.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from columnar.regions.region import Region
+from columnar.regions.scanners import ScannerTable
+from columnar.regions.server import RegionServer
+from columnar.regions.tables import ServedTable
+from columnar.webui.counters import RequestCounters
+
+LOOP_TIMEOUT_S: Final = 2.0  # a loop that does not answer within it is ill: /health says 503
+
+
+class NotAnswering(Exception):
+    """The store's loop did not answer in time, or is about to end; the text says which in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerLine:
+    """One trigger as its owner tells it: see ``Sources.triggers``."""
+
+    name: str
+    table: str
+    function: str
+    state: str  # running, paused or blocked
+    lag_changes: int
+    lag_seconds: float
+    parked_rows: int
+    dead_letters: int
+    last_error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionLine:
+    encoded: str
+    start: bytes
+    end: bytes
+    is_open: bool
+    reads: int  # since it was opened
+    writes: int
+    size_bytes: int  # 0 where it is closed: see ``folder``
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableLine:
+    name: str
+    families: tuple[str, ...]
+    enabled: bool
+    is_system: bool
+    attributes: tuple[tuple[str, str], ...]
+    regions: tuple[RegionLine, ...]
+
+    @property
+    def open_regions(self) -> int:
+        return sum(region.is_open for region in self.regions)
+
+
+@dataclass(frozen=True, slots=True)
+class MethodLine:
+    name: str
+    calls: int
+    errors: tuple[tuple[str, int], ...]  # by class of error
+    buckets: tuple[int, ...]  # as ``counters.BOUNDS_S``
+    seconds: float
+    bytes_in: int
+    bytes_out: int
+    median_s: float
+    p99_s: float
+
+    @property
+    def failed(self) -> int:
+        return sum(count for _, count in self.errors)
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    version: str
+    address: str
+    data_folder: str
+    uptime_s: float
+    requests_per_second: float
+    rates: tuple[float, ...]  # oldest first, one a second
+    connections: int
+    open_regions: int
+    open_scanners: int
+    commits: int  # fsyncs
+    slow_requests: int
+    tables: tuple[TableLine, ...]  # by name
+    methods: tuple[MethodLine, ...]  # by name
+    triggers: tuple[TriggerLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where a status comes from; each is called on the loop and must return at once."""
+
+    version: str
+    address: str
+    data_folder: str
+    started_s: float  # time.time()
+    server: RegionServer
+    scanners: ScannerTable
+    counters: RequestCounters
+    connections: Callable[[], int]
+    commits: Callable[[], int]
+    slow_requests: Callable[[], int]
+    triggers: Callable[[], list[TriggerLine]]
+
+
+def gather(sources: Sources) -> Status:
+    """On the loop only.  O(regions): some 20 microseconds for each open one."""
+    opened = {region.info.region_id: region for region in sources.server.all_open()}
+    return Status(
+        version=sources.version,
+        address=sources.address,
+        data_folder=sources.data_folder,
+        uptime_s=time.time() - sources.started_s,
+        requests_per_second=sources.counters.rate(),
+        rates=sources.counters.rates(),
+        connections=sources.connections(),
+        open_regions=sources.server.open_count(),
+        open_scanners=len(sources.scanners),
+        commits=sources.commits(),
+        slow_requests=sources.slow_requests(),
+        tables=tuple(_table(sources.server, served, opened) for served in sources.server.tables.all()),
+        methods=_methods(sources.counters),
+        triggers=tuple(sources.triggers()),
+    )
+
+
+def _table(server: RegionServer, served: ServedTable, opened: dict[int, Region]) -> TableLine:
+    regions = []
+    for info in served.regions:
+        region = opened.get(info.region_id)
+        regions.append(
+            RegionLine(
+                encoded=info.encoded,
+                start=info.start,
+                end=info.end,
+                is_open=region is not None,
+                reads=region.reads if region is not None else 0,
+                writes=region.writes if region is not None else 0,
+                size_bytes=region.store.size_bytes() if region is not None else 0,
+                folder=server.folder_of(info),
+            )
+        )
+    schema = served.schema
+    return TableLine(
+        name=schema.name,
+        families=tuple(family.name for family in schema.families),
+        enabled=served.enabled,
+        is_system=schema.is_system,
+        attributes=tuple(sorted(schema.attributes.items())),
+        regions=tuple(regions),
+    )
+
+
+def _methods(counters: RequestCounters) -> tuple[MethodLine, ...]:
+    return tuple(
+        MethodLine(
+            name=name,
+            calls=held.calls,
+            errors=tuple(sorted(held.errors.items())),
+            buckets=tuple(held.buckets),
+            seconds=held.seconds,
+            bytes_in=held.bytes_in,
+            bytes_out=held.bytes_out,
+            median_s=held.quantile_s(0.5),
+            p99_s=held.quantile_s(0.99),
+        )
+        for name, held in sorted(counters.by_method.items())
+    )

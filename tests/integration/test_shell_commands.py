@@ -1,0 +1,290 @@
+"""``columnar get | put | scan | ...`` against a store that serves, as typed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from columnar.cli import main
+from columnar.client import Connection
+from columnar.config import StandaloneConfig
+from columnar.standalone import Standalone
+from columnar.wire.idl import columnar
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+
+    async def start() -> Standalone:
+        store = Standalone(StandaloneConfig(data=str(tmp_path_factory.mktemp("shell") / "data"), port=0))
+        await store.start()
+        return store
+
+    store = asyncio.run_coroutine_threadsafe(start(), loop).result(20)
+    yield f"127.0.0.1:{store.port}"
+    asyncio.run_coroutine_threadsafe(store.stop(), loop).result(20)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+class Shell:
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    def __call__(self, *words: str, typed: str | None = None) -> Result:
+        return CliRunner().invoke(main, list(words), env={"COLUMNAR_STORE": self._address}, input=typed)
+
+    def out(self, *words: str) -> str:
+        result = self(*words)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    def json(self, *words: str) -> Any:
+        return json.loads(self.out(*words, "--json"))
+
+    def error(self, *words: str, status: int = 1) -> str:
+        """The one line on stderr."""
+        result = self(*words)
+        assert (result.exit_code, result.stdout) == (status, ""), repr(result.exception)
+        (line,) = result.stderr.splitlines()
+        assert line.startswith("columnar: ")
+        return line.removeprefix("columnar: ")
+
+
+@pytest.fixture
+def shell(address: str) -> Shell:
+    return Shell(address)
+
+
+@pytest.fixture
+def pages(shell: Shell) -> Iterator[str]:
+    shell.out("create", "pages", "text", "meta:versions=3")
+    yield "pages"
+    shell("enable", "pages")
+    shell.out("drop", "pages", "--yes")
+
+
+def test_put_and_get(shell: Shell, pages: str) -> None:
+    shell.out("put", pages, "Rīga", "text:body=Sveiki,\\x00pasaule", "meta:n=\\xFF=1")
+    assert shell.out("get", pages, "Rīga") == "Rīga\tmeta:n\t\\xFF=1\nRīga\ttext:body\tSveiki,\\x00pasaule\n"
+    assert shell.out("get", pages, "R\\xC4\\xABga", "meta") == "Rīga\tmeta:n\t\\xFF=1\n"
+    found = shell.json("get", pages, "Rīga", "text:body")
+    assert found["row"] == "Rīga"
+    assert [(cell["column"], cell["value"]) for cell in found["cells"]] == [("text:body", "Sveiki,\\x00pasaule")]
+
+
+def test_versions_and_timestamps(shell: Shell, pages: str) -> None:
+    for stamp in ("5", "6", "7", "8"):
+        shell.out("put", pages, "r", f"meta:v={stamp}", "--timestamp", stamp)
+    assert shell.out("get", pages, "r", "--versions", "9", "--ts").splitlines() == [
+        "r\tmeta:v\t8\t8", "r\tmeta:v\t7\t7", "r\tmeta:v\t6\t6",
+    ]  # fmt: skip
+    assert shell.out("get", pages, "r") == "r\tmeta:v\t8\n"
+
+
+def test_scan(shell: Shell, pages: str) -> None:
+    for row in ("a", "b", "b1", "b2", "c", "\\xFF\\xFF"):
+        shell.out("put", pages, row, f"text:n={row}", "meta:k=v")
+
+    def rows(*flags: str) -> list[str]:
+        return [line.split("\t")[0] for line in shell.out("scan", pages, "--columns", "meta", *flags).splitlines()]
+
+    assert rows() == ["a", "b", "b1", "b2", "c", "\\xFF\\xFF"]
+    assert rows("--start", "b", "--stop", "c") == ["b", "b1", "b2"]
+    assert rows("--prefix", "b") == ["b", "b1", "b2"]
+    assert rows("--prefix", "b", "--reversed") == ["b2", "b1", "b"]
+    assert rows("--prefix", "b", "--reversed", "--limit", "2") == ["b2", "b1"]
+    assert rows("--prefix", "\\xFF", "--reversed") == ["\\xFF\\xFF"]
+    assert rows("--reversed", "--limit", "2") == ["\\xFF\\xFF", "c"]
+    assert rows("--filter", "PrefixFilter('b1')") == ["b1"]
+    both = shell.out("scan", pages, "--limit", "1", "--columns", "text:n,meta").splitlines()
+    assert both == ["a\tmeta:k\tv", "a\ttext:n\ta"]
+    lines = shell.out("scan", pages, "--prefix", "b1", "--json").splitlines()
+    assert [json.loads(line)["row"] for line in lines] == ["b1"]
+    assert shell.error("scan", pages, "--prefix", "b", "--start", "a", status=2).startswith("--prefix goes without")
+    assert shell.out("count", pages) == "6\n"
+    assert shell.out("count", pages, "--prefix", "b") == "3\n"
+    assert shell.json("count", pages) == {"table": "pages", "rows": 6}
+
+
+def test_tables(shell: Shell, pages: str) -> None:
+    shell.out("create", "ev", "e:ttl=7d,compression=zstd", "--attribute", "DELETE_MARKERS=1000", "--split", "m")
+    described = {line.split("\t")[0]: line.split("\t")[1:4] for line in shell.out("tables").splitlines()}
+    assert described == {"ev": ["e", "enabled", "2"], "pages": ["meta,text", "enabled", "1"]}
+    shell.out("disable", "ev")
+    (found,) = [table for table in shell.json("tables") if table["name"] == "ev"]
+    assert (found["enabled"], found["regions"], found["families"]) == (False, 2, ["e"])
+    assert "'columnar enable TABLE' opens it again" in shell.error("get", "ev", "r")
+    assert shell("drop", "ev").exit_code == 2  # nobody can be asked
+    shell.out("drop", "ev", "--yes")
+    assert "columnar tables" in shell.error("drop", "ev", "--yes")
+    assert {"pages"} <= {table["name"] for table in shell.json("tables", "--all")}
+
+
+def test_families_have_one_version_unless_told(shell: Shell, address: str, pages: str) -> None:
+    host, _, port = address.partition(":")
+    connection = Connection(host, int(port))
+    families = connection.table(pages).families()
+    connection.close()
+    assert {name: held["max_versions"] for name, held in families.items()} == {b"meta": 3, b"text": 1}
+
+
+def test_status(shell: Shell, pages: str) -> None:
+    facts = shell.json("status")
+    assert facts["connections"] >= 1
+    assert facts["requests"]["columnarStatus"] >= 1
+    names = [line.split("\t")[0] for line in shell.out("status").splitlines()]
+    assert names[:2] == ["version", "data"]
+
+
+def test_refusals_are_one_line_with_the_next_step(shell: Shell, pages: str) -> None:
+    assert shell.error("get", "nope", "r") == "TableNotFoundException: nope; 'columnar tables' lists those there are"
+    assert "'columnar tables' shows its families" in shell.error("put", pages, "r", "nope:a=1")
+    assert "drop it first" in shell.error("create", pages, "f")
+    assert shell.error("get", pages, "r") == "there is no such row in pages"
+    assert "there is no filter 'Nope'" in shell.error("scan", pages, "--filter", "Nope()")
+    assert "write FAMILY:QUALIFIER=VALUE" in shell.error("put", pages, "r", "x", status=2)
+    assert "named twice" in shell.error("create", "t2", "f", "f:versions=2", status=2)
+    assert "DELETE_MARKERS=" in shell.error("create", "t2", "f", "--attribute", "x", status=2)
+    assert "write HOST:PORT" in shell.error("tables", "--store", "a:b:c", status=2)
+
+
+def test_nobody_there(shell: Shell) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+        line = shell.error("tables", "--store", f"127.0.0.1:{port}", status=2)
+    assert line.startswith(f"cannot talk to 127.0.0.1:{port}: Connection refused; start one with")
+
+
+def test_something_else_there(shell: Shell) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            for _ in range(2):  # the look whether somebody is there, and the client
+                client, _ = server.accept()
+                with client:
+                    client.settimeout(5)
+                    if client.recv(100):
+                        client.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        shell.error("tables", "--store", f"127.0.0.1:{server.getsockname()[1]}", status=2)
+        thread.join()
+
+
+# --- triggers: the calls as the server hears them ------------------------------------------------
+
+
+@pytest.fixture
+def heard(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """What is asked of the server about triggers; answered here."""
+    calls: list[tuple[Any, ...]] = []
+    status = columnar.TriggerStatus(
+        name="t", table=b"pages", functionName="m:f", families=[b"text"], state="running", lagChanges=3,
+        lagSeconds=0.25, attempts=8, timeoutMs=1000, parkedRows=1, deadLetters=2, lastError="File\n  x\nOops: \x1b",
+    )  # fmt: skip
+    letter = columnar.DeadLetter(
+        trigger="t", table=b"pages", row=b"r\x00", sequence="1-1-1", attempts=8, error="a\nValueError: no", output="o",
+        timestampMs=1_700_000_000_000,
+    )  # fmt: skip
+    answers = {
+        "columnarTriggerList": [status],
+        "columnarDeadLetters": [letter],
+        "columnarTriggerRetry": 4,
+        "columnarTriggerWait": True,
+    }
+
+    def call(_self: Connection, method: str, *args: Any) -> Any:
+        calls.append((method, *args))
+        return answers.get(method)
+
+    monkeypatch.setattr(Connection, "call", call)
+    return calls
+
+
+def test_trigger_add(shell: Shell, pages: str, heard: list[tuple[Any, ...]]) -> None:
+    shell.out("trigger", "add", pages, "my.triggers:backlinks")
+    flags = ("--name", "x", "--families", "text,meta", "--before", "--from", "beginning", "--timeout", "2.5")
+    shell.out("trigger", "add", pages, "m:f", *flags, "--attempts", "7")
+    (first, second) = [call[1] for call in heard]
+    assert (first.name, first.table, first.functionName) == ("pages-backlinks", b"pages", "my.triggers:backlinks")
+    assert (first.families, first.fromWhere, first.withBefore) == ([b"meta", b"text"], "now", False)
+    assert (first.timeoutMs, first.attempts) == (0, 0)
+    assert (second.name, second.families, second.fromWhere) == ("x", [b"text", b"meta"], "beginning")
+    assert (second.withBefore, second.timeoutMs, second.attempts) == (True, 2_500, 7)
+
+
+def test_trigger_list_and_dead(shell: Shell, heard: list[tuple[Any, ...]]) -> None:
+    assert shell.out("trigger", "list") == "t\tpages\ttext\tm:f\trunning\t3\t0.2\t1\t2\tOops: \\x1B\n"
+    assert shell.json("trigger", "list")[0]["families"] == ["text"]
+    assert shell.out("trigger", "dead", "t", "--limit", "5") == "t\tpages\tr\\x00\t8\t1700000000000\tValueError: no\n"
+    assert shell.json("trigger", "dead")[0]["output"] == "o"
+    assert heard[2:] == [("columnarDeadLetters", "t", 5), ("columnarDeadLetters", "", 100)]
+
+
+def test_trigger_changes(shell: Shell, heard: list[tuple[Any, ...]]) -> None:
+    for verb in ("pause", "resume", "remove"):
+        shell.out("trigger", verb, "t")
+    assert shell.out("trigger", "retry", "t", "r\\x00") == "4 rows are tried again\n"
+    assert shell.json("trigger", "wait", "--sequence", "1-1-5", "--timeout", "1.5") == {"delivered": True}
+    assert heard == [
+        ("columnarTriggerPause", "t"),
+        ("columnarTriggerResume", "t"),
+        ("columnarTriggerRemove", "t"),
+        ("columnarTriggerRetry", "t", b"r\x00"),
+        ("columnarTriggerWait", "", "1-1-5", 1_500),
+    ]
+
+
+def test_trigger_wait_out_of_time(shell: Shell, heard: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Connection, "call", lambda *_: False)
+    assert shell.error("trigger", "wait", "t", "--timeout", "0.1").startswith("not delivered within 0.1 s")
+
+
+# --- help ----------------------------------------------------------------------------------------
+
+
+def test_every_command_teaches_with_help() -> None:
+    names = [
+        line.split()[0] for line in CliRunner().invoke(main, ["--help"]).stdout.split("Commands:")[1].splitlines()[1:]
+    ]
+    assert names[0] == "standalone"
+    for name in names:
+        shown = CliRunner().invoke(main, [name, "--help"])
+        assert shown.exit_code == 0
+        assert f"columnar {name}" in shown.stdout.split("Options:")[0], name
+    assert CliRunner().invoke(main, ["nope"]).exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
+def test_completion(name: str) -> None:
+    assert "_COLUMNAR_COMPLETE" in CliRunner().invoke(main, ["completion", name]).stdout
+
+
+def test_help_and_standalone_load_little() -> None:
+    """A client's libraries cost 0.2 s; neither the help nor the server needs them."""
+    code = "import sys; from columnar.cli import main; main(['--help'], standalone_mode=False); print(*sys.modules)"
+    root = Path(__file__).parents[2]
+    shown = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True).stdout
+    loaded = set(shown.splitlines()[-1].split())
+    assert "click" in loaded
+    assert not loaded & {"happybase", "thriftpy2", "rich", "jinja2", "rocksdict", "asyncio", "prometheus_client"}
+    code = "import sys, columnar.standalone_process; print(*sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True).stdout
+    assert not set(shown.split()) & {"happybase", "rich", "jinja2", "werkzeug", "waitress", "prometheus_client"}

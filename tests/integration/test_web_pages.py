@@ -1,0 +1,192 @@
+"""The status page, the metrics and the health, over HTTP, of a store that serves."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from columnar.client import Connection
+from columnar.client.errors import IOError
+from columnar.config import StandaloneConfig
+from columnar.errors import HostError
+from columnar.standalone import Standalone
+from columnar.webui import server as web_server
+from columnar.webui.server import WebServer, bind
+from columnar.webui.status import TriggerLine
+
+WAIT_S = 20
+HOSTILE = "<script>alert(1)</script>"
+
+
+class Served:
+    """A store and its page on a loop of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever)
+        self._thread.start()
+        self.store, self.web = self.run(self._start(folder))
+        self.url = f"http://127.0.0.1:{self.web.port}"
+
+    async def _start(self, folder: Path) -> tuple[Standalone, WebServer]:
+        store = Standalone(StandaloneConfig(data=str(folder), port=0, slow_request_ms=0))
+        await store.start()
+        web = WebServer(bind("127.0.0.1", 0), store.sources())
+        web.start()
+        return store, web
+
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(WAIT_S)
+
+    def get(self, path: str, method: str = "GET") -> requests.Response:
+        return requests.request(method, self.url + path, timeout=WAIT_S)
+
+    def metrics(self) -> dict[str, float]:
+        lines = self.get("/metrics").text.splitlines()
+        return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")}
+
+    def close(self) -> None:
+        self.run(self.web.stop())
+        self.run(self.store.stop())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    served = Served(tmp_path_factory.mktemp("web") / "data")
+    connection = Connection("127.0.0.1", served.store.port)
+    connection.create_table("pages", {"text": {}}, splits=[b"<m>"])
+    connection.table("pages").put(b"a", {b"text:body": b"x" * 1_000})
+    with pytest.raises(IOError):
+        connection.table("pages").row(b"a", columns=[b"nope"])
+    yield served
+    connection.close()
+    served.close()
+
+
+@pytest.fixture
+def triggers(served: Served) -> Iterator[Callable[[list[TriggerLine]], None]]:
+    def tell(lines: list[TriggerLine]) -> None:
+        served.store.trigger_lines = lambda: lines
+
+    yield tell
+    tell([])
+
+
+def test_the_page_shows_tables_regions_and_requests(served: Served) -> None:
+    page = served.get("/")
+    assert page.status_code == 200
+    for text in ("pages", "&lt;m&gt;", "mutateRows", "enabled", "requests per second", 'content="5"'):
+        assert text in page.text
+    assert "<m>" not in page.text
+
+
+def test_the_page_escapes_what_triggers_say(served: Served, triggers: Callable[[list[TriggerLine]], None]) -> None:
+    triggers([TriggerLine("t-one", "pages", "m:f", "blocked", 12_345, 6.78, 1, 2, HOSTILE)])
+    page = served.get("/").text
+    assert HOSTILE not in page
+    for text in ("t-one", "blocked", "12,345", "6.8 s", "&lt;script&gt;"):
+        assert text in page
+    metrics = served.metrics()
+    assert metrics['columnar_trigger_lag_changes{table="pages",trigger="t-one"}'] == 12_345
+    assert metrics['columnar_trigger_lag_seconds{table="pages",trigger="t-one"}'] == 6.78
+    assert metrics['columnar_trigger_running{table="pages",trigger="t-one"}'] == 0
+
+
+@pytest.mark.parametrize("path", ["/", "/metrics", "/health", "/style.css", "/icon.svg", "/nope"])
+def test_no_answer_allows_scripts_frames_or_foreign_content(served: Served, path: str) -> None:
+    headers = served.get(path).headers
+    assert headers["Content-Security-Policy"].startswith("default-src 'none'; style-src 'self'")
+    assert "unsafe" not in headers["Content-Security-Policy"]
+    assert headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_the_page_keeps_to_its_own_policy(served: Served) -> None:
+    page = served.get("/").text
+    assert not re.search(r"<script|\sstyle=|\son\w+=", page)
+    linked = set(re.findall(r'(?:href|src)="(/[^"]*)"', page))
+    assert linked == {"/icon.svg", "/style.css", "/metrics", "/health"}
+    assert all(served.get(path).status_code == 200 for path in linked)
+
+
+def test_metrics_count_what_was_done(served: Served) -> None:
+    metrics = served.metrics()
+    assert metrics['columnar_requests_total{method="mutateRows",outcome="ok"}'] == 1
+    assert metrics['columnar_requests_total{method="getRowWithColumns",outcome="NoSuchColumnFamily"}'] == 1
+    assert metrics['columnar_request_seconds_count{method="mutateRows"}'] == 1
+    assert metrics['columnar_request_seconds_bucket{le="+Inf",method="mutateRows"}'] == 1
+    assert metrics['columnar_received_bytes_total{method="mutateRows"}'] > 1_000
+    assert metrics['columnar_sent_bytes_total{method="mutateRows"}'] > 0
+    assert metrics["columnar_connections"] == 1
+    assert metrics['columnar_table_regions{table="pages"}'] == 2
+    assert metrics['columnar_table_bytes{table="pages"}'] > 1_000
+    assert metrics["columnar_open_regions"] >= 1
+    assert metrics["columnar_open_scanners"] == 0
+    assert metrics["columnar_commits_total"] >= 1
+    assert metrics["columnar_slow_requests_total"] >= 3  # every one is, with a bound of 0 ms
+    assert metrics["process_resident_memory_bytes"] > 1_000_000
+
+
+def test_slow_requests_are_logged_with_table_region_and_cost(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+    connection = Connection("127.0.0.1", served.store.port)
+    with caplog.at_level(logging.WARNING, "columnar.slow"):
+        list(connection.table("pages").scan())
+    connection.close()
+    (line,) = [one.message for one in caplog.records if "scannerGetList" in one.message and "rows=1" in one.message]
+    region = served.store.server.tables.known(b"pages").regions[1].encoded
+    assert f"table=pages region={region} rows=1 cells=1 cells_read=1; peer=127.0.0.1:" in line
+
+
+def test_other_paths_and_methods(served: Served) -> None:
+    assert served.get("/nope").status_code == 404
+    assert served.get("/", "POST").status_code == 405
+    assert served.get("/", "HEAD").text == ""
+    assert served.get("/health").text == "ok\n"
+
+
+def test_a_loop_that_does_not_answer_is_unhealthy(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_server, "LOOP_TIMEOUT_S", 0.05)
+    held, go_on = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        held.set()
+        go_on.wait(WAIT_S)
+
+    served.loop.call_soon_threadsafe(hold)
+    assert held.wait(WAIT_S)
+    try:
+        for path in ("/health", "/metrics", "/"):
+            answer = served.get(path)
+            assert (answer.status_code, answer.text) == (503, "unhealthy: the store has not answered for 0.05 s\n")
+    finally:
+        go_on.set()
+    assert served.get("/health").status_code == 200
+
+
+def test_a_port_in_use_says_what_to_do(served: Served) -> None:
+    with pytest.raises(HostError, match="choose another with --web-port, or -1 for none"):
+        bind("127.0.0.1", served.web.port)
+
+
+def test_a_closed_region_is_measured_on_disk(tmp_path: Path) -> None:
+    served = Served(tmp_path / "data")
+    connection = Connection("127.0.0.1", served.store.port)
+    connection.create_table("t", {"f": {}})
+    connection.table("t").put(b"a", {b"f:a": b"x" * 50_000})
+    connection.disable_table("t")
+    metrics = served.metrics()
+    connection.close()
+    served.close()
+    assert metrics['columnar_table_enabled{table="t"}'] == 0
+    assert metrics['columnar_table_open_regions{table="t"}'] == 0
+    assert metrics['columnar_table_bytes{table="t"}'] > 50_000

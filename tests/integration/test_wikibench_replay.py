@@ -1,0 +1,277 @@
+"""The replay against a wiki that misbehaves: honest latencies, classes of failures, exit statuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from hdrh.histogram import HdrHistogram
+
+from tests.support.fake_wiki import FakeWiki
+from wikibench.cli import main
+from wikibench.latency import Recorder
+from wikibench.outcome import Kind, Outcome
+from wikibench.pacing import Pace, plan, planned_seconds, shape_of
+from wikibench.run import replay
+from wikibench.summary import Replay
+from wikibench.target import parse_target
+from wikibench.trace import MISSING, SAVE, VIEW, Request
+from wikibench.visits import Load
+
+
+@pytest.fixture
+def wiki() -> Iterator[FakeWiki]:
+    with FakeWiki() as wiki:
+        yield wiki
+
+
+def trace_of(*visits: tuple[str, str], every_us: int = 2_000) -> list[Request]:
+    return [Request(1_000_000 + n * every_us, f"http://w/{page}", flag) for n, (page, flag) in enumerate(visits)]
+
+
+def run(wiki: FakeWiki, requests: list[Request], pace: Pace | None = None, **load: Any) -> Replay:
+    pace = pace or Pace()
+    shape = shape_of(requests)
+    given = {"planned_s": planned_seconds(pace, shape), **load}
+    return replay(Load(parse_target(wiki.url), **given), plan(lambda: requests, pace, shape))
+
+
+def outcomes(recorder: Recorder) -> dict[tuple[str, str], int]:
+    return {
+        (str(kind), str(outcome)): pair.response.get_total_count() for (kind, outcome), pair in recorder.pairs.items()
+    }
+
+
+def command(*words: object) -> Result:
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+def slower_than(result: Replay, milliseconds: int, *, service: bool = False) -> int:
+    return histogram_over(result.recorder.service() if service else result.recorder.response(), milliseconds)
+
+
+def histogram_over(histogram: HdrHistogram, milliseconds: int) -> int:
+    total = histogram.get_total_count()
+    below = [
+        item.count_added_in_this_iter_step
+        for item in histogram.get_recorded_iterator()
+        if item.value_iterated_to < milliseconds * 1000
+    ]
+    return int(total - sum(below))
+
+
+# -- honest latencies
+
+
+def test_a_stall_is_charged_to_everybody_who_came_meanwhile() -> None:
+    with FakeWiki(stall=(0.4, 0.5)) as wiki:
+        result = run(
+            wiki, trace_of(("Page", VIEW), ("Page2", VIEW)), Pace(rate=200, even=True, duration_s=1.2, loop=True)
+        )
+    result.recorder.check()
+    assert result.recorder.count() == 240
+    assert result.recorder.failed() == 0
+    # 200 per second over half a second: those intended k/200 s before its end waited that long
+    assert 80 <= slower_than(result, 50) <= 130
+    assert 40 <= slower_than(result, 250) <= 80
+    assert result.recorder.response().get_max_value() >= 450_000
+
+
+def test_with_few_requests_in_the_air_the_wait_still_counts() -> None:
+    """A closed loop would show four slow requests; here the others' wait is in their response time."""
+    with FakeWiki(stall=(0.4, 0.5)) as wiki:
+        result = run(
+            wiki,
+            trace_of(("Page", VIEW), ("Page2", VIEW)),
+            Pace(rate=200, even=True, duration_s=1.2, loop=True),
+            open_requests=4,
+        )
+    assert result.recorder.count() == 240
+    assert result.most_open == 4
+    assert slower_than(result, 250, service=True) == 4
+    assert slower_than(result, 250) >= 40
+    assert result.slot_wait.get_total_count() >= 1
+    # the wiki's doing, not the generator's
+    assert slower_than(result, 250) > histogram_over(result.own_lateness, 250)
+
+
+# -- classes
+
+
+def test_every_end_of_a_request_has_its_class(wiki: FakeWiki) -> None:
+    requests = trace_of(
+        ("Page", VIEW),
+        ("Redirect", VIEW),
+        ("Loop", VIEW),
+        ("Missing", MISSING),
+        ("Missing", VIEW),
+        ("Forbidden", VIEW),
+        ("Error", VIEW),
+        ("Short", VIEW),
+        ("Garbage", VIEW),
+        ("Hang", VIEW),
+        ("Page_x", SAVE),
+        ("Page_y", "20080103|given+text"),
+        ("Conflict", SAVE),
+        ("NoForm", SAVE),
+        ("Again", SAVE),
+        ("Forbidden", SAVE),
+    )
+    result = run(wiki, requests, timeout_s=0.4, names=("One", "Two"))
+    result.recorder.check()
+    assert outcomes(result.recorder) == {
+        ("page", "2xx"): 2,  # a redirect within the wiki is followed
+        ("page", "broken"): 3,  # a redirect without end, a cut answer, no HTTP
+        ("page", "4xx"): 2,
+        ("page", "5xx"): 1,
+        ("page", "timeout"): 1,
+        ("missing", "404 expected"): 1,
+        ("edit-form", "2xx"): 4,
+        ("edit-form", "broken"): 1,
+        ("edit-form", "4xx"): 1,
+        ("edit-save", "3xx"): 2,
+        ("edit-save", "conflict"): 1,
+        ("edit-save", "broken"): 1,
+    }
+    assert result.recorder.failed() == 10
+    assert wiki.wrong_saves == []  # token, cookie, base and an empty honeypot came back, "save" was pressed
+    bodies = [fields["body"][0] for fields in wiki.saves]
+    assert "given text" in bodies
+    assert any("[[One]]" in body or "[[Two]]" in body for body in bodies)
+
+
+def test_edits_are_made_from_seed_page_and_number(wiki: FakeWiki) -> None:
+    requests = trace_of(("Page_a", SAVE), ("Page_b", SAVE))
+    for seed in (1, 1, 2):
+        run(wiki, requests, seed=seed)
+    bodies = [sorted(fields["body"][0] for fields in wiki.saves[at : at + 2]) for at in (0, 2, 4)]
+    assert bodies[0] == bodies[1]
+    assert bodies[0] != bodies[2]
+
+
+def test_what_cannot_be_sent_before_the_drain_ends_has_failed(wiki: FakeWiki) -> None:
+    requests = trace_of(*[("Hang", VIEW)] * 2, *[("Page", VIEW)] * 5)
+    result = run(wiki, requests, open_requests=2, drain_s=0.2, timeout_s=30)
+    assert outcomes(result.recorder) == {("page", "unsent"): 5, ("page", "timeout"): 2}
+    assert result.recorder.failed() == 7
+    assert result.elapsed_s < 2
+
+
+def test_nobody_there_is_a_class_of_its_own(wiki: FakeWiki) -> None:
+    with FakeWiki() as gone:
+        pass
+    assert outcomes(run(gone, trace_of(("Page", VIEW))).recorder) == {("page", "refused"): 1}
+
+
+def test_connections_are_kept_and_the_warm_up_is_apart(wiki: FakeWiki) -> None:
+    result = run(wiki, trace_of(*[("Page", VIEW)] * 40, every_us=5_000), warm_up_s=0.1)
+    assert result.recorder.count(Kind.PAGE, [Outcome.OK]) == 20
+    assert result.warm_up.count() == 20
+    assert wiki.connections < 40  # some are used again; how many depends on how quick the machine is
+    assert result.connections == wiki.connections
+
+
+def test_a_request_that_is_sent_once_more_is_counted(wiki: FakeWiki) -> None:
+    result = run(wiki, trace_of(("Page", VIEW), ("Drop", VIEW), every_us=100_000))
+    assert outcomes(result.recorder) == {("page", "2xx"): 2}
+    assert (result.retried, result.connections) == (1, 2)
+
+
+# -- the commands
+
+
+def test_from_the_wikis_titles_to_a_report(wiki: FakeWiki, tmp_path: Path) -> None:
+    trace, out = tmp_path / "t.trace.gz", tmp_path / "out"
+    made = command("synth", "--target", wiki.url, "--out", trace, "--rate", 200, "--duration", "1s", "--edits", "10%")
+    assert made.exit_code == 0, made.output
+    required = "p95<500ms,errors<0.1%"
+    played = command("replay", trace, "--target", wiki.url, "--require", required, "--report", out, "--expect-404")
+    assert played.exit_code == 0, played.output
+    summary = json.loads((out / "report.json").read_text("utf-8"))
+    assert summary["ending"] == "complete"
+    assert summary["requests"]["failed"] == 0
+    assert summary["trace"]["requests"] == 200
+    assert {row["kind"] for row in summary["by_kind"]} == {"page", "edit-form", "edit-save"}
+    assert summary["response_time"]["p95_ms"] > 0
+    page = (out / "report.html").read_text("utf-8")
+    assert page.count("<svg") == 6  # three plots, wide and narrow
+    for outside in ("<script", "<link", "<img", "src=", "@import"):
+        assert outside not in page
+    assert wiki.wrong_saves == []
+
+
+def test_the_exit_status_says_what_was_missed(wiki: FakeWiki, tmp_path: Path) -> None:
+    trace = tmp_path / "t"
+    trace.write_text("1 1.000 http://w/Page -\n2 1.010 http://w/Error -\n")
+    missed = command("replay", trace, "--target", wiki.url, "--require", "errors<0.1%,p95<5s")
+    assert missed.exit_code == 1
+    assert "MISSED errors<0.1%: got 50%, off by 49.9%" in missed.output
+    assert command("replay", trace, "--target", wiki.url, "--require", "errors<=1").exit_code == 0
+    assert command("replay", trace, "--target", wiki.url).exit_code == 0
+
+
+def test_wrong_usage_is_told_in_a_line(wiki: FakeWiki, tmp_path: Path) -> None:
+    trace, bad = tmp_path / "t", tmp_path / "bad"
+    trace.write_text("1 1.000 http://w/Page -\n")
+    bad.write_text("1 1.000 http://w/Page -\nnonsense\n")
+    (tmp_path / "empty").write_text("")
+    with FakeWiki() as gone:
+        pass
+    for words, why in (
+        (("replay", trace, "--target", "http://192.0.2.1"), "--allow-remote"),
+        (("replay", trace, "--target", wiki.url, "--require", "p95<200"), "needs its unit"),
+        (("replay", trace, "--target", wiki.url, "--rate", "5", "--speed", "2"), "not both"),
+        (("replay", trace, "--target", wiki.url, "--duration", "soon"), "not a duration"),
+        (("replay", bad, "--target", wiki.url), "trace line 2"),
+        (("replay", tmp_path / "empty", "--target", wiki.url), "no request"),
+        (("replay", trace, "--target", gone.url), "nothing answers"),
+        (("synth", "--target", wiki.url + "/none", "--out", trace, "--rate", "1", "--requests", "1"), "--titles"),
+        (("synth", "--titles", trace, "--out", trace, "--rate", "1"), "exactly two"),
+        (("search", trace, "--target", wiki.url), "--require"),
+    ):
+        result = command(*words)
+        assert result.exit_code == 2, (words, result.output)
+        assert why in result.output.replace("\n", " "), (words, result.output)
+        assert "Traceback" not in result.output
+    assert command("replay", bad, "--target", wiki.url, "--skip-bad-lines").exit_code == 0
+
+
+def test_search_finds_about_the_capacity(tmp_path: Path) -> None:
+    trace = tmp_path / "t"
+    trace.write_text("".join(f"{n} {n / 100:.3f} http://w/Page{n} -\n" for n in range(50)))
+    with FakeWiki(capacity=250) as wiki:
+        result = command(
+            *("search", trace, "--target", wiki.url, "--require", "p95<80ms", "--duration", "0.4s"),
+            *("--from", 100, "--precision", "50%", "--even"),
+        )
+    assert result.exit_code == 0, result.output
+    found = re.search(r"largest rate that kept it: ([\d.]+)", result.output)
+    assert found is not None, result.output
+    assert 100 <= float(found[1]) <= 400
+
+
+def test_ctrl_c_ends_the_replay_and_still_reports(wiki: FakeWiki, tmp_path: Path) -> None:
+    trace = tmp_path / "t"
+    trace.write_text("".join(f"{n} {n / 100:.3f} http://w/Page{n} -\n" for n in range(10_000)))
+    words = ["-m", "wikibench.cli", "replay", str(trace), "--target", wiki.url, "--report", str(tmp_path / "out")]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    process = subprocess.Popen(
+        [sys.executable, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    )
+    assert wiki.twenty_gets.wait(20)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130, errors.decode()
+    summary = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert summary["ending"] == "interrupted"
+    assert 10 <= summary["requests"]["counted"] < 10_000
+    assert "Interrupted." in (tmp_path / "out" / "report.html").read_text()

@@ -1,0 +1,96 @@
+"""Bytes to what a person reads and types, and back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from columnar.errors import IllegalArgument
+from columnar.shell.text import address_of, bytes_text, cell_of, family_of, readable, seconds_of, typed, upper_end
+
+
+@given(st.binary())
+@settings(max_examples=500, deadline=None, derandomize=True)
+def test_all_bytes_survive_being_shown_and_typed(data: bytes) -> None:
+    text = readable(data)
+    assert typed(text) == data
+    assert text.isprintable()
+
+
+@given(st.text())
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_all_text_survives(text: str) -> None:
+    data = text.encode("utf-8", "surrogatepass")
+    assert typed(readable(data)) == data
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"HomePage", "HomePage"),
+        ("Rīga".encode(), "Rīga"),
+        (b"\x00\xff", "\\x00\\xFF"),
+        (b"a\\b", "a\\x5Cb"),
+        (b"\x1b[31m", "\\x1B[31m"),
+        ("\u202e".encode(), "\\xE2\\x80\\xAE"),  # right-to-left override: not printable
+    ],
+)
+def test_readable(data: bytes, text: str) -> None:
+    assert readable(data) == text
+
+
+def test_a_long_value_is_cut_and_says_its_length() -> None:
+    assert readable(b"x" * 10, 4) == "xxxx... (10 bytes)"
+
+
+@pytest.mark.parametrize(
+    ("text", "data"), [("\\xZZ", b"\\xZZ"), ("\\n", b"\\n"), ("\\x4", b"\\x4"), ("\\x41\\x42C", b"ABC")]
+)
+def test_only_whole_escapes_are_escapes(text: str, data: bytes) -> None:
+    assert typed(text) == data
+
+
+def test_cells() -> None:
+    assert cell_of("text:body=a=b") == (b"text:body", b"a=b")
+    assert cell_of("text:a\\x3Db=c") == (b"text:a=b", b"c")
+    assert cell_of("n:=") == (b"n:", b"")
+    for wrong in ("text:body", "body=x", ""):
+        with pytest.raises(IllegalArgument):
+            cell_of(wrong)
+
+
+def test_families() -> None:
+    assert family_of("text") == ("text", {"max_versions": 1})
+    assert family_of("m:versions=3,ttl=7d,compression=zstd") == (
+        "m",
+        {"max_versions": 3, "time_to_live": 604_800, "compression": "ZSTD"},
+    )
+    for wrong in ("m:versions=x", "m:ttl=-1", "m:colour=red"):
+        with pytest.raises(IllegalArgument):
+            family_of(wrong)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("15m", 900), ("12h", 43_200), ("7d", 604_800)])
+def test_durations(text: str, seconds: int) -> None:
+    assert seconds_of(text) == seconds
+
+
+def test_addresses() -> None:
+    assert address_of("store") == ("store", 9090)
+    assert address_of("store:1") == ("store", 1)
+    assert address_of("[::1]:91") == ("::1", 91)
+    for wrong in ("", "a:b", "a:99999", "::1", "http://a:1"):
+        with pytest.raises(IllegalArgument):
+            address_of(wrong)
+
+
+@pytest.mark.parametrize(("prefix", "end"), [(b"a", b"b"), (b"a\xff", b"b"), (b"\xff", None), (b"", None)])
+def test_the_key_behind_a_prefix(prefix: bytes, end: bytes | None) -> None:
+    assert upper_end(prefix) == end
+
+
+def test_sizes_are_short() -> None:
+    assert [bytes_text(n) for n in (0, 999, 1_000, 12_345_678, 2 * 10**15)] == [
+        "0 B", "999 B", "1.0 KB", "12.3 MB", "2000.0 TB",
+    ]  # fmt: skip

@@ -1,0 +1,70 @@
+"""From the addresses of a trace to those of the wiki under test."""
+
+from __future__ import annotations
+
+import pytest
+
+from wikibench.errors import PlanError, TargetError, UnsafeTargetError
+from wikibench.paths import Layout, address_path, host_of, name_path, page_name, parse_rewrite
+from wikibench.target import Target, parse_target, require_loopback
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("http://en.wikipedia.org/wiki/Judge_Me_Tender", "/wiki/Judge_Me_Tender"),
+        ("http://en.wikipedia.org", "/"),
+        ("wiki/Main_Page", "/wiki/Main_Page"),
+        ("", "/"),
+        ("http://h/a?b=c&d#e", "/a?b=c&d"),
+        ("http://h/%C4%81%2F", "/%C4%81%2F"),
+        ("http://h/ā", "/%C4%81"),
+        ("http://h/caf\udce9", "/caf%E9"),  # bytes of a trace that are no UTF-8
+        ('http://h/"<x>', "/%22%3Cx%3E"),
+    ],
+)
+def test_paths(url: str, path: str) -> None:
+    assert address_path(url) == path
+
+
+@pytest.mark.parametrize("name", ["Page", "Two words", "ā/b", "100%", "a?b#c", "C++", "Žemē: (x)"])
+def test_names_and_paths(name: str) -> None:
+    assert page_name("/" + name_path(name)) == name
+    assert address_path("http://w/" + name_path(name)) == "/" + name_path(name)
+
+
+def test_prefixes_are_exchanged_and_saves_find_their_page() -> None:
+    layout = Layout((parse_rewrite("/wiki/=/"), parse_rewrite("/w/=/x/")))
+    assert layout.path("http://en.wikipedia.org/wiki/A_b") == "/A_b"
+    assert layout.path("http://en.wikipedia.org/w/load.php?x") == "/x/load.php?x"
+    assert layout.page("http://en.wikipedia.org/w/index.php?title=A+b%2Fc&action=submit") == "/A_b/c"
+    assert layout.page("http://w/Page/edit") == "/Page"
+    assert layout.page("http://w/Page?action=edit") == "/Page"
+    assert layout.edit_path("/Page") == "/Page/edit"
+    assert Layout(edit="/e{page}").edit_path("/Page") == "/e/Page"
+    with pytest.raises(PlanError):
+        parse_rewrite("wiki")
+
+
+def test_hosts() -> None:
+    assert host_of("http://En.wikipedia.org/x") == "en.wikipedia.org"
+    assert host_of("wiki/x") is None
+
+
+def test_targets() -> None:
+    assert parse_target("http://127.0.0.1:8080/") == Target("http://127.0.0.1:8080")
+    assert parse_target("localhost:81/w/") == Target("http://localhost:81", "/w")
+    assert parse_target("http://[::1]:80").origin == "http://[::1]:80"
+    assert parse_target("http://h/w").url("/Page") == "http://h/w/Page"
+    for bad in ("ftp://x", "http://", "http://x:99999", ""):
+        with pytest.raises(TargetError):
+            parse_target(bad)
+
+
+def test_only_this_machine_is_loaded_unasked() -> None:
+    require_loopback(parse_target("http://127.0.0.1:8080"))
+    require_loopback(parse_target("http://127.9.9.9"))
+    require_loopback(parse_target("http://[::1]:80"))
+    for other in ("http://192.0.2.1", "http://[2001:db8::1]", "http://0.0.0.0"):
+        with pytest.raises(UnsafeTargetError, match="--allow-remote"):
+            require_loopback(parse_target(other))

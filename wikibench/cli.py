@@ -1,0 +1,259 @@
+"""The ``wikibench`` command: synth, replay, search; the place that puts everything together.
+
+Exit status: 0 done and every requirement met, 1 a requirement missed, 2 wrong usage or
+nothing to replay against, 130 ended by Ctrl-C (the report is written all the same).
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from . import __version__
+from .errors import PlanError, WikibenchError
+from .experiment import Experiment
+from .limits import HOPELESS_LATENESS_S, SEARCH_TRIES
+from .live import print_summary
+from .options import Duration, Requirements, Share, load_options
+from .pacing import Pace, planned_seconds
+from .popularity import EDITS, UNIFORM, VIEWS, by_rank
+from .requirements import Requirement
+from .search_policy import SearchPlan, Try, best_rate, next_rate
+from .summary import Json, Replay
+from .synth import Recipe, size_of, synthesize
+from .target import parse_target
+from .titles import titles_of_file, titles_of_wiki
+from .trace_file import write_trace
+
+MET, MISSED, INTERRUPTED = 0, 1, 130
+CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+@click.group(context_settings=CONTEXT)
+@click.version_option(__version__, prog_name="wikibench")
+def main() -> None:
+    """Replay a Wikipedia-style trace against any wiki, open loop, and say honestly how long visitors waited.
+
+    \b
+    The whole way, for a wiki on this machine:
+      wikibench synth --target http://127.0.0.1:8080 --out day.trace --rate 100 --duration 2m --edits 5%
+      wikibench replay day.trace --target http://127.0.0.1:8080 --require 'p95<200ms,errors<0.1%' --report out
+      wikibench search day.trace --target http://127.0.0.1:8080 --require 'p95<200ms'
+
+    Every latency is counted from the moment the trace meant the request to start, so a wiki that stalls is
+    charged for everybody who came meanwhile.
+    """
+
+
+@contextmanager
+def _errors_told() -> Iterator[None]:
+    """Mistakes of the user and of the place end in one line and status 2."""
+    try:
+        yield
+    except (WikibenchError, OSError) as error:
+        raise click.UsageError(str(error)) from error
+
+
+@main.command(context_settings=CONTEXT)
+@click.option("--titles", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Page names, one a line.")
+@click.option("--target", help="Ask this wiki for its page names (GET /api/titles).")
+@click.option("--out", required=True, help="The trace to write; gzip where it ends in .gz, - for standard output.")
+@click.option("--requests", type=click.IntRange(1), help="How many requests.")
+@click.option("--rate", type=click.FloatRange(0, min_open=True), help="Requests per second, mean.")
+@click.option("--duration", type=Duration(), help="How long, such as 90s, 2m or 24h.")
+@click.option("--edits", type=Share(), default=0.0, help="Share of edits, such as 5%. Wikipedia has about 0.3%.")
+@click.option("--missing", type=Share(), default=0.0, help="Share of views of pages that do not exist.")
+@click.option("--seed", default=1, show_default=True, help="The same seed gives the same trace.")
+@click.option("--day-shape", is_flag=True, help="Let the rate follow a day of Wikipedia, squeezed into the trace.")
+@click.option("--even", is_flag=True, help="Equal gaps in place of random arrivals.")
+@click.option(
+    "--popularity",
+    type=click.Choice(["share", "rank", "uniform"]),
+    default="share",
+    show_default=True,
+    help="How Wikipedia's popularity is carried over: by share of the pages, by rank (flatter), or not at all.",
+)
+def synth(titles: Path | None, target: str | None, out: str, seed: int, popularity: str, **given: Any) -> None:
+    """Make a trace for a wiki: what is asked for, and when.
+
+    \b
+    Give two of --requests, --rate and --duration:
+      wikibench synth --titles names.txt --out small.trace --requests 1000 --rate 50
+      wikibench synth --target http://127.0.0.1:8080 --out day.trace.gz --rate 100 --duration 10m \\
+                      --edits 5% --missing 2% --day-shape
+
+    Pages are asked for after the concave popularity of Wikipedia's pages, edits after that of its edits.
+    """
+    with _errors_told():
+        if (titles is None) == (target is None):
+            raise PlanError("give either --titles FILE or --target URL: whose pages are asked for?")
+        requests, rate = size_of(given["requests"], given["rate"], given["duration"])
+        names = titles_of_file(titles) if titles is not None else titles_of_wiki(parse_target(str(target)))
+        views, edits = {
+            "share": (VIEWS, EDITS),
+            "rank": (by_rank(VIEWS, len(names)), by_rank(EDITS, len(names))),
+            "uniform": (UNIFORM, UNIFORM),
+        }[popularity]
+        recipe = Recipe(
+            requests,
+            rate,
+            edits=given["edits"],
+            missing=given["missing"],
+            day=given["day_shape"],
+            even=given["even"],
+            views_law=views,
+            edits_law=edits,
+        )
+        count = write_trace(out, synthesize(names, recipe, random.Random(seed)))
+    click.echo(f"{out}: {count} requests over {recipe.duration_s:.0f} s, {len(names)} pages, seed {seed}", err=True)
+
+
+@main.command(context_settings=CONTEXT)
+@load_options
+@click.option("--rate", type=click.FloatRange(0, min_open=True), help="Stretch the trace to this mean rate per second.")
+@click.option("--speed", type=click.FloatRange(0, min_open=True), help="Replay so many times as fast as recorded.")
+@click.option("--duration", type=Duration(), help="Send for so long, such as 2m.")
+@click.option("--loop", is_flag=True, help="Begin the trace again when it ends before --duration.")
+@click.option("--max-gap", type=Duration(), help="Cut longer silences of the trace to this.")
+@click.option("--require", "required", type=Requirements(), default="", help="Sets the exit status; see above.")
+@click.option("--report", type=click.Path(file_okay=False, path_type=Path), help="Write report.html and .json here.")
+def replay(trace: str, target: str, required: tuple[Requirement, ...], report: Path | None, **given: Any) -> None:
+    """Replay a trace against a wiki and report how long visitors waited.
+
+    \b
+    As recorded, then twice as fast, then at 500 requests per second for two minutes:
+      wikibench replay day.trace --target http://127.0.0.1:8080
+      wikibench replay day.trace --target http://127.0.0.1:8080 --speed 2
+      wikibench replay day.trace --target http://127.0.0.1:8080 --rate 500 --duration 2m --loop --report out
+
+    \b
+    Requirements are joined by commas; all must be met, or the exit status is 1:
+      p95<200ms  edit-save.p99<1s  page.max<2s  mean<50ms     response times, of all or of one kind
+      errors<0.1%  errors<=3  conflicts<1%  rate>=495         shares, counts, answers per second
+      lateness<5ms                                            the generator's own (p99): is it to be believed?
+
+    A recorded Wikipedia trace needs --host en.wikipedia.org --rewrite /wiki/=/ --expect-404.
+    Ctrl-C ends the replay; the report of what was done is still written.
+    """
+    with _errors_told():
+        pace = Pace(
+            given["rate"],
+            given["speed"],
+            given["even"],
+            given["duration"],
+            None if given["max_gap"] is None else round(given["max_gap"] * 1e6),
+            given["loop"],
+        )
+        run = Experiment(trace, target, given, pace.max_gap_us)
+        result = run.go(pace, "replay")
+    summary = run.summary(result, required, pace)
+    print_summary(Console(), summary)
+    _tell_about_trace(run, pace)
+    if report is not None:
+        from .report import write_report
+
+        click.echo(f"report: {write_report(report, summary, result)}")
+    if result.ending == "interrupted":
+        sys.exit(INTERRUPTED)
+    sys.exit(MET if all(row["met"] for row in summary["requirements"]) else MISSED)
+
+
+@main.command(context_settings=CONTEXT)
+@load_options
+@click.option("--require", "required", type=Requirements(), required=True, help="What a rate has to keep.")
+@click.option("--duration", type=Duration(), default=20.0, show_default=True, help="Seconds of each try.")
+@click.option("--from", "first", type=click.FloatRange(0, min_open=True), default=50.0, show_default=True)
+@click.option("--to", "highest", type=click.FloatRange(0, min_open=True), default=20_000.0, show_default=True)
+@click.option("--precision", type=Share(), default=0.05, show_default=True, help="Stop when known this well.")
+@click.option("--report", type=click.Path(file_okay=False, path_type=Path), help="Write the report of the best try.")
+def search(
+    trace: str, target: str, required: tuple[Requirement, ...], report: Path | None, duration: float, **given: Any
+) -> None:
+    """Find the largest rate at which a wiki still keeps a requirement.
+
+    \b
+    The rate is doubled from --from until a try misses, then the gap is halved:
+      wikibench search day.trace --target http://127.0.0.1:8080 --require 'p95<200ms,errors<0.1%'
+      wikibench search day.trace --target http://127.0.0.1:8080 --require 'p95<200ms' --from 200 --duration 30s
+
+    The exit status is 0 where some rate kept the requirement, 1 where none did.
+    """
+    policy = SearchPlan(first=given["first"], precision=given["precision"], highest=given["highest"])
+    tries: list[tuple[Try, Replay, Json]] = []
+    interrupted = False
+    with _errors_told():
+        if not required:
+            raise PlanError("--require is empty: what is a rate to keep?")
+        run = Experiment(trace, target, given, None, hopeless_s=HOPELESS_LATENESS_S)
+        while len(tries) < SEARCH_TRIES:
+            rate = next_rate([one for one, _, _ in tries], policy)
+            if rate is None:
+                break
+            pace = Pace(rate=rate, even=given["even"], duration_s=duration, loop=True)
+            result = run.go(pace, f"try {len(tries) + 1}: {rate:.0f}/s")
+            if result.ending == "interrupted":
+                interrupted = True
+                break
+            summary = run.summary(result, required, pace)
+            met = result.ending == "complete" and all(row["met"] for row in summary["requirements"])
+            tries.append((Try(rate, met), result, summary))
+    best = best_rate([one for one, _, _ in tries])
+    _print_tries([(one, summary) for one, _, summary in tries], best)
+    if report is not None and best is not None:
+        from .report import write_report
+
+        _, result, summary = next(row for row in tries if row[0].rate == best)
+        click.echo(f"report: {write_report(report, summary, result)}")
+    sys.exit(INTERRUPTED if interrupted else MISSED if best is None else MET)
+
+
+def _tell_about_trace(run: Experiment, pace: Pace) -> None:
+    if run.trace.bad_lines:
+        click.echo(f"{run.trace.bad_lines} unreadable lines left out, the first: {run.trace.first_bad[0]}", err=True)
+    if run.trace.other_hosts:
+        click.echo(f"{run.trace.other_hosts} requests of other hosts left out", err=True)
+    lasted_s = planned_seconds(pace, run.shape)
+    if pace.duration_s is not None and lasted_s < pace.duration_s * 0.99:
+        click.echo(f"the trace ended after {lasted_s:.1f} s of {pace.duration_s:g}; --loop begins it again", err=True)
+
+
+def _print_tries(tries: list[tuple[Try, Json]], best: float | None) -> None:
+    table = Table(title="Tries; times in ms, late is the generator's own p99", title_justify="left")
+    for name in ("asked/s", "got/s", "pages/s", "p50", "p95", "p99", "failed", "late", ""):
+        table.add_column(name, justify="right", no_wrap=True)
+    for one, summary in tries:
+        times, rate, generator = summary["response_time"], summary["rate"], summary["generator"]
+        table.add_row(
+            f"{one.rate:.1f}",
+            f"{rate['got_per_s']:.1f}",
+            f"{rate['page_views_per_s']:.1f}",
+            *("–" if times[key] is None else f"{times[key]:.0f}" for key in ("p50_ms", "p95_ms", "p99_ms")),
+            str(summary["requests"]["failed"]),
+            f"{generator['own_lateness']['p99_ms'] or 0:.1f}",
+            "kept" if one.met else "missed" if summary["ending"] == "complete" else summary["ending"],
+            style="green" if one.met else "red",
+        )
+    console = Console()
+    console.print(table)
+    for one, summary in tries:
+        for row in summary["requirements"]:
+            if not row["met"]:
+                console.print(f"at {one.rate:.1f}/s: {row['text']}", markup=False)
+    if best is None:
+        console.print("no rate kept the requirement")
+        return
+    kept = next(summary["rate"] for one, summary in tries if one.rate == best)
+    console.print(f"largest rate that kept it: {best:.1f} per second")
+    console.print(f"answered there: {kept['got_per_s']:.1f} per second, page views {kept['page_views_per_s']:.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""Everything that can go wrong for a user of the benchmark, grouped by who must act (pure).
+
+Each exception carries fields and makes its one line of text from them.
+"""
+
+from __future__ import annotations
+
+EXCERPT_CHARS = 120  # of an offending line: enough to find it, short enough for a terminal
+
+
+class WikibenchError(Exception):
+    """The root; its text is one line fit for a terminal."""
+
+
+class TraceError(WikibenchError):
+    """The caller must mend the trace file (or pass --skip-bad-lines)."""
+
+    def __init__(self, line_number: int, text: str, why: str) -> None:
+        self.line_number = line_number
+        self.text = text
+        self.why = why
+        shown = text if len(text) <= EXCERPT_CHARS else text[:EXCERPT_CHARS] + "…"
+        super().__init__(f"trace line {line_number}: {why}: {shown!r}")
+
+
+class RequirementError(WikibenchError):
+    """The caller wrote a --require that cannot be read."""
+
+    def __init__(self, clause: str, why: str) -> None:
+        self.clause = clause
+        self.why = why
+        super().__init__(f"requirement {clause!r}: {why}")
+
+
+class UnsafeTargetError(WikibenchError):
+    """The caller aimed a load at somebody else's machine."""
+
+    def __init__(self, host: str, addresses: tuple[str, ...]) -> None:
+        self.host = host
+        self.addresses = addresses
+        where = f"{host} ({', '.join(addresses)})" if addresses else host
+        super().__init__(
+            f"{where} is not this machine: a replay is a load that can take a site down for its visitors, "
+            "so only loopback is allowed by default; pass --allow-remote if the site is yours to load"
+        )
+
+
+class TargetError(WikibenchError):
+    """The target's address cannot be used, or nothing there answers as needed."""
+
+    def __init__(self, url: str, why: str) -> None:
+        self.url = url
+        self.why = why
+        super().__init__(f"{url}: {why}")
+
+
+class PlanError(WikibenchError):
+    """The caller's options contradict each other or leave the replay without an end."""

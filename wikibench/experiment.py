@@ -1,0 +1,111 @@
+"""One trace and one target, made ready to be replayed once or many times.
+
+Everything that can be wrong with either is found here, before the first request of
+the load is sent.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import urllib.error
+import urllib.request
+from dataclasses import replace
+from typing import Any
+
+from .errors import PlanError, TargetError
+from .limits import LINK_NAMES, TIMEOUT_S
+from .live import LiveLine
+from .pacing import Pace, plan, planned_seconds, shape_of
+from .paths import Layout, page_name, parse_rewrite
+from .report import environment
+from .requirements import Requirement
+from .run import replay
+from .summary import Json, Replay, judge_all, summarize
+from .target import Target, parse_target, require_loopback
+from .trace_file import TraceFile
+from .visits import Load
+
+
+class Experiment:
+    """One trace and one target, to be replayed once or, by search, many times."""
+
+    def __init__(
+        self, trace: str, target: str, given: dict[str, Any], max_gap_us: int | None, hopeless_s: float | None = None
+    ) -> None:
+        self.target = parse_target(target)
+        if not given["allow_remote"]:
+            require_loopback(self.target)
+        self.path = trace
+        self.trace = TraceFile(trace, window=given["sort_window"], skip_bad=given["skip_bad_lines"], host=given["host"])
+        layout = Layout(tuple(parse_rewrite(text) for text in given["rewrites"]), given["edit_path"])
+        self.shape = shape_of(self.trace.read(), max_gap_us)
+        if not self.shape.requests:
+            raise PlanError(f"{trace}: no request to replay")
+        self.load = Load(
+            self.target,
+            layout,
+            seed=given["seed"],
+            names=_names(self.trace, layout),
+            expect_404=given["expect_404"],
+            headers=given["headers"],
+            warm_up_s=given["warm_up"],
+            timeout_s=given["timeout"],
+            open_requests=given["open_requests"],
+            drain_s=given["drain"],
+            hopeless_s=hopeless_s,
+        )
+        _require_answer(self.target)
+
+    def go(self, pace: Pace, title: str) -> Replay:
+        planned_s = planned_seconds(pace, self.shape)
+        if self.load.warm_up_s >= planned_s > 0:
+            raise PlanError(f"the warm-up of {self.load.warm_up_s:g} s leaves nothing of {planned_s:g} s to count")
+        with LiveLine(title) as line:
+            return replay(replace(self.load, planned_s=planned_s), plan(self.trace.read, pace, self.shape), line.tick)
+
+    def summary(self, result: Replay, required: tuple[Requirement, ...], pace: Pace) -> Json:
+        about = {
+            "target": self.target.url(""),
+            "command_line": shlex.join(["wikibench", *sys.argv[1:]]),
+            "seed": self.load.seed,
+            "trace": {
+                "file": self.path,
+                "requests": self.shape.requests,
+                "span_s": round(self.shape.span_us / 1e6, 3),
+                "unreadable_lines": self.trace.bad_lines,
+                "of_other_hosts": self.trace.other_hosts,
+            },
+            "pace": {
+                "rate_per_s": pace.rate,
+                "speed": pace.speed,
+                "even": pace.even,
+                "duration_s": pace.duration_s,
+                "loop": pace.loop,
+                "max_gap_s": None if pace.max_gap_us is None else pace.max_gap_us / 1e6,
+                "timeout_s": self.load.timeout_s,
+            },
+            "environment": environment(),
+        }
+        return summarize(result, judge_all(required, result), about)
+
+
+def _names(trace: TraceFile, layout: Layout) -> tuple[str, ...]:
+    """Pages of the trace for edits to link to."""
+    names: dict[str, None] = {}
+    for request in trace.read():
+        if not request.is_save and not request.is_missing:
+            names[page_name(layout.path(request.url))] = None
+            if len(names) >= LINK_NAMES:
+                break
+    return tuple(names)
+
+
+def _require_answer(target: Target) -> None:
+    """One request beforehand: a wiki that is not there is wrong usage, not a thousand failures."""
+    try:
+        urllib.request.urlopen(target.url("/"), timeout=TIMEOUT_S).close()  # noqa: S310  http(s) only: see parse_target
+    except urllib.error.HTTPError as error:
+        error.close()  # an answer all the same
+    except OSError as error:
+        raise TargetError(target.url("/"), f"nothing answers ({getattr(error, 'reason', error)})") from error

@@ -1,0 +1,156 @@
+"""Latencies of a replay, in HdrHistograms by kind and outcome, and over time (pure).
+
+Two latencies of each request, both in microseconds:
+
+    response  from the intended start to the last byte: what a visitor who came at that moment waited
+    service   from the actual send to the last byte: what the wiki needed once asked
+
+When a wiki stalls, requests pile up behind the stall; only the response time of each
+shows it.  Histograms of responses hold every request with its own latency, so no
+correction after the fact is needed, nor made.
+
+Invariants:
+    I1. Every record is in exactly one (kind, outcome) and one interval; the totals agree (``check``).
+    I2. Memory does not depend on the number of requests.
+
+Knows nothing of clocks: it is told the moments, in seconds from the start of the replay.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from hdrh.histogram import HdrHistogram
+
+from .limits import FAILURES_KEPT, HIGHEST_LATENCY_US, INTERVALS
+from .outcome import FAILED, Kind, Outcome
+
+PERCENTILES: Final = (50.0, 90.0, 95.0, 99.0, 99.9)
+DIGITS: Final = 3  # significant digits of a recorded latency
+INTERVAL_DIGITS: Final = 2  # of the plot over time: an eighth of the memory
+
+
+def new_histogram(digits: int = DIGITS) -> HdrHistogram:
+    return HdrHistogram(1, HIGHEST_LATENCY_US, digits)
+
+
+def record_us(histogram: HdrHistogram, value_us: int) -> None:
+    histogram.record_value(min(max(value_us, 1), HIGHEST_LATENCY_US))
+
+
+def merged(histograms: Iterable[HdrHistogram], digits: int = DIGITS) -> HdrHistogram:
+    """The sum of histograms, lossless."""
+    total = new_histogram(digits)
+    for histogram in histograms:
+        total.add(histogram)
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One request that has come to its end, moments in seconds from the start of the replay."""
+
+    kind: Kind
+    outcome: Outcome
+    intended_s: float
+    sent_s: float
+    ended_s: float
+    received_bytes: int = 0
+    url: str = ""
+    why: str = ""  # for a person, of failures
+
+    @property
+    def response_us(self) -> int:
+        return round((self.ended_s - self.intended_s) * 1e6)
+
+    @property
+    def service_us(self) -> int:
+        return round((self.ended_s - self.sent_s) * 1e6)
+
+
+@dataclass(slots=True)
+class Pair:
+    """The two histograms of one kind and outcome."""
+
+    response: HdrHistogram = field(default_factory=new_histogram)
+    service: HdrHistogram = field(default_factory=new_histogram)
+
+
+@dataclass(slots=True)
+class Interval:
+    """What began in one stretch of the replay, and what ended in it."""
+
+    asked: int = 0  # requests intended to start here
+    answered: int = 0  # requests that ended here
+    outcomes: Counter[Outcome] = field(default_factory=Counter)  # of those intended to start here
+    response: HdrHistogram = field(default_factory=lambda: new_histogram(INTERVAL_DIGITS))
+
+
+class Recorder:
+    """Takes samples of one replay."""
+
+    def __init__(self, planned_s: float) -> None:
+        """``planned_s`` is how long the replay is meant to last; it sets the length of the intervals."""
+        self.interval_s = max(1.0, float(-(-planned_s // INTERVALS)))
+        self.pairs: dict[tuple[Kind, Outcome], Pair] = {}
+        self.intervals: list[Interval] = []
+        self.failures: list[Sample] = []  # the first FAILURES_KEPT
+        self.received_bytes = 0
+
+    def add(self, sample: Sample) -> None:
+        pair = self.pairs.get((sample.kind, sample.outcome))
+        if pair is None:
+            pair = self.pairs[sample.kind, sample.outcome] = Pair()
+        record_us(pair.response, sample.response_us)
+        record_us(pair.service, sample.service_us)
+        began = self._interval(sample.intended_s)
+        began.asked += 1
+        began.outcomes[sample.outcome] += 1
+        record_us(began.response, sample.response_us)
+        self._interval(sample.ended_s).answered += 1
+        self.received_bytes += sample.received_bytes
+        if sample.outcome in FAILED and len(self.failures) < FAILURES_KEPT:
+            self.failures.append(sample)
+
+    def _interval(self, at_s: float) -> Interval:
+        index = int(max(at_s, 0.0) / self.interval_s)
+        while len(self.intervals) <= index:
+            self.intervals.append(Interval())
+        return self.intervals[index]
+
+    def count(self, kind: Kind | None = None, outcomes: Iterable[Outcome] | None = None) -> int:
+        """Requests of a kind (None: all) that ended so (None: anyhow)."""
+        wanted = None if outcomes is None else frozenset(outcomes)
+        return sum(
+            pair.response.get_total_count()
+            for (of_kind, outcome), pair in self.pairs.items()
+            if (kind is None or of_kind is kind) and (wanted is None or outcome in wanted)
+        )
+
+    def failed(self, kind: Kind | None = None) -> int:
+        return self.count(kind, FAILED)
+
+    def response(self, kind: Kind | None = None) -> HdrHistogram:
+        """Response times of all requests of a kind, failed ones too; not those that the user cut off."""
+        return merged(pair.response for pair in self._finished(kind))
+
+    def service(self, kind: Kind | None = None) -> HdrHistogram:
+        """Service times of the same requests."""
+        return merged(pair.service for pair in self._finished(kind))
+
+    def _finished(self, kind: Kind | None) -> Iterable[Pair]:
+        for (of_kind, outcome), pair in self.pairs.items():
+            if kind in (None, of_kind) and outcome is not Outcome.INTERRUPTED:
+                yield pair
+
+    def check(self) -> None:
+        """Raise AssertionError where I1 is broken."""
+        total = self.count()
+        assert total == sum(pair.service.get_total_count() for pair in self.pairs.values())
+        assert total == sum(interval.asked for interval in self.intervals)
+        assert total == sum(interval.answered for interval in self.intervals)
+        assert total == sum(sum(interval.outcomes.values()) for interval in self.intervals)
+        assert total == sum(interval.response.get_total_count() for interval in self.intervals)

@@ -1,0 +1,56 @@
+"""Every bound of the benchmark, with unit and reason (pure)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+OPEN_REQUESTS: Final = 512
+"""Requests in the air at once.  More would measure the kernel's accept queue and this
+process's descriptors, not the wiki.  When it is reached the next request waits, and
+its wait counts in its response time; it is never dropped."""
+
+TIMEOUT_S: Final = 20.0
+"""From the actual send to the last byte.  What the original WikiBench used; a visitor is long gone by then."""
+
+DRAIN_S: Final = 60.0
+"""After the last intended start, how long answers are waited for.  What is unsent or
+unanswered by then is counted as failed, with the latency it has reached."""
+
+INTERRUPT_GRACE_S: Final = 2.0
+"""After Ctrl-C, how long requests in the air may still finish."""
+
+REDIRECTS: Final = 5
+"""Hops of one page view before it counts as broken: browsers stop at 20, wikis never need 3."""
+
+BODY_BYTES: Final = 64 * 1024 * 1024
+"""Of one answer; more is a broken answer, and would otherwise be held in memory."""
+
+INTERVALS: Final = 600
+"""Points of the latency-over-time plot: a histogram each, and no screen shows more."""
+
+HIGHEST_LATENCY_US: Final = 3_600_000_000
+"""Latencies over an hour are recorded as an hour: the histogram needs a top."""
+
+FAILURES_KEPT: Final = 50
+"""Failed requests shown one by one in the report; all are counted."""
+
+BAD_LINES_KEPT: Final = 20
+"""Unreadable trace lines shown one by one; all are counted."""
+
+LINK_NAMES: Final = 500
+"""Page names of the trace that edits link to."""
+
+TITLES_BYTES: Final = 512 * 1024 * 1024
+"""Of the list of titles: the English Wikipedia's is about 350 MB."""
+
+OWN_LATENESS_WARNING_MS: Final = 10.0
+"""When the generator's own lateness (p99) is over this, the report says that it, not the wiki, may be the limit."""
+
+CPU_WARNING_SHARE: Final = 0.8
+"""Of one core: a generator above it cannot be believed to send on time."""
+
+SEARCH_TRIES: Final = 30
+"""Of one search; doubling and halving reach any rate in fewer."""
+
+HOPELESS_LATENESS_S: Final = 5.0
+"""A try of the search is ended when a request could only be sent this late: the backlog will not go down again."""

@@ -1,0 +1,106 @@
+"""What a person sees while a replay runs, and the short account when it is over."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from .injector import Injector
+from .latency import merged
+from .limits import OWN_LATENESS_WARNING_MS
+from .summary import Json, milliseconds
+
+RECENT_INTERVALS = 3  # of which the live line shows the p95: the running one is still filling
+QUIET_S = 10.0  # between two lines where the output is no terminal
+
+
+class LiveLine:
+    """One line on standard error that is redrawn; where that is no terminal, a line now and then."""
+
+    def __init__(self, title: str) -> None:
+        self._console = Console(file=sys.stderr)
+        self._title = title
+        self._live: Live | None = None
+        self._last_s = 0.0
+
+    def __enter__(self) -> LiveLine:
+        if self._console.is_terminal:
+            # refreshed by our ticks alone: a thread of its own would disturb the clock
+            self._live = Live(Text(self._title), console=self._console, auto_refresh=False, transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def tick(self, injector: Injector) -> None:
+        if self._live is not None:
+            self._live.update(self._line(injector), refresh=True)
+        elif injector.now_s() - self._last_s >= QUIET_S:
+            self._last_s = injector.now_s()
+            self._console.print(self._line(injector))
+
+    def _line(self, injector: Injector) -> Text:
+        recorder, now_s = injector.recorder, injector.now_s()
+        rows = recorder.intervals
+        done = rows[-2] if len(rows) > 1 else rows[-1] if rows else None
+        asked, got = (done.asked, done.answered) if done else (0, 0)
+        p95 = milliseconds(merged((row.response for row in rows[-RECENT_INTERVALS:]), digits=2), 95.0)
+        failed = recorder.failed() + injector.warm_up.failed()
+        line = Text(f"{self._title}  {now_s:.0f}/{injector.load.planned_s:.0f} s  ")
+        line.append(f"asked {asked / recorder.interval_s:.0f}/s got {got / recorder.interval_s:.0f}/s  ")
+        line.append("p95 –  " if p95 is None else f"p95 {p95:.0f} ms  ", style="bold")
+        line.append(f"open {injector.open}  ")
+        line.append(f"failed {failed}", style="bold red" if failed else "green")
+        if now_s < injector.load.warm_up_s:
+            line.append("  warming up")
+        return line
+
+
+def print_summary(console: Console, summary: Json) -> None:
+    """The account of a replay in a table and a few lines."""
+    table = Table(title=f"Response time from the intended start, ms ({summary['ending']})", title_justify="left")
+    table.add_column("kind")
+    for name in ("requests", "failed", "p50", "p90", "p95", "p99", "p99.9", "max"):
+        table.add_column(name, justify="right")
+    for row in summary["by_kind"]:
+        _row(table, row["kind"], row["count"], row["failed"], row["response_time"])
+    requests, rate = summary["requests"], summary["rate"]
+    _row(table, "all", requests["counted"], requests["failed"], summary["response_time"])
+    _row(table, "all, service", "", "", summary["service_time"])
+    console.print(table)
+    generator = summary["generator"]
+    console.print(
+        f"asked {rate['asked_per_s']:.1f}/s, got {rate['got_per_s']:.1f}/s, of which page views "
+        f"{rate['page_views_per_s']:.1f}/s; conflicts {requests['conflicts']}"
+    )
+    late = generator["own_lateness"]["p99_ms"]
+    console.print(
+        f"generator: own lateness p99 {_cell(late)} ms, {generator['cpu_share_of_one_core']:.0%} of a core, "
+        f"at most {generator['most_open_requests']} requests open",
+        style="yellow" if late is not None and late > OWN_LATENESS_WARNING_MS else None,
+    )
+    for warning in generator["warnings"]:
+        console.print(f"note: {warning}", style="yellow")
+    for failure in summary["failures"][:5]:
+        console.print(
+            f"failed: {failure['kind']} {failure['outcome']}: {failure['why']} {failure['url']}", markup=False
+        )
+    for verdict in summary["requirements"]:
+        console.print(verdict["text"], style="green" if verdict["met"] else "bold red", markup=False)
+
+
+def _row(table: Table, name: str, count: object, failed: object, times: Json) -> None:
+    cells = [_cell(times[f"{key}_ms"]) for key in ("p50", "p90", "p95", "p99", "p99.9", "max")]
+    table.add_row(name, str(count), str(failed), *cells, style="red" if failed else None)
+
+
+def _cell(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,0 +1,143 @@
+"""What may stand behind the options of the commands: durations, shares, rates, requirements."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+import click
+
+from .errors import WikibenchError
+from .limits import DRAIN_S, OPEN_REQUESTS, TIMEOUT_S
+from .requirements import Requirement, parse_requirements
+
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?")
+_SECONDS: Final = {None: 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+
+Command = Callable[..., Any]
+
+
+class Duration(click.ParamType[float]):
+    """Seconds from ``90``, ``90s``, ``1.5m``, ``2h``."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, int | float):
+            return float(value)
+        match = _DURATION.fullmatch(str(value).strip())
+        if match is None:
+            self.fail(f"{value!r} is not a duration such as 90s, 2m or 1h", param, ctx)
+        return float(match[1]) * _SECONDS[match[2]]
+
+
+class Share(click.ParamType[float]):
+    """A share from ``5%`` or ``0.05``."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, int | float):
+            return float(value)
+        text = str(value).strip()
+        try:
+            share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            self.fail(f"{value!r} is not a share such as 5% or 0.05", param, ctx)
+        if not 0 <= share <= 1:
+            self.fail(f"{value!r} is not between 0% and 100%", param, ctx)
+        return share
+
+
+class Requirements(click.ParamType[tuple[Requirement, ...]]):
+    """The clauses of a --require."""
+
+    name = "requirements"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Requirement, ...]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            return parse_requirements(str(value))
+        except WikibenchError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Header(click.ParamType[tuple[str, str]]):
+    """``Name: value``."""
+
+    name = "header"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        if isinstance(value, tuple):
+            return value
+        name, colon, text = str(value).partition(":")
+        if not colon or not name.strip():
+            self.fail(f"{value!r} is not of the form 'Name: value'", param, ctx)
+        return name.strip(), text.strip()
+
+
+def load_options(command: Command) -> Command:
+    """The options that say what is sent where, shared by replay and search."""
+    for option in reversed(_LOAD_OPTIONS):
+        command = option(command)
+    return command
+
+
+_LOAD_OPTIONS: Final = (
+    click.argument("trace", type=click.Path(exists=True, dir_okay=False, allow_dash=True)),
+    click.option("--target", required=True, help="The wiki, such as http://127.0.0.1:8080"),
+    click.option(
+        "--allow-remote",
+        is_flag=True,
+        help="Load a wiki that is not on this machine. Only for a site that is yours: a replay can take it down.",
+    ),
+    click.option("--seed", default=1, show_default=True, help="Bodies of edits are made from (seed, page, number)."),
+    click.option("--even", is_flag=True, help="With a rate: equal gaps, in place of the trace's own stretched to it."),
+    click.option("--warm-up", type=Duration(), default=0.0, help="Requests of the first so many seconds do not count."),
+    click.option(
+        "--timeout",
+        type=Duration(),
+        default=TIMEOUT_S,
+        show_default=True,
+        help="From sending to the last byte.",
+    ),
+    click.option(
+        "--open",
+        "open_requests",
+        type=click.IntRange(1),
+        default=OPEN_REQUESTS,
+        show_default=True,
+        help="Requests in the air at once; the next waits, and its wait counts.",
+    ),
+    click.option(
+        "--drain",
+        type=Duration(),
+        default=DRAIN_S,
+        show_default=True,
+        help="Seconds after the last intended start; what is unsent or unanswered then has failed.",
+    ),
+    click.option("--expect-404", is_flag=True, help="A page that is not there is no failure (recorded traces)."),
+    click.option("--header", "headers", type=Header(), multiple=True, help="Sent with every request, 'Name: value'."),
+    click.option(
+        "--rewrite",
+        "rewrites",
+        multiple=True,
+        metavar="/OLD/=/NEW/",
+        help="Exchange a prefix of the trace's paths, such as /wiki/=/ ; the first that fits is used.",
+    ),
+    click.option(
+        "--edit-path",
+        default="{page}/edit",
+        show_default=True,
+        help="Where the edit form of a page is, after its path in place of {page}.",
+    ),
+    click.option("--host", help="Use only the requests of this host of the trace."),
+    click.option("--skip-bad-lines", is_flag=True, help="Count unreadable lines and go on, in place of stopping."),
+    click.option(
+        "--sort-window",
+        type=click.IntRange(1),
+        help="Stream the trace, mending disorder of up to so many lines; without it all of it is sorted in memory.",
+    ),
+)

@@ -1,0 +1,66 @@
+"""What became of a request, and whether that is a failure (pure).
+
+    kind      page | missing | edit-form | edit-save
+    outcome   2xx, 3xx         answered
+              404 expected     a page that is known not to exist
+              conflict         409 to a save: somebody else saved first; counted apart, no failure
+              4xx, 5xx         failed
+              timeout          failed
+              broken           failed: connection lost, cut or malformed answer, form without the field, no redirect
+              refused          failed: no connection
+              unsent           failed: its turn did not come before the drain ended
+              interrupted      neither: the user ended the replay first
+
+Knows nothing of HTTP libraries: the injector says what it saw.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+
+class Kind(StrEnum):
+    PAGE = "page"
+    MISSING = "missing"
+    EDIT_FORM = "edit-form"
+    EDIT_SAVE = "edit-save"
+
+
+class Outcome(StrEnum):
+    OK = "2xx"
+    REDIRECT = "3xx"
+    EXPECTED_404 = "404 expected"
+    CONFLICT = "conflict"
+    CLIENT_ERROR = "4xx"
+    SERVER_ERROR = "5xx"
+    TIMEOUT = "timeout"
+    BROKEN = "broken"
+    REFUSED = "refused"
+    UNSENT = "unsent"
+    INTERRUPTED = "interrupted"
+
+
+FAILED: Final = frozenset(
+    {
+        Outcome.CLIENT_ERROR,
+        Outcome.SERVER_ERROR,
+        Outcome.TIMEOUT,
+        Outcome.BROKEN,
+        Outcome.REFUSED,
+        Outcome.UNSENT,
+    }
+)
+_BY_HUNDREDS: Final = {2: Outcome.OK, 3: Outcome.REDIRECT, 4: Outcome.CLIENT_ERROR, 5: Outcome.SERVER_ERROR}
+
+
+def classify(kind: Kind, status: int, *, expect_404: bool = False) -> Outcome:
+    """The outcome of a whole answer with this status.  ``expect_404``: the trace does not know what exists."""
+    if kind is Kind.EDIT_SAVE:
+        if status == 409:
+            return Outcome.CONFLICT
+        if 200 <= status < 300:
+            return Outcome.BROKEN  # a wiki that has saved redirects; the form once more means it has not
+    if status == 404 and (kind is Kind.MISSING or (expect_404 and kind is Kind.PAGE)):
+        return Outcome.EXPECTED_404
+    return _BY_HUNDREDS.get(status // 100, Outcome.BROKEN)

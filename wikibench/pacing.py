@@ -1,0 +1,128 @@
+"""When each request of a trace is to start: trace times to intended starts (pure).
+
+    gap      := time between two lines of the trace, at least 0, at most ``max_gap_us``
+    start    := sum of the gaps so far, divided by ``speed``, in seconds from the start of the replay
+    speed    := as asked, or whatever makes the mean rate of the whole trace the one asked for
+    even     := start := n / rate, the gaps of the trace are not used
+
+Invariants:
+    I1. Starts never go back; the first is 0.
+    I2. Every request before the end gets exactly one start: pacing drops nothing.
+    I3. A trace that is begun again follows its last request after one mean gap.
+
+Knows nothing of the clock: the injector holds the starts against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from .errors import PlanError
+from .trace import MICROS, Request
+
+
+@dataclass(frozen=True, slots=True)
+class TraceShape:
+    """What a first reading of the trace tells."""
+
+    requests: int
+    span_us: int  # from the first to the last start, gaps clamped
+
+    @property
+    def rate(self) -> float:
+        """Mean requests per second; a trace of one moment counts as one second long."""
+        return (self.requests - 1) * MICROS / self.span_us if self.span_us else float(self.requests)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How a trace is to be replayed.  At most one of rate and speed; neither means speed 1."""
+
+    rate: float | None = None  # requests per second, mean over the whole trace
+    speed: float | None = None  # 2 = twice as fast as recorded
+    even: bool = False  # equal gaps at ``rate`` in place of the trace's own
+    duration_s: float | None = None  # intended starts stop here
+    max_gap_us: int | None = None  # longer silences of the trace are cut to this
+    loop: bool = False  # begin the trace again until ``duration_s``
+
+    def __post_init__(self) -> None:
+        if self.rate is not None and self.speed is not None:
+            raise PlanError("give --rate or --speed, not both")
+        for name, value in (("rate", self.rate), ("speed", self.speed), ("duration", self.duration_s)):
+            if value is not None and not value > 0:
+                raise PlanError(f"--{name} must be more than 0, not {value:g}")
+        if self.even and self.rate is None:
+            raise PlanError("--even needs --rate: equal gaps of what length?")
+        if self.loop and self.duration_s is None:
+            raise PlanError("--loop needs --duration, or the replay would never end")
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A request and its intended start, in seconds from the start of the replay."""
+
+    start_s: float
+    request: Request
+
+
+def shape_of(requests: Iterable[Request], max_gap_us: int | None = None) -> TraceShape:
+    """Count and span of a trace; one pass, constant memory."""
+    count, span, previous = 0, 0, None
+    for request in requests:
+        if previous is not None:
+            span += _gap(previous, request.time_us, max_gap_us)
+        previous = request.time_us if previous is None else max(previous, request.time_us)
+        count += 1
+    return TraceShape(count, span)
+
+
+def speed_of(pace: Pace, shape: TraceShape) -> float:
+    """The factor by which the trace's own times are divided."""
+    if pace.rate is not None:
+        return pace.rate / shape.rate
+    return pace.speed or 1.0
+
+
+def planned_seconds(pace: Pace, shape: TraceShape) -> float:
+    """How long the intended starts will go on."""
+    if pace.even and pace.rate is not None:
+        once = (shape.requests - 1) / pace.rate
+    else:
+        once = shape.span_us / MICROS / speed_of(pace, shape)
+    if pace.duration_s is None:
+        return once
+    return pace.duration_s if pace.loop else min(once, pace.duration_s)
+
+
+def plan(read: Callable[[], Iterable[Request]], pace: Pace, shape: TraceShape) -> Iterator[Planned]:
+    """The requests with their intended starts.
+
+    ``read`` gives the trace from its beginning, in order; it is called again for each
+    round of a loop.  Lazy: as much of the trace is in memory as ``read`` holds.
+    """
+    if not shape.requests:
+        return
+    speed = speed_of(pace, shape)
+    mean_gap_us = MICROS / shape.rate
+    at_us, number = 0.0, 0
+    while True:
+        previous: int | None = None
+        for request in read():
+            if previous is not None:
+                at_us += _gap(previous, request.time_us, pace.max_gap_us)
+            elif number:
+                at_us += mean_gap_us
+            previous = request.time_us if previous is None else max(previous, request.time_us)
+            start = number / pace.rate if pace.even and pace.rate is not None else at_us / speed / MICROS
+            if pace.duration_s is not None and start >= pace.duration_s:
+                return
+            yield Planned(start, request)
+            number += 1
+        if not pace.loop:
+            return
+
+
+def _gap(previous_us: int, now_us: int, max_gap_us: int | None) -> int:
+    gap = max(0, now_us - previous_us)  # a line that is still out of order starts at once
+    return gap if max_gap_us is None else min(gap, max_gap_us)

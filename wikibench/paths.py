@@ -1,0 +1,84 @@
+"""From an address in a trace to a path on the wiki under test, and to the name of its page (pure).
+
+A trace names some wiki's host and layout; the target has its own.  The host is
+dropped, prefixes are exchanged as asked (``/wiki/=/``), and the edit address of a page
+is made from a template, because ``save`` lines of real traces point at index.php.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+from .errors import PlanError
+
+# What may stand unescaped in a path that a name is made into; "?", "#" and "%" must not.
+_SAFE_IN_NAME: Final = "/:()!*',;@-._~$"
+# What a trace's address may hold as it is: it was an address already.
+_SAFE_IN_ADDRESS: Final = "/:()!*',;@-._~$%?&=+[]"
+_SCRIPT: Final = "index.php"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the target lays out its addresses."""
+
+    rewrites: tuple[tuple[str, str], ...] = ()  # (prefix, replacement), the first that fits is used
+    edit: str = "{page}/edit"
+
+    def path(self, url: str) -> str:
+        """The path and query on the target for an address of the trace."""
+        return self._rewritten(address_path(url))
+
+    def page(self, url: str) -> str:
+        """The path of the page that a ``save`` line changes, without any query."""
+        path, _, query = address_path(url).partition("?")
+        if path.endswith(_SCRIPT):
+            title = dict(parse_qsl(query)).get("title", "")
+            if title:
+                path = "/wiki/" + name_path(title)
+        return self._rewritten(path.removesuffix("/edit"))
+
+    def edit_path(self, page: str) -> str:
+        return self.edit.replace("{page}", page)
+
+    def _rewritten(self, path: str) -> str:
+        for prefix, replacement in self.rewrites:
+            if path.startswith(prefix):
+                return replacement + path[len(prefix) :]
+        return path
+
+
+def parse_rewrite(text: str) -> tuple[str, str]:
+    """``/wiki/=/`` as (prefix, replacement)."""
+    prefix, equals, replacement = text.partition("=")
+    if not equals or not prefix.startswith("/") or not replacement.startswith("/"):
+        raise PlanError(f"--rewrite {text!r} is not of the form /old/=/new/")
+    return prefix, replacement
+
+
+def address_path(url: str) -> str:
+    """Path and query of an address, whole or without host or leading slash, safe to send."""
+    if "://" in url:
+        parts = urlsplit(url)
+        url = parts.path + (f"?{parts.query}" if parts.query else "")
+    url = url.partition("#")[0]
+    if not url.startswith("/"):
+        url = "/" + url
+    return quote(url, safe=_SAFE_IN_ADDRESS, errors="surrogateescape")
+
+
+def host_of(url: str) -> str | None:
+    """The host of an address; None where the trace gives only a path."""
+    return urlsplit(url).hostname if "://" in url else None
+
+
+def name_path(name: str) -> str:
+    """The escaped path (without a leading slash) of a page; blanks are written as ``_``."""
+    return quote(name.replace(" ", "_"), safe=_SAFE_IN_NAME)
+
+
+def page_name(path: str) -> str:
+    """The name of the page at a path of the target, as a link would spell it."""
+    return unquote(path.partition("?")[0]).lstrip("/").replace("_", " ")

@@ -1,0 +1,94 @@
+"""How often the page of each rank is asked for: concave rank laws and a sampler (pure).
+
+Wikipedia's page views are not one Zipf law: on a log-log plot of views by rank the
+line bends down.  A law here is a chain of power laws that meet at the bends:
+
+    weight(rank) ~ rank ** -slope_i      between bend i-1 and bend i
+
+VIEWS is fitted to a month of page views of a whole language edition with 1.06 million
+addresses (May 2015 Greek Wikipedia, computed from its public counts): the first 1,000
+take 20.2 % of the views, the first 10,000 50.8 %, the first 100,000 86.3 %; the law
+gives 20.4, 51.3 and 86.4.  EDITS is fitted to a month of its edits: 58,857 over
+24,955 pages, slope 0.60 over the first 1,000, of which 31 % of all edits.
+
+Bends are kept as shares of the number of pages, because a small wiki stands here for
+a sample of the pages of a large one, and a sample keeps the shape by share, not by
+rank.  ``by_rank`` keeps the bends where they were measured instead: flatter on a
+small wiki, so harder on caches.
+
+Invariants:
+    I1. Weights fall or stay with the rank; slopes rise from segment to segment (concave).
+    I2. The weights of ``weights(law, n)`` add up to 1.
+
+Knows nothing of names of pages; takes its chance from the caller's ``rng``.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import exp, log
+from typing import Final, Protocol
+
+
+class Rng(Protocol):
+    """What is asked of a source of chance; ``random.Random`` is one."""
+
+    def random(self) -> float: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RankLaw:
+    """Slopes of the segments, and the shares of the pages at which they meet (one fewer)."""
+
+    slopes: tuple[float, ...]
+    bends: tuple[float, ...]  # shares in (0, 1), rising
+    measured_pages: int  # of the wiki the law was fitted to
+
+    def __post_init__(self) -> None:
+        if len(self.bends) != len(self.slopes) - 1 or list(self.bends) != sorted(self.bends):
+            raise ValueError("a law has one bend fewer than slopes, and they rise")
+        if list(self.slopes) != sorted(self.slopes):
+            raise ValueError("slopes rise from segment to segment, or the law is not concave")
+
+
+VIEWS: Final = RankLaw((0.55, 0.72, 1.15, 1.8), (1_000 / 1_060_000, 10_000 / 1_060_000, 100_000 / 1_060_000), 1_060_000)
+EDITS: Final = RankLaw((0.60, 0.68, 0.80), (1_000 / 24_955, 5_000 / 24_955), 24_955)
+UNIFORM: Final = RankLaw((0.0,), (), 1)
+
+
+def by_rank(law: RankLaw, pages: int) -> RankLaw:
+    """The law with its bends at the ranks where they were measured, for a wiki of ``pages``."""
+    ranks = [bend * law.measured_pages for bend in law.bends]
+    return RankLaw(law.slopes, tuple(rank / pages for rank in ranks), pages)
+
+
+def weights(law: RankLaw, pages: int) -> list[float]:
+    """The share of the requests that each of ``pages`` ranks gets, most wanted first.  O(pages)."""
+    bends = [bend * pages for bend in law.bends]
+    raw, segment, from_rank, from_log = [], 0, 1.0, 0.0
+    for rank in range(1, pages + 1):
+        while segment < len(bends) and rank > bends[segment]:
+            # a bend below rank 1 (a small wiki) only switches the slope
+            bend = max(bends[segment], 1.0)
+            from_log -= law.slopes[segment] * log(bend / from_rank)
+            from_rank = bend
+            segment += 1
+        raw.append(exp(from_log - law.slopes[segment] * log(rank / from_rank)))
+    total = sum(raw)
+    return [weight / total for weight in raw]
+
+
+class Sampler:
+    """Draws ranks (from 0) after ``weights``; O(log n) a draw."""
+
+    def __init__(self, shares: Sequence[float]) -> None:
+        if not shares:
+            raise ValueError("nothing to draw from")
+        self._cumulative = list(accumulate(shares))
+
+    def draw(self, rng: Rng) -> int:
+        at = bisect_left(self._cumulative, rng.random() * self._cumulative[-1])
+        return min(at, len(self._cumulative) - 1)

@@ -1,0 +1,103 @@
+"""A report on disk: report.html, whole in one file, and report.json beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from .summary import Json, Replay, distribution
+
+HTML, JSON = "report.html", "report.json"
+COLUMNS = ("p50_ms", "p90_ms", "p95_ms", "p99_ms", "p99.9_ms", "max_ms")
+
+
+def environment() -> Json:
+    """The machine and the software, as far as figures depend on them."""
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
+        "machine": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "wikibench_http_client": f"aiohttp {metadata.version('aiohttp')}",
+    }
+
+
+def write_report(folder: Path, summary: Json, replay: Replay) -> Path:
+    """Write both files into ``folder`` (made if need be); the path of the HTML."""
+    folder.mkdir(parents=True, exist_ok=True)
+    # the JSON first: it is the one that must not be lost should drawing fail
+    (folder / JSON).write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    path = folder / HTML
+    path.write_text(render(summary, replay), encoding="utf-8")
+    return path
+
+
+def render(summary: Json, replay: Replay) -> str:
+    """The HTML page."""
+    import jinja2  # these two are slow to import and only wanted here
+    from markupsafe import Markup
+
+    from .plots import draw_all
+
+    curves = {
+        "response time (from the intended start)": distribution(replay.recorder.response()),
+        "service time (from the actual send)": distribution(replay.recorder.service()),
+    }
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    environment.filters["ms"] = _milliseconds
+    environment.filters["count"] = lambda number: f"{number:,}"
+    environment.filters["words"] = lambda name: name.replace("_", " ")
+    template = environment.from_string(files("wikibench").joinpath("templates", HTML).read_text("utf-8"))
+    return template.render(
+        s=summary,
+        headline=_headline(summary),
+        tiles=_tiles(summary),
+        plots=draw_all(summary, curves),
+        cells=lambda times: Markup("").join(
+            Markup("<td>{}</td>").format(_milliseconds(times[column])) for column in COLUMNS
+        ),
+    )
+
+
+def _headline(summary: Json) -> str:
+    rate = summary["rate"]
+    text = f"{rate['got_per_s']:.4g} of {rate['asked_per_s']:.4g} requests per second"
+    p95 = summary["response_time"]["p95_ms"]
+    return text if p95 is None else f"{text}, 95 % within {_milliseconds(p95)} ms"
+
+
+def _tiles(summary: Json) -> Sequence[tuple[str, str]]:
+    requests, times = summary["requests"], summary["response_time"]
+    return (
+        (f"{requests['counted']:,}", "requests counted"),
+        (f"{requests['failed']:,}", "failed"),
+        (f"{requests['conflicts']:,}", "edit conflicts"),
+        (f"{summary['rate']['page_views_per_s']:.4g}", "page views per second"),
+        (f"{_milliseconds(times['p50_ms'])} ms", "median response"),
+        (f"{_milliseconds(times['p95_ms'])} ms", "p95 response"),
+        (f"{_milliseconds(times['p99_ms'])} ms", "p99 response"),
+        (f"{requests['received_bytes'] / 1e6:,.1f} MB", "received"),
+    )
+
+
+def _milliseconds(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _processor() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return platform.processor() or "unknown"
+    names = [line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name")]
+    return names[0] if names else platform.processor() or "unknown"

@@ -1,0 +1,89 @@
+"""One replay from plan to figures: the event loop, Ctrl-C and the live line around the injector."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import signal
+import sys
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from .injector import Injector
+from .pacing import Planned
+from .summary import Replay
+from .visits import Load
+
+LIVE_S: Final = 1.0  # between two live lines; drawing one costs the generator about a millisecond
+
+OnTick = Callable[[Injector], None]
+
+
+def replay(load: Load, plan: Iterable[Planned], on_tick: OnTick | None = None) -> Replay:
+    """Replay ``plan``; blocks to its end.  The first Ctrl-C ends it early, the second at once."""
+    # what the trace holds is not garbage: keep the collector from walking over it while the clock runs
+    gc.collect()
+    gc.freeze()
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            injector = runner.run(_run(load, plan, on_tick))
+    finally:
+        gc.unfreeze()
+    return figures(injector)
+
+
+def figures(injector: Injector) -> Replay:
+    """What the injector has measured."""
+    load = injector.load
+    return Replay(
+        recorder=injector.recorder,
+        warm_up=injector.warm_up,
+        own_lateness=injector.own_lateness,
+        slot_wait=injector.slot_wait,
+        ending=injector.ending,
+        planned_s=load.planned_s,
+        warm_up_s=load.warm_up_s,
+        elapsed_s=injector.elapsed_s,
+        cpu_s=injector.cpu_s,
+        sent=injector.sent,
+        most_open=injector.most_open,
+        open_limit=load.open_requests,
+        connections=injector.connections,
+        retried=injector.retried,
+    )
+
+
+async def _run(load: Load, plan: Iterable[Planned], on_tick: OnTick | None) -> Injector:
+    injector = Injector(load)
+    loop = asyncio.get_running_loop()
+
+    def interrupted() -> None:
+        injector.stop()
+        loop.remove_signal_handler(signal.SIGINT)  # a second Ctrl-C is Python's own
+
+    with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # Windows; not the main thread
+        loop.add_signal_handler(signal.SIGINT, interrupted)
+    ticking = loop.create_task(_tick(injector, on_tick)) if on_tick else None
+    try:
+        await injector.run(plan)
+    finally:
+        if ticking is not None:
+            ticking.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await ticking
+    return injector
+
+
+async def _tick(injector: Injector, on_tick: OnTick) -> None:
+    while True:
+        await asyncio.sleep(LIVE_S)
+        on_tick(injector)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    if sys.platform != "win32":
+        import uvloop
+
+        return uvloop.new_event_loop  # type: ignore[no-any-return]
+    return asyncio.new_event_loop

@@ -1,0 +1,255 @@
+"""The figures of a replay, ready for JSON, with the unit in every key (pure).
+
+Knows nothing of how they are shown, nor of files; what comes from the outside world
+(dates, the machine) is handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hdrh.histogram import HdrHistogram
+
+from .latency import PERCENTILES, Interval, Recorder, Sample
+from .limits import CPU_WARNING_SHARE, OWN_LATENESS_WARNING_MS
+from .outcome import FAILED, Kind, Outcome
+from .requirements import Requirement, Verdict, judge
+
+FORMAT: Final = "wikibench-report-1"
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What one replay left behind."""
+
+    recorder: Recorder
+    warm_up: Recorder
+    own_lateness: HdrHistogram
+    slot_wait: HdrHistogram
+    ending: str
+    planned_s: float
+    warm_up_s: float
+    elapsed_s: float
+    cpu_s: float
+    sent: int
+    most_open: int
+    open_limit: int
+    connections: int
+    retried: int
+
+    @property
+    def measured_s(self) -> float:
+        """Seconds in which what counts was sent and answered."""
+        return max(self.elapsed_s - self.warm_up_s, 1e-9)
+
+    @property
+    def rate_asked(self) -> float:
+        planned_s = self.planned_s if self.ending == "complete" else min(self.planned_s, self.elapsed_s)
+        return self.recorder.count() / max(planned_s - self.warm_up_s, 1e-9)
+
+    @property
+    def rate_got(self) -> float:
+        """Answers that are no failure, per second of the measured time, drain included."""
+        return self._good(None) / self.measured_s
+
+    @property
+    def page_views_per_s(self) -> float:
+        return (self._good(Kind.PAGE) + self._good(Kind.MISSING)) / self.measured_s
+
+    @property
+    def cpu_share(self) -> float:
+        return self.cpu_s / max(self.elapsed_s, 1e-9)
+
+    def _good(self, kind: Kind | None) -> int:
+        return self.recorder.count(kind, set(Outcome) - FAILED - {Outcome.INTERRUPTED})
+
+
+def judge_all(requirements: Sequence[Requirement], replay: Replay) -> list[Verdict]:
+    """Every requirement held against the replay."""
+    return [judge(requirement, lambda wanted: _measure(wanted, replay)) for requirement in requirements]
+
+
+def summarize(replay: Replay, verdicts: Sequence[Verdict], about: Json) -> Json:
+    """The whole report as JSON; ``about`` (target, trace, seed, command line, environment) stands at its top."""
+    recorder = replay.recorder
+    return {
+        "format": FORMAT,
+        "ending": replay.ending,
+        **about,
+        "requirements": [_verdict(verdict) for verdict in verdicts],
+        "duration_s": _rounded(replay.elapsed_s),
+        "warm_up": {
+            "duration_s": replay.warm_up_s,
+            "requests": replay.warm_up.count(),
+            "failed": replay.warm_up.failed(),
+        },
+        "requests": {
+            "counted": recorder.count(),
+            "failed": recorder.failed(),
+            "conflicts": recorder.count(outcomes=[Outcome.CONFLICT]),
+            "interrupted": recorder.count(outcomes=[Outcome.INTERRUPTED]),
+            "received_bytes": recorder.received_bytes,
+        },
+        "rate": {
+            "asked_per_s": _rounded(replay.rate_asked),
+            "got_per_s": _rounded(replay.rate_got),
+            "page_views_per_s": _rounded(replay.page_views_per_s),
+        },
+        "response_time": times(recorder.response()),
+        "service_time": times(recorder.service()),
+        "by_kind": [_of_kind(recorder, kind) for kind in Kind if recorder.count(kind)],
+        "by_kind_and_outcome": _of_pairs(recorder),
+        "generator": generator(replay),
+        "failures": [_failure(sample) for sample in recorder.failures],
+        "interval_s": recorder.interval_s,
+        "intervals": [
+            _interval(index * recorder.interval_s, interval) for index, interval in enumerate(recorder.intervals)
+        ],
+    }
+
+
+def times(histogram: HdrHistogram) -> Json:
+    """Percentiles of a histogram in milliseconds; None where it is empty."""
+    count = histogram.get_total_count()
+    result: Json = {"count": count}
+    for percentile in PERCENTILES:
+        result[f"p{percentile:g}_ms"] = milliseconds(histogram, percentile)
+    result["max_ms"] = milliseconds(histogram, 100.0)
+    result["mean_ms"] = _rounded(histogram.get_mean_value() / 1000) if count else None
+    return result
+
+
+def milliseconds(histogram: HdrHistogram, percentile: float) -> float | None:
+    if not histogram.get_total_count():
+        return None
+    return _rounded(histogram.get_value_at_percentile(percentile) / 1000)
+
+
+def distribution(histogram: HdrHistogram) -> list[tuple[float, float]]:
+    """Points (1 / (1 - quantile), milliseconds) of the percentile plot, up to what the count can tell."""
+    count = histogram.get_total_count()
+    points, inverse = [], 1.0
+    while count and inverse <= max(count, 2):
+        value = histogram.get_value_at_percentile(100.0 * (1 - 1 / inverse)) / 1000
+        points.append((inverse, value))
+        inverse *= 1.15
+    if count:
+        points.append((max(float(count), 2.0), histogram.get_value_at_percentile(100.0) / 1000))
+    return points
+
+
+def generator(replay: Replay) -> Json:
+    """How far the generator itself is to be believed."""
+    lateness = times(replay.own_lateness)
+    warnings = []
+    if (lateness["p99_ms"] or 0) > OWN_LATENESS_WARNING_MS:
+        warnings.append(
+            f"the generator itself sent late (p99 {lateness['p99_ms']} ms): response times hold its lateness too"
+        )
+    if replay.cpu_share > CPU_WARNING_SHARE:
+        warnings.append(f"the generator used {replay.cpu_share:.0%} of a core: it may be the limit, not the wiki")
+    waits = replay.slot_wait.get_total_count()
+    if waits:
+        warnings.append(
+            f"{waits} requests waited because {replay.open_limit} were open already; the wait is in their response time"
+        )
+    return {
+        "own_lateness": lateness,
+        "waited_for_a_slot": times(replay.slot_wait),
+        "cpu_share_of_one_core": _rounded(replay.cpu_share),
+        "sent": replay.sent,
+        "most_open_requests": replay.most_open,
+        "open_requests_limit": replay.open_limit,
+        "connections_opened": replay.connections,
+        "resent_on_a_fresh_connection": replay.retried,
+        "warnings": warnings,
+    }
+
+
+def _measure(wanted: Requirement, replay: Replay) -> float | None:
+    recorder = replay.recorder
+    if wanted.metric == "lateness":
+        return milliseconds(replay.own_lateness, 99.0)
+    if wanted.metric == "rate":
+        return replay.rate_got
+    count = recorder.count(wanted.kind) - recorder.count(wanted.kind, [Outcome.INTERRUPTED])
+    if not count:
+        return None
+    if wanted.metric in ("errors", "conflicts"):
+        outcomes = FAILED if wanted.metric == "errors" else {Outcome.CONFLICT}
+        found = recorder.count(wanted.kind, outcomes)
+        return found / count * 100 if wanted.unit == "%" else float(found)
+    histogram = recorder.response(wanted.kind)
+    if wanted.metric == "mean":
+        return float(histogram.get_mean_value()) / 1000
+    return milliseconds(histogram, 100.0 if wanted.metric == "max" else float(wanted.metric[1:]))
+
+
+def _of_kind(recorder: Recorder, kind: Kind) -> Json:
+    return {
+        "kind": str(kind),
+        "count": recorder.count(kind),
+        "failed": recorder.failed(kind),
+        "response_time": times(recorder.response(kind)),
+        "service_time": times(recorder.service(kind)),
+    }
+
+
+def _of_pairs(recorder: Recorder) -> list[Json]:
+    order = {kind: index for index, kind in enumerate(Kind)}
+    rows = sorted(recorder.pairs.items(), key=lambda item: (order[item[0][0]], item[0][1]))
+    return [
+        {
+            "kind": str(kind),
+            "outcome": str(outcome),
+            "failed": outcome in FAILED,
+            "response_time": times(pair.response),
+            "service_time": times(pair.service),
+            # HdrHistogram V2, compressed, of microseconds: reports of several generators can be merged without loss
+            "response_time_us_hdr_base64": pair.response.encode().decode("ascii"),
+        }
+        for (kind, outcome), pair in rows
+    ]
+
+
+def _verdict(verdict: Verdict) -> Json:
+    wanted = verdict.requirement
+    return {
+        "requirement": wanted.text,
+        "met": verdict.met,
+        "got": None if verdict.got is None else _rounded(verdict.got),
+        "limit": wanted.limit,
+        "unit": wanted.unit,
+        "text": verdict.line,
+    }
+
+
+def _failure(sample: Sample) -> Json:
+    return {
+        "intended_at_s": _rounded(sample.intended_s),
+        "kind": str(sample.kind),
+        "outcome": str(sample.outcome),
+        "response_time_ms": _rounded(sample.response_us / 1000),
+        "url": sample.url.encode("utf-8", "replace").decode("utf-8"),
+        "why": sample.why,
+    }
+
+
+def _interval(start_s: float, interval: Interval) -> Json:
+    failed = {str(outcome): count for outcome, count in interval.outcomes.items() if outcome in FAILED}
+    return {
+        "start_s": start_s,
+        "asked": interval.asked,
+        "answered": interval.answered,
+        "conflicts": interval.outcomes[Outcome.CONFLICT],
+        "failed": failed,
+        **{f"p{p:g}_ms": milliseconds(interval.response, p) for p in (50.0, 95.0, 99.0)},
+        "max_ms": milliseconds(interval.response, 100.0),
+    }
+
+
+def _rounded(value: float) -> float:
+    return round(float(value), 4)

@@ -1,0 +1,143 @@
+"""Traces that nobody recorded: requests made from titles, popularity and the shape of a day (pure).
+
+    arrivals  exponential gaps (visitors know nothing of each other), or equal ones;
+              with a day shape the rate follows it, a whole day squeezed into the trace
+    page      drawn by the law of views;  edits by the law of edits, over an order of
+              their own: what is read most is not what is edited most
+    missing   a page that is not among the titles, marked "missing"
+
+The same titles, options and seed give the same trace, byte for byte.
+
+Knows nothing of files and of where the titles come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import log
+from typing import Final, Protocol
+
+from . import day_shape
+from .errors import PlanError
+from .paths import name_path
+from .popularity import EDITS, VIEWS, RankLaw, Sampler, weights
+from .trace import MICROS, MISSING, SAVE, VIEW, Request
+
+EPOCH_S: Final = 1_190_160_000  # 19 September 2007, 00:00 UTC: the first whole day of the original trace
+HOST: Final = "http://wiki.example"  # replays drop it
+
+
+class Rng(Protocol):
+    """What is asked of a source of chance; ``random.Random`` is one."""
+
+    def random(self) -> float: ...
+
+    def shuffle(self, x: list[int]) -> None: ...
+
+    def randrange(self, start: int) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What a trace is made of.  Two of requests, rate and duration give the third."""
+
+    requests: int
+    rate: float  # per second, mean over the trace
+    edits: float = 0.0  # share of the requests
+    missing: float = 0.0  # share of the requests
+    day: bool = False
+    even: bool = False
+    views_law: RankLaw = field(default=VIEWS)
+    edits_law: RankLaw = field(default=EDITS)
+    start_s: int = EPOCH_S
+
+    def __post_init__(self) -> None:
+        if self.requests < 1 or not self.rate > 0:
+            raise PlanError("a trace needs at least one request and a rate above 0")
+        if self.edits < 0 or self.missing < 0 or self.edits + self.missing > 1:
+            raise PlanError("--edits and --missing are shares of the requests: at least 0 and together at most 100%")
+
+    @property
+    def duration_s(self) -> float:
+        return self.requests / self.rate
+
+
+def size_of(requests: int | None, rate: float | None, duration_s: float | None) -> tuple[int, float]:
+    """Requests and rate from any two of the three; PlanError where there are not exactly two."""
+    if requests is not None and rate is not None and duration_s is None:
+        return requests, rate
+    if requests is not None and duration_s is not None and rate is None:
+        return requests, requests / duration_s
+    if rate is not None and duration_s is not None and requests is None:
+        return max(1, round(rate * duration_s)), rate
+    raise PlanError("give exactly two of --requests, --rate and --duration")
+
+
+def synthesize(titles: Sequence[str], recipe: Recipe, rng: Rng) -> Iterator[Request]:
+    """The requests of a trace, in order of time."""
+    if not titles:
+        raise PlanError("no titles: a trace needs at least one page to ask for")
+    known = frozenset(titles)
+    read_order, edit_order = list(range(len(titles))), list(range(len(titles)))
+    rng.shuffle(read_order)
+    rng.shuffle(edit_order)
+    views = Sampler(weights(recipe.views_law, len(titles)))
+    edits = Sampler(weights(recipe.edits_law, len(titles)))
+    for counter, at_s in enumerate(_arrivals(recipe, rng), start=1):
+        chance = rng.random()
+        if chance < recipe.edits:
+            name, flag = titles[edit_order[edits.draw(rng)]], SAVE
+        elif chance < recipe.edits + recipe.missing:
+            name, flag = _missing_name(titles, known, rng), MISSING
+        else:
+            name, flag = titles[read_order[views.draw(rng)]], VIEW
+        time_us = recipe.start_s * MICROS + round(at_s * 1000) * 1000  # the format's milliseconds
+        yield Request(time_us, f"{HOST}/{name_path(name)}", flag, counter)
+
+
+def _arrivals(recipe: Recipe, rng: Rng) -> Iterator[float]:
+    """Seconds of the arrivals, from 0 on.
+
+    Gaps are drawn on a clock that ticks with the expected number of requests and read
+    off on the wall clock, where the day shape stretches and squeezes it.
+    """
+    expected = 0.0
+    to_seconds = _day_clock(recipe.duration_s) if recipe.day else None
+    for _ in range(recipe.requests):
+        linear_s = expected / recipe.rate
+        yield to_seconds.at(linear_s) if to_seconds else linear_s
+        expected += 1.0 if recipe.even else -log(1.0 - rng.random())
+
+
+class _DayClock:
+    """Turns time at the mean rate into time at the rate of the day; asked for rising times only."""
+
+    def __init__(self, duration_s: float, steps: int) -> None:
+        self._step_s = duration_s / steps
+        shares = [day_shape.factor((i + 0.5) / steps * day_shape.DAY_S) for i in range(steps)]
+        mean = sum(shares) / steps
+        self._factors = [share / mean for share in shares]
+        self._step = 0
+        self._done_s = 0.0  # mean-rate time spent before the current step
+
+    def at(self, linear_s: float) -> float:
+        while self._step < len(self._factors) - 1:
+            spent = self._factors[self._step] * self._step_s
+            if self._done_s + spent > linear_s:
+                break
+            self._done_s += spent
+            self._step += 1
+        return self._step * self._step_s + (linear_s - self._done_s) / self._factors[self._step]
+
+
+def _day_clock(duration_s: float) -> _DayClock:
+    return _DayClock(duration_s, steps=24 * 60)
+
+
+def _missing_name(titles: Sequence[str], known: frozenset[str], rng: Rng) -> str:
+    """A name that looks like one of the wiki's and is not there."""
+    while True:
+        name = f"{titles[rng.randrange(len(titles))]} {rng.randrange(1_000_000):06d}"
+        if name not in known:
+            return name

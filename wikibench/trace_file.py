@@ -1,0 +1,105 @@
+"""Traces on disk: plain or gzip, or standard input; read again for every round of a replay."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, cast
+
+from .errors import TraceError
+from .limits import BAD_LINES_KEPT
+from .paths import host_of
+from .trace import Request, format_line, in_order, parse
+
+STDIN = "-"
+
+
+class TraceFile:
+    """One trace as a thing that can be read from its beginning, in order of time.
+
+    Without ``window`` it is read and sorted once and then kept in memory (about 250
+    bytes a request); with it each reading streams from disk.
+    """
+
+    def __init__(
+        self, path: str, *, window: int | None = None, skip_bad: bool = False, host: str | None = None
+    ) -> None:
+        self._path = path
+        self._window = window
+        self._skip_bad = skip_bad
+        self._host = host
+        self._kept: list[Request] | None = None
+        self.bad_lines = 0
+        self.first_bad: list[TraceError] = []
+        self.other_hosts = 0  # requests left out because of ``host``
+        if window is None or path == STDIN:  # standard input cannot be read twice
+            self._kept = list(self._read_once())
+
+    def read(self) -> Iterable[Request]:
+        return self._kept if self._kept is not None else self._read_once()
+
+    def _read_once(self) -> Iterator[Request]:
+        # counted afresh at each reading
+        self.bad_lines, self.first_bad, self.other_hosts = 0, [], 0
+        with _lines(self._path) as lines:
+            yield from in_order(self._wanted(parse(lines, self._on_bad())), self._window)
+
+    def _wanted(self, requests: Iterable[Request]) -> Iterator[Request]:
+        for request in requests:
+            if self._host is not None and host_of(request.url) not in (None, self._host):
+                self.other_hosts += 1
+                continue
+            yield request
+
+    def _on_bad(self) -> Callable[[TraceError], None] | None:
+        return self._note_bad if self._skip_bad else None
+
+    def _note_bad(self, error: TraceError) -> None:
+        self.bad_lines += 1
+        if len(self.first_bad) < BAD_LINES_KEPT:
+            self.first_bad.append(error)
+
+
+def write_trace(path: str, requests: Iterable[Request]) -> int:
+    """Write the requests to ``path`` (gzip where it ends so, ``-`` for standard output); how many there were."""
+    count = 0
+    with _writable(path) as file:
+        for request in requests:
+            file.write(format_line(request) + "\n")
+            count += 1
+    return count
+
+
+@contextmanager
+def _lines(path: str) -> Iterator[IO[str]]:
+    # real traces hold bytes that are no UTF-8; they must come out as they went in
+    if path == STDIN:
+        sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
+        yield sys.stdin
+    elif path.endswith(".gz"):
+        with cast("IO[str]", gzip.open(path, "rt", encoding="utf-8", errors="surrogateescape", newline="\n")) as file:
+            yield file
+    else:
+        with Path(path).open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+            yield file
+
+
+@contextmanager
+def _writable(path: str) -> Iterator[IO[str]]:
+    if path == STDIN:
+        yield sys.stdout
+    elif path.endswith(".gz"):
+        # no name and no time in the header: the same trace gives the same bytes
+        with (
+            Path(path).open("wb") as raw,
+            gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed,
+            io.TextIOWrapper(packed, encoding="utf-8", errors="surrogateescape", newline="\n") as file,
+        ):
+            yield file
+    else:
+        with Path(path).open("w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+            yield file

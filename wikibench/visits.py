@@ -1,0 +1,150 @@
+"""What one visitor does: view a page, or fetch an edit form and post it back.
+
+Both are told as samples, whatever happens: a visit that is cut off is one too.  The
+visitor keeps no state between visits; the cookies of an edit live as long as the edit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import unquote_plus, urljoin
+
+from .bodies import edit_body
+from .exchange import Answer, NoAnswer, Wire
+from .forms import EditForm, find_edit_form
+from .latency import Sample
+from .limits import DRAIN_S, OPEN_REQUESTS, REDIRECTS, TIMEOUT_S
+from .outcome import Kind, Outcome, classify
+from .pacing import Planned
+from .paths import Layout, page_name
+from .target import Target
+from .trace import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is sent, and where; the defaults are explained in ``limits``."""
+
+    target: Target
+    layout: Layout = field(default_factory=Layout)
+    seed: int = 1
+    names: Sequence[str] = ()  # of pages that edits link to
+    expect_404: bool = False  # the trace does not know which pages exist
+    headers: tuple[tuple[str, str], ...] = ()
+    planned_s: float = 0.0  # intended starts end here
+    warm_up_s: float = 0.0  # requests intended before this are sent but not counted
+    timeout_s: float = TIMEOUT_S
+    open_requests: int = OPEN_REQUESTS
+    drain_s: float = DRAIN_S
+    hopeless_s: float | None = None  # end as "overloaded" once a request is sent this late
+
+
+def kind_of(request: Request) -> Kind:
+    """The kind under which the first exchange of a visit is counted."""
+    if request.is_save:
+        return Kind.EDIT_FORM
+    return Kind.MISSING if request.is_missing else Kind.PAGE
+
+
+class Visitor:
+    """Makes the visits of one replay."""
+
+    def __init__(self, load: Load, wire: Wire, now_s: Callable[[], float], ended_early: Callable[[], bool]) -> None:
+        self._load = load
+        self._wire = wire
+        self._now_s = now_s
+        self._ended_early = ended_early
+
+    async def view(self, planned: Planned, sent_s: float) -> list[Sample]:
+        """One page view; redirects within the site are followed, as a browser would, and are part of it."""
+        kind, origin = kind_of(planned.request), self._load.target.origin + "/"
+        url = self._load.target.url(self._load.layout.path(planned.request.url))
+        outcome, why, size = Outcome.BROKEN, f"more than {REDIRECTS} redirects", 0
+        try:
+            for _ in range(REDIRECTS + 1):
+                answer = await self._wire.exchange("GET", url)
+                if isinstance(answer, NoAnswer):
+                    outcome, why = answer.outcome, answer.why
+                    break
+                size += answer.size_bytes
+                onward = urljoin(url, answer.location).partition("#")[0] if answer.location else ""
+                status = classify(kind, answer.status, expect_404=self._load.expect_404)
+                if status is not Outcome.REDIRECT or not onward.startswith(origin):
+                    outcome, why = status, f"status {answer.status}"
+                    break
+                url = onward
+        except asyncio.CancelledError:
+            outcome, why = self._cut_off()
+        return [Sample(kind, outcome, planned.start_s, sent_s, self._now_s(), size, url, why)]
+
+    async def edit(self, planned: Planned, sent_s: float, number: int) -> list[Sample]:
+        """The form, and the save if there is a form; ``number`` counts the edits of the replay."""
+        load = self._load
+        page = load.layout.page(planned.request.url)
+        url = load.target.url(load.layout.edit_path(page))
+        answer = await self._cancellable(self._wire.exchange("GET", url, keep=True))
+        read_s = self._now_s()
+        outcome, why, form = _read_form(answer)
+        size = answer.size_bytes if isinstance(answer, Answer) else 0
+        first = Sample(Kind.EDIT_FORM, outcome, planned.start_s, sent_s, read_s, size, url, why)
+        if form is None or not isinstance(answer, Answer):
+            return [first]
+        # making the body is the generator's work: the save begins after it
+        data = form.filled(self._body(planned.request, page, number))
+        action = urljoin(url, form.action) if form.action else url
+        return [first, await self._save(action, url, data, answer.cookies)]
+
+    async def _save(self, action: str, referer: str, data: bytes, cookies: str) -> Sample:
+        origin = self._load.target.origin
+        headers = {"Content-Type": "application/x-www-form-urlencoded", "Origin": origin, "Referer": referer}
+        if cookies:
+            headers["Cookie"] = cookies
+        sent_s = self._now_s()
+        if not action.startswith(origin + "/"):
+            why = "the form posts to another site; not sent"
+            return Sample(Kind.EDIT_SAVE, Outcome.BROKEN, sent_s, sent_s, sent_s, 0, action, why)
+        answer = await self._cancellable(self._wire.exchange("POST", action, data=data, headers=headers))
+        if isinstance(answer, NoAnswer):
+            outcome, why, size = answer.outcome, answer.why, 0
+        else:
+            outcome, why, size = classify(Kind.EDIT_SAVE, answer.status), f"status {answer.status}", answer.size_bytes
+            if outcome is Outcome.BROKEN:
+                why += " where a save is answered by a redirect"
+        return Sample(Kind.EDIT_SAVE, outcome, sent_s, sent_s, self._now_s(), size, action, why)
+
+    def _body(self, request: Request, page: str, number: int) -> str:
+        """The text a trace brings along, or one made from (seed, page, number)."""
+        _, bar, given = request.flag.partition("|")
+        if bar:
+            return unquote_plus(given)
+        name = page_name(page)
+        return edit_body(random.Random(f"{self._load.seed}\n{name}\n{number}"), name, number, self._load.names)
+
+    async def _cancellable(self, exchange: Coroutine[object, object, Answer | NoAnswer]) -> Answer | NoAnswer:
+        try:
+            return await exchange
+        except asyncio.CancelledError:
+            return NoAnswer(*self._cut_off())
+
+    def _cut_off(self) -> tuple[Outcome, str]:
+        """What a visit is that was cancelled: by the user, or by the end of the drain."""
+        if self._ended_early():
+            return Outcome.INTERRUPTED, "the replay was ended first"
+        return Outcome.TIMEOUT, "no answer when the drain ended"
+
+
+def _read_form(answer: Answer | NoAnswer) -> tuple[Outcome, str, EditForm | None]:
+    if isinstance(answer, NoAnswer):
+        return answer.outcome, answer.why, None
+    outcome, why = classify(Kind.EDIT_FORM, answer.status), f"status {answer.status}"
+    if outcome is Outcome.REDIRECT:
+        return Outcome.BROKEN, f"{why} where the edit form was expected", None
+    if outcome is not Outcome.OK:
+        return outcome, why, None
+    form = find_edit_form(answer.body)
+    if form is None:
+        return Outcome.BROKEN, 'no form with <textarea name="body"> in the answer', None
+    return outcome, why, form
