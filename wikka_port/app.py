@@ -59,7 +59,7 @@ class Application:
             code = problem.code or 500
             title, message = _PROBLEMS.get(code, (problem.name, problem.description or ""))
             response = _error(self._site, code, title, message)
-        except Exception:  # noqa: BLE001 - the server loop: one bad request must not end the others
+        except Exception:
             log.exception("%s %s", request.method, request.path)
             response = _error(self._site, 500, "Something went wrong", "The mistake is ours, and it has been logged.")
         for key, value in HEADERS:

@@ -137,7 +137,7 @@ class _Parent:
                 go_on=lambda: os.getppid() == parent,
             )
             status = 0
-        except Exception:  # noqa: BLE001 - the end of the process: nobody else would say why
+        except Exception:
             log.exception("a worker fell")
         finally:
             logging.shutdown()

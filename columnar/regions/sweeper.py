@@ -60,10 +60,7 @@ def needs_sweep(table: Table) -> bool:
 def _newest_step(
     store: Store, view: FamilyView, now_ms: int, markers_ms: int | None, start: bytes
 ) -> tuple[int, bytes | None]:
-    """Expired newest versions with no older ones behind them, and markers past their time.
-
-    Where there are older ones the newest must stay (``row_draft``, I1).
-    """
+    """Expired newest versions with no older ones behind them (``row_draft``, I1), and markers past their time."""
     step = list(islice(store.scan(view.space, start, None), STEP_CELLS))
     doomed = []
     for key, raw in step:

@@ -7,6 +7,8 @@ regions (limits: ``CACHE_BYTES``, ``WRITE_BUFFERS_BYTES``).
 Known habits of rocksdict 0.3.29, each with what we do about it:
     * every error is a bare ``Exception``: it is translated here, by its text, and nowhere else;
     * a handle of a column family keeps the database open: ``close`` closes each of them;
+    * ``items`` ends at a damaged block as if there were no more: at its end we ask an ``iter``,
+      which has a status (2.6 us a scan);
     * an iterator does not keep its ``ReadOptions`` alive, whose memory holds the upper bound: we do
       (else a scan ends wherever the freed bytes happen to say);
     * ``set_iterate_lower_bound`` is silently ignored: ``scan_back`` tests the bound itself;
@@ -67,6 +69,17 @@ def _translated(error: Exception, path: str) -> Exception:
     return HostError(f"{path}: {text}")
 
 
+class _Spaces(dict[str, Any]):
+    """What stands for each space, by name; empty once the store is closed."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self._path = path
+
+    def __missing__(self, name: str) -> Any:
+        raise StoreClosed(f"the store {self._path} is closed, or has no space {name}")
+
+
 class RocksStore:
     """Owned by the loop's thread but for sync, flush and compact."""
 
@@ -81,8 +94,8 @@ class RocksStore:
             )
         except Exception as error:  # rocksdict raises nothing narrower
             raise _translated(error, path) from error
-        self._dicts: dict[str, Any] = {}
-        self._handles: dict[str, Any] = {}
+        self._dicts: dict[str, Any] = _Spaces(path)
+        self._handles: dict[str, Any] = _Spaces(path)
         for name in names:
             self._attach(name)
         self._write_options = rocksdict.WriteOptions()
@@ -100,25 +113,66 @@ class RocksStore:
         return RocksBatch(self._handles)
 
     def get(self, space: str, key: bytes) -> bytes | None:
-        value: bytes | None = self._dicts[space].get(key)
+        try:
+            value: bytes | None = self._dicts[space].get(key)
+        except StoreClosed:
+            raise
+        except Exception as error:  # rocksdict raises nothing narrower
+            raise _translated(error, self._path) from error
         return value
 
     def multi_get(self, space: str, keys: Sequence[bytes]) -> list[bytes | None]:
-        values: list[bytes | None] = self._dicts[space].get(list(keys))
+        try:
+            values: list[bytes | None] = self._dicts[space].get(list(keys))
+        except StoreClosed:
+            raise
+        except Exception as error:  # rocksdict raises nothing narrower
+            raise _translated(error, self._path) from error
         return values
 
     def scan(self, space: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        if stop is None:
-            items: Iterator[tuple[bytes, bytes]] = self._dicts[space].items(from_key=start)
-            return items
-        options = rocksdict.ReadOptions()
-        options.set_iterate_upper_bound(stop)
-        return _holding(self._dicts[space].items(from_key=start, read_opt=options), options)
+        held, options = self._dicts[space], None
+        if stop is not None:
+            options = rocksdict.ReadOptions()
+            options.set_iterate_upper_bound(stop)
+        # The iterator is made here and not in the generator: what it sees is settled now (S3).
+        return self._to_end(held, held.items(from_key=start, read_opt=options), start, options)
+
+    def _to_end(self, held: Any, items: Any, start: bytes, options: Any) -> Iterator[tuple[bytes, bytes]]:
+        pair = None
+        for pair in items:
+            yield pair
+        look = held.iter(read_opt=options)
+        look.seek(pair[0] + b"\x00" if pair is not None else start)
+        self._check_status(look)
+
+    def _check_status(self, look: Any) -> None:
+        try:
+            look.status()
+        except Exception as error:  # rocksdict raises nothing narrower
+            raise _translated(error, self._path) from error
 
     def scan_back(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        # The iterator is made here and not in the generator: what it sees is settled now (S3).
-        items = self._dicts[space].items(backwards=True, from_key=below)
-        return _down_to(items, start, below)
+        held = self._dicts[space]
+        return self._down_to(held, held.items(backwards=True, from_key=below), start, below)
+
+    def _down_to(self, held: Any, items: Any, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        pair = None
+        for pair in items:
+            if pair[0] < start:
+                return
+            if pair[0] != below:  # from_key is inclusive, ``below`` is not
+                yield pair
+        look = held.iter()
+        if pair is not None:
+            look.seek_for_prev(pair[0])
+            if look.valid():
+                look.prev()
+        elif below is not None:
+            look.seek_for_prev(below)
+        else:
+            look.seek_to_last()
+        self._check_status(look)
 
     def write(self, batch: Batch) -> None:
         assert isinstance(batch, RocksBatch), "a batch belongs to the store that made it"
@@ -164,36 +218,13 @@ class RocksStore:
         return total
 
     def close(self) -> None:
-        if isinstance(self._dicts, _Closed):
+        if not self._dicts:
             return
-        dicts, self._dicts, self._handles = self._dicts, _Closed(self._path), _Closed(self._path)
+        dicts, self._dicts = self._dicts, _Spaces(self._path)
+        self._handles.clear()  # in place: a batch that somebody still holds shares them
         for held in dicts.values():
             held.close()
         self._db.close()
-
-
-class _Closed(dict[str, Any]):
-    """The spaces of a closed store: whoever comes late hears so."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__()
-        self._path = path
-
-    def __missing__(self, _space: str) -> Any:
-        raise StoreClosed(f"the store {self._path} is closed")
-
-
-def _holding(items: Any, _options: Any) -> Iterator[tuple[bytes, bytes]]:
-    """``items``, with the bound of its options kept alive as long as itself."""
-    yield from items
-
-
-def _down_to(items: Any, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-    for key, value in items:
-        if key < start:
-            return
-        if key != below:  # from_key is inclusive, ``below`` is not
-            yield key, value
 
 
 class RocksEngine:

@@ -6,6 +6,7 @@ future that others may share (the group commit); nothing here is a task of its o
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -321,7 +322,10 @@ def _was_applied(applied: Applied | None) -> bool:
 
 
 def after(future: Any, result: Any) -> Any:
-    return result if future is None or (future.done() and not future.exception()) else Later(future, result)
+    """``result``, at once where nothing is waited for.  ``future`` may be a coroutine: several fsyncs."""
+    if future is None or (isinstance(future, asyncio.Future) and future.done() and not future.exception()):
+        return result
+    return Later(future, result)
 
 
 async def _all(futures: list[Any]) -> None:

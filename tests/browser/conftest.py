@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from tests.support.memory_wiki import MemoryWiki
 from tests.support.wiki_server import WikiServer, running_wiki
 
@@ -19,7 +20,6 @@ FLAGS = [
     "--no-first-run",
     "--disable-dev-shm-usage",
 ]
-
 
 
 @pytest.fixture(scope="session")

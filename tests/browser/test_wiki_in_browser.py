@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from tests.support.rich_page import RICH_PAGE
 from tests.support.wiki_server import WikiServer
 
@@ -71,7 +72,7 @@ def test_create_edit_and_read(windows: Any, server: WikiServer) -> None:
 def test_preview_keeps_what_was_typed(windows: Any, server: WikiServer) -> None:
     page = windows().page
     page.goto("/Draft/edit")
-    text = "\n\nTwo empty lines, **bold**, <b>&amp;</b> and \"quotes\".\n"
+    text = '\n\nTwo empty lines, **bold**, <b>&amp;</b> and "quotes".\n'
     page.fill("#body", text)
     page.fill("[name=note]", "a note")
     page.fill("[name=author]", "Ada")
@@ -145,7 +146,9 @@ PLACES = ["", "/edit", "/revisions", "/diff", "/diff?style=inline", "/history", 
 
 def test_phone_width_never_scrolls_sideways(windows: Any, server: WikiServer) -> None:
     rich(server)
-    server.wiki.save("W" * 200, "x" * 400 + "\n" + "%%\n" + "y" * 400 + "\n%%\n||" + "z" * 300 + "||", author="a", base=0)
+    server.wiki.save(
+        "W" * 200, "x" * 400 + "\n" + "%%\n" + "y" * 400 + "\n%%\n||" + "z" * 300 + "||", author="a", base=0
+    )
     page = windows(**PHONE).page
     places = [f"/{name}{place}" for name in ("TidalRivers", "W" * 200, "Nowhere") for place in PLACES]
     for place in [*places, "/-/recentchanges", "/-/pageindex", "/-/wantedpages", "/-/search?q=river"]:
@@ -185,7 +188,9 @@ def test_the_keyboard_reaches_the_text_first(windows: Any, server: WikiServer) -
 
 def test_hostile_page_runs_no_script(windows: Any, server: WikiServer) -> None:
     body = '""<img src=x onerror="window.bad=1"><script>window.bad=1</script>"" [[javascript:window.bad=1 | here]]'
-    server.wiki.save("Hostile<script>window.bad=1</script>", body, author="<img src=x onerror=bad()>", note=body, base=0)
+    server.wiki.save(
+        "Hostile<script>window.bad=1</script>", body, author="<img src=x onerror=bad()>", note=body, base=0
+    )
     page = windows().page
     for place in ("/Hostile%3Cscript%3Ewindow.bad=1%3C~2Fscript%3E", "/-/recentchanges", "/-/pageindex"):
         page.goto(place)

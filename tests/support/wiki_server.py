@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tests.support.memory_wiki import MemoryWiki
-
 from wikka_port.app import make_application
 from wikka_port.config import WikiConfig
 from wikka_port.serve import listen

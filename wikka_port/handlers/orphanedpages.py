@@ -9,7 +9,7 @@ from wikka_port.site import Site
 from wikka_port.urls import site_path
 
 
-def handle(site: Site, request: Request, name: str) -> Response:  # noqa: ARG001
+def handle(site: Site, request: Request, name: str) -> Response:
     size = site.config.list_rows
     names, more = page_of(site.wiki.orphaned(after=request.args.get("after", ""), limit=size + 1), size)
     onward = site_path("orphanedpages", after=names[-1]) if more else ""

@@ -9,7 +9,7 @@ from wikka_port.site import Site
 from wikka_port.urls import site_path
 
 
-def handle(site: Site, request: Request, name: str) -> Response:  # noqa: ARG001
+def handle(site: Site, request: Request, name: str) -> Response:
     start = request.args.get("start", "")
     prefix = request.args.get("letter", "")
     size = site.config.list_rows

@@ -13,13 +13,13 @@ ROWS = 100
 FEED_ROWS = 50
 
 
-def handle(site: Site, request: Request, name: str) -> Response:  # noqa: ARG001 - belongs to the whole wiki
+def handle(site: Site, request: Request, name: str) -> Response:
     changes, token = site.wiki.changes(before=request.args.get("before", ""), limit=ROWS)
     onward = site_path("recentchanges", before=token) if token else ""
     return site.html("recentchanges.html", days=by_day(changes), onward=onward)
 
 
-def handle_feed(site: Site, request: Request, name: str) -> Response:  # noqa: ARG001
+def handle_feed(site: Site, request: Request, name: str) -> Response:
     changes, _ = site.wiki.changes(limit=FEED_ROWS)
     base = request.host_url.rstrip("/")
     entries = [

@@ -11,7 +11,7 @@ from wikka_port.site import Site, page_url, redirect
 ROWS = 100
 
 
-def handle(site: Site, request: Request, name: str) -> Response:  # noqa: ARG001
+def handle(site: Site, request: Request, name: str) -> Response:
     """``?q=words``; with ``&go=1`` straight to the page of that name if there is one."""
     asked = " ".join(request.args.get("q", "").split())[:300]
     try:

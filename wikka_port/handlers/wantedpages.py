@@ -9,7 +9,7 @@ from wikka_port.site import Site
 from wikka_port.urls import site_path
 
 
-def handle(site: Site, request: Request, name: str) -> Response:  # noqa: ARG001
+def handle(site: Site, request: Request, name: str) -> Response:
     size = site.config.list_rows
     wanted, more = page_of(site.wiki.wanted(after=request.args.get("after", ""), limit=size + 1), size)
     onward = site_path("wantedpages", after=wanted[-1][0]) if more else ""
