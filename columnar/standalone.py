@@ -45,6 +45,7 @@ from columnar.thrift.slow_log import SlowLog
 from columnar.thrift.tables import TableMethods
 from columnar.thrift.trigger_methods import TriggerMethods
 from columnar.triggers.keeper import TriggerKeeper
+from columnar.triggers.log_brake import LogBounds
 from columnar.triggers.registration import SYSTEM_TABLES
 from columnar.version import VERSION
 from columnar.webui.counters import RequestCounters
@@ -150,6 +151,7 @@ class LocalRegions:
 
     def install(self, table: Table, enabled: bool, regions: list[RegionInfo]) -> None:
         self._server.install(ServedTable(table, enabled, regions))
+        self._keeper.table_installed(table.name)
 
     async def close_table(self, name: str) -> None:
         await self._server.close_table(name)
@@ -214,7 +216,9 @@ class Standalone:
         meta = MetaRegion(self._meta)
         self.catalogue = Catalogue(meta.read_all, meta.write)
         clock.not_before(meta.newest_ms)  # else a change of the catalogue would lose against what it changes
-        self.keeper = TriggerKeeper(self.server, self.config.trigger_modules)
+        self.keeper = TriggerKeeper(
+            self.server, self.config.trigger_modules, LogBounds(self.config.log_records, self.config.log_bytes)
+        )
         self.server.listener = self.keeper
         self.changes = SchemaChanges(self.catalogue, LocalRegions(self.server, self.keeper))
         self.changes.start()

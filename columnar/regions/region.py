@@ -29,10 +29,11 @@ from columnar.model.mutation import Durability, RowMutation
 from columnar.model.read import ReadSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
-from columnar.regions.change_log import LOG_SPACE, META_SPACE, ChangeLog
+from columnar.regions.change_log import LOG_SPACE, ChangeLog
 from columnar.regions.change_record import ChangeRecord, Sequence
 from columnar.regions.family_view import is_alive, views_of
 from columnar.regions.hooks import LogPolicy
+from columnar.regions.log_retention import META_SPACE
 from columnar.regions.row_draft import VERSIONS_SPACE, ColumnDraft, RowDraft
 from columnar.regions.row_reader import RawRow, WireCell, column_versions, fetch_row, read_column, wire_cells
 from columnar.storage.api import Batch, Engine, Store
@@ -94,9 +95,11 @@ class Region:
         self.store: Store = engine.open(path, spaces_of(table))
         self.log = ChangeLog(self.store, info.region_id)
         self.log_policy: LogPolicy | None = None
+        self.is_open = True
         self.is_ours: Callable[[], bool] = lambda: True  # the lease; a cluster puts its own here (D10)
         self.on_durable: Callable[[Region], None] | None = None
         self.refuses_writes = False  # the change log has reached its bound
+        self.log_alarmed = False  # somebody was told that it comes near
         self.write_delay_s = 0.0  # the change log comes near its bound: acknowledgements are held back
         self.reads = self.writes = 0
         self._committer = committer
@@ -339,5 +342,6 @@ class Region:
 
     def close(self) -> None:
         """Only when quiet, or when the store is broken: what was acknowledged is on disk either way."""
+        self.is_open = False
         self._committer.forget(self.store)
         self.store.close()
