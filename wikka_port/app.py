@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_ROBOTS: Final = "User-agent: *\nDisallow: /-/\nDisallow: /*/edit\nDisallow: /*/diff\nDisallow: /*/history\n"
+_ROBOTS: Final = "User-agent: *\nAllow: /-/static/\nDisallow: /-/\nDisallow: /*/edit\nDisallow: /*/diff\nDisallow: /*/history\n"
 _TITLES_STEP: Final = 1_000
 _FOREVER: Final = "public, max-age=31536000, immutable"
 _PROBLEMS: Final = {
@@ -39,7 +39,7 @@ _PROBLEMS: Final = {
 
 
 class Application:
-    def __init__(self, wiki: Wiki, config: WikiConfig, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, wiki: Wiki, config: WikiConfig, clock: Callable[[], float]) -> None:
         self._site = make_site(wiki, config, clock)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -80,8 +80,10 @@ class Application:
         return _reserved(site, where.handler)
 
 
-def make_application(wiki: Wiki, config: WikiConfig) -> WSGIApplication:
-    application: WSGIApplication = Application(wiki, config)
+def make_application(
+    wiki: Wiki, config: WikiConfig, clock: Callable[[], float] = time.time
+) -> WSGIApplication:
+    application: WSGIApplication = Application(wiki, config, clock)
     return ProxyFix(application, x_for=config.proxies, x_proto=config.proxies) if config.proxies else application
 
 
