@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_ROBOTS: Final = "User-agent: *\nAllow: /-/static/\nDisallow: /-/\nDisallow: /*/edit\nDisallow: /*/diff\nDisallow: /*/history\n"
+_ROBOTS: Final = (
+    "User-agent: *\nAllow: /-/static/\nDisallow: /-/\nDisallow: /*/edit\nDisallow: /*/diff\nDisallow: /*/history\n"
+)
 _TITLES_STEP: Final = 1_000
 _FOREVER: Final = "public, max-age=31536000, immutable"
 _PROBLEMS: Final = {
@@ -80,9 +82,7 @@ class Application:
         return _reserved(site, where.handler)
 
 
-def make_application(
-    wiki: Wiki, config: WikiConfig, clock: Callable[[], float] = time.time
-) -> WSGIApplication:
+def make_application(wiki: Wiki, config: WikiConfig, clock: Callable[[], float] = time.time) -> WSGIApplication:
     application: WSGIApplication = Application(wiki, config, clock)
     return ProxyFix(application, x_for=config.proxies, x_proto=config.proxies) if config.proxies else application
 
