@@ -266,7 +266,7 @@ def test_every_command_teaches_with_help() -> None:
     ]
     assert names[0] == "standalone"
     for name in names:
-        shown = CliRunner().invoke(main, [name, "--help"])
+        shown = CliRunner().invoke(main, [name, "--help"], prog_name="columnar")
         assert shown.exit_code == 0
         assert f"columnar {name}" in shown.stdout.split("Options:")[0], name
     assert CliRunner().invoke(main, ["nope"]).exit_code == 2

@@ -7,9 +7,9 @@ from dataclasses import replace
 from html import unescape
 from typing import Any
 
-from tests.support.memory_wiki import MemoryWiki
 from werkzeug.test import Client, TestResponse
 
+from tests.support.memory_wiki import MemoryWiki
 from wikka_port.app import make_application
 from wikka_port.config import WikiConfig
 

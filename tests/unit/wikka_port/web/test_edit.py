@@ -5,10 +5,11 @@ from __future__ import annotations
 from html import unescape
 
 import pytest
-from tests.support.wiki_client import WikiClient
 from werkzeug.test import TestResponse
 
-TYPED = "what I <typed> & \"meant\"\n\nwith lines"
+from tests.support.wiki_client import WikiClient
+
+TYPED = 'what I <typed> & "meant"\n\nwith lines'
 
 
 @pytest.fixture
@@ -248,7 +249,5 @@ def test_behind_a_proxy_the_visitor_is_whom_it_names() -> None:
     web.post("/P/edit", {**web.form("/P/edit"), "body": "x"}, headers=headers, environ_overrides=ours)
     assert web.wiki.page("P").author == "10.9.8.7"
     open_web = WikiClient()
-    open_web.post(
-        "/P/edit", {**open_web.form("/P/edit"), "body": "x"}, headers=headers, environ_overrides=ours
-    )
+    open_web.post("/P/edit", {**open_web.form("/P/edit"), "body": "x"}, headers=headers, environ_overrides=ours)
     assert open_web.wiki.page("P").author == "127.0.0.1"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 import pytest
-from tests.support.wiki_client import WikiClient
 
+from tests.support.wiki_client import WikiClient
 from wikka_port.security import HEADERS
 
 BATTERY = [
     "<script>alert(1)</script>",
-    "\"><img src=x onerror=alert(1)>",
+    '"><img src=x onerror=alert(1)>',
     "'><svg onload=alert(1)>",
     "</textarea><script>alert(1)</script>",
     "</title><script>alert(1)</script>",

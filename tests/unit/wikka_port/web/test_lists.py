@@ -5,6 +5,7 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 import pytest
+
 from tests.support.wiki_client import WikiClient
 
 
@@ -140,7 +141,7 @@ ACTIONS = {
     "{{orphanedpages}}": 'href="/P"',
     "There are {{countpages}} pages.": "There are 3 pages.",
     "{{toc}}\n====One====\n===Two===": '<nav class="toc"',
-    '{{nosuchaction x="<b>"}}': '{{nosuchaction x=&quot;&lt;b&gt;&quot;}}',
+    '{{nosuchaction x="<b>"}}': "{{nosuchaction x=&quot;&lt;b&gt;&quot;}}",
     '{{recentchanges limit="many"}}': "should be a number",
     '{{category col="99"}}': "should be a number",
     '{{backlinks page="_"}}': "could not be shown",

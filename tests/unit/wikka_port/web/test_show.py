@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.support.wiki_client import WikiClient
 
 NAMES = {
@@ -108,7 +109,12 @@ def test_the_same_answer_is_not_sent_twice(web: WikiClient) -> None:
 def test_old_revisions_by_number_and_time(web: WikiClient) -> None:
     first = web.wiki.save("P", "text one", author="Ada", base=0)
     web.wiki.save("P", "text two", author="Bob", base=1)
-    for query in ("revision=1", f"time={first.time_ms}", "time=2025-06-15T15:07:41", "time=2025-06-15T17:07:41%2B02:00"):
+    for query in (
+        "revision=1",
+        f"time={first.time_ms}",
+        "time=2025-06-15T15:07:41",
+        "time=2025-06-15T17:07:41%2B02:00",
+    ):
         answer = web.get(f"/P?{query}")
         assert answer.status_code == 200, query
         assert "text one" in answer.text
@@ -117,7 +123,15 @@ def test_old_revisions_by_number_and_time(web: WikiClient) -> None:
         assert 'name="robots"' in answer.text
     assert web.get("/P?revision=2").headers["Location"] == "/P"
     assert web.get("/P?time=9999999999999").headers["Location"] == "/P"
-    for nonsense in ("revision=9", "revision=x", "time=x", "time=1", "time=", "time=9999-99-99", "revision=" + "9" * 40):
+    for nonsense in (
+        "revision=9",
+        "revision=x",
+        "time=x",
+        "time=1",
+        "time=",
+        "time=9999-99-99",
+        "revision=" + "9" * 40,
+    ):
         assert web.get(f"/P?{nonsense}").status_code == 404, nonsense
 
 
