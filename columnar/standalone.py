@@ -66,6 +66,10 @@ class Clock:
     def __init__(self) -> None:
         self._last = 0
 
+    def not_before(self, moment_ms: int) -> None:
+        """The system's clock may have been set back since the catalogue was last written."""
+        self._last = max(self._last, moment_ms)
+
     def __call__(self) -> int:
         now = time.time_ns() // 1_000_000
         if now > self._last:
@@ -167,6 +171,7 @@ class MetaRegion:
 
     def __init__(self, region: Region) -> None:
         self._region = region
+        self.newest_ms = 0  # the highest timestamp that was read
 
     def read_all(self) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
         region = self._region
@@ -176,6 +181,7 @@ class MetaRegion:
             row, raw = found
             cells = wire_cells(region.store, row, raw, spec, region.now_ms)
             if cells:
+                self.newest_ms = max(self.newest_ms, *(timestamp for _, _, timestamp in cells))
                 yield row, {column: value for column, value, _ in cells}
 
     async def write(self, mutations: list[RowMutation]) -> None:
@@ -209,6 +215,7 @@ class Standalone:
         )
         meta = MetaRegion(self._meta)
         self.catalogue = Catalogue(meta.read_all, meta.write)
+        clock.not_before(meta.newest_ms)  # else a change of the catalogue would lose against what it changes
         self.keeper = TriggerKeeper(
             self.server, self.config.trigger_modules, LogBounds(self.config.log_records, self.config.log_bytes)
         )

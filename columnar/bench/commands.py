@@ -1,0 +1,268 @@
+"""``columnar bench``: measure one endpoint, two against each other, or how cost grows."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from columnar.bench.dataset import ROWS, DataSet
+from columnar.bench.endpoint import Endpoint, drop_tables, parse_endpoint, prepare
+from columnar.bench.generator import EndpointFailed
+from columnar.bench.measuring import Plan, generators, measure, turns_of
+from columnar.bench.processes import Started, resident_mb
+from columnar.bench.report import Footprint, Report, remarks_of, sides_of, table_of
+from columnar.bench.workloads import WORKLOADS
+
+_CANNOT_MEASURE = 1
+
+
+class _Address(click.ParamType[Endpoint]):
+    name = "HOST:PORT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Endpoint:
+        try:
+            return value if isinstance(value, Endpoint) else parse_endpoint(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def _checked_workloads(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[str, ...]:
+    names = tuple(WORKLOADS) if value == "all" else tuple(name.strip() for name in value.split(","))
+    unknown = [name for name in names if name not in WORKLOADS]
+    if unknown:
+        raise click.BadParameter(f"no workload is called {unknown[0]}; there are {', '.join(WORKLOADS)}")
+    return names
+
+
+def _numbers(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[int, ...]:
+    try:
+        found = tuple(int(number) for number in value.split(","))
+    except ValueError:
+        found = ()
+    if not found or min(found) < 1:
+        raise click.BadParameter("write numbers of connections as 1,64")
+    return found
+
+
+def _load_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that ``run`` and ``compare`` share."""
+    for option in reversed(
+        (
+            click.option(
+                "-w",
+                "--workloads",
+                default="all",
+                show_default=True,
+                callback=_checked_workloads,
+                help=f"Some of: {', '.join(WORKLOADS)}.",
+            ),
+            click.option("-c", "--connections", default="1,64", show_default=True, callback=_numbers),
+            click.option("--rounds", default=3, show_default=True, type=click.IntRange(1), help="The median counts."),
+            click.option(
+                "--seconds", default=3.0, show_default=True, type=click.FloatRange(0.05), help="Of one turn of load."
+            ),
+            click.option("--rows", default=ROWS, show_default=True, type=click.IntRange(100), help="Of the data set."),
+            click.option(
+                "--generators", default=1, show_default=True, type=click.IntRange(1), help="Generator processes."
+            ),
+            click.option("--json", "json_path", metavar="FILE", help="Write the figures here too."),
+            click.option("--keep", is_flag=True, help="Leave the bench_ tables there; else they are dropped."),
+            click.option("--reuse", is_flag=True, help="Take the tables as an earlier run with --keep left them."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def bench() -> None:
+    """Measure any HBase Thrift 1 endpoint that speaks the framed binary protocol.
+
+    Tables whose names begin with bench_ are made, filled and dropped again.  The load comes from
+    processes of its own, with calls packed beforehand; what they use of their cores is shown too.
+    """
+
+
+@bench.command("run")
+@click.argument("endpoint", type=_Address())
+@click.option("--pid", "pids", multiple=True, type=int, help="A server process, for its memory (with its children).")
+@click.option("--start", metavar="COMMAND", help="Start the server so, take its start-up time, end it afterwards.")
+@_load_options
+def run_command(endpoint: Endpoint, pids: tuple[int, ...], start: str | None, **load: Any) -> None:
+    """Measure one endpoint.
+
+    \b
+      columnar bench run 127.0.0.1:9090
+      columnar bench run 127.0.0.1:9090 -w get-cell,put -c 1,16,128 --json figures.json
+    """
+    _measure_and_show([endpoint], [pids], [start], **load)
+
+
+@bench.command()
+@click.argument("a", type=_Address())
+@click.argument("b", type=_Address())
+@click.option("--pid-a", "pids_a", multiple=True, type=int, help="A process of server A; its children count too.")
+@click.option("--pid-b", "pids_b", multiple=True, type=int, help="A process of server B; may be given several times.")
+@click.option("--start-a", metavar="COMMAND", help="Start server A so, take its start-up time, end it afterwards.")
+@click.option("--start-b", metavar="COMMAND", help="The same for server B.")
+@_load_options
+def compare(
+    a: Endpoint,
+    b: Endpoint,
+    pids_a: tuple[int, ...],
+    pids_b: tuple[int, ...],
+    start_a: str | None,
+    start_b: str | None,
+    **load: Any,
+) -> None:
+    """Measure two endpoints in turn within one run; the ratio is A over B.
+
+    \b
+    Our store beside an Apache HBase Thrift gateway (framed) with its three processes:
+      columnar bench compare 127.0.0.1:9090 127.0.0.1:9191 \\
+          --pid-a $STORE --pid-b $MASTER --pid-b $GATEWAY
+    """
+    _measure_and_show([a, b], [pids_a, pids_b], [start_a, start_b], **load)
+
+
+@bench.command()
+@click.argument("endpoint", type=_Address())
+@click.option("--rows", default=200_000, show_default=True, type=click.IntRange(1_000), help="The largest table.")
+@click.option("--overwrites", default=10_000, show_default=True, type=click.IntRange(10), help="Of one cell, at most.")
+@click.option("--json", "json_path", metavar="FILE", help="Write the figures here too.")
+def growth(endpoint: Endpoint, rows: int, overwrites: int, json_path: str | None) -> None:
+    """How the cost of a read and a write grows with rows, overwrites and deletes.
+
+    \b
+      columnar bench growth 127.0.0.1:9090
+    """
+    from columnar.bench.growth import grown, growth_table
+
+    try:
+        with _progress() as progress:
+            task = progress.add_task("growth", total=None)
+            steps = grown(endpoint, rows, overwrites, lambda what: progress.update(task, description=what))
+    except EndpointFailed as failure:
+        _give_up(failure)
+    title = f"{_now()}, {machine()}"
+    Console().print(growth_table(title, steps))
+    _write_json(json_path, {"taken_at": _now(), "machine": machine(), "steps": [asdict(step) for step in steps]})
+
+
+def _measure_and_show(
+    endpoints: list[Endpoint],
+    pids: list[tuple[int, ...]],
+    starts: list[str | None],
+    *,
+    json_path: str | None,
+    keep: bool,
+    reuse: bool,
+    workloads: tuple[str, ...],
+    connections: tuple[int, ...],
+    rounds: int,
+    seconds: float,
+    rows: int,
+    generators: int,
+) -> None:
+    plan = Plan(workloads, connections, rounds, seconds, generators, DataSet(rows))
+    try:
+        with ExitStack() as stack, _progress() as progress:
+            servers = [_started(stack, command, endpoint) for command, endpoint in zip(starts, endpoints, strict=True)]
+            held = [[*known, *(server.pids if server else [])] for known, server in zip(pids, servers, strict=True)]
+            idle = [_resident(each) for each in held]
+            if not reuse:
+                for endpoint in endpoints:
+                    _fill(endpoint, plan.data, progress)
+            lines = _measured(endpoints, plan, progress)
+            footprints = tuple(
+                Footprint(server.start_s if server else None, before, _resident(each))
+                for server, before, each in zip(servers, idle, held, strict=True)
+            )
+            if not keep:
+                for endpoint in endpoints:
+                    drop_tables(endpoint)
+    except EndpointFailed as failure:
+        _give_up(failure)
+    report = Report(_now(), machine(), tuple(map(str, endpoints)), asdict(plan), lines, footprints)
+    _show(report, json_path)
+
+
+def _started(stack: ExitStack, command: str | None, endpoint: Endpoint) -> Started | None:
+    if command is None:
+        return None
+    server = Started(command, endpoint)
+    stack.callback(server.stop)
+    return server
+
+
+def _resident(pids: list[int]) -> float | None:
+    return resident_mb(pids) if pids else None
+
+
+def _fill(endpoint: Endpoint, data: DataSet, progress: Progress) -> None:
+    task = progress.add_task(f"fill {endpoint}", total=2 * data.rows)
+    prepare(endpoint, data, lambda count: progress.advance(task, count))
+    progress.remove_task(task)
+
+
+def _measured(endpoints: list[Endpoint], plan: Plan, progress: Progress) -> list[Any]:
+    task = progress.add_task("measure", total=turns_of(plan, len(endpoints)))
+    turns = iter(range(turns_of(plan, len(endpoints))))
+
+    def began(workload: str, connections: int, endpoint: Endpoint) -> None:
+        progress.update(task, completed=next(turns), description=f"{workload} at {connections}, {endpoint}")
+
+    with generators(plan.generators) as pool:
+        return [sides_of(line) for line in measure(endpoints, plan, pool, began)]
+
+
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        yield progress
+
+
+def _show(report: Report, json_path: str | None) -> None:
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    console.print(table_of(report))
+    for remark in remarks_of(report):
+        console.print(remark, highlight=False)
+    _write_json(json_path, report.as_json())
+
+
+def _write_json(path: str | None, figures: dict[str, Any]) -> None:
+    if path is not None:
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(figures, file, indent=1)
+
+
+def _give_up(failure: EndpointFailed) -> Any:
+    click.echo(f"columnar bench: {failure}", err=True)
+    raise SystemExit(_CANNOT_MEASURE)
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def machine() -> str:
+    """Cores, processor and Python, for the head of a table."""
+    model = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as info:
+            model = next((line.partition(":")[2].strip() for line in info if line.startswith("model name")), model)
+    except OSError:
+        pass  # not Linux: the bare name has to do
+    return f"{os.cpu_count()} cores, {model}, Python {platform.python_version()}"

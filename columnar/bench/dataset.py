@@ -1,0 +1,62 @@
+"""The rows that are read and written: (pure), the same bytes on every endpoint and in every run.
+
+    table           row                     cells
+    bench_small     row-00000000 ...        s:n, 20 bytes
+    bench_rows      row-00000000 ...        d:c00 to d:c13, together ``ROW_BYTES``
+    bench_writes    row-00000000 ...        w:v, 100 bytes, by the put workload; w:count, by increments
+    bench_load      load-0000000000 ...     as bench_rows, by the load workload, each row written once
+
+The values are text-like: a compressor makes half of them.
+
+Knows nothing of the wire nor of who is measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import shake_128
+from typing import Final
+
+ROWS: Final = 20_000
+CELLS: Final = 14
+ROW_BYTES: Final = 8 * 1024
+SMALL_BYTES: Final = 20
+PUT_BYTES: Final = 100
+
+SMALL_TABLE: Final = b"bench_small"
+ROWS_TABLE: Final = b"bench_rows"
+WRITES_TABLE: Final = b"bench_writes"
+LOAD_TABLE: Final = b"bench_load"
+FAMILIES: Final = {SMALL_TABLE: b"s", ROWS_TABLE: b"d", WRITES_TABLE: b"w", LOAD_TABLE: b"d"}
+SMALL_COLUMN: Final = b"s:n"
+PUT_COLUMN: Final = b"w:v"
+COUNT_COLUMN: Final = b"w:count"
+COUNT_ROW: Final = b"counter"
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    rows: int = ROWS
+
+    def small_cells(self, number: int) -> list[tuple[bytes, bytes]]:
+        """(column, value) of a row of ``bench_small``."""
+        return [(SMALL_COLUMN, text(b"small %d" % number, SMALL_BYTES))]
+
+    def wide_cells(self, number: int) -> list[tuple[bytes, bytes]]:
+        """(column, value) of a row of ``bench_rows``."""
+        each = ROW_BYTES // CELLS
+        whole = text(b"wide %d" % number, each * CELLS)
+        return [(b"d:c%02d" % cell, whole[cell * each : (cell + 1) * each]) for cell in range(CELLS)]
+
+
+def row_key(number: int) -> bytes:
+    return b"row-%08d" % number
+
+
+def load_key(number: int) -> bytes:
+    return b"load-%010d" % number
+
+
+def text(seed: bytes, size: int) -> bytes:
+    """``size`` bytes that depend on ``seed`` alone: hexadecimal digits, so half of it is redundant."""
+    return shake_128(seed).hexdigest((size + 1) // 2)[:size].encode()

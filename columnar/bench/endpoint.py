@@ -1,0 +1,121 @@
+"""An endpoint under test: is it there, and are its tables as the workloads want them?"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from thriftpy2.protocol.cybin import TCyBinaryProtocolFactory
+from thriftpy2.rpc import make_client
+from thriftpy2.thrift import TException
+from thriftpy2.transport.framed import TCyFramedTransportFactory
+
+from columnar.bench import dataset
+from columnar.bench.calls import batch
+from columnar.bench.dataset import DataSet
+from columnar.bench.generator import EndpointFailed
+from columnar.wire import idl
+
+BATCH_ROWS: Final = 100
+BATCH_ROWS_SMALL: Final = 1_000
+ADMIN_TIMEOUT_S: Final = 120.0  # HBase takes seconds to make or drop a table
+_PAUSE_S: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+def parse_endpoint(text: str) -> Endpoint:
+    """``HOST:PORT``; ValueError."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdigit():
+        raise ValueError(f"'{text}' is no address; write it as HOST:PORT")
+    return Endpoint(host, int(port))
+
+
+@contextmanager
+def client_of(endpoint: Endpoint, timeout_s: float = ADMIN_TIMEOUT_S) -> Iterator[Any]:
+    """A client of the framed binary protocol; EndpointFailed for whatever goes wrong with it."""
+    client = None
+    try:
+        client = make_client(
+            idl.SERVICE,
+            endpoint.host,
+            endpoint.port,
+            proto_factory=TCyBinaryProtocolFactory(),
+            trans_factory=TCyFramedTransportFactory(),
+            timeout=int(timeout_s * 1_000),
+        )
+        yield client
+    except (TException, OSError) as error:
+        raise EndpointFailed(f"{endpoint}: {getattr(error, 'message', None) or error}") from error
+    finally:
+        if client is not None:
+            client.close()
+
+
+def wait_for_answer(endpoint: Endpoint, timeout_s: float, gave_up: Callable[[], str | None]) -> float:
+    """Ask until the endpoint answers; the seconds it took.  ``gave_up`` says why to stop earlier, or None."""
+    started = time.monotonic()
+    while True:
+        try:
+            with client_of(endpoint, 5.0) as client:
+                client.getTableNames()
+            return time.monotonic() - started
+        except EndpointFailed as failure:
+            why = gave_up()
+            if why is not None or time.monotonic() - started > timeout_s:
+                raise EndpointFailed(why or str(failure)) from None
+            time.sleep(_PAUSE_S)
+
+
+def prepare(endpoint: Endpoint, data: DataSet, advance: Callable[[int], None]) -> None:
+    """Make the tables anew and fill them; ``advance`` hears of each batch how many rows it had."""
+    with client_of(endpoint) as client:
+        for table, family in dataset.FAMILIES.items():
+            make_table(client, table, family)
+        fill(client, dataset.SMALL_TABLE, data.small_cells, range(data.rows), BATCH_ROWS_SMALL, advance)
+        fill(client, dataset.ROWS_TABLE, data.wide_cells, range(data.rows), BATCH_ROWS, advance)
+
+
+def fill(
+    client: Any,
+    table: bytes,
+    cells: Callable[[int], list[tuple[bytes, bytes]]],
+    numbers: range,
+    batch_rows: int,
+    advance: Callable[[int], None],
+) -> None:
+    """Write the rows of ``numbers``."""
+    left = iter(numbers)
+    while chunk := list(itertools.islice(left, batch_rows)):
+        client.mutateRows(table, batch([(dataset.row_key(number), cells(number)) for number in chunk]), {})
+        advance(len(chunk))
+
+
+def make_table(client: Any, table: bytes, family: bytes) -> None:
+    drop_table(client, table)
+    client.createTable(table, [idl.hbase.ColumnDescriptor(name=family + b":", maxVersions=1)])
+
+
+def drop_table(client: Any, table: bytes) -> None:
+    if table in client.getTableNames():
+        if client.isTableEnabled(table):
+            client.disableTable(table)
+        client.deleteTable(table)
+
+
+def drop_tables(endpoint: Endpoint) -> None:
+    with client_of(endpoint) as client:
+        for table in dataset.FAMILIES:
+            drop_table(client, table)

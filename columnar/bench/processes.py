@@ -1,0 +1,84 @@
+"""The processes behind an endpoint: how much memory they hold, starting one and ending it (Linux)."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Iterable
+from typing import Final
+
+from columnar.bench.endpoint import Endpoint, wait_for_answer
+
+START_TIMEOUT_S: Final = 300.0
+STOP_TIMEOUT_S: Final = 30.0
+
+
+def resident_mb(pids: Iterable[int]) -> float:
+    """Resident memory of these processes and all their descendants; those that are gone count nothing."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            children.setdefault(_parent_of(int(name)), []).append(int(name))
+    found: set[int] = set()
+    left = list(pids)
+    while left:
+        pid = left.pop()
+        if pid not in found:
+            found.add(pid)
+            left += children.get(pid, [])
+    return sum(_resident_bytes(pid) for pid in found) / (1 << 20)
+
+
+def _parent_of(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:
+            return int(stat.read().rpartition(b")")[2].split()[1])  # the name before it may hold blanks
+    except OSError:
+        return 0
+
+
+def _resident_bytes(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+class Started:
+    """A server that was started for the measurement, by a command of the operator."""
+
+    def __init__(self, command: str, endpoint: Endpoint) -> None:
+        """Blocks until the endpoint answers; EndpointFailed where it never does."""
+        began = time.monotonic()
+        self._process = subprocess.Popen(
+            shlex.split(command), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        try:
+            wait_for_answer(endpoint, START_TIMEOUT_S, self._failed)
+        except BaseException:
+            self.stop()
+            raise
+        self.start_s = time.monotonic() - began
+
+    def _failed(self) -> str | None:
+        status = self._process.poll()
+        return None if not status else f"the start command ended with status {status} before the endpoint answered"
+
+    @property
+    def pids(self) -> list[int]:
+        """Of the command, while it runs: some only start others and end."""
+        return [self._process.pid] if self._process.poll() is None else []
+
+    def stop(self) -> None:
+        if self._process.poll() is not None:
+            return
+        os.killpg(self._process.pid, signal.SIGTERM)
+        try:
+            self._process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()

@@ -1,0 +1,147 @@
+"""(pure) What was measured, as a table for a person and as JSON for a program.
+
+Rates are units of work per second, the median of the rounds; latencies are of all rounds
+together, from the call to its whole answer, in HdrHistograms of 3 digits.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from statistics import median
+from typing import Any, Final
+
+from hdrh.histogram import HdrHistogram
+from rich.table import Table
+
+from columnar.bench.generator import Outcome
+from columnar.bench.measuring import Line
+from columnar.bench.workloads import WORKLOADS
+
+PERCENTILES: Final = (50.0, 95.0, 99.0, 99.9)
+HIGHEST_US: Final = 60_000_000
+BUSY_GENERATOR: Final = 0.9  # of a core: over it the generator may be what is measured
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One endpoint at one workload."""
+
+    rate: float
+    rates: tuple[float, ...]  # of the rounds
+    calls: int
+    latency_us: dict[str, int]
+    generator_cpu: float  # cores that the generators used, median of the rounds
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What is known of a server's processes; None: not asked for."""
+
+    start_s: float | None = None
+    resident_mb_idle: float | None = None
+    resident_mb_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    taken_at: str
+    machine: str
+    names: tuple[str, ...]
+    plan: dict[str, Any]
+    lines: list[tuple[str, int, tuple[Side, ...]]] = field(default_factory=list)
+    footprints: tuple[Footprint, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        found = asdict(self)
+        found["lines"] = [
+            {
+                "workload": workload,
+                "connections": connections,
+                "unit": WORKLOADS[workload].unit,
+                "endpoints": {name: asdict(side) for name, side in zip(self.names, sides, strict=True)},
+                "ratio": ratio_of(sides),
+            }
+            for workload, connections, sides in self.lines
+        ]
+        return found
+
+
+def percentiles_us(latencies_us: Counter[int]) -> dict[str, int]:
+    """By name (``p50`` ... ``max``); empty without calls."""
+    if not latencies_us:
+        return {}
+    histogram = HdrHistogram(1, HIGHEST_US, 3)
+    for value, count in latencies_us.items():
+        histogram.record_value(min(max(value, 1), HIGHEST_US), count)
+    found = {f"p{share:g}": int(histogram.get_value_at_percentile(share)) for share in PERCENTILES}
+    return {**found, "max": max(latencies_us)}
+
+
+def side_of(outcomes: Sequence[Outcome]) -> Side:
+    together: Counter[int] = Counter()
+    for outcome in outcomes:
+        together.update(outcome.latencies_us)
+    rates = tuple(outcome.rate for outcome in outcomes)
+    busy = median(outcome.cpu_share for outcome in outcomes)
+    return Side(median(rates), rates, together.total(), percentiles_us(together), busy)
+
+
+def sides_of(line: Line) -> tuple[str, int, tuple[Side, ...]]:
+    return line.workload, line.connections, tuple(side_of(outcomes) for outcomes in line.outcomes)
+
+
+def ratio_of(sides: Sequence[Side]) -> float | None:
+    """The first endpoint's rate over the second's."""
+    if len(sides) != 2 or not sides[1].rate:
+        return None
+    return sides[0].rate / sides[1].rate
+
+
+def table_of(report: Report) -> Table:
+    table = Table(title=f"{report.taken_at}, {report.machine}", title_justify="left")
+    table.add_column("workload")
+    table.add_column("conn.", justify="right")
+    for name in report.names:
+        table.add_column(f"{name}\nper second", justify="right")
+        table.add_column("p50 / p99 ms", justify="right")
+        table.add_column("gen.\nCPU", justify="right")
+    if len(report.names) == 2:
+        table.add_column("ratio", justify="right")
+    for workload, connections, sides in report.lines:
+        cells = [WORKLOADS[workload].title, str(connections)]
+        for side in sides:
+            cells += [f"{side.rate:,.0f}", _latency(side), f"{side.generator_cpu:.0%}"]
+        ratio = ratio_of(sides)
+        table.add_row(*cells, *([f"{ratio:.2f}"] if ratio is not None else []))
+    return table
+
+
+def _latency(side: Side) -> str:
+    found = side.latency_us
+    return f"{found['p50'] / 1_000:.2f} / {found['p99'] / 1_000:.2f}" if found else "no calls"
+
+
+def remarks_of(report: Report) -> list[str]:
+    """Lines below the table: start, memory, and where the generator was short of time."""
+    found = []
+    for name, footprint in zip(report.names, report.footprints, strict=True):
+        known = [
+            f"{label} {value:,.{digits}f} {unit}"
+            for label, value, digits, unit in (
+                ("start to first answer", footprint.start_s, 2, "s"),
+                ("resident when idle", footprint.resident_mb_idle, 0, "MB"),
+                ("resident after the load", footprint.resident_mb_after, 0, "MB"),
+            )
+            if value is not None
+        ]
+        found += [f"{name}: {', '.join(known)}"] if known else []
+    busy = [
+        f"{workload} at {connections}"
+        for workload, connections, sides in report.lines
+        if any(side.generator_cpu > BUSY_GENERATOR * report.plan["generators"] for side in sides)
+    ]
+    if busy:
+        found.append(f"The generator was at its own limit in: {', '.join(busy)}; take --generators 2.")
+    return found
