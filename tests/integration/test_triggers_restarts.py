@@ -230,3 +230,13 @@ def test_a_state_without_registration_does_not_keep_the_store_from_starting(star
     connection.table(b"columnar:triggers").put(b"stray", {b"info:state": b"running"})
     _, connection = start()
     assert [one.name for one in connection.triggers.list()] == ["t"]
+
+
+def test_one_call_may_touch_more_regions_than_may_be_open(start: Start) -> None:
+    _, connection = start(open_regions=4)
+    connection.create_table(b"wide", {"f": {}}, splits=[b"%02d" % n for n in range(1, 20)])
+    with connection.table(b"wide").batch() as batch:
+        for n in range(20):
+            batch.put(b"%02d" % n, {b"f:a": b"1"})
+    assert len(list(connection.table(b"wide").scan())) == 20
+    assert len(connection.table(b"wide").rows([b"%02d" % n for n in range(20)])) == 20
