@@ -54,10 +54,9 @@ def made_dump(folder: Path) -> Path:
             )
         pages.append(f"<page><title>Page {n}</title><ns>0</ns><id>{n}</id>{''.join(revisions)}</page>")
     file = folder / "made.xml"
+    begin = '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.10/" version="0.10">'
     site = "<siteinfo><sitename>Made</sitename><base>https://made.example/wiki/Page_0</base></siteinfo>"
-    file.write_text(
-        f'<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.10/" version="0.10">{site}{"".join(pages)}</mediawiki>'
-    )
+    file.write_text(f"{begin}{site}{''.join(pages)}</mediawiki>")
     return file
 
 
