@@ -40,6 +40,10 @@ SERVER_OUTPUT_BYTES: Final = 256 * MIB  # unsent replies of all connections; ove
 SERVER_INPUT_BYTES: Final = 256 * MIB  # half-received messages of all connections
 BATCH_BYTES: Final = 4 * MIB  # one engine write: it holds the interpreter lock some 13 ms
 
+# --- change logs -----------------------------------------------------------------------------------
+LOG_RECORDS: Final = 1_000_000  # of one region: from half of it on writers are slowed, at it refused
+LOG_BYTES: Final = 1024 * MIB
+
 # --- turns on the loop -----------------------------------------------------------------------------
 STEP_CELLS: Final = 5_000  # a read gives way to others after so many cells (about 2 ms)
 STEP_BYTES: Final = 4 * MIB

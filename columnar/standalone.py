@@ -45,6 +45,7 @@ from columnar.thrift.slow_log import SlowLog
 from columnar.thrift.tables import TableMethods
 from columnar.thrift.trigger_methods import TriggerMethods
 from columnar.triggers.keeper import TriggerKeeper
+from columnar.triggers.log_brake import LogBounds
 from columnar.triggers.registration import SYSTEM_TABLES
 from columnar.version import VERSION
 from columnar.webui.counters import RequestCounters
@@ -64,6 +65,10 @@ class Clock:
 
     def __init__(self) -> None:
         self._last = 0
+
+    def not_before(self, moment_ms: int) -> None:
+        """The system's clock may have been set back since the catalogue was last written."""
+        self._last = max(self._last, moment_ms)
 
     def __call__(self) -> int:
         now = time.time_ns() // 1_000_000
@@ -146,6 +151,7 @@ class LocalRegions:
 
     def install(self, table: Table, enabled: bool, regions: list[RegionInfo]) -> None:
         self._server.install(ServedTable(table, enabled, regions))
+        self._keeper.table_installed(table.name)
 
     async def close_table(self, name: str) -> None:
         await self._server.close_table(name)
@@ -165,6 +171,7 @@ class MetaRegion:
 
     def __init__(self, region: Region) -> None:
         self._region = region
+        self.newest_ms = 0  # the highest timestamp that was read
 
     def read_all(self) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
         region = self._region
@@ -174,6 +181,7 @@ class MetaRegion:
             row, raw = found
             cells = wire_cells(region.store, row, raw, spec, region.now_ms)
             if cells:
+                self.newest_ms = max(self.newest_ms, *(timestamp for _, _, timestamp in cells))
                 yield row, {column: value for column, value, _ in cells}
 
     async def write(self, mutations: list[RowMutation]) -> None:
@@ -207,7 +215,10 @@ class Standalone:
         )
         meta = MetaRegion(self._meta)
         self.catalogue = Catalogue(meta.read_all, meta.write)
-        self.keeper = TriggerKeeper(self.server, self.config.trigger_modules)
+        clock.not_before(meta.newest_ms)  # else a change of the catalogue would lose against what it changes
+        self.keeper = TriggerKeeper(
+            self.server, self.config.trigger_modules, LogBounds(self.config.log_records, self.config.log_bytes)
+        )
         self.server.listener = self.keeper
         self.changes = SchemaChanges(self.catalogue, LocalRegions(self.server, self.keeper))
         self.changes.start()

@@ -20,11 +20,11 @@ from itertools import islice
 from typing import Final
 
 from columnar.regions.change_record import ChangeRecord, Sequence, pack, pack_key, unpack, unpack_key
+from columnar.regions.log_retention import META_SPACE, LogRetention
 from columnar.storage.api import Batch, Store
 from columnar.storage.layout import END_OF_COLUMN
 
 LOG_SPACE: Final = "log"
-META_SPACE: Final = "meta"
 _EPOCH: Final = b"epoch"
 _CURSOR: Final = b"cursor/"
 TRIM_RECORDS: Final = 10_000  # of one call
@@ -42,8 +42,12 @@ class ChangeLog:
         self.last_n = 0
         self.durable_n = 0
         self.last_logged: Sequence | None = None  # of this opening
-        self.records = 0  # in the log, those of earlier openings once ``count_inherited`` has run
+        self.records = 0  # in the log; those of earlier openings as far as ``count_step`` has come
         self.size_bytes = 0
+        self.retention = LogRetention(store)
+        self._counted_to = b""  # key: inherited records up to here are in ``records``
+        self._inherited_end = pack_key(Sequence(origin, self.epoch, 0))
+        self._trimmed_to = b""  # key: nothing stands at or below it, so that tombstones are not walked again
 
     def next(self) -> Sequence:
         self.last_n += 1
@@ -58,6 +62,11 @@ class ChangeLog:
     def written_to(self) -> Sequence:
         """Every record that is in the store stands at or below it."""
         return Sequence(self.origin, self.epoch, self.last_n)
+
+    @property
+    def last_to_wait_for(self) -> Sequence:
+        """At or above every record there is; a reader that comes to the end gets there."""
+        return self.last_logged or Sequence(self.origin, self.epoch, 0)
 
     def append(self, batch: Batch, sequence: Sequence, record: ChangeRecord) -> int:
         """Add the record to the batch of its cells (I1); ``written`` must follow when the batch is."""
@@ -98,9 +107,11 @@ class ChangeLog:
         batch.put(META_SPACE, _CURSOR + consumer.encode(), state)
         self._store.write(batch)
 
-    def drop_cursor(self, consumer: str) -> None:
+    def drop_cursor(self, consumer: str, *marks: bytes) -> None:
+        """Forget the consumer, and what ``Region.log_records`` left for it under ``marks``."""
         batch = self._store.batch()
-        batch.delete(META_SPACE, _CURSOR + consumer.encode())
+        for key in (_CURSOR + consumer.encode(), *marks):
+            batch.delete(META_SPACE, key)
         self._store.write(batch)
 
     def count_after(self, after: Sequence | None, limit: int) -> int:
@@ -110,21 +121,26 @@ class ChangeLog:
 
     def trim(self, below: Sequence) -> int:
         """Remove records below ``below``, at most TRIM_RECORDS; the caller upholds I3.  Returns how many."""
-        first = last = b""
-        count = size = 0
-        for key, data in islice(self._store.scan(LOG_SPACE, b"", pack_key(below)), TRIM_RECORDS):
-            first, last = first or key, key
-            count, size = count + 1, size + len(data)
+        last = b""
+        count = counted = size = 0
+        for key, data in islice(self._store.scan(LOG_SPACE, self._trimmed_to, pack_key(below)), TRIM_RECORDS):
+            last, count = key, count + 1
+            if key <= self._counted_to or key > self._inherited_end:
+                counted, size = counted + 1, size + len(data)
         if count:
             batch = self._store.batch()
-            batch.delete_range(LOG_SPACE, first, last + END_OF_COLUMN)
+            batch.delete_range(LOG_SPACE, self._trimmed_to, last + END_OF_COLUMN)
             self._store.write(batch)
-            self.records -= count
+            self._trimmed_to = last + END_OF_COLUMN
+            self.records -= counted
             self.size_bytes -= size
         return count
 
-    def inherited(self, after: Sequence | None) -> Iterator[tuple[Sequence, int]]:
-        """(sequence, bytes) of the records of earlier openings, after ``after``: for counting them in steps."""
-        start = pack_key(after) + END_OF_COLUMN if after is not None else b""
-        for key, data in self._store.scan(LOG_SPACE, start, pack_key(Sequence(self.origin, self.epoch, 0))):
-            yield unpack_key(key), len(data)
+    def count_step(self, limit: int) -> bool:
+        """Count up to ``limit`` records of earlier openings into ``records``; False when all are."""
+        start = self._counted_to + END_OF_COLUMN if self._counted_to else b""
+        seen = 0
+        for key, data in islice(self._store.scan(LOG_SPACE, start, self._inherited_end), limit):
+            self._counted_to = key
+            self.records, self.size_bytes, seen = self.records + 1, self.size_bytes + len(data), seen + 1
+        return seen == limit

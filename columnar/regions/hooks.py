@@ -27,6 +27,9 @@ class ChangeListener(Protocol):
     def changes_durable(self, region: Region) -> None:
         """More of the region's log is on disk.  Must return at once."""
 
+    def may_close(self, region: Region) -> bool:
+        """Nobody has anything left to read in the region's log: it may be closed when it is little used."""
+
     def region_closing(self, region: Region) -> None:
         """After this call nothing may touch the region."""
 
@@ -37,6 +40,9 @@ class NoListener:
 
     def changes_durable(self, region: Region) -> None:
         pass
+
+    def may_close(self, region: Region) -> bool:
+        return True
 
     def region_closing(self, region: Region) -> None:
         pass

@@ -29,20 +29,22 @@ from columnar.model.mutation import Durability, RowMutation
 from columnar.model.read import ReadSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
-from columnar.regions.change_log import LOG_SPACE, META_SPACE, ChangeLog
+from columnar.regions.change_log import LOG_SPACE, ChangeLog
 from columnar.regions.change_record import ChangeRecord, Sequence
-from columnar.regions.family_view import views_of
+from columnar.regions.family_view import is_alive, views_of
 from columnar.regions.hooks import LogPolicy
+from columnar.regions.log_retention import META_SPACE
 from columnar.regions.row_draft import VERSIONS_SPACE, ColumnDraft, RowDraft
 from columnar.regions.row_reader import RawRow, WireCell, column_versions, fetch_row, read_column, wire_cells
 from columnar.storage.api import Batch, Engine, Store
 from columnar.storage.commit import Committer
-from columnar.storage.layout import unescape, version_end, version_prefix
+from columnar.storage.layout import split_version_key, unescape, unpack, version_end, version_from, version_prefix
 
 HOT_CELLS: Final = 4_096  # cells whose overwrites are counted
 TRIM_AFTER: Final = 16  # overwrites of a counted cell between two removals of surplus versions
 RECENT_ROWS: Final = 4_096
 _EPOCH_SHIFT: Final = 40
+_STAMP: Final = b"stamp"  # in ``meta``: the highest timestamp given ahead of the clock
 
 
 def spaces_of(table: Table) -> frozenset[str]:
@@ -98,9 +100,11 @@ class Region:
         self.store: Store = engine.open(path, spaces_of(table))
         self.log = ChangeLog(self.store, info.region_id)
         self.log_policy: LogPolicy | None = None
+        self.is_open = True
         self.is_ours: Callable[[], bool] = lambda: True  # the lease; a cluster puts its own here (D10)
         self.on_durable: Callable[[Region], None] | None = None
         self.refuses_writes = False  # the change log has reached its bound
+        self.log_alarmed = False  # somebody was told that it comes near
         self.write_delay_s = 0.0  # the change log comes near its bound: acknowledgements are held back
         self.reads = self.writes = 0
         self._committer = committer
@@ -108,6 +112,8 @@ class Region:
         self._groups: deque[_Group] = deque()
         self._hot: OrderedDict[bytes, tuple[int, bytes | None]] = OrderedDict()
         self._recent: dict[bytes, int] = {}
+        self._stamp_floor = int.from_bytes(self.store.get(META_SPACE, _STAMP) or b"", "big")  # of earlier openings
+        self._stamp_ahead = self._stamp_floor  # the highest of this one
         self._async_dirty = False
         self._markers = table.delete_markers_ms is not None
         self._sync_by_default = table.durability not in ("SKIP_WAL", "ASYNC_WAL")
@@ -144,7 +150,7 @@ class Region:
     def _draft_into(self, batch: Batch, mutation: RowMutation, now_ms: int) -> _Step:
         """Decide one row's next state into ``batch``; nothing where a condition fails."""
         if self.log_policy is not None:
-            now_ms = self._rising(mutation.row, now_ms)
+            now_ms = self._rising(batch, mutation.row, now_ms)
         sequence = self.log.next()
         draft = RowDraft(
             self.store,
@@ -165,7 +171,7 @@ class Region:
         draft.emit(batch)
         for column in draft.columns.values():
             if column.pushed:
-                self._trim_hot(batch, column)
+                self._trim_hot(batch, column, now_ms)
         logged = self._log(batch, draft, sequence)
         return _Step(sequence, draft.timestamp, tuple(draft.results), None, logged)
 
@@ -199,18 +205,24 @@ class Region:
         """What ``log_records`` left under ``key``."""
         return self.store.get(META_SPACE, key)
 
-    def _rising(self, row: bytes, now_ms: int) -> int:
-        """I4.  Only rows written in this very millisecond, or while the clock stood still, are remembered."""
-        last = self._recent.get(row)
-        if last is not None and last >= now_ms:
+    def _rising(self, batch: Batch, row: bytes, now_ms: int) -> int:
+        """I4.  Only rows written in this very millisecond, or while the clock stood still, are remembered.
+
+        How far they ran ahead of the clock is kept in the store: after an opening, which has
+        forgotten the rows, a put stamped by the clock would lose against what it should replace.
+        """
+        last = self._recent.get(row, self._stamp_floor)
+        if last >= now_ms:
             now_ms = last + 1
+            self._stamp_ahead = max(self._stamp_ahead, now_ms)
+            batch.put(META_SPACE, _STAMP, self._stamp_ahead.to_bytes(8, "big"))
         if len(self._recent) >= RECENT_ROWS:
             clock = self._clock()
             self._recent = {r: at for r, at in self._recent.items() if at >= clock}
         self._recent[row] = now_ms
         return now_ms
 
-    def _trim_hot(self, batch: Batch, column: ColumnDraft) -> None:
+    def _trim_hot(self, batch: Batch, column: ColumnDraft, now_ms: int) -> None:
         """Remove surplus versions of a cell that is overwritten again and again, every so often.
 
         The end of the last removal is remembered, so that its tombstones are not walked again.
@@ -218,16 +230,32 @@ class Region:
         name = version_prefix(column.view.number, column.key)
         count, stop = self._hot.pop(name, (0, None))
         count += len(column.pushed)
+        if stop is not None:
+            # A put into the past may stand behind what was removed before.
+            stop = max(stop, *(version_from(name, at) + b"\x00" for at in column.pushed))
         if count >= TRIM_AFTER:
-            keep = max(0, column.view.max_versions - 1 - len(column.pushed))
-            found = self.store.scan(VERSIONS_SPACE, name, stop or version_end(name))
-            surplus = [key for key, _ in islice(found, keep, None)]
+            surplus, last_kept = self._surplus(column, name, stop or version_end(name), now_ms)
             for key in surplus:
                 batch.delete(VERSIONS_SPACE, key)
-            count, stop = 0, surplus[0] if surplus else stop
+            count, stop = 0, last_kept + b"\x00"
         self._hot[name] = (count, stop)
         if len(self._hot) > HOT_CELLS:
             self._hot.popitem(last=False)
+
+    def _surplus(self, column: ColumnDraft, name: bytes, stop: bytes, now_ms: int) -> tuple[list[bytes], bytes]:
+        """Keys of older versions that no reader sees once the draft is written, and the last one that stays."""
+        cut = -1 if column.cut_at is None else column.cut_at
+        held = {key: raw for key, raw in self.store.scan(VERSIONS_SPACE, name, stop) if split_version_key(key)[1] > cut}
+        held |= {version_from(name, at): raw for at, raw in column.pushed.items()}
+        view, surplus, last_kept = column.view, [], name
+        newest = column.newest
+        room = view.max_versions - (newest is not None and is_alive(unpack(newest), view, now_ms))
+        for key, raw in sorted(held.items()):
+            if room > 0 and is_alive(unpack(raw), view, now_ms):
+                room, last_kept = room - 1, key
+            else:
+                surplus.append(key)
+        return surplus, last_kept
 
     def _applied(self, step: _Step, mutations: list[RowMutation]) -> Applied:
         """Join the fsync that will make the rows durable."""
@@ -322,5 +350,6 @@ class Region:
 
     def close(self) -> None:
         """Only when quiet, or when the store is broken: what was acknowledged is on disk either way."""
+        self.is_open = False
         self._committer.forget(self.store)
         self.store.close()

@@ -21,13 +21,15 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Final
 
-from columnar.errors import NotALong
+from columnar.errors import CellTooBig, NotALong, shown
+from columnar.limits import CELL_BYTES
 from columnar.model.mutation import Append, Condition, Delete, Increment, Operation, Put
 from columnar.regions.change_record import Entry, Kind
 from columnar.regions.family_view import FamilyView, visible_value
 from columnar.storage.api import Batch, Store
 from columnar.storage.layout import (
     MARKER,
+    TIMESTAMP_MAX,
     escape,
     pack_cell,
     pack_marker,
@@ -191,10 +193,12 @@ class RowDraft:
 
     def _delete_column(self, family: bytes, qualifier: bytes, timestamp: int | None) -> None:
         at = self.timestamp if timestamp is None else timestamp
-        marker = pack_marker(at, self._sequence) if self._markers else None
-        self.column(family, qualifier).delete(at, marker)
+        self.column(family, qualifier).delete(at, self._marker(at))
         if self._logged:
             self.entries.append(Entry(Kind.DELETE_COLUMN, family, qualifier, at, b""))
+
+    def _marker(self, timestamp: int) -> bytes | None:
+        return pack_marker(timestamp, self._sequence, self._now) if self._markers else None
 
     def _delete_family(self, operation: Delete) -> None:
         """Every column that is there, in the store or in this draft.  O(columns of the family in the row)."""
@@ -205,7 +209,7 @@ class RowDraft:
             qualifier = unescape(key[len(prefix) :])
             if (family, qualifier) not in self.columns:
                 self.columns[family, qualifier] = ColumnDraft(view, key, raw)
-        marker = pack_marker(at, self._sequence) if self._markers else None
+        marker = self._marker(at)
         for (name, _), column in self.columns.items():
             if name == family and column.newest is not None:
                 column.delete(at, marker)
@@ -217,7 +221,8 @@ class RowDraft:
         if column.newest is None:
             return None, self.timestamp
         at = timestamp_of(column.newest)
-        return visible_value(column.newest, column.view, self._now), at + 1 if at > self.timestamp else self.timestamp
+        value = visible_value(column.newest, column.view, self._now)
+        return value, min(at + 1, TIMESTAMP_MAX) if at > self.timestamp else self.timestamp
 
     def _increment(self, operation: Increment) -> None:
         column = self.column(operation.family, operation.qualifier)
@@ -233,7 +238,10 @@ class RowDraft:
     def _append(self, operation: Append) -> None:
         column = self.column(operation.family, operation.qualifier)
         value, timestamp = self._current(column)
-        self._write_back(column, operation.family, operation.qualifier, (value or b"") + operation.value, timestamp)
+        grown = (value or b"") + operation.value
+        if len(grown) > CELL_BYTES:
+            raise CellTooBig(f"the appended value of {shown(operation.qualifier)}", len(grown), CELL_BYTES)
+        self._write_back(column, operation.family, operation.qualifier, grown, timestamp)
 
     def _write_back(self, column: ColumnDraft, family: bytes, qualifier: bytes, value: bytes, timestamp: int) -> None:
         column.put(timestamp, pack_cell(timestamp, self._sequence, value), self._now)

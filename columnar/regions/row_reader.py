@@ -134,7 +134,7 @@ def latest_timestamp(raw_row: RawRow, now_ms: int) -> int | None:
 class RowCursor:
     """Row after row of a key range, in one direction, as of the moment it was made."""
 
-    __slots__ = ("_heads", "_pick", "_reverse")
+    __slots__ = ("_heads", "_pick", "_reverse", "walked")
 
     def __init__(
         self, store: Store, views: Views, projection: Projection, low: bytes, high: bytes | None, *, reverse: bool
@@ -142,12 +142,13 @@ class RowCursor:
         """``low <= key < high`` in cell keys; ``reverse`` goes down from ``high``."""
         self._reverse = reverse
         self._pick = max if reverse else min
+        self.walked = 0  # stored cells passed so far, those that nobody wants among them
         self._heads: list[tuple[bytes, Group, FamilyView, Iterator[tuple[bytes, Group]]]] = []
         for family, qualifiers in projection.families:
             view = views[family]
             items = store.scan_back(view.space, low, high) if reverse else store.scan(view.space, low, high)
             wanted = None if qualifiers is None else frozenset(escape(qualifier) for qualifier in qualifiers)
-            self._advance(view, _groups(items, wanted, reverse))
+            self._advance(view, self._groups(items, wanted))
 
     def _advance(self, view: FamilyView, groups: Iterator[tuple[bytes, Group]]) -> None:
         head = next(groups, None)
@@ -155,7 +156,11 @@ class RowCursor:
             self._heads.append((head[0], head[1], view, groups))
 
     def next_row(self) -> tuple[bytes, RawRow] | None:
-        """(row, its stored newest versions by family), or None at the end of the range."""
+        """(row, its stored newest versions by family), or None at the end of the range.
+
+        A row in which nothing is wanted is given with an empty group: a step of a scan must be
+        able to end there.
+        """
         if not self._heads:
             return None
         if len(self._heads) == 1:
@@ -170,20 +175,22 @@ class RowCursor:
         taken.sort(key=lambda head: head[2].name)
         return unescape(escaped), [(view, group) for _, group, view, _ in taken]
 
-
-def _groups(
-    items: Iterator[tuple[bytes, bytes]], wanted: frozenset[bytes] | None, reverse: bool
-) -> Iterator[tuple[bytes, Group]]:
-    """Group a family's cells by row; rows in which nothing is wanted are passed over."""
-    prefix, cut, group = b"", 0, []  # type: bytes, int, Group
-    for key, raw in items:
-        if not (cut and key.startswith(prefix)):
-            if group:
-                yield prefix[:-2], group[::-1] if reverse else group
-            cut = key.index(END_OF_ROW) + 2
-            prefix, group = key[:cut], []
-        qualifier = key[cut:]
-        if wanted is None or qualifier in wanted:
-            group.append((qualifier, raw))
-    if group:
-        yield prefix[:-2], group[::-1] if reverse else group
+    def _groups(
+        self, items: Iterator[tuple[bytes, bytes]], wanted: frozenset[bytes] | None
+    ) -> Iterator[tuple[bytes, Group]]:
+        """Group a family's cells by row."""
+        prefix, cut, group, passed = b"", 0, [], 0  # type: bytes, int, Group, int
+        for key, raw in items:
+            if not (cut and key.startswith(prefix)):
+                if cut:
+                    self.walked += passed
+                    yield prefix[:-2], group[::-1] if self._reverse else group
+                cut = key.index(END_OF_ROW) + 2
+                prefix, group, passed = key[:cut], [], 0
+            passed += 1
+            qualifier = key[cut:]
+            if wanted is None or qualifier in wanted:
+                group.append((qualifier, raw))
+        if cut:
+            self.walked += passed
+            yield prefix[:-2], group[::-1] if self._reverse else group

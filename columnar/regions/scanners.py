@@ -58,15 +58,20 @@ class Scanner:
         self._barriers: set[asyncio.Future[None]] = set()
         self.cells_read = 0
         self.busy = False
+        self._failed = False
 
     def next_rows(self, count: int) -> list[ScanRow] | Awaitable[list[ScanRow]]:
         """Up to ``count`` rows; fewer only at the end or where the reply reaches its bound, none only at the end."""
         if self.busy:
             raise IllegalArgument("this scanner is in use by another call")
+        if self._failed:
+            raise IllegalArgument("an earlier call of this scanner failed and its rows are lost; open a new one")
         rows: list[ScanRow] = []
         self._barriers.clear()
         count = min(count, ROWS_PER_REPLY)
+        self._failed = True  # until the rows are handed over: a failed call must not be a hole in the scan
         if self._step(rows, count, 0) is None and not self._barriers:
+            self._failed = False
             return rows
         return self._go_on(rows, count)
 
@@ -79,6 +84,7 @@ class Scanner:
                 size = self._step(rows, count, size)
             for barrier in self._barriers:
                 await asyncio.shield(barrier)
+            self._failed = False
             return rows
         finally:
             self.busy = False
@@ -107,22 +113,24 @@ class Scanner:
             barrier = region.barrier_any()
             if barrier is not None:
                 self._barriers.add(barrier)
-            before = size
+            walked = 0  # the cursor has read one row ahead in each family: that is this step's work too
             while len(rows) < count and size < REPLY_BYTES and cells_left > 0 and bytes_left > 0:
                 found = cursor.next_row()
                 if found is None:
                     self._place = self._next_region(region)
                     break
                 row, raw_row = found
-                cells_left -= self._read_row(region, rows, row, raw_row)
+                bytes_left -= self._read_row(region, rows, row, raw_row)
+                cells_left -= cursor.walked - walked
+                self.cells_read += cursor.walked - walked
+                walked = cursor.walked
                 size += _size(rows[-1]) if rows and rows[-1][0] == row else 0
-                bytes_left = STEP_BYTES - (size - before)
                 if self._stops_here:
                     break
         return None
 
     def _read_row(self, region: Region, rows: list[ScanRow], row: bytes, raw_row: RawRow) -> int:
-        """Take one row in, move on past it; returns what it cost, in cells."""
+        """Take one row in, move on past it; returns how many stored bytes were read."""
         self._place = None if self._only_row else _Place(row, True)
         read = self.spec.read
         region.reads += 1
@@ -134,11 +142,9 @@ class Scanner:
             cells = [(cell.column, cell.value, cell.timestamp) for cell in kept]
             if ended:
                 self._place = None
-        cost = sum(len(group) for _, group in raw_row)
-        self.cells_read += cost
         if cells:
             self._hand_out(rows, (row, cells))
-        return cost
+        return sum(len(raw) for _, group in raw_row for _, raw in group)
 
     def _hand_out(self, rows: list[ScanRow], whole: ScanRow) -> int:
         row, cells = whole
@@ -153,6 +159,8 @@ class Scanner:
 
     def _seek(self, place: _Place) -> tuple[Region, RowCursor]:
         served = self._server.tables.enabled(self.table)
+        for family, _ in self.spec.read.projection.families:
+            served.schema.family(family)  # the table may have been made anew since the opening
         spec, row = self.spec, place.row
         if spec.reversed:
             info = served.below(row) if row is None or place.past else served.holding(row)

@@ -14,6 +14,7 @@ import logging
 import os
 from collections import OrderedDict
 from collections.abc import Callable
+from itertools import islice
 from typing import Final
 
 from columnar.errors import ColumnarError, NotServingRegion
@@ -30,6 +31,7 @@ _log = logging.getLogger(__name__)
 
 ASYNC_SYNC_S: Final = 1.0  # unsynced writes are synced within this time
 SWEEP_EVERY_S: Final = 600.0
+LOOKED_AT: Final = 16  # regions that may not be closed are passed over at one opening
 
 
 class RegionServer:
@@ -113,10 +115,22 @@ class RegionServer:
         return list(self._open.values())
 
     def _close_surplus(self) -> None:
-        for region in list(self._open.values())[: max(0, len(self._open) - self._open_bound)]:
-            # A region with a log stays: its consumers read it at any time.
-            if region.is_quiet and region.log_policy is None:
+        """Close the least used over the bound.  Those that may not be closed now are asked again last."""
+        surplus = len(self._open) - self._open_bound
+        if surplus <= 0:
+            return
+        for region_id, region in list(islice(self._open.items(), surplus + LOOKED_AT)):
+            if region_id == next(reversed(self._open)):  # the one that is being opened
+                return
+            if region.is_quiet and (region.log_policy is None or self.listener.may_close(region)):
                 self._close(region)
+                surplus -= 1
+            else:
+                newest = next(reversed(self._open))
+                self._open.move_to_end(region_id)
+                self._open.move_to_end(newest)
+            if surplus == 0:
+                return
 
     def _close(self, region: Region) -> None:
         self.listener.region_closing(region)

@@ -19,7 +19,7 @@ from columnar.regions.family_view import FamilyView, is_alive
 from columnar.regions.patience import patiently
 from columnar.regions.row_draft import VERSIONS_SPACE
 from columnar.storage.api import Store
-from columnar.storage.layout import MARKER, unpack
+from columnar.storage.layout import MARKER, marker_made_ms, split_version_key, unpack, version_end, version_prefix
 
 
 class _Versions(NamedTuple):
@@ -34,20 +34,21 @@ async def sweep(store: Store, table: Table, views: dict[bytes, FamilyView], now_
     """Returns how many stored values went.  Gives way to others after each step.
 
     A step reads and deletes with nothing in between: what a writer puts meanwhile is never taken.
+    Older versions go first, so that an expired newest one with none left behind it can follow.
     """
     gone = 0
-    for view in views.values():
-        start: bytes | None = b""
-        while start is not None:
-            count, start = await patiently(partial(_newest_step, store, view, now_ms, table.delete_markers_ms, start))
-            gone += count
-            await asyncio.sleep(0)
     by_number = {view.number: view for view in views.values()}
     place: _Versions | None = _Versions(b"", b"", 0)
     while place is not None:
         count, place = await patiently(partial(_versions_step, store, by_number, now_ms, place))
         gone += count
         await asyncio.sleep(0)
+    for view in views.values():
+        start: bytes | None = b""
+        while start is not None:
+            count, start = await patiently(partial(_newest_step, store, view, now_ms, table.delete_markers_ms, start))
+            gone += count
+            await asyncio.sleep(0)
     return gone
 
 
@@ -59,15 +60,15 @@ def needs_sweep(table: Table) -> bool:
 def _newest_step(
     store: Store, view: FamilyView, now_ms: int, markers_ms: int | None, start: bytes
 ) -> tuple[int, bytes | None]:
-    """Expired newest versions of families that keep one, and markers past their time."""
+    """Expired newest versions with no older ones behind them (``row_draft``, I1), and markers past their time."""
     step = list(islice(store.scan(view.space, start, None), STEP_CELLS))
     doomed = []
     for key, raw in step:
         stored = unpack(raw)
         if stored.kind == MARKER:
-            if markers_ms is None or stored.timestamp + markers_ms <= now_ms:
+            if markers_ms is None or marker_made_ms(stored) + markers_ms <= now_ms:
                 doomed.append(key)
-        elif view.max_versions == 1 and not is_alive(stored, view, now_ms):
+        elif not is_alive(stored, view, now_ms) and not _has_older(store, view, key):
             doomed.append(key)
     return _delete(store, view.space, doomed), step[-1][0] + b"\x00" if step else None
 
@@ -82,13 +83,26 @@ def _versions_step(
     for key, raw in step:
         view = by_number.get(int.from_bytes(key[:2], "big"))
         if key[:-8] != name:
-            name, kept = key[:-8], 1  # the newest version stands elsewhere and counts as kept
+            name, kept = key[:-8], _newest_kept(store, view, key, now_ms)
         alive = view is not None and is_alive(unpack(raw), view, now_ms)
         if view is None or not alive or kept >= view.max_versions:
             doomed.append(key)
         else:
             kept += 1
     return _delete(store, VERSIONS_SPACE, doomed), _Versions(step[-1][0] + b"\x00", name, kept) if step else None
+
+
+def _has_older(store: Store, view: FamilyView, key: bytes) -> bool:
+    if view.max_versions == 1:
+        return False
+    prefix = version_prefix(view.number, key)
+    return next(iter(store.scan(VERSIONS_SPACE, prefix, version_end(prefix))), None) is not None
+
+
+def _newest_kept(store: Store, view: FamilyView | None, key: bytes, now_ms: int) -> int:
+    """1 where the newest version, which stands in the family's own space, takes one of the places."""
+    newest = store.get(view.space, split_version_key(key)[0]) if view is not None else None
+    return int(view is not None and newest is not None and is_alive(unpack(newest), view, now_ms))
 
 
 def _delete(store: Store, space: str, doomed: list[bytes]) -> int:

@@ -99,7 +99,8 @@ class Committer:
 
     def is_idle(self, store: Store) -> bool:
         line = self._lines.get(id(store))
-        return line is None or (line.syncing is None and line.gathering is None)
+        # A broken line keeps its failed future: nothing runs there any more.
+        return line is None or (line.syncing is None and (line.gathering is None or line.broken is not None))
 
     def forget(self, store: Store) -> None:
         """The store is closed.  Only when idle, or when it is broken."""

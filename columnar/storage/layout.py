@@ -6,7 +6,9 @@ r"""(pure) Row, qualifier and timestamp to key bytes and back; the header of a s
     inverted    := 2^64 - 1 - timestamp                          so that the newest comes first
 
     value       := kind:u8 timestamp:u64 sequence:u64 [ttl_ms:u64] bytes      big-endian
-    kind        := 1 a cell | 2 a delete marker (no bytes) | 3 a cell with a time to live
+    kind        := 1 a cell | 3 a cell with a time to live
+                 | 2 a delete marker: its bytes are the time at which the delete was made, u64 ms, from
+                   which it is kept (its timestamp is the source's and may be years old)
 
 Worked example: row ``a\0``, qualifier ``q``: ``61 00FF 0001 71``; put of ``v`` at 5 ms, sequence
 7: ``01 0000000000000005 0000000000000007 76``.
@@ -125,8 +127,13 @@ def pack_cell(timestamp: int, sequence: int, value: bytes, ttl_ms: int | None = 
     return TTL_HEADER.pack(CELL_WITH_TTL, timestamp, sequence, ttl_ms) + value
 
 
-def pack_marker(timestamp: int, sequence: int) -> bytes:
-    return HEADER.pack(MARKER, timestamp, sequence)
+def pack_marker(timestamp: int, sequence: int, made_ms: int) -> bytes:
+    return HEADER.pack(MARKER, timestamp, sequence) + _U64.pack(made_ms)
+
+
+def marker_made_ms(marker: Stored) -> int:
+    """When the delete was made, by the region's clock."""
+    return int(_U64.unpack(marker.value)[0])
 
 
 def timestamp_of(stored: bytes) -> int:

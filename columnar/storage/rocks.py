@@ -7,6 +7,8 @@ regions (limits: ``CACHE_BYTES``, ``WRITE_BUFFERS_BYTES``).
 Known habits of rocksdict 0.3.29, each with what we do about it:
     * every error is a bare ``Exception``: it is translated here, by its text, and nowhere else;
     * a handle of a column family keeps the database open: ``close`` closes each of them;
+    * ``items`` ends at a damaged block as if there were no more: at its end we ask an ``iter``,
+      which has a status (2.6 us a scan);
     * an iterator does not keep its ``ReadOptions`` alive, whose memory holds the upper bound: we do
       (else a scan ends wherever the freed bytes happen to say);
     * ``set_iterate_lower_bound`` is silently ignored: ``scan_back`` tests the bound itself;
@@ -84,9 +86,9 @@ class RocksStore:
     def __init__(self, engine: RocksEngine, path: str, spaces: frozenset[str]) -> None:
         self._path = path
         self._engine = engine
-        existing = frozenset(rocksdict.Rdict.list_cf(path)) if engine.exists(path) else frozenset()
-        names = spaces | existing | {"default"}
         try:
+            existing = frozenset(rocksdict.Rdict.list_cf(path)) if engine.exists(path) else frozenset()
+            names = spaces | existing | {"default"}
             self._db: Any = rocksdict.Rdict(
                 path, engine.database_options(), column_families={name: engine.space_options() for name in names}
             )
@@ -111,25 +113,66 @@ class RocksStore:
         return RocksBatch(self._handles)
 
     def get(self, space: str, key: bytes) -> bytes | None:
-        value: bytes | None = self._dicts[space].get(key)
+        try:
+            value: bytes | None = self._dicts[space].get(key)
+        except StoreClosed:
+            raise
+        except Exception as error:  # rocksdict raises nothing narrower
+            raise _translated(error, self._path) from error
         return value
 
     def multi_get(self, space: str, keys: Sequence[bytes]) -> list[bytes | None]:
-        values: list[bytes | None] = self._dicts[space].get(list(keys))
+        try:
+            values: list[bytes | None] = self._dicts[space].get(list(keys))
+        except StoreClosed:
+            raise
+        except Exception as error:  # rocksdict raises nothing narrower
+            raise _translated(error, self._path) from error
         return values
 
     def scan(self, space: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        if stop is None:
-            items: Iterator[tuple[bytes, bytes]] = self._dicts[space].items(from_key=start)
-            return items
-        options = rocksdict.ReadOptions()
-        options.set_iterate_upper_bound(stop)
-        return _holding(self._dicts[space].items(from_key=start, read_opt=options), options)
+        held, options = self._dicts[space], None
+        if stop is not None:
+            options = rocksdict.ReadOptions()
+            options.set_iterate_upper_bound(stop)
+        # The iterator is made here and not in the generator: what it sees is settled now (S3).
+        return self._to_end(held, held.items(from_key=start, read_opt=options), start, options)
+
+    def _to_end(self, held: Any, items: Any, start: bytes, options: Any) -> Iterator[tuple[bytes, bytes]]:
+        pair = None
+        for pair in items:
+            yield pair
+        look = held.iter(read_opt=options)
+        look.seek(pair[0] + b"\x00" if pair is not None else start)
+        self._check_status(look)
+
+    def _check_status(self, look: Any) -> None:
+        try:
+            look.status()
+        except Exception as error:  # rocksdict raises nothing narrower
+            raise _translated(error, self._path) from error
 
     def scan_back(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        # The iterator is made here and not in the generator: what it sees is settled now (S3).
-        items = self._dicts[space].items(backwards=True, from_key=below)
-        return _down_to(items, start, below)
+        held = self._dicts[space]
+        return self._down_to(held, held.items(backwards=True, from_key=below), start, below)
+
+    def _down_to(self, held: Any, items: Any, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        pair = None
+        for pair in items:
+            if pair[0] < start:
+                return
+            if pair[0] != below:  # from_key is inclusive, ``below`` is not
+                yield pair
+        look = held.iter()
+        if pair is not None:
+            look.seek_for_prev(pair[0])
+            if look.valid():
+                look.prev()
+        elif below is not None:
+            look.seek_for_prev(below)
+        else:
+            look.seek_to_last()
+        self._check_status(look)
 
     def write(self, batch: Batch) -> None:
         assert isinstance(batch, RocksBatch), "a batch belongs to the store that made it"
@@ -175,27 +218,13 @@ class RocksStore:
         return total
 
     def close(self) -> None:
-        handles, self._handles = self._handles, _Spaces(self._path)
-        if not handles and not self._dicts:
+        if not self._dicts:
             return
-        del handles
         dicts, self._dicts = self._dicts, _Spaces(self._path)
+        self._handles.clear()  # in place: a batch that somebody still holds shares them
         for held in dicts.values():
             held.close()
         self._db.close()
-
-
-def _holding(items: Any, _options: Any) -> Iterator[tuple[bytes, bytes]]:
-    """``items``, with the bound of its options kept alive as long as itself."""
-    yield from items
-
-
-def _down_to(items: Any, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-    for key, value in items:
-        if key < start:
-            return
-        if key != below:  # from_key is inclusive, ``below`` is not
-            yield key, value
 
 
 class RocksEngine:
@@ -244,8 +273,9 @@ class RocksEngine:
 
     def destroy(self, path: str) -> None:
         """Remove the folder: first renamed, so that a crash half-way leaves no half region under its name."""
+        doomed = f"{path}.deleted"
+        if os.path.exists(doomed):
+            shutil.rmtree(doomed)  # a crash came between the next two lines
         if os.path.exists(path):
-            doomed = f"{path}.deleted"
-            shutil.rmtree(doomed, ignore_errors=True)
             os.rename(path, doomed)
             shutil.rmtree(doomed)

@@ -9,7 +9,7 @@ from typing import Any
 
 from columnar.errors import IllegalArgument
 from columnar.master.schema_changes import SchemaChanges
-from columnar.model.mutation import Increment, RowMutation
+from columnar.model.mutation import Append, Increment, RowMutation
 from columnar.model.schema import FOR_EVER, Family, checked_family_name
 from columnar.regions.region import Applied
 from columnar.regions.scanners import ScannerTable
@@ -55,7 +55,7 @@ class ExtensionMethods:
         asked = tuple(translate.row_operation_from_wire(served.schema, one) for one in operations or ())
         if not asked:
             raise IllegalArgument("checkAndMutate needs at least one operation")
-        counters = set(_columns_of_increments(asked))
+        changing = [one for one in asked if isinstance(one, Increment | Append)]  # each has one result
 
         def answer(applied: Applied | None) -> Any:
             assert applied is not None, "one row"
@@ -63,7 +63,11 @@ class ExtensionMethods:
                 applied=applied.failed_condition is None,
                 timestamp=applied.timestamp,
                 sequence=applied.sequence.token,
-                counters=[hbase.TCell(value, stamp) for column, value, stamp in applied.results if column in counters],
+                counters=[
+                    hbase.TCell(value, stamp)
+                    for one, (_, value, stamp) in zip(changing, applied.results, strict=False)
+                    if isinstance(one, Increment)
+                ],
                 failedCondition=-1 if applied.failed_condition is None else applied.failed_condition,
             )
 
@@ -105,10 +109,6 @@ class ExtensionMethods:
             connections=facts.connections(),
             requests=facts.requests(),
         )
-
-
-def _columns_of_increments(operations: tuple[Any, ...]) -> list[bytes]:
-    return [o.family + b":" + o.qualifier for o in operations if isinstance(o, Increment)]
 
 
 def _family(options: Any) -> Family:

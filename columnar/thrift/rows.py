@@ -6,7 +6,9 @@ future that others may share (the group commit); nothing here is a task of its o
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from columnar.errors import IllegalArgument, RegionTooBusy
@@ -25,7 +27,7 @@ from columnar.wire.codec_replies import RowList
 from columnar.wire.service import Later
 
 Answer = Callable[[Applied | None], Any]  # what was applied last (None: nothing was asked for) to the reply
-Work = list[tuple[Region, list[RowMutation]]]
+Work = list[tuple[ServedTable, list[RowMutation]]]  # batches, each of rows of one region
 
 
 class RowMethods:
@@ -166,7 +168,7 @@ class RowMethods:
             held = open_batch.get(region.info.region_id)
             if held is None or held[1] + size > BATCH_BYTES:
                 held = ([], 0)
-                found.append((region, held[0]))
+                found.append((served, held[0]))
             held[0].append(mutation)
             open_batch[region.info.region_id] = (held[0], held[1] + size)
         return found
@@ -180,34 +182,36 @@ class RowMethods:
         try:
             applied = region.apply(mutation)
         except StoreBusy:
-            return self._go_on(served, [(region, [mutation])], [], answer)
+            return self._go_on([(served, [mutation])], [], answer)
         return after(self._waiting(region, applied), answer(applied))
 
     def _write_each(self, work: Work, answer: Answer) -> Any:
         """Batch after batch; where the engine falls behind, the rest is written when it has recovered."""
         waits: list[Any] = []
         applied: Applied | None = None
-        for number, (region, mutations) in enumerate(work):
+        for number, step in enumerate(work):
             try:
-                applied = region.apply_many(mutations)
+                applied = self._apply(step, waits)
             except StoreBusy:
-                return self._go_on(None, work[number:], waits, answer)
-            waits.append(self._waiting(region, applied))
+                return self._go_on(work[number:], waits, answer)
         return after(joined(waits), answer(applied))
 
-    async def _go_on(self, served: ServedTable | None, work: Work, waits: list[Any], answer: Answer) -> Any:
+    async def _go_on(self, work: Work, waits: list[Any], answer: Answer) -> Any:
         applied: Applied | None = None
-        for region, mutations in work:
-            if served is not None:
-                applied = await patiently(lambda r=region, m=mutations: r.apply(m[0]))  # type: ignore[misc]
-            else:
-                applied = await patiently(lambda r=region, m=mutations: r.apply_many(m))  # type: ignore[misc]
-            assert applied is not None, "work is never empty"
-            waits.append(self._waiting(region, applied))
+        for step in work:
+            applied = await patiently(partial(self._apply, step, waits))
         for waiting in waits:
             if waiting is not None:
                 await waiting
         return answer(applied)
+
+    def _apply(self, step: tuple[ServedTable, list[RowMutation]], waits: list[Any]) -> Applied:
+        served, mutations = step
+        # Asked for again: opening the others may have closed it (limits.OPEN_REGIONS).
+        region = self._server.region_for(served, mutations[0].row)
+        applied = region.apply(mutations[0]) if len(mutations) == 1 else region.apply_many(mutations)
+        waits.append(self._waiting(region, applied))
+        return applied
 
     def _admit(self, region: Region) -> None:
         if region.refuses_writes:
@@ -267,9 +271,8 @@ class RowMethods:
             served = self._tables.enabled(one.table or b"")
             family, qualifier = translate.counter_column(served.schema, one.column)
             mutation = RowMutation(checked_row(one.row), (Increment(family, qualifier, one.ammount or 0),))
-            region = self._server.region_for(served, mutation.row)
-            self._admit(region)
-            work.append((region, [mutation]))
+            self._admit(self._server.region_for(served, mutation.row))
+            work.append((served, [mutation]))
         return self._write_each(work, _nothing)
 
     def append(self, _ctx: Any, append: Any) -> Any:
@@ -319,7 +322,10 @@ def _was_applied(applied: Applied | None) -> bool:
 
 
 def after(future: Any, result: Any) -> Any:
-    return result if future is None or (future.done() and not future.exception()) else Later(future, result)
+    """``result``, at once where nothing is waited for.  ``future`` may be a coroutine: several fsyncs."""
+    if future is None or (isinstance(future, asyncio.Future) and future.done() and not future.exception()):
+        return result
+    return Later(future, result)
 
 
 async def _all(futures: list[Any]) -> None:

@@ -98,8 +98,10 @@ class TableMethods:
 
     async def _major_compact(self, name: bytes) -> None:
         for served, info in self._regions_named(name):
-            if served.enabled:
-                await self._server.major_compact(self._server.open_region(served, info))
+            # The regions before took their time: the table may be disabled or gone by now.
+            current = self._tables.find(served.schema.name.encode())
+            if current is not None and current.enabled and info in current.regions:
+                await self._server.major_compact(self._server.open_region(current, info))
 
     def _regions_named(self, name: bytes) -> list[tuple[ServedTable, RegionInfo]]:
         """The regions of a table, or the one region, by its full or its encoded name (observed row 31)."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from columnar.errors import IllegalArgument, TriggerError
-from columnar.triggers.keeper import LETTERS_PER_CALL, TriggerKeeper
+from columnar.triggers.burials import LETTERS_PER_CALL
+from columnar.triggers.keeper import TriggerKeeper
 from columnar.triggers.registration import DEFAULT_ATTEMPTS, DEFAULT_TIMEOUT_MS, Registration
 from columnar.wire.idl import columnar
 

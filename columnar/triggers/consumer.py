@@ -7,6 +7,7 @@ BACKFILL_ROWS of the table, then the loop is given back.
 from __future__ import annotations
 
 import time
+from asyncio import Future
 from collections import deque
 from itertools import islice
 from typing import Any, Final
@@ -16,7 +17,7 @@ from columnar.regions.change_record import ChangeRecord, Sequence
 from columnar.regions.region import Region
 from columnar.regions.row_reader import RowCursor, latest_timestamp
 from columnar.storage.layout import range_start
-from columnar.triggers.delivery_state import Delivery, DeliveryState, pack_cursor, unpack_cursor
+from columnar.triggers.delivery_state import Cursor, Delivery, DeliveryState, pack_cursor, unpack_cursor
 from columnar.triggers.registration import Registration
 
 FILL_RECORDS: Final = 256
@@ -33,10 +34,11 @@ class Consumer:
         self.registration = registration
         self.region = region
         self.dirty = False  # the cursor has moved since it was saved
+        self.suspects: set[Sequence] = set()  # changes that ran when their worker died or had to be ended
         families = sorted(registration.family_bytes & region.views.keys())
         self._spec = ReadSpec(Projection(tuple((family, None) for family in families)))
         self._families = frozenset(families)
-        self._marks: deque[tuple[Sequence, float]] = deque(maxlen=LAG_MARKS)
+        self._marks: deque[tuple[Sequence, float]] = deque()  # at most LAG_MARKS
         self._since = time.monotonic()
         self.state = self._restored()
 
@@ -76,7 +78,7 @@ class Consumer:
     def _reached_end(self) -> None:
         """Nothing more is durable: what lies between is no change of the log."""
         durable = self.region.log.durable
-        if durable.n and (self.state.read_to is None or durable > self.state.read_to):
+        if self.state.read_to is None or durable > self.state.read_to:
             self.state.passed(durable)
 
     def _is_mine(self, record: ChangeRecord) -> bool:
@@ -101,7 +103,11 @@ class Consumer:
                 if entry.family in self._families
             ],
             {column: value for column, value, _ in cells},
-            {entry.family + b":" + entry.qualifier: entry.value for entry in record.before},
+            {
+                entry.family + b":" + entry.qualifier: entry.value
+                for entry in (record.before if self.registration.before else ())
+                if entry.family in self._families
+            },
             delivery.attempt,
             record.only_for is not None,
         ]
@@ -113,13 +119,6 @@ class Consumer:
             self.dirty = False
             self.region.log.save_cursor(self.registration.name, pack_cursor(self.state.cursor()))
 
-    def begin_now(self) -> None:
-        """A new trigger: what is in the log already is none of its business."""
-        if self.state.read_to is None:
-            self.state.passed(self.region.log.written_to)
-            self.dirty = True
-            self.save()
-
     def needed_from(self) -> Sequence | None:
         """The oldest record this consumer may still read; None: all of them."""
         return self.state.oldest_open() or self.state.read_to
@@ -130,16 +129,13 @@ class Consumer:
     def needs_backfill(self) -> bool:
         if self.registration.from_where != "beginning":
             return False
-        return self.region.mark(self._backfill_key) != _BACKFILL_DONE
+        return self.region.mark(_backfill_key(self.registration.name)) != _BACKFILL_DONE
 
-    @property
-    def _backfill_key(self) -> bytes:
-        return _BACKFILL + self.registration.name.encode()
-
-    def backfill_step(self) -> Any:
+    def backfill_step(self) -> Future[None] | None:
         """Log one step of the rows that are there as changes for this trigger; a future, None at the end."""
         region = self.region
-        mark = region.mark(self._backfill_key)
+        key = _backfill_key(self.registration.name)
+        mark = region.mark(key)
         start = mark[1:] if mark else range_start(region.info.start)
         cursor = RowCursor(region.store, region.views, self._spec.projection, start, None, reverse=False)
         records: list[ChangeRecord] = []
@@ -151,9 +147,9 @@ class Consumer:
             if stamp is not None:
                 records.append(ChangeRecord(row, stamp, (), (), self.registration.name))
         if not last:
-            region.log_records([], {self._backfill_key: _BACKFILL_DONE})
+            region.log_records([], {key: _BACKFILL_DONE})
             return None
-        return region.log_records(records, {self._backfill_key: b"@" + range_start(last + b"\x00")})
+        return region.log_records(records, {key: b"@" + range_start(last + b"\x00")})
 
     # --- lag ---------------------------------------------------------------------------------------
 
@@ -161,8 +157,19 @@ class Consumer:
         """The log has become longer: remember when."""
         now = time.monotonic()
         last = self.region.log.last_logged
-        if last is not None and (not self._marks or now - self._marks[-1][1] >= LAG_MARK_S):
-            self._marks.append((last, now))
+        if last is None or (self._marks and now - self._marks[-1][1] < LAG_MARK_S):
+            return
+        while len(self._marks) > 1 and self.state.is_past(self._marks[0][0]):
+            self._marks.popleft()
+        if len(self._marks) >= LAG_MARKS:  # a long lag is told more coarsely; where it began is kept
+            self._marks = deque(islice(self._marks, 0, None, 2))
+        self._marks.append((last, now))
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is open, nothing is left to read."""
+        log = self.region.log
+        return self.state.open_count == 0 and not self.needs_backfill and log.count_after(self.state.read_to, 1) == 0
 
     @property
     def lag_changes(self) -> int:
@@ -179,6 +186,34 @@ class Consumer:
         while len(self._marks) > 1 and self.state.is_past(self._marks[0][0]):
             self._marks.popleft()
         return time.monotonic() - self._marks[0][1]
+
+
+def begin_after(region: Region, trigger: str) -> Future[None]:
+    """A new trigger starts after what is in the log now, and after nothing that an earlier one of its name left.
+
+    The future resolves after the fsync.
+    """
+    forget(region, trigger)
+    region.log.save_cursor(trigger, pack_cursor(Cursor(region.log.written_to, ())))
+    return region.log_records([], {})
+
+
+def forget(region: Region, trigger: str) -> None:
+    region.log.drop_cursor(trigger, _backfill_key(trigger))
+
+
+def undelivered(region: Region, trigger: str) -> int:
+    """How many changes a trigger that is no more had still to see; exact up to LAG_COUNTED.  Forgets it."""
+    saved = region.log.cursors().get(trigger)
+    if saved is None:
+        return 0
+    cursor = unpack_cursor(saved)
+    forget(region, trigger)
+    return len(cursor.open) + region.log.count_after(cursor.read_to, LAG_COUNTED)
+
+
+def _backfill_key(trigger: str) -> bytes:
+    return _BACKFILL + trigger.encode()
 
 
 def _column(family: bytes, qualifier: bytes, kind: int) -> bytes:

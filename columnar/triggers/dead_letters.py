@@ -1,6 +1,6 @@
 """(pure) Dead letters: changes whose trigger used up its attempts, as rows of ``columnar:dead_letters``.
 
-row  := trigger 00 sequence-token        so one trigger's letters stand together
+row  := trigger 00 origin:u64 epoch:u32 n:u64        one trigger's letters stand together, oldest first
 info:letter = JSON of DeadLetter (row and output as latin-1 and text)
 """
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from columnar.model.mutation import Delete, Put, RowMutation
+from columnar.regions.change_record import pack_key, parse_token
 from columnar.triggers.registration import INFO
 
 
@@ -27,7 +28,7 @@ class DeadLetter:
 
 
 def letter_row(trigger: str, sequence: str) -> bytes:
-    return trigger.encode() + b"\x00" + sequence.encode()
+    return trigger.encode() + b"\x00" + pack_key(parse_token(sequence))
 
 
 def rows_of(trigger: str) -> tuple[bytes, bytes]:

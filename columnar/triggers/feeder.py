@@ -1,11 +1,12 @@
-"""Feeds durable changes to the trigger worker and keeps account of what became of each.
+"""Feeds durable changes to the trigger workers and keeps account of what became of each.
 
 The shell around ``delivery_state``: it hears from regions (``regions.hooks.ChangeListener``), from the
-worker (``worker_link.Listener``) and from timers, and does what the states say.  Owned by the loop.
+workers (``lane``) and from timers, and does what the states say.  Owned by the loop.
 
 Fairness: consumers with work take turns, one change each; at most ``worker.THREADS`` calls are in
 flight, so each begins at once and its timeout is its own.  A call over its timeout ends the worker
-process: that change has failed, the others in flight are delivered again without blame.
+process: that change has failed, the others in flight are delivered again without blame.  A worker
+that dies by itself makes suspects of the calls it had: they go on in the ward (see ``lane``).
 """
 
 from __future__ import annotations
@@ -14,81 +15,104 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from columnar.errors import ColumnarError
 from columnar.regions.region import Region
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter
-from columnar.triggers.delivery_state import Delivery
-from columnar.triggers.log_brake import brake_for
+from columnar.triggers.delivery_state import Delivery, pause_s
+from columnar.triggers.lane import Call, Lane, MakeLink
+from columnar.triggers.log_brake import LogBounds
+from columnar.triggers.log_upkeep import LogUpkeep
 from columnar.triggers.registration import Registration
 from columnar.triggers.worker import THREADS
-from columnar.triggers.worker_link import WorkerLink
 
 _log = logging.getLogger(__name__)
 
-SAVE_S: Final = 0.5  # cursors are saved and logs trimmed this often while there is work
-
-
-@dataclass(slots=True)
-class _Call:
-    consumer: Consumer
-    delivery: Delivery
-    timer: asyncio.TimerHandle
+Key = tuple[str, int]  # a consumer: trigger and region id
+_DIED: Final = "the worker process went while it ran: "
 
 
 class Feeder:
-    def __init__(self, bury: Callable[[DeadLetter], Awaitable[None]]) -> None:
+    def __init__(self, bury: Callable[[DeadLetter], Awaitable[None]], bounds: LogBounds) -> None:
         """``bury`` writes a dead letter and returns when it is on disk."""
         self._bury = bury
-        self.link: WorkerLink | None = None
-        self._consumers: dict[tuple[str, int], Consumer] = {}  # by trigger and region id
+        self.main = Lane(self, THREADS)
+        self.ward = Lane(self, 1)
+        self.upkeep = LogUpkeep(self.consumers_in, bounds)
+        self._by_trigger: dict[str, dict[int, Consumer]] = {}  # by region id
         self._by_region: dict[int, list[Consumer]] = {}
-        self._unsaved: dict[int, Region] = {}
         self._turns: deque[Consumer] = deque()  # those with something to deliver
         self._waiting_turn: set[int] = set()  # id() of those in ``_turns``
-        self._calls: dict[int, _Call] = {}
+        self._suspects: deque[tuple[Consumer, Delivery]] = deque()  # taken, waiting for the ward
         self._last_call = 0
         self._paused: set[str] = set()
-        self._watchers: list[Callable[[], None]] = []  # called after progress
-        self._save_timer: asyncio.TimerHandle | None = None
+        self._watchers: dict[Key, list[Callable[[Key], None]]] = {}
         self._burials: set[asyncio.Task[None]] = set()
-        self._wake_timers: dict[int, asyncio.TimerHandle] = {}
-        self._closed = False
+        self._wake_timers: dict[int, asyncio.TimerHandle] = {}  # by id() of the consumer
+        self._closing: asyncio.Event = asyncio.Event()
+        self.on_checked: Callable[[int, str | None], None] = lambda _call_id, _problem: None
+        self.on_worker_gone: Callable[[str], None] = lambda _how: None
+
+    def attach(self, make_link: MakeLink) -> None:
+        """From now on there are workers to deliver to."""
+        self.main.link, self.ward.link = make_link(self.main), make_link(self.ward)
+        self.deliver()
 
     # --- consumers ---------------------------------------------------------------------------------
 
     def add(self, registration: Registration, region: Region) -> Consumer:
-        key = (registration.name, region.info.region_id)
-        held = self._consumers.get(key)
+        held = self.find((registration.name, region.info.region_id))
         if held is None:
-            held = self._consumers[key] = Consumer(registration, region)
+            held = Consumer(registration, region)
+            self._by_trigger.setdefault(registration.name, {})[region.info.region_id] = held
             self._by_region.setdefault(region.info.region_id, []).append(held)
             self._go_on(held)
         return held
 
-    def consumers_of(self, trigger: str) -> list[Consumer]:
-        return [held for (name, _), held in self._consumers.items() if not trigger or name == trigger]
+    def find(self, key: Key) -> Consumer | None:
+        return self._by_trigger.get(key[0], {}).get(key[1])
 
-    def consumers_in(self, region: Region) -> list[Consumer]:
-        return self._by_region.get(region.info.region_id, [])
+    def consumers_of(self, trigger: str) -> list[Consumer]:
+        """Of all triggers for an empty name."""
+        if trigger:
+            return list(self._by_trigger.get(trigger, {}).values())
+        return [consumer for consumers in self._by_region.values() for consumer in consumers]
+
+    def consumers_in(self, region: Region) -> Sequence[Consumer]:
+        return self._by_region.get(region.info.region_id, ())
+
+    def consumers_at(self, region_id: int) -> Sequence[Consumer]:
+        return self._by_region.get(region_id, ())
 
     def drop(self, consumer: Consumer) -> None:
-        """Forget it; calls in flight are answered into the void."""
-        region_id = consumer.region.info.region_id
-        if self._consumers.pop((consumer.registration.name, region_id), None) is not None:
-            self._by_region[region_id].remove(consumer)
-        for call_id in [i for i, call in self._calls.items() if call.consumer is consumer]:
-            self._calls.pop(call_id).timer.cancel()
+        """Forget it.  Calls in flight keep their thread and their timeout, and are answered into the void."""
+        name, region_id = key = _key(consumer)
+        if self.find(key) is not consumer:
+            return
+        self._by_region[region_id].remove(consumer)
+        if not self._by_region[region_id]:
+            del self._by_region[region_id]
+        del self._by_trigger[name][region_id]
+        if not self._by_trigger[name]:
+            del self._by_trigger[name]
+        for lane in (self.main, self.ward):
+            for call in lane.calls.values():
+                call.is_abandoned = call.is_abandoned or call.consumer is consumer
+        self._suspects = deque(held for held in self._suspects if held[0] is not consumer)
         if id(consumer) in self._waiting_turn:
             self._waiting_turn.discard(id(consumer))
             self._turns.remove(consumer)
         timer = self._wake_timers.pop(id(consumer), None)
         if timer is not None:
             timer.cancel()
+        self._tell(key)
+
+    def _is_there(self, consumer: Consumer) -> bool:
+        return self.find(_key(consumer)) is consumer
 
     def pause(self, trigger: str) -> None:
         self._paused.add(trigger)
@@ -104,43 +128,26 @@ class Feeder:
     # --- from regions ------------------------------------------------------------------------------
 
     def changes_durable(self, region: Region) -> None:
-        for consumer in self.consumers_in(region):
+        for consumer in list(self.consumers_in(region)):
             consumer.note_durable()
             self._go_on(consumer)
-        self._brake(region)
-        self._save_soon(region)
-
-    def _brake(self, region: Region) -> None:
-        brake = brake_for(region.log.records, region.log.size_bytes)
-        if brake.alarms and not region.write_delay_s:
-            _log.warning(
-                "the change log of region %s of %s is %d %% full: %d changes wait for its triggers; writers are slowed",
-                region.info.encoded,
-                region.info.table,
-                brake.share * 100,
-                region.log.records,
-            )
-        region.write_delay_s, region.refuses_writes = brake.delay_s, brake.refuses
+        self.upkeep.brake(region)
+        self.upkeep.soon(region)
 
     # --- delivering --------------------------------------------------------------------------------
 
     def _go_on(self, consumer: Consumer) -> None:
         """Read what there is room for, and queue for a turn when something is ready."""
-        if self._closed or consumer.registration.name in self._paused:
+        if self._closing.is_set() or consumer.registration.name in self._paused:
             return
         more = self._fill(consumer)
-        state = consumer.state
-        loop = asyncio.get_running_loop()
-        if more and not state.has_ready:
-            loop.call_soon(self._go_on_if_there, consumer)
-        if state.has_ready and id(consumer) not in self._waiting_turn:
-            self._waiting_turn.add(id(consumer))
-            self._turns.append(consumer)
-        due_s = state.next_due_s()
-        if due_s is not None and id(consumer) not in self._wake_timers:
-            self._wake_timers[id(consumer)] = loop.call_at(due_s, self._wake, consumer)
-        self._tell_watchers()
-        self._deliver()
+        if more and not consumer.state.has_ready:
+            asyncio.get_running_loop().call_soon(self._go_on_if_there, consumer)
+        if consumer.state.has_ready:
+            self._queue(consumer)
+        self._arm(consumer)
+        self._tell(_key(consumer))
+        self.deliver()
 
     def _fill(self, consumer: Consumer) -> bool:
         """Read one step of the log; a trigger whose log cannot be read is stopped, loudly."""
@@ -154,44 +161,10 @@ class Feeder:
             return False
 
     def _go_on_if_there(self, consumer: Consumer) -> None:
-        if (consumer.registration.name, consumer.region.info.region_id) in self._consumers:
+        if self._is_there(consumer):
             self._go_on(consumer)
 
-    def _wake(self, consumer: Consumer) -> None:
-        """A parked row's pause is over."""
-        self._wake_timers.pop(id(consumer), None)
-        if id(consumer) not in self._waiting_turn:
-            self._waiting_turn.add(id(consumer))
-            self._turns.append(consumer)
-        self._deliver()
-
-    def _deliver(self) -> None:
-        """Send changes to the worker, one of each consumer in turn, while it has threads free."""
-        link = self.link
-        if link is None or not self._turns:
-            return
-        if not link.is_up:
-            link.want()
-            return
-        now_s = asyncio.get_running_loop().time()
-        while self._turns and len(self._calls) < THREADS:
-            consumer = self._turns.popleft()
-            self._waiting_turn.discard(id(consumer))
-            if consumer.registration.name in self._paused:
-                continue
-            delivery = consumer.state.take(now_s)
-            if delivery is not None:
-                self._call(link, consumer, delivery)
-            self._requeue(consumer)
-
-    def _requeue(self, consumer: Consumer) -> None:
-        if not consumer.state.has_ready:
-            if consumer.state.room > 0 and not self._fill(consumer) and not consumer.state.has_ready:
-                self._arm(consumer)
-                return
-            if not consumer.state.has_ready:
-                asyncio.get_running_loop().call_soon(self._go_on_if_there, consumer)
-                return
+    def _queue(self, consumer: Consumer) -> None:
         if id(consumer) not in self._waiting_turn:
             self._waiting_turn.add(id(consumer))
             self._turns.append(consumer)
@@ -201,50 +174,162 @@ class Feeder:
         if due_s is not None and id(consumer) not in self._wake_timers:
             self._wake_timers[id(consumer)] = asyncio.get_running_loop().call_at(due_s, self._wake, consumer)
 
-    def _call(self, link: WorkerLink, consumer: Consumer, delivery: Delivery) -> None:
-        change = consumer.change_of(delivery)
+    def _wake(self, consumer: Consumer) -> None:
+        """A parked row's pause is over."""
+        self._wake_timers.pop(id(consumer), None)
+        self._queue(consumer)
+        self.deliver()
+
+    def deliver(self) -> None:
+        """Send changes to the workers, one of each consumer in turn, while they have threads free."""
+        if self._closing.is_set():
+            return
+        self._deliver_suspect()
+        if not self._turns or not self.main.wanted():
+            return
+        now_s = asyncio.get_running_loop().time()
+        while self._turns and self.main.has_room:
+            consumer = self._turns.popleft()
+            self._waiting_turn.discard(id(consumer))
+            if consumer.registration.name in self._paused:
+                continue
+            delivery = consumer.state.take(now_s)
+            if delivery is not None and delivery.sequence in consumer.suspects:
+                self._suspects.append((consumer, delivery))
+                asyncio.get_running_loop().call_soon(self.deliver)
+            elif delivery is not None:
+                self._call(self.main, consumer, delivery)
+            self._requeue(consumer)
+
+    def _deliver_suspect(self) -> None:
+        while self._suspects and self._suspects[0][0].registration.name in self._paused:
+            consumer, delivery = self._suspects.popleft()
+            consumer.state.lost(delivery.sequence)
+        if self._suspects and self.ward.wanted() and self.ward.has_room:
+            self._call(self.ward, *self._suspects.popleft())
+
+    def _requeue(self, consumer: Consumer) -> None:
+        if not self._is_there(consumer):
+            return
+        if not consumer.state.has_ready:
+            if consumer.state.room > 0 and not self._fill(consumer) and not consumer.state.has_ready:
+                self._arm(consumer)
+                return
+            if not consumer.state.has_ready:
+                asyncio.get_running_loop().call_soon(self._go_on_if_there, consumer)
+                return
+        self._queue(consumer)
+
+    def _call(self, lane: Lane, consumer: Consumer, delivery: Delivery) -> None:
+        call = Call(lane, consumer, delivery)
+        try:
+            change = consumer.change_of(delivery)
+        except ColumnarError as error:
+            asyncio.get_running_loop().call_soon(
+                self._failed, call, f"its change cannot be read: {error.wire_message}", ""
+            )
+            return
         if change is None:  # its record is gone: only after a repair by hand
-            consumer.state.done(delivery.sequence)
+            asyncio.get_running_loop().call_soon(self._done, call)
             return
         self._last_call += 1
-        registration = consumer.registration
-        loop = asyncio.get_running_loop()
-        timer = loop.call_later(registration.timeout_ms / 1000, self._timed_out, self._last_call)
-        self._calls[self._last_call] = _Call(consumer, delivery, timer)
-        link.send("run", self._last_call, registration.name, registration.function, change)
+        lane.calls[self._last_call] = call
+        barrier = consumer.region.barrier(delivery.row)
+        if barrier is None:
+            lane.send(self._last_call, call, change)
+        else:  # the row as it is now holds what a crash could take back: nothing may be derived from that
+            barrier.add_done_callback(partial(self._when_durable, self._last_call, call, change))
 
-    def _timed_out(self, call_id: int) -> None:
-        call = self._calls.pop(call_id)
-        limit_ms = call.consumer.registration.timeout_ms
-        _log.warning("trigger %s ran over its %d ms: its worker is ended", call.consumer.registration.name, limit_ms)
-        if self.link is not None:
-            self.link.kill()
-        self._failed(call, f"the call was ended: it ran over its timeout of {limit_ms} ms", "")
-        self._take_back(None)
+    def _when_durable(self, call_id: int, call: Call, change: list[Any], barrier: asyncio.Future[None]) -> None:
+        lane = call.lane
+        if lane.calls.get(call_id) is not call or self._closing.is_set():
+            return
+        if call.is_abandoned or barrier.exception() is not None:  # then the region is closed too
+            del lane.calls[call_id]
+            self.deliver()
+        elif lane.link is not None and lane.link.is_up:
+            lane.send(call_id, call, change)
 
-    # --- from the worker ---------------------------------------------------------------------------
+    # --- from the workers --------------------------------------------------------------------------
 
-    def ran(self, call_id: int, error: str | None, output: str) -> None:
-        call = self._calls.pop(call_id, None)
+    def answered(self, lane: Lane, frame: list[Any]) -> None:
+        match frame:
+            case ["ran", int(call_id), None | str() as error, str(output)]:
+                self._ran(lane, call_id, error, output)
+            case ["began", int(call_id)]:
+                if call_id in lane.calls:
+                    lane.imported(lane.calls[call_id].function)
+            case ["checked", int(call_id), None | str() as problem]:
+                self.on_checked(call_id, problem)
+            case _:
+                raise ValueError(f"no answer of a worker: {str(frame)[:60]}")
+
+    def _ran(self, lane: Lane, call_id: int, error: str | None, output: str) -> None:
+        call = lane.calls.pop(call_id, None)
         if call is None:
-            return  # its trigger was removed, or it was given up meanwhile
-        call.timer.cancel()
+            return  # it was given up meanwhile
+        call.end()
+        lane.imported(call.function)
+        if lane is self.ward and not self._suspects and lane.link is not None:
+            lane.link.kill()  # a second process stays no longer than there is need of it
         if output:
             _log.info("trigger %s printed: %s", call.consumer.registration.name, output.rstrip())
-        if error is None:
-            call.consumer.state.done(call.delivery.sequence)
-            call.consumer.dirty = True
-            self._progress(call.consumer)
+        if call.is_abandoned:
+            self.deliver()
+        elif error is None:
+            self._done(call)
         else:
+            call.consumer.suspects.discard(call.delivery.sequence)
             self._failed(call, error, output)
 
-    def _failed(self, call: _Call, error: str, output: str) -> None:
+    def _done(self, call: Call) -> None:
+        call.consumer.suspects.discard(call.delivery.sequence)
+        call.consumer.state.done(call.delivery.sequence)
+        self._progress(call.consumer)
+
+    def timed_out(self, call_id: int, call: Call) -> None:
+        lane, registration = call.lane, call.consumer.registration
+        del lane.calls[call_id]
+        what = "importing its module took over" if call.is_cold else "it ran over its timeout of"
+        limit_ms = int(1000 * call.limit_s)
+        _log.warning("trigger %s ran over its %d ms: its worker is ended", registration.name, limit_ms)
+        others = lane.take_all()
+        assert lane.link is not None, "calls are made while there is a link"
+        lane.link.kill()
+        if not call.is_abandoned:
+            call.consumer.suspects.add(call.delivery.sequence)  # should it hang again, then alone
+            self._failed(call, f"the call was ended: {what} {limit_ms} ms", "")
+        for other in others:
+            self._lost(other)
+
+    def _lost(self, call: Call) -> None:
+        if not call.is_abandoned:
+            call.consumer.state.lost(call.delivery.sequence)
+            self._progress(call.consumer)
+
+    def lane_gone(self, lane: Lane, how: str) -> None:
+        """The process ended: with one call in it, that has failed; of several nobody knows which did it."""
+        calls = lane.take_all()
+        if lane is self.main:
+            self.on_worker_gone(how)
+        if calls:
+            _log.warning("the trigger worker is gone (%s) with %d calls in flight", how, len(calls))
+        for call in calls:
+            call.consumer.suspects.add(call.delivery.sequence)
+            if len(calls) > 1:
+                self._lost(call)
+            elif not call.is_abandoned:
+                self._failed(call, _DIED + how, "")
+        self.deliver()
+
+    # --- failures ----------------------------------------------------------------------------------
+
+    def _failed(self, call: Call, error: str, output: str) -> None:
         consumer, delivery = call.consumer, call.delivery
-        now_s = asyncio.get_running_loop().time()
         registration = consumer.registration
-        consumer.dirty = True
         last_line = error.strip().rpartition("\n")[2]
         _log.info("trigger %s failed at attempt %d: %s", registration.name, delivery.attempt, last_line)
+        now_s = asyncio.get_running_loop().time()
         if consumer.state.failed(delivery.sequence, error, now_s, registration.attempts):
             letter = DeadLetter(
                 registration.name,
@@ -262,100 +347,66 @@ class Feeder:
         self._progress(consumer)
 
     async def _give_up(self, consumer: Consumer, delivery: Delivery, letter: DeadLetter) -> None:
-        """The letter is on disk before the row goes on; where that fails, the change stays open for a restart."""
-        try:
-            await self._bury(letter)
-        except ColumnarError as error:
-            _log.error("dead letter of trigger %s cannot be written: %s", letter.trigger, error.text)
-            return
+        """The letter is on disk before the row goes on; until then it is tried again, and the row waits."""
+        tries = 0
+        while True:
+            try:
+                await self._bury(letter)
+                break
+            except ColumnarError as error:
+                _log.error("dead letter of trigger %s cannot be written: %s", letter.trigger, error.text)
+            tries += 1
+            try:
+                await asyncio.wait_for(self._closing.wait(), pause_s(tries))
+                return  # the change is open: the next start delivers it again
+            except TimeoutError:
+                if not self._is_there(consumer):
+                    return
         _log.warning("trigger %s gave up row %r after %d attempts", letter.trigger, letter.row[:40], letter.attempts)
+        consumer.suspects.discard(delivery.sequence)
         consumer.state.given_up(delivery.sequence)
-        consumer.dirty = True
         self._progress(consumer)
-
-    def worker_ready(self) -> None:
-        self._deliver()
-
-    def worker_gone(self, how: str) -> None:
-        """Every call in flight is suspect: it costs each of them one attempt."""
-        if self._calls:
-            _log.warning("the trigger worker is gone (%s) with %d calls in flight", how, len(self._calls))
-        self._take_back(f"the worker process went while it ran: {how}")
-        self._deliver()
-
-    def _take_back(self, blame: str | None) -> None:
-        calls, self._calls = self._calls, {}
-        for call in calls.values():
-            call.timer.cancel()
-            if blame is None:
-                call.consumer.state.lost(call.delivery.sequence)
-                self._progress(call.consumer)
-            else:
-                self._failed(call, blame, "")
 
     # --- progress ----------------------------------------------------------------------------------
 
     def _progress(self, consumer: Consumer) -> None:
-        self._save_soon(consumer.region)
-        self._go_on_if_there(consumer)
+        consumer.dirty = True
+        if self._is_there(consumer):
+            self.upkeep.soon(consumer.region)
+            self._go_on(consumer)
+            self._tell(_key(consumer))  # of paused ones too
+        self.deliver()
 
-    def watch(self, watcher: Callable[[], None]) -> Callable[[], None]:
-        """Call ``watcher`` after each progress, until the returned function is called."""
-        self._watchers.append(watcher)
-        return lambda: self._watchers.remove(watcher)
+    def watch(self, keys: Sequence[Key], watcher: Callable[[Key], None]) -> Callable[[], None]:
+        """Call ``watcher`` after each progress of one of ``keys``, until the returned function is called."""
+        for key in keys:
+            self._watchers.setdefault(key, []).append(watcher)
+        return partial(self._unwatch, keys, watcher)
 
-    def _tell_watchers(self) -> None:
-        for watcher in list(self._watchers):
-            watcher()
+    def _unwatch(self, keys: Sequence[Key], watcher: Callable[[Key], None]) -> None:
+        for key in keys:
+            self._watchers[key].remove(watcher)
+            if not self._watchers[key]:
+                del self._watchers[key]
 
-    def _save_soon(self, region: Region) -> None:
-        self._unsaved[region.info.region_id] = region
-        if self._save_timer is None and not self._closed:
-            self._save_timer = asyncio.get_running_loop().call_later(SAVE_S, self._save_all)
-
-    def _save_all(self) -> None:
-        self._save_timer = None
-        unsaved, self._unsaved = self._unsaved, {}
-        for region_id, region in unsaved.items():
-            if self._by_region.get(region_id):
-                self.save_region(region)
-
-    def save_region(self, region: Region) -> None:
-        """Save the cursors, then trim what every consumer has passed: in this order, in one log."""
-        consumers = self.consumers_in(region)
-        try:
-            for consumer in consumers:
-                consumer.save()
-            if region.table.change_log_s is None:
-                needed = [consumer.needed_from() for consumer in consumers]
-                if needed and None not in needed:
-                    region.log.trim(min(n for n in needed if n is not None))
-        except ColumnarError as error:
-            _log.warning("cursors of region %s are not saved now: %s", region.info.encoded, error.text)
-        self._brake(region)
+    def _tell(self, key: Key) -> None:
+        for watcher in list(self._watchers.get(key, ())):
+            watcher(key)
 
     async def close(self) -> None:
         """Stop delivering; what is in flight will be delivered again at the next start."""
-        self._closed = True
-        if self._save_timer is not None:
-            self._save_timer.cancel()
-        for call in self._calls.values():
-            call.timer.cancel()
+        self._closing.set()
+        for lane in (self.main, self.ward):
+            lane.take_all()
         for timer in self._wake_timers.values():
             timer.cancel()
-        if self.link is not None:
-            await self.link.close()
+        for lane in (self.main, self.ward):
+            if lane.link is not None:
+                await lane.link.close()
         if self._burials:
             await asyncio.wait(self._burials)
-        self._save_all()
-        if self._save_timer is not None:
-            self._save_timer.cancel()
+        self.upkeep.close()
 
-    def answered(self, frame: list[Any]) -> None:
-        kind, call_id, *rest = frame
-        if kind == "ran":
-            self.ran(call_id, rest[0], rest[1])
-        else:
-            self.on_checked(call_id, rest[0])
 
-    on_checked: Callable[[int, str | None], None] = staticmethod(lambda _call_id, _error: None)
+def _key(consumer: Consumer) -> Key:
+    return consumer.registration.name, consumer.region.info.region_id

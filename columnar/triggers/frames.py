@@ -4,7 +4,9 @@
 
     to the worker     ["run", id, trigger, function, change]
                       ["check", id, function]
-    to the store      ["ran", id, error | nil, output]            error: the traceback's text
+    to the store      ["ready", 0]                                first of all: calls may be sent
+                      ["began", id]                               its module had to be imported; now it runs
+                      ["ran", id, error | nil, output]            error: the traceback's text
                       ["checked", id, error | nil]
     change := [table, row, timestamp, sequence, [[kind, column, timestamp, value], ...],
                {column: value} now, {column: value} before, attempt, is_backfill]
@@ -36,7 +38,7 @@ class Frames:
         self._held = bytearray()
 
     def feed(self, data: bytes) -> Iterator[list[Any]]:
-        """ValueError for a frame over FRAME_BYTES or one that is no msgpack."""
+        """ValueError for a frame over FRAME_BYTES or one that is no array of msgpack."""
         self._held += data
         while len(self._held) >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._held)
@@ -47,4 +49,7 @@ class Frames:
                 return
             body = bytes(self._held[_LENGTH.size : end])
             del self._held[:end]
-            yield msgpack.unpackb(body, strict_map_key=False, max_bin_len=FRAME_BYTES)
+            frame = msgpack.unpackb(body, strict_map_key=False, max_bin_len=FRAME_BYTES)
+            if not isinstance(frame, list) or len(frame) < 2:
+                raise ValueError("a frame that is no array of a kind and a number")
+            yield frame

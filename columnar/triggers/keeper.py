@@ -2,35 +2,37 @@
 
 ``ChangeListener`` of the region server, and what the wire's trigger methods call.  Owned by the loop.
 
-A registration is durable before the first consumer exists, and the table logs its changes from
-before that: so there is no moment in which a change of a registered trigger is not in a log.
+A trigger's table logs its changes, and every region knows where the trigger begins, before its
+registration is durable; the first consumer comes after.  So there is no moment in which a change of a
+registered trigger is not in a log.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Coroutine
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
-from columnar.errors import IllegalArgument, TriggerError
+from columnar.errors import ColumnarError, IllegalArgument, TableNotEnabled, TriggerError
 from columnar.model.mutation import Delete, Put, RowMutation
-from columnar.model.read import ReadSpec, projection
-from columnar.regions.change_record import ChangeRecord, Sequence, parse_token
+from columnar.model.region_info import RegionInfo
+from columnar.regions.change_record import Sequence, parse_token
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.patience import patiently
 from columnar.regions.region import Region
-from columnar.regions.row_reader import RowCursor, wire_cells
 from columnar.regions.server import RegionServer
-from columnar.regions.tables import ServedTable
-from columnar.storage.layout import range_start
-from columnar.triggers import dead_letters
-from columnar.triggers.consumer import Consumer
+from columnar.triggers.burials import Burials
+from columnar.triggers.consumer import Consumer, begin_after, forget, undelivered
 from columnar.triggers.dead_letters import DeadLetter
-from columnar.triggers.feeder import Feeder
+from columnar.triggers.delivery_state import pause_s
+from columnar.triggers.feeder import Feeder, Key
+from columnar.triggers.lane import MakeLink
+from columnar.triggers.log_brake import LONGEST_DELAY_S, LogBounds
 from columnar.triggers.registration import (
-    DEAD_LETTERS_TABLE,
     INFO,
     TRIGGERS_TABLE,
     Registration,
@@ -38,12 +40,14 @@ from columnar.triggers.registration import (
     from_json,
     to_json,
 )
+from columnar.triggers.system_tables import SystemTables
+from columnar.triggers.waiting import HasPassed, until_passed
 from columnar.triggers.worker_link import WorkerLink
 
 _log = logging.getLogger(__name__)
 
 CHECK_TIMEOUT_S: Final = 20.0  # importing a module may take its time
-LETTERS_PER_CALL: Final = 10_000
+COUNTED_AT_ONCE: Final = 10_000  # records of a log
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,108 +65,193 @@ class Summary:
 
 
 class TriggerKeeper:
-    def __init__(self, server: RegionServer, modules: tuple[str, ...]) -> None:
+    def __init__(self, server: RegionServer, modules: tuple[str, ...], bounds: LogBounds | None = None) -> None:
         self._server = server
         self._modules = modules
-        self.feeder = Feeder(self._bury)
+        self._system = SystemTables(server)
+        self.burials = Burials(server, self._system)
+        self.feeder = Feeder(self.burials.bury, bounds or LogBounds())
         self.feeder.on_checked = self._checked
+        self.feeder.on_worker_gone = self._worker_gone
         self._registrations: dict[str, Registration] = {}
         self._by_table: dict[str, list[Registration]] = {}
+        self._adding: Registration | None = None
         self._checks: dict[int, asyncio.Future[str | None]] = {}
         self._last_check = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        self._opening: asyncio.Task[None] | None = None
+        self._openings: set[asyncio.Task[None]] = set()
+        self._away: dict[int, asyncio.Task[None]] = {}  # regions to be opened again, by region id
+        self._backfills: dict[Key, asyncio.Task[None]] = {}
         self._one_at_a_time = asyncio.Lock()
-        self.letters: dict[str, int] = {}  # dead letters by trigger
+        self._serves = False
 
     # --- start and stop ----------------------------------------------------------------------------
 
     def load(self) -> None:
         """Read the registrations; from now on their tables log.  Before the first request is served."""
-        for row, cells in self._system_rows(TRIGGERS_TABLE):
-            registration = from_json(cells[b"info:registration"])
-            if self._server.tables.find(registration.table.encode()) is None:
-                _log.warning("trigger %s is on table %s, which is gone: it rests", row.decode(), registration.table)
+        for row, cells in self._system.rows(TRIGGERS_TABLE):
+            data = cells.get(b"info:registration")
+            registration = from_json(data) if data is not None else None
+            if registration is None or self._server.tables.find(registration.table.encode()) is None:
+                _log.warning("trigger %s has no registration or no table: it rests", row.decode(errors="replace"))
                 continue
             self._know(registration)
-            if cells[b"info:state"] == b"paused":
+            if cells.get(b"info:state") == b"paused":
                 self.feeder.pause(registration.name)
-        for _, cells in self._system_rows(DEAD_LETTERS_TABLE):
-            letter = dead_letters.from_cell(cells[b"info:letter"])
-            self.letters[letter.trigger] = self.letters.get(letter.trigger, 0) + 1
+        self.burials.load()
         for table in self._by_table:
             self._apply_policy(table)
 
     def start(self, host: str, port: int) -> None:
-        """The store listens: open the regions that may have something to deliver, in the background."""
-        self.feeder.link = WorkerLink(self.feeder, host, port, self._modules)
-        self._opening = asyncio.ensure_future(self._open_all())
+        """The store listens: start delivering."""
+        self.start_with(lambda listener: WorkerLink(listener, host, port, self._modules))
 
-    async def _open_all(self) -> None:
+    def start_with(self, make_link: MakeLink) -> None:
+        """Open the regions that may have something to deliver, in the background."""
+        self._serves = True
+        self.feeder.attach(make_link)
         for table in list(self._by_table):
-            served = self._server.tables.find(table.encode())
-            if served is None or not served.enabled:
-                continue
-            for info in served.regions:
-                self._server.open_region(served, info)
-                await asyncio.sleep(0)
+            self._open_soon(table)
+
+    def _open_soon(self, table: str) -> None:
+        served = self._server.tables.find(table.encode())
+        if served is not None and served.enabled:
+            task = self._spawn(self._open_all(served.regions))
+            self._openings.add(task)
+            task.add_done_callback(self._openings.discard)
+
+    async def _open_all(self, regions: list[RegionInfo]) -> None:
+        for info in regions:
+            try:
+                self._open(info)
+            except ColumnarError as error:  # it holds up no other
+                _log.error("region %s of %s cannot be opened: %s", info.encoded, info.table, error.text)
+                self._open_later(info)
+            await asyncio.sleep(0)
+
+    def _open(self, info: RegionInfo) -> None:
+        served = self._server.tables.find(info.table.encode())
+        if self._serves and served is not None and served.enabled and info.table in self._by_table:
+            self._server.open_region(served, info)
+
+    def _open_later(self, info: RegionInfo) -> None:
+        task = self._away[info.region_id] = self._spawn(self._try_to_open(info))
+        task.add_done_callback(lambda _: self._away.pop(info.region_id, None))
+
+    async def _try_to_open(self, info: RegionInfo) -> None:
+        tries = 0
+        while True:
+            tries += 1
+            await asyncio.sleep(pause_s(tries))
+            try:
+                return self._open(info)
+            except ColumnarError as error:
+                _log.info("region %s still cannot be opened: %s", info.encoded, error.text)
 
     async def close(self) -> None:
-        if self._opening is not None:
-            self._opening.cancel()
+        self._serves = False
         for task in self._tasks:
             task.cancel()
         await self.feeder.close()
 
+    # --- tables ------------------------------------------------------------------------------------
+
+    def table_installed(self, table: str) -> None:
+        """It is served from now on, in this state: what waits in its logs goes on."""
+        self._apply_policy(table)
+        if self._serves and table in self._by_table:
+            self._open_soon(table)
+
+    async def table_dropping(self, table: str) -> None:
+        """A dropped table takes its triggers with it; what they had not delivered is said, and gone with it."""
+        async with self._one_at_a_time:
+            registrations = list(self._by_table.get(table, ()))
+            for registration in registrations:
+                await self._remove(registration)
+            self._server.set_policy(table, None)
+            if registrations:
+                await self._say_what_is_lost(table, registrations)
+
+    async def _say_what_is_lost(self, table: str, registrations: list[Registration]) -> None:
+        served = self._server.tables.known(table.encode())
+        lags = dict.fromkeys((registration.name for registration in registrations), 0)
+        for info in served.regions:
+            region = self._server.open_region(served, info)  # without a policy: nothing is delivered any more
+            for name in lags:
+                lags[name] += undelivered(region, name)
+            await asyncio.sleep(0)
+        await self._server.close_table(table)
+        for name, lag in lags.items():
+            _log.warning("table %s is dropped: trigger %s goes with it, %d changes undelivered", table, name, lag)
+
     # --- regions.hooks.ChangeListener --------------------------------------------------------------
 
     def region_opened(self, region: Region) -> None:
-        for registration in self._by_table.get(region.info.table, ()):
+        registrations = self._by_table.get(region.info.table, [])
+        known = {r.name for r in registrations} | ({self._adding.name} if self._adding is not None else set())
+        for name in region.log.cursors():
+            if name not in known:  # it was removed while the region was closed
+                forget(region, name)
+        for registration in registrations:
             self._consume(registration, region)
         self._spawn(self._count_inherited(region))
 
     def changes_durable(self, region: Region) -> None:
         self.feeder.changes_durable(region)
 
+    def may_close(self, region: Region) -> bool:
+        return all(consumer.is_idle for consumer in self.feeder.consumers_in(region))
+
     def region_closing(self, region: Region) -> None:
-        self.feeder.save_region(region)
-        for consumer in list(self.feeder.consumers_in(region)):
+        self.feeder.upkeep.save(region)
+        self.feeder.upkeep.forget(region)
+        consumers = list(self.feeder.consumers_in(region))
+        served = self._server.tables.find(region.info.table.encode())
+        is_served = self._serves and served is not None and served.enabled
+        if is_served and not self.may_close(region):
+            self._open_later(region.info)
+        for consumer in consumers:
             self.feeder.drop(consumer)
 
-    def _consume(self, registration: Registration, region: Region) -> Consumer:
+    def _consume(self, registration: Registration, region: Region) -> None:
         consumer = self.feeder.add(registration, region)
-        if consumer.needs_backfill:
-            self._spawn(self._backfill(consumer))
-        return consumer
+        key = (registration.name, region.info.region_id)
+        if key not in self._backfills and consumer.needs_backfill:
+            task = self._backfills[key] = self._spawn(self._backfill(consumer))
+            task.add_done_callback(lambda _: self._backfills.pop(key))
 
     async def _count_inherited(self, region: Region) -> None:
         """Count what earlier openings left in the log, in steps: the brake must know it."""
-        after: Sequence | None = None
-        while True:
-            records = size = 0
-            for sequence, length in region.log.inherited(after):
-                after = sequence
-                records, size = records + 1, size + length
-                if records >= LETTERS_PER_CALL:
-                    break
-            region.log.records += records
-            region.log.size_bytes += size
-            if records < LETTERS_PER_CALL:
-                return
-            await asyncio.sleep(0)
+        try:
+            while region.is_open and region.log.count_step(COUNTED_AT_ONCE):  # noqa: ASYNC110 - it counts
+                await asyncio.sleep(0)
+        finally:
+            if region.is_open:
+                self.feeder.upkeep.brake(region)
+                self.feeder.upkeep.soon(region)
 
     async def _backfill(self, consumer: Consumer) -> None:
         region = consumer.region
-        while (waiting := await patiently(consumer.backfill_step)) is not None:
+        while region.is_open and self.feeder.find((consumer.registration.name, region.info.region_id)) is consumer:
+            waiting = await patiently(consumer.backfill_step)
+            if waiting is None:
+                _log.info("trigger %s: backfill of %s is logged", consumer.registration.name, region.info.encoded)
+                return
             await asyncio.shield(waiting)
-            if region.write_delay_s > 0:  # the log is long already: feel the brake as every writer does
-                await asyncio.sleep(region.write_delay_s)
-        _log.info("trigger %s: backfill of region %s is in the log", consumer.registration.name, region.info.encoded)
+            await self._brake_backfill(region)
 
-    def _spawn(self, work: Any) -> None:
+    async def _brake_backfill(self, region: Region) -> None:
+        """The log is long already: feel the brake as every writer does."""
+        if region.write_delay_s > 0:
+            await asyncio.sleep(region.write_delay_s)
+        while region.refuses_writes and region.is_open:  # noqa: ASYNC110 - as a writer that is told to try later
+            await asyncio.sleep(LONGEST_DELAY_S)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
+        return task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -180,11 +269,17 @@ class TriggerKeeper:
         self._by_table[registration.table].remove(registration)
         if not self._by_table[registration.table]:
             del self._by_table[registration.table]
+        self.feeder.resume(registration.name)
 
     def _apply_policy(self, table: str) -> None:
-        registrations = self._by_table.get(table, ())
+        registrations = list(self._by_table.get(table, ()))
+        if self._adding is not None and self._adding.table == table:
+            registrations.append(self._adding)
         families = frozenset(f for r in registrations for f in r.family_bytes)
         before = frozenset(f for r in registrations if r.before for f in r.family_bytes)
+        served = self._server.tables.find(table.encode())
+        if served is not None and served.schema.change_log_s is not None:
+            families = frozenset(family.bytes_name for family in served.schema.families)
         self._server.set_policy(table, LogPolicy(families, before) if families else None)
 
     async def add(self, registration: Registration) -> None:
@@ -196,7 +291,7 @@ class TriggerKeeper:
                 return
             if held is not None:
                 raise IllegalArgument(f"trigger {registration.name} exists with other settings; remove it first")
-            served = self._server.tables.known(registration.table.encode())
+            served = self._server.tables.enabled(registration.table.encode())
             if served.schema.is_system:
                 raise IllegalArgument(f"{served.schema.name} is a table of the system; triggers go on your own")
             for family in registration.family_bytes:
@@ -204,57 +299,65 @@ class TriggerKeeper:
             problem = await self._problem_with(registration.function)
             if problem is not None:
                 raise TriggerError(f"{registration.function} cannot be used: {problem}")
-            await self._register(registration, served)
+            await self._register(registration)
 
-    async def _register(self, registration: Registration, served: ServedTable) -> None:
-        self._know(registration)
-        self._apply_policy(registration.table)
-        await self._write(
-            TRIGGERS_TABLE,
-            RowMutation(
-                registration.name.encode(),
-                (Put(INFO, b"registration", to_json(registration)), Put(INFO, b"state", b"running")),
-            ),
-        )
-        for info in served.regions if served.enabled else ():
-            region = self._server.open_region(served, info)
-            consumer = self.feeder.add(registration, region)
-            consumer.begin_now()
-            self._consume(registration, region)
+    async def _register(self, registration: Registration) -> None:
+        self._adding = registration
+        try:
+            self._apply_policy(registration.table)
+            served = self._server.tables.enabled(registration.table.encode())
+            for info in served.regions:
+                await asyncio.shield(begin_after(self._server.open_region(served, info), registration.name))
+            await self._system.write(
+                TRIGGERS_TABLE,
+                RowMutation(
+                    registration.name.encode(),
+                    (Put(INFO, b"registration", to_json(registration)), Put(INFO, b"state", b"running")),
+                ),
+            )
+            self._know(registration)
+        finally:
+            self._adding = None
+            self._apply_policy(registration.table)
+        await self._open_consumers(registration)
+
+    async def _open_consumers(self, registration: Registration) -> None:
+        """In the open regions at once; in one that was closed meanwhile when it is opened."""
+        served = self._server.tables.find(registration.table.encode())
+        if served is None or not served.enabled:
+            return
+        for info in served.regions:
+            self._consume(registration, self._server.open_region(served, info))
             await asyncio.sleep(0)
 
     async def remove(self, name: str) -> None:
-        registration = self._known(name)
         async with self._one_at_a_time:
-            await self._write(TRIGGERS_TABLE, RowMutation(name.encode(), (Delete(INFO, None),)))
-            for consumer in self.feeder.consumers_of(name):
-                self.feeder.drop(consumer)
-                consumer.region.log.drop_cursor(name)
-            self._forget(registration)
-            self._apply_policy(registration.table)
+            await self._remove(self._known(name))
         _log.info("trigger %s removed", name)
 
+    async def _remove(self, registration: Registration) -> None:
+        name = registration.name
+        await self._system.write(TRIGGERS_TABLE, RowMutation(name.encode(), (Delete(INFO, None),)))
+        self._forget(registration)
+        for consumer in self.feeder.consumers_of(name):
+            self.feeder.drop(consumer)
+            forget(consumer.region, name)
+            self.feeder.upkeep.soon(consumer.region)
+        self._apply_policy(registration.table)
+
     async def pause(self, name: str) -> None:
-        self._known(name)
-        await self._write(TRIGGERS_TABLE, RowMutation(name.encode(), (Put(INFO, b"state", b"paused"),)))
-        self.feeder.pause(name)
+        async with self._one_at_a_time:
+            await self._write_state(name, b"paused")
+            self.feeder.pause(name)
 
     async def resume(self, name: str) -> None:
-        self._known(name)
-        await self._write(TRIGGERS_TABLE, RowMutation(name.encode(), (Put(INFO, b"state", b"running"),)))
-        self.feeder.resume(name)
+        async with self._one_at_a_time:
+            await self._write_state(name, b"running")
+            self.feeder.resume(name)
 
-    async def table_dropping(self, table: str) -> None:
-        """A dropped table takes its triggers with it; what they had not delivered is said, and gone with it."""
-        for registration in list(self._by_table.get(table, ())):
-            lag = sum(consumer.lag_changes for consumer in self.feeder.consumers_of(registration.name))
-            _log.warning(
-                "table %s is dropped: trigger %s is removed with it, %d changes undelivered",
-                table,
-                registration.name,
-                lag,
-            )
-            await self.remove(registration.name)
+    async def _write_state(self, name: str, state: bytes) -> None:
+        self._known(name)
+        await self._system.write(TRIGGERS_TABLE, RowMutation(name.encode(), (Put(INFO, b"state", state),)))
 
     def _known(self, name: str) -> Registration:
         held = self._registrations.get(name)
@@ -266,22 +369,22 @@ class TriggerKeeper:
 
     async def _problem_with(self, function: str) -> str | None:
         """Ask the worker to import it."""
-        link = self.feeder.link
-        assert link is not None, "triggers are added while the store serves"
-        deadline = asyncio.get_running_loop().time() + CHECK_TIMEOUT_S
-        while not link.is_up:
-            link.want()
-            if asyncio.get_running_loop().time() > deadline:
+        lane = self.feeder.main
+        assert lane.link is not None, "triggers are added while the store serves"
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + CHECK_TIMEOUT_S
+        while not lane.wanted():
+            if loop.time() > deadline:
                 return "the trigger worker does not start; the store's log says why"
             await asyncio.sleep(0.01)
         self._last_check += 1
-        answer: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[str | None] = loop.create_future()
         self._checks[self._last_check] = answer
-        link.send("check", self._last_check, function)
+        lane.link.send("check", self._last_check, function)
         try:
             return await asyncio.wait_for(answer, CHECK_TIMEOUT_S)
         except TimeoutError:
-            return f"importing it takes more than {CHECK_TIMEOUT_S:.0f} s, or ended the worker"
+            return f"importing it takes more than {CHECK_TIMEOUT_S:.0f} s"
         finally:
             self._checks.pop(self._last_check, None)
 
@@ -289,6 +392,10 @@ class TriggerKeeper:
         waiting = self._checks.get(check_id)
         if waiting is not None and not waiting.done():
             waiting.set_result(problem)
+
+    def _worker_gone(self, how: str) -> None:
+        for check_id in list(self._checks):
+            self._checked(check_id, f"the worker that imported it {how}; if that was not its doing, try again")
 
     # --- looks -------------------------------------------------------------------------------------
 
@@ -310,104 +417,78 @@ class TriggerKeeper:
             sum(consumer.lag_changes for consumer in consumers),
             max((consumer.lag_seconds for consumer in consumers), default=0.0),
             sum(consumer.state.parked_count for consumer in consumers),
-            self.letters.get(name, 0),
+            self.burials.count_of(name),
             next((c.state.last_error for c in consumers if c.state.last_error), ""),
             registration,
         )
 
+    # --- waiting -----------------------------------------------------------------------------------
+
     async def wait(self, name: str, token: str, timeout_s: float) -> bool:
-        """Until the change ``token`` (empty: everything written now) is delivered; False: not in time."""
+        """Until the change ``token`` (empty: everything written now) is delivered; False: not in time.
+
+        Rows that a backfill has still to log count as written.
+        """
         if name:
-            self._known(name)
-        if self._opening is not None:
-            await asyncio.shield(self._opening)
-        is_delivered = self._one_delivered(name, token) if token else self._all_delivered(name)
-        if is_delivered():
+            table = self._known(name).table
+            if not self._server.tables.known(table.encode()).enabled:
+                raise TableNotEnabled(table)
+        deadline = time.monotonic() + timeout_s
+        if token:
+            sequence = _parsed(token)
+            if not self.feeder.consumers_at(sequence.origin):
+                await self._settled(deadline, [sequence.origin])
+            targets = self._target_of(name, sequence)
+        else:
+            if not await self._settled(deadline, list(self._away)):
+                return False
+            backfills = [task for (trigger, _), task in self._backfills.items() if trigger == name or not name]
+            if backfills:
+                await asyncio.wait(backfills, timeout=max(0.0, deadline - time.monotonic()))
+            targets = self._targets(name)
+        left_s = max(0.0, deadline - time.monotonic())
+        return await until_passed(self.feeder, targets, self._registrations.__contains__, left_s)
+
+    async def _settled(self, deadline: float, regions: list[int]) -> bool:
+        """Regions that are being opened for their triggers are open; False: not in time."""
+        tasks = [*self._openings, *(self._away[region_id] for region_id in regions if region_id in self._away)]
+        if not tasks:
             return True
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        _, missing = await asyncio.wait(tasks, timeout=max(0.0, deadline - time.monotonic()))
+        return not missing
 
-        def look() -> None:
-            if not done.done() and is_delivered():
-                done.set_result(None)
+    def _target_of(self, name: str, sequence: Sequence) -> dict[Key, HasPassed]:
+        consumers = self.feeder.consumers_at(sequence.origin)
+        return {
+            (consumer.registration.name, sequence.origin): lambda c: c.state.is_delivered(sequence)
+            for consumer in consumers
+            if not name or consumer.registration.name == name
+        }
 
-        unwatch = self.feeder.watch(look)
-        try:
-            await asyncio.wait_for(done, timeout_s)
-            return True
-        except TimeoutError:
-            return False
-        finally:
-            unwatch()
-
-    def _one_delivered(self, name: str, token: str) -> Callable[[], bool]:
-        try:
-            sequence = parse_token(token)
-        except ValueError:
-            raise IllegalArgument(f"'{token[:40]}' is no sequence of ours") from None
-        consumers = [c for c in self.feeder.consumers_of(name) if c.region.info.region_id == sequence.origin]
-        return lambda: all(consumer.state.is_delivered(sequence) for consumer in consumers)
-
-    def _all_delivered(self, name: str) -> Callable[[], bool]:
-        targets = []
+    def _targets(self, name: str) -> dict[Key, HasPassed]:
+        targets: dict[Key, HasPassed] = {}
         for consumer in self.feeder.consumers_of(name):
             consumer.region.sync_async_writes()
-            last = consumer.region.log.last_logged
-            if last is not None:
-                targets.append((consumer, last))
-            elif consumer.state.open_count:
-                targets.append((consumer, consumer.region.log.written_to))
-        return lambda: all(consumer.state.is_past(target) for consumer, target in targets)
+            key = (consumer.registration.name, consumer.region.info.region_id)
+            targets[key] = partial(_is_past, consumer.region.log.last_to_wait_for)
+        return targets
 
     # --- dead letters ------------------------------------------------------------------------------
 
-    async def _bury(self, letter: DeadLetter) -> None:
-        await self._write(DEAD_LETTERS_TABLE, dead_letters.writing(letter))
-        self.letters[letter.trigger] = self.letters.get(letter.trigger, 0) + 1
-
     def dead_letters(self, name: str, limit: int) -> list[DeadLetter]:
-        found: list[DeadLetter] = []
-        start, stop = dead_letters.rows_of(name)
-        for row, cells in self._system_rows(DEAD_LETTERS_TABLE, start):
-            if len(found) >= min(limit, LETTERS_PER_CALL) or (stop and row >= stop):
-                break
-            found.append(dead_letters.from_cell(cells[b"info:letter"]))
-        return found
+        return self.burials.found(name, limit)
 
     async def retry(self, name: str, row: bytes) -> int:
-        """Deliver dead rows again as they are now; a letter goes once its row is in the log again."""
         self._known(name)
-        taken = 0
-        for letter in self.dead_letters(name, LETTERS_PER_CALL):
-            if row and letter.row != row:
-                continue
-            served = self._server.tables.enabled(letter.table.encode())
-            region = self._server.region_for(served, letter.row)
-            record = ChangeRecord(letter.row, region.now_ms, (), (), name)
-            await asyncio.shield(await patiently(lambda r=region, c=record: r.log_records([c], {})))  # type: ignore[misc]
-            await self._write(DEAD_LETTERS_TABLE, dead_letters.removing(letter))
-            self.letters[name] -= 1
-            taken += 1
-        return taken
+        return await self.burials.retry(name, row)
 
-    # --- the system's own tables -------------------------------------------------------------------
 
-    def _served(self, table: str) -> ServedTable:
-        return self._server.tables.enabled(table.encode())
+def _is_past(target: Sequence, consumer: Consumer) -> bool:
+    return not consumer.needs_backfill and consumer.state.is_past(target)
 
-    async def _write(self, table: str, mutation: RowMutation) -> None:
-        region = self._server.region_for(self._served(table), mutation.row)
-        applied = await patiently(lambda: region.apply(mutation))
-        assert applied.durable is not None, "tables of the system are synced"
-        await asyncio.shield(applied.durable)
 
-    def _system_rows(self, table: str, start: bytes = b"") -> Any:
-        """(row, {column: value}) of a table of the system, which has one region."""
-        served = self._served(table)
-        region = self._server.region_for(served, start)
-        spec = ReadSpec(projection(served.schema, ()))
-        cursor = RowCursor(region.store, region.views, spec.projection, range_start(start), None, reverse=False)
-        while (found := cursor.next_row()) is not None:
-            row, raw = found
-            cells = wire_cells(region.store, row, raw, spec, region.now_ms)
-            if cells:
-                yield row, {column: value for column, value, _ in cells}
+def _parsed(token: str) -> Sequence:
+    try:
+        return parse_token(token)
+    except ValueError:
+        raise IllegalArgument(f"'{token[:40]}' is no sequence of ours") from None

@@ -11,12 +11,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from columnar.limits import MIB
+from columnar.limits import LOG_BYTES, LOG_RECORDS
 
-LOG_RECORDS: Final = 1_000_000  # of one region
-LOG_BYTES: Final = 1024 * MIB
 ALARM_SHARE: Final = 0.5
 LONGEST_DELAY_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class LogBounds:
+    """Of the change log of one region."""
+
+    records: int = LOG_RECORDS
+    size_bytes: int = LOG_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +36,8 @@ class Brake:
         return self.share >= ALARM_SHARE
 
 
-def brake_for(
-    records: int, size_bytes: int, *, bound_records: int = LOG_RECORDS, bound_bytes: int = LOG_BYTES
-) -> Brake:
-    share = max(records / bound_records, size_bytes / bound_bytes)
+def brake_for(records: int, size_bytes: int, bounds: LogBounds = LogBounds()) -> Brake:
+    share = max(records / bounds.records, size_bytes / bounds.size_bytes)
     if share < ALARM_SHARE:
         return Brake(share, 0.0, False)
     pressed = min(1.0, (share - ALARM_SHARE) / (1.0 - ALARM_SHARE))

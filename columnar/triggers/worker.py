@@ -79,6 +79,7 @@ class Worker:
         for number in range(THREADS):
             threading.Thread(target=self._run_calls, name=f"trigger-{number}", daemon=True).start()
         frames = Frames()
+        self._send("ready", 0)
         while data := self._link.recv(1 << 20):
             for frame in frames.feed(data):
                 self._calls.put(frame)
@@ -95,8 +96,11 @@ class Worker:
             error = None
             try:
                 connection = connection or Connection(*self._address)
+                if function not in self._functions:
+                    self._function(function)
+                    self._send("began", call_id)
                 self._function(function)(change_from(change), connection)
-            except Exception:  # noqa: BLE001 - user code: whatever it raises is its outcome
+            except BaseException:  # noqa: BLE001 - user code: whatever it raises, sys.exit too, is its outcome
                 error = traceback.format_exc()[-ERROR_BYTES:]
                 _close(connection)  # it may be in the middle of a reply
                 connection = None
@@ -115,11 +119,13 @@ class Worker:
         """Why ``name`` cannot be a trigger, in one line, or None."""
         try:
             function: object = self._function(name)
-        except Exception as error:  # noqa: BLE001 - importing runs user code
+        except BaseException as error:  # noqa: BLE001 - importing runs user code
             return f"{type(error).__name__}: {error}"
         return None if callable(function) else f"{name} is no function"
 
     def _send(self, *parts: Any) -> None:
+        # Text of user code may hold lone surrogates, as names of files do; no frame can.
+        parts = tuple(p.encode(errors="replace").decode() if isinstance(p, str) else p for p in parts)
         with self._sending:
             self._link.sendall(pack(*parts))
 
@@ -140,6 +146,7 @@ def main() -> None:
     os.nice(NICENESS)
     sys.path.insert(0, os.getcwd())
     link = socket.socket(fileno=given.link)
+    link.set_inheritable(False)  # a program that a trigger starts must not hold it open
     with contextlib.suppress(OSError):  # the store is gone
         Worker(link, given.host, given.port, frozenset(given.modules.split(","))).serve()
     os._exit(0)  # calls may be running; the store delivers them again

@@ -1,8 +1,11 @@
-"""The store's end of the worker: one process, started when it is first needed and again when it ends.
+"""The store's end of a worker: one process, started when it is first needed and again when it ends.
 
-Events out (to the ``Listener``): an answer to a call, the process gone.  Everything here is owned by the
-loop.  A process that ends soon after its start is started again after a growing pause, so that a
-module that cannot be imported does not make the store spin.
+    down --want--> starting --"ready"--> up --the process ends, or kill--> down
+
+Events out (to the ``Listener``): an answer to a call, the process ready, the process gone.  Everything
+here is owned by the loop.  A process that ends before it says that it is ready is started again
+after a growing pause, so that a machine on which it cannot start does not make the store spin; one that
+ends later is started again soon: that its calls were at fault is for the feeder to find out.
 """
 
 from __future__ import annotations
@@ -22,13 +25,13 @@ _log = logging.getLogger(__name__)
 
 FIRST_RESTART_PAUSE_S: Final = 0.05
 LONGEST_RESTART_PAUSE_S: Final = 10.0
-HEALTHY_AFTER_S: Final = 10.0  # alive so long: the next restart comes at once again
 STOP_GRACE_S: Final = 2.0
-POLL_S: Final = 0.02
+_STDERR: Final = 2
 
 
 class Listener(Protocol):
-    def answered(self, frame: list[Any]) -> None: ...
+    def answered(self, frame: list[Any]) -> None:
+        """ValueError: the frame is none that a worker sends."""
 
     def worker_ready(self) -> None:
         """The process is there: calls may be sent."""
@@ -40,21 +43,22 @@ class Listener(Protocol):
 class WorkerLink(asyncio.Protocol):
     def __init__(self, listener: Listener, host: str, port: int, modules: tuple[str, ...]) -> None:
         self._listener = listener
-        self._address = (host, port)
-        self._modules = modules
+        self._command = [sys.executable, "-m", "columnar.triggers.worker"]
+        self._command += ["--host", host, "--port", str(port), "--modules", ",".join(modules)]
         self._process: subprocess.Popen[bytes] | None = None
         self._transport: asyncio.Transport | None = None
         self._frames = Frames()
         self._starting = False
+        self._ready = False
         self._dying = False
         self._closing = False
         self._pause_s = 0.0
-        self._started_at = 0.0
         self._restart: asyncio.TimerHandle | None = None
+        self._connecting: asyncio.Future[Any] | None = None
 
     @property
     def is_up(self) -> bool:
-        return self._transport is not None and not self._dying
+        return self._ready and not self._dying
 
     @property
     def process_id(self) -> int | None:
@@ -69,41 +73,59 @@ class WorkerLink(asyncio.Protocol):
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
-        command = [sys.executable, "-m", "columnar.triggers.worker", "--link", str(theirs.fileno())]
-        command += ["--host", self._address[0], "--port", str(self._address[1]), "--modules", ",".join(self._modules)]
-        self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
-        theirs.close()
+        try:
+            # Its standard output is our standard error: ours is for the one line that says we are ready.
+            command = [*self._command, "--link", str(theirs.fileno())]
+            self._process = subprocess.Popen(
+                command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=_STDERR
+            )
+        except OSError as error:
+            ours.close()
+            self._starting = False
+            self._lengthen_pause()
+            _log.error("the trigger worker cannot be started, again in %.1f s: %s", self._pause_s, error)
+            self.want()
+            return
+        finally:
+            theirs.close()
         ours.setblocking(False)
-        self._started_at = asyncio.get_running_loop().time()
         self._frames = Frames()
         self._connecting = asyncio.ensure_future(asyncio.get_running_loop().create_connection(lambda: self, sock=ours))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # a stream's; uvloop's is no subclass
         self._starting = False
-        _log.debug("trigger worker is process %s", self.process_id)
-        self._listener.worker_ready()
+        if self._closing:
+            transport.close()
 
     def data_received(self, data: bytes) -> None:
         try:
             for frame in self._frames.feed(data):
-                self._listener.answered(frame)
+                if frame[0] != "ready":
+                    self._listener.answered(frame)
+                elif not self._ready:
+                    self._ready = True
+                    self._pause_s = 0.0
+                    _log.debug("trigger worker is process %s", self.process_id)
+                    self._listener.worker_ready()
         except ValueError as error:
             _log.error("the trigger worker sent what is no frame (%s): it is ended", error)
             self.kill()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        was_ready = self._ready
         self._transport = None
-        self._dying = False
+        self._ready = self._dying = False
         how = self._reap()
-        lived = asyncio.get_running_loop().time() - self._started_at
-        self._pause_s = (
-            0.0
-            if lived > HEALTHY_AFTER_S
-            else min(LONGEST_RESTART_PAUSE_S, max(FIRST_RESTART_PAUSE_S, self._pause_s * 2))
-        )
+        if was_ready:
+            self._pause_s = FIRST_RESTART_PAUSE_S
+        else:
+            self._lengthen_pause()
         if not self._closing:
             self._listener.worker_gone(how)
+
+    def _lengthen_pause(self) -> None:
+        self._pause_s = min(LONGEST_RESTART_PAUSE_S, max(FIRST_RESTART_PAUSE_S, self._pause_s * 2))
 
     def _reap(self) -> str:
         """The socket is closed: the process is ending or has ended; see that it does."""
@@ -120,15 +142,19 @@ class WorkerLink(asyncio.Protocol):
 
     def kill(self) -> None:
         """End the process now; ``worker_gone`` follows."""
-        if self._process is not None:
+        if self._process is not None and self._transport is not None:
             self._dying = True  # nothing more is sent to it
             os.kill(self._process.pid, signal.SIGKILL)
+            # A process that it forked may hold the other end open: do not wait for that one to end.
+            self._transport.abort()
 
     async def close(self) -> None:
         """Calls in flight are not waited for: they will be delivered again."""
         self._closing = True
         if self._restart is not None:
             self._restart.cancel()
+        if self._connecting is not None:
+            await asyncio.wait([self._connecting])
         if self._transport is not None:
             self._transport.close()  # the worker ends when its socket closes
         if self._process is not None:

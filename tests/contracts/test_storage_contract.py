@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from columnar.errors import HostError
-from columnar.storage.api import Engine, Store
+from columnar.errors import DamagedData, HostError
+from columnar.storage.api import Engine, Store, StoreClosed
 from columnar.storage.memory import MemoryEngine
 from columnar.storage.rocks import RocksEngine
 
@@ -204,3 +204,54 @@ def test_a_scan_keeps_its_bound_while_memory_is_used_anew(store: Store) -> None:
         litter = [b"%d" % n * (n % 40) for n in range(400)]
         assert [len(list(scan)) for scan in scans] == [3] * 20
         del litter
+
+
+def test_a_closed_store_says_so(store: Store) -> None:
+    put(store, "a", k="1")
+    batch = store.batch()
+    store.close()
+    store.close()
+    for call in (
+        lambda: store.get("a", b"k"),
+        lambda: store.multi_get("a", [b"k"]),
+        lambda: list(store.scan("a", b"", None)),
+        lambda: list(store.scan_back("a", b"", None)),
+        lambda: store.write(batch),
+        store.sync,
+    ):
+        with pytest.raises(StoreClosed, match="closed"):
+            call()
+
+
+def test_destroying_goes_on_where_a_crash_left_it(tmp_path: Path) -> None:
+    engine, path = RocksEngine(), tmp_path / "region"
+    engine.open(str(path), SPACES).close()
+    path.rename(tmp_path / "region.deleted")
+    engine.destroy(str(path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_damaged_files_are_told_apart(tmp_path: Path) -> None:
+    engine, path = RocksEngine(), tmp_path / "region"
+    store = engine.open(str(path), SPACES)
+    batch = store.batch()
+    for n in range(2_000):
+        batch.put("a", b"%05d" % n, b"%d" % (n * 7919) * 20)
+    store.write(batch)
+    store.flush()
+    store.close()
+    for file in path.glob("*.sst"):
+        data = bytearray(file.read_bytes())
+        data[100 : len(data) // 2] = bytes(len(data) // 2 - 100)
+        file.write_bytes(bytes(data))
+    reopened = RocksEngine().open(str(path), SPACES)
+    for call in (
+        lambda: reopened.get("a", b"00001"),
+        lambda: reopened.multi_get("a", [b"00001"]),
+        lambda: list(reopened.scan("a", b"", None)),
+        lambda: list(reopened.scan("a", b"", b"99")),
+        lambda: list(reopened.scan_back("a", b"", None)),
+    ):
+        with pytest.raises(DamagedData):
+            call()
+    reopened.close()

@@ -23,6 +23,7 @@ from columnar.client.errors import IOError
 
 ROOT = Path(__file__).parents[2]
 START_S = 30  # generous: the machine may be busy
+ANY_PORTS = ("--port", "0", "--web-port", "-1")
 READY = re.compile(r"columnar ready store=127\.0\.0\.1:(\d+) web=(\S+) pid=(\d+) data=(.+)\n")
 
 
@@ -70,10 +71,26 @@ def standalone(data: Path, *flags: str) -> Iterator[Running]:
         process.stdout.close()
 
 
+@contextmanager
+def started(words: list[str]) -> Iterator[subprocess.Popen[str]]:
+    """A process that does not outlive the test, however that ends."""
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
 def refused(data: Path, *flags: str) -> str:
     """Its one line on stderr; it must not start."""
     ended = subprocess.run(
-        command(data, *flags), capture_output=True, text=True, timeout=START_S, env=environment(), check=False
+        command(data, "--log-level", "warning", *flags),
+        capture_output=True,
+        text=True,
+        timeout=START_S,
+        env=environment(),
+        check=False,
     )
     assert ended.returncode == 2
     assert ended.stdout == ""
@@ -188,11 +205,7 @@ def test_wider_than_loopback_warns(tmp_path: Path) -> None:
     with standalone(data, "--log-level", "warning") as store:
         store.stop()
     assert data.with_suffix(".log").read_text() == ""
-    process = subprocess.Popen(
-        command(data, "--host", "0.0.0.0", "--port", "0", "--web-port", "-1", "--log-level", "warning"),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
-    )  # fmt: skip
-    with process:
+    with started(command(data, "--host", "0.0.0.0", *ANY_PORTS, "--log-level", "warning")) as process:
         assert process.stdout is not None
         assert " web=- " in process.stdout.readline()
         process.terminate()
@@ -212,16 +225,12 @@ main()
 
 def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
     """Whatever the orderly stop hangs on."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HANGING_STOP, *command(tmp_path / "data", "--port", "0", "--web-port", "-1")[3:]],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
-    )  # fmt: skip
-    with process:
+    with started([sys.executable, "-c", HANGING_STOP, *command(tmp_path / "data", *ANY_PORTS)[3:]]) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert READY.fullmatch(process.stdout.readline())
         process.terminate()
-        assert "stopping; a second signal stops at once" in process.stderr.readline()
+        assert any("stopping; a second signal stops at once" in line for line in process.stderr)
         process.terminate()
         assert process.wait(START_S) == 128 + signal.SIGTERM
 

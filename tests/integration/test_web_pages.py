@@ -6,7 +6,8 @@ import asyncio
 import logging
 import re
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ class Served:
     """A store and its page on a loop of their own."""
 
     def __init__(self, folder: Path) -> None:
+        self.trigger_lines: list[TriggerLine] = []  # what the page is told of triggers
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever)
         self._thread.start()
@@ -39,7 +41,7 @@ class Served:
     async def _start(self, folder: Path) -> tuple[Standalone, WebServer]:
         store = Standalone(StandaloneConfig(data=str(folder), port=0, slow_request_ms=0))
         await store.start()
-        web = WebServer(bind("127.0.0.1", 0), store.sources())
+        web = WebServer(bind("127.0.0.1", 0), replace(store.sources(), triggers=lambda: self.trigger_lines))
         web.start()
         return store, web
 
@@ -74,15 +76,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     served.close()
 
 
-@pytest.fixture
-def triggers(served: Served) -> Iterator[Callable[[list[TriggerLine]], None]]:
-    def tell(lines: list[TriggerLine]) -> None:
-        served.store.trigger_lines = lambda: lines
-
-    yield tell
-    tell([])
-
-
 def test_the_page_shows_tables_regions_and_requests(served: Served) -> None:
     page = served.get("/")
     assert page.status_code == 200
@@ -91,8 +84,8 @@ def test_the_page_shows_tables_regions_and_requests(served: Served) -> None:
     assert "<m>" not in page.text
 
 
-def test_the_page_escapes_what_triggers_say(served: Served, triggers: Callable[[list[TriggerLine]], None]) -> None:
-    triggers([TriggerLine("t-one", "pages", "m:f", "blocked", 12_345, 6.78, 1, 2, HOSTILE)])
+def test_the_page_escapes_what_triggers_say(served: Served) -> None:
+    served.trigger_lines = [TriggerLine("t-one", "pages", "m:f", "blocked", 12_345, 6.78, 1, 2, HOSTILE)]
     page = served.get("/").text
     assert HOSTILE not in page
     for text in ("t-one", "blocked", "12,345", "6.8 s", "&lt;script&gt;"):

@@ -1,0 +1,63 @@
+"""How long records of a change log are kept where nobody reads them (table attribute CHANGE_LOG).
+
+A record's own timestamp may be its writer's invention; so the log remembers, every so often, how
+far it went at which time of the server's clock.  In the space ``meta``:
+
+    time/ ms:u64  ->  origin:u64 epoch:u32 n:u64        everything up to it was written by then
+
+Invariants:
+    I1. ``older_than`` never names a record that is younger than asked for.
+    I2. At most MARKS + 2 marks are kept, however long the time.
+
+Knows nothing of clocks: the time is an argument.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+from columnar.regions.change_record import Sequence, pack_key, unpack_key
+from columnar.storage.api import Store
+
+META_SPACE: Final = "meta"
+_TIME: Final = b"time/"
+_MS: Final = Struct(">Q")
+MARKS: Final = 64  # over the time that is asked for: records stay up to 1/64 longer
+
+
+class LogRetention:
+    """Owned by the loop's thread."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._marks: list[tuple[int, Sequence]] | None = None  # ascending; None: not read yet
+
+    def _known(self) -> list[tuple[int, Sequence]]:
+        if self._marks is None:
+            found = self._store.scan(META_SPACE, _TIME, _TIME[:-1] + b"0")
+            self._marks = [(_MS.unpack(key[len(_TIME) :])[0], unpack_key(value)) for key, value in found]
+        return self._marks
+
+    def note(self, written_to: Sequence, now_ms: int, keep_s: int) -> None:
+        """Everything up to ``written_to`` is written at ``now_ms``."""
+        marks = self._known()
+        if marks and (marks[-1][1] >= written_to or now_ms - marks[-1][0] < keep_s * 1000 // MARKS):
+            return
+        batch = self._store.batch()
+        batch.put(META_SPACE, _TIME + _MS.pack(now_ms), pack_key(written_to))
+        self._store.write(batch)
+        marks.append((now_ms, written_to))
+
+    def older_than(self, now_ms: int, keep_s: int) -> Sequence | None:
+        """Records below it were written more than ``keep_s`` ago; None: none is known to be."""
+        marks = self._known()
+        old = [mark for mark in marks if mark[0] < now_ms - keep_s * 1000]
+        if not old:
+            return None
+        if len(old) > 1:
+            batch = self._store.batch()
+            batch.delete_range(META_SPACE, _TIME, _TIME + _MS.pack(old[-1][0]))
+            self._store.write(batch)
+            del marks[: len(old) - 1]
+        return old[-1][1]

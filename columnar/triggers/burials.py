@@ -1,0 +1,77 @@
+"""The dead letters of a store: buried, listed, and retried.  Owned by the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from columnar.model.read import ReadSpec, projection
+from columnar.regions.change_record import ChangeRecord
+from columnar.regions.patience import patiently
+from columnar.regions.region import Region
+from columnar.regions.row_reader import latest_timestamp
+from columnar.regions.server import RegionServer
+from columnar.triggers import dead_letters
+from columnar.triggers.dead_letters import DeadLetter
+from columnar.triggers.registration import DEAD_LETTERS_TABLE
+from columnar.triggers.system_tables import SystemTables
+
+LETTERS_PER_CALL: Final = 10_000
+
+
+class Burials:
+    def __init__(self, server: RegionServer, tables: SystemTables) -> None:
+        self._server = server
+        self._tables = tables
+        self._one_retry_at_a_time = asyncio.Lock()
+        self._counts: dict[str, int] = {}  # by trigger
+
+    def load(self) -> None:
+        for _, cells in self._tables.rows(DEAD_LETTERS_TABLE):
+            self._count(dead_letters.from_cell(cells[b"info:letter"]).trigger, 1)
+
+    def _count(self, trigger: str, more: int) -> None:
+        self._counts[trigger] = self._counts.get(trigger, 0) + more
+
+    def count_of(self, trigger: str) -> int:
+        return self._counts.get(trigger, 0)
+
+    async def bury(self, letter: DeadLetter) -> None:
+        """Returns when it is on disk.  The same change again replaces its letter."""
+        writing = dead_letters.writing(letter)
+        is_new = not self._tables.has(DEAD_LETTERS_TABLE, writing.row)
+        await self._tables.write(DEAD_LETTERS_TABLE, writing)
+        self._count(letter.trigger, 1 if is_new else 0)
+
+    def found(self, name: str, limit: int) -> list[DeadLetter]:
+        """The oldest ``limit`` letters of one trigger; of all for an empty name."""
+        letters: list[DeadLetter] = []
+        start, stop = dead_letters.rows_of(name)
+        for row, cells in self._tables.rows(DEAD_LETTERS_TABLE, start):
+            if len(letters) >= min(limit, LETTERS_PER_CALL) or (stop and row >= stop):
+                break
+            letters.append(dead_letters.from_cell(cells[b"info:letter"]))
+        return letters
+
+    async def retry(self, name: str, row: bytes) -> int:
+        """Deliver dead rows again as they are now; a letter goes once its row is in the log again."""
+        taken = 0
+        async with self._one_retry_at_a_time:
+            for letter in self.found(name, LETTERS_PER_CALL):
+                if row and letter.row != row:
+                    continue
+                served = self._server.tables.enabled(letter.table.encode())
+                region = self._server.region_for(served, letter.row)
+                record = ChangeRecord(letter.row, _stamp(region, letter.row), (), (), name)
+                logged = await patiently(lambda r=region, c=record: r.log_records([c], {}))  # type: ignore[misc]
+                await asyncio.shield(logged)
+                await self._tables.write(DEAD_LETTERS_TABLE, dead_letters.removing(letter))
+                self._count(name, -1)
+                taken += 1
+        return taken
+
+
+def _stamp(region: Region, row: bytes) -> int:
+    """Now, or later where the row's cells lie in the future: what is derived must not lose to older derivations."""
+    newest = latest_timestamp(region.fetch(row, ReadSpec(projection(region.table, ()))), region.now_ms)
+    return max(region.now_ms, newest or 0)

@@ -1,0 +1,41 @@
+"""Rows of the system's own tables, read and written inside the server.  Owned by the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+from columnar.model.mutation import RowMutation
+from columnar.model.read import ReadSpec, projection
+from columnar.regions.patience import patiently
+from columnar.regions.row_reader import RowCursor, wire_cells
+from columnar.regions.server import RegionServer
+from columnar.storage.layout import range_start
+
+
+class SystemTables:
+    def __init__(self, server: RegionServer) -> None:
+        self._server = server
+
+    async def write(self, table: str, mutation: RowMutation) -> None:
+        """Returns after the fsync."""
+        served = self._server.tables.enabled(table.encode())
+        applied = await patiently(lambda: self._server.region_for(served, mutation.row).apply(mutation))
+        assert applied.durable is not None, "tables of the system are synced"
+        await asyncio.shield(applied.durable)
+
+    def rows(self, table: str, start: bytes = b"") -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
+        """(row, {column: value}) from ``start``; a table of the system has one region."""
+        served = self._server.tables.enabled(table.encode())
+        region = self._server.region_for(served, start)
+        spec = ReadSpec(projection(served.schema, ()))
+        cursor = RowCursor(region.store, region.views, spec.projection, range_start(start), None, reverse=False)
+        while (found := cursor.next_row()) is not None:
+            row, raw = found
+            cells = wire_cells(region.store, row, raw, spec, region.now_ms)
+            if cells:
+                yield row, {column: value for column, value, _ in cells}
+
+    def has(self, table: str, row: bytes) -> bool:
+        found = next(self.rows(table, row), None)
+        return found is not None and found[0] == row

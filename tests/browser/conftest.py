@@ -1,0 +1,51 @@
+"""One browser for all tests of this folder; where there is none they are skipped, and the run says so loudly."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.memory_wiki import MemoryWiki
+from tests.support.wiki_server import WikiServer, running_wiki
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FLAGS = [
+    "--no-sandbox",  # with one it refuses to run as root, which containers often are
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--disable-dev-shm-usage",
+]
+
+
+@pytest.fixture(scope="session")
+def browser(pytestconfig: pytest.Config) -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason=_missing("playwright"))
+    if CHROMIUM is None:
+        pytest.skip(_missing("Chromium (Debian: apt-get install chromium)"))
+    with playwright.sync_playwright() as running:
+        opened = running.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield opened
+        opened.close()
+
+
+def _missing(what: str) -> str:
+    return f"THE BROWSER TESTS DID NOT RUN: {what} is not installed"
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """A skip is easily overlooked: this is not."""
+    reasons = {str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", []) if report.longrepr}
+    for reason in sorted(reasons):
+        if "THE BROWSER TESTS DID NOT RUN" in reason:
+            terminalreporter.write_sep("!", reason.removeprefix("Skipped: "), red=True, bold=True)
+
+
+@pytest.fixture
+def server() -> Iterator[WikiServer]:
+    with running_wiki(MemoryWiki()) as running:
+        yield running

@@ -1,0 +1,197 @@
+"""The wiki as people use it: in a real browser, on a desk and on a phone, in daylight and in the dark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.rich_page import RICH_PAGE
+from tests.support.wiki_server import WikiServer
+
+PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
+
+
+class Window:
+    """A window of its own visitor; ``said`` is what the console said, except for the status we meant to see."""
+
+    def __init__(self, browser: Any, server: WikiServer, **options: Any) -> None:
+        self.context = browser.new_context(base_url=server.url, **options)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(10_000)
+        self.said: list[str] = []
+        self.page.on("console", lambda message: self._hear(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+
+    def _hear(self, text: str) -> None:
+        if "404" not in text and "409" not in text:
+            self.said.append(text)
+
+
+@pytest.fixture
+def windows(browser: Any, server: WikiServer) -> Iterator[Any]:
+    opened: list[Window] = []
+
+    def open_window(**options: Any) -> Window:
+        opened.append(Window(browser, server, **options))
+        return opened[-1]
+
+    yield open_window
+    said = [text for window in opened for text in window.said]
+    for window in opened:
+        window.context.close()
+    assert said == [], "the console said something"
+
+
+def rich(server: WikiServer) -> None:
+    server.wiki.save("TidalRivers", RICH_PAGE, author="Ada", base=0)
+    server.wiki.save("TidalRivers", RICH_PAGE.replace("twice", "two times"), author="Grace", note="words", base=1)
+
+
+def test_create_edit_and_read(windows: Any, server: WikiServer) -> None:
+    page = windows().page
+    page.goto("/New_page")
+    page.click("text=Create this page")
+    page.fill("#body", "======A title======\nLinks to OtherPage.")
+    page.fill("[name=note]", "begun")
+    page.click("button[name=save]")
+    assert page.inner_text(".content h1").startswith("A title")
+    page.click("a.missing")
+    page.wait_for_selector("#body")
+    assert page.url.endswith("/OtherPage/edit")
+    page.fill("#body", "Other.")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector(".content")
+    page.goto("/OtherPage/backlinks")
+    assert page.inner_text(".names") == "New page"
+    page.goto("/-/recentchanges")
+    assert "begun" in page.inner_text("main")
+
+
+def test_preview_keeps_what_was_typed(windows: Any, server: WikiServer) -> None:
+    page = windows().page
+    page.goto("/Draft/edit")
+    text = '\n\nTwo empty lines, **bold**, <b>&amp;</b> and "quotes".\n'
+    page.fill("#body", text)
+    page.fill("[name=note]", "a note")
+    page.fill("[name=author]", "Ada")
+    page.click("button[name=preview]")
+    assert page.inner_text(".preview strong") == "bold"
+    assert page.input_value("#body") == text
+    assert (page.input_value("[name=note]"), page.input_value("[name=author]")) == ("a note", "Ada")
+    page.click("button[name=save]")
+    page.wait_for_selector(".provenance")
+    assert server.wiki.page("Draft").body == text
+    assert server.wiki.page("Draft").author == "Ada"
+
+
+def test_conflict_in_two_windows_loses_nothing(windows: Any, server: WikiServer) -> None:
+    server.wiki.save("Both", "first line\nsecond line", author="x", base=0)
+    one, two = windows().page, windows().page
+    for page in (one, two):
+        page.goto("/Both/edit")
+    one.fill("#body", "first line of one\nsecond line")
+    one.click("button[name=save]")
+    one.wait_for_selector(".provenance")
+    two.fill("#body", "first line\nsecond line of two")
+    two.click("button[name=save]")
+    two.wait_for_selector(".conflict")
+    assert two.input_value("#body") == "first line\nsecond line of two"
+    assert two.input_value("#theirs") == "first line of one\nsecond line"
+    assert "of one" in two.inner_text(".diff del")
+    assert server.wiki.page("Both").number == 2, "nothing was written over"
+    two.fill("#body", "first line of one\nsecond line of two")
+    two.click("button[name=save]")
+    two.wait_for_selector(".provenance")
+    assert server.wiki.page("Both").body == "first line of one\nsecond line of two"
+    assert server.wiki.page("Both").number == 3
+
+
+def test_choose_two_revisions_and_compare(windows: Any, server: WikiServer) -> None:
+    rich(server)
+    page = windows().page
+    page.goto("/TidalRivers/revisions")
+    page.click("text=Compare the chosen")
+    page.wait_for_selector(".diff.side")
+    assert "twice" in page.inner_text(".diff .old del >> nth=0")
+    page.click('.switch a:has-text("Inline")')
+    page.wait_for_selector(".diff.inline")
+    assert "two times" in page.inner_text(".diff.inline .insert >> nth=0")
+
+
+def test_reading_and_editing_need_no_script(windows: Any, server: WikiServer) -> None:
+    page = windows(java_script_enabled=False).page
+    page.goto("/Plain/edit")
+    page.fill("#body", "without script")
+    page.click("button[name=save]")
+    assert "without script" in page.inner_text(".content")
+
+
+def test_search_leads_to_the_page_or_offers_it(windows: Any, server: WikiServer) -> None:
+    rich(server)
+    page = windows().page
+    page.goto("/")
+    page.fill("header [name=q]", "TidalRivers")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".provenance")
+    page.fill("header [name=q]", "tidal")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=you can create it")
+    assert "TidalRivers" in page.inner_text(".names")
+
+
+PLACES = ["", "/edit", "/revisions", "/diff", "/diff?style=inline", "/history", "/backlinks", "/revert"]
+
+
+def test_phone_width_never_scrolls_sideways(windows: Any, server: WikiServer) -> None:
+    rich(server)
+    server.wiki.save(
+        "W" * 200, "x" * 400 + "\n" + "%%\n" + "y" * 400 + "\n%%\n||" + "z" * 300 + "||", author="a", base=0
+    )
+    page = windows(**PHONE).page
+    places = [f"/{name}{place}" for name in ("TidalRivers", "W" * 200, "Nowhere") for place in PLACES]
+    for place in [*places, "/-/recentchanges", "/-/pageindex", "/-/wantedpages", "/-/search?q=river"]:
+        page.goto(place)
+        too_wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert too_wide <= 0, place
+
+
+def _luminance(page: Any, selector: str, what: str) -> float:
+    colour = page.evaluate(f"getComputedStyle(document.querySelector('{selector}')).{what}")
+    red, green, blue = (int(part) / 255 for part in colour[colour.index("(") + 1 : -1].split(",")[:3])
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in (red, green, blue)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_is_readable_in_light_and_dark(windows: Any, server: WikiServer, scheme: str) -> None:
+    rich(server)
+    page = windows(color_scheme=scheme).page
+    page.goto("/TidalRivers")
+    ground = _luminance(page, "body", "backgroundColor")
+    assert (ground < 0.05) == (scheme == "dark")
+    for selector in ("body", ".content a:not(.missing)", "a.missing", ".tabs a", ".provenance"):
+        ink = _luminance(page, selector, "color")
+        contrast = (max(ink, ground) + 0.05) / (min(ink, ground) + 0.05)
+        assert contrast >= 4.5, (selector, contrast)
+
+
+def test_the_keyboard_reaches_the_text_first(windows: Any, server: WikiServer) -> None:
+    rich(server)
+    page = windows().page
+    page.goto("/TidalRivers")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    assert page.evaluate("document.activeElement.getBoundingClientRect().left") >= 0
+
+
+def test_hostile_page_runs_no_script(windows: Any, server: WikiServer) -> None:
+    body = '""<img src=x onerror="window.bad=1"><script>window.bad=1</script>"" [[javascript:window.bad=1 | here]]'
+    server.wiki.save(
+        "Hostile<script>window.bad=1</script>", body, author="<img src=x onerror=bad()>", note=body, base=0
+    )
+    page = windows().page
+    for place in ("/Hostile%3Cscript%3Ewindow.bad=1%3C~2Fscript%3E", "/-/recentchanges", "/-/pageindex"):
+        page.goto(place)
+        assert page.evaluate("typeof window.bad") == "undefined"

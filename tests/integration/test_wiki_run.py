@@ -1,0 +1,85 @@
+"""``wikka run`` as a process: starts both, stops both in order, says plainly what is in its way.
+
+The web side is a stand-in here that only listens; what it serves is tested elsewhere.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from columnar.client import Connection
+from wikka_port import schema
+
+STAND_IN = """
+import signal, socket, sys
+port = int(sys.argv[sys.argv.index("--port") + 1])
+listening = socket.create_server(("127.0.0.1", port))
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+while True:
+    listening.accept()[0].close()
+"""
+LAUNCH = """
+import sys
+from wikka_port.commands import run
+run._WIKKA = (sys.executable, {web!r})
+from wikka_port.cli import main
+main()
+"""
+
+
+def free_ports(count: int) -> list[int]:
+    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in held]
+    for one in held:
+        one.close()
+    return ports
+
+
+def launch(folder: Path, *options: str) -> subprocess.Popen[str]:
+    web = folder / "web.py"
+    web.write_text(STAND_IN)
+    command = [sys.executable, "-c", LAUNCH.format(web=str(web)), "run", "--data", str(folder / "data"), *options]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_it_starts_both_stops_both_and_finds_the_data_again(tmp_path: Path) -> None:
+    port, store_port = free_ports(2)
+    options = ["--port", str(port), "--store-port", str(store_port), "--web-port", "-1"]
+    said = []
+    for _ in range(2):
+        running = launch(tmp_path, *options)
+        assert running.stdout is not None
+        lines = []
+        while not (lines and lines[-1].startswith("Ctrl-C")):
+            lines.append(running.stdout.readline())
+            assert lines[-1], "it ended before it was ready"
+        said.append("".join(lines))
+        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        connection = Connection("127.0.0.1", store_port)
+        assert {one.name for one in connection.triggers.list()} >= {"wiki-backlinks", "wiki-names"}
+        assert set(connection.tables()) >= {table.name for table in schema.TABLES}
+        connection.close()
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=30)
+        assert (running.returncode, err) == (0, "")
+        assert "Stopping" in out
+        with socket.socket() as probe:
+            assert probe.connect_ex(("127.0.0.1", store_port)) != 0, "the store is gone"
+    assert "A new wiki" in said[0]
+    assert "A new wiki" not in said[1]
+    assert f"http://127.0.0.1:{port}/" in said[0]
+
+
+def test_a_port_in_use_is_said_plainly(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        running = launch(tmp_path, "--port", str(port))
+        out, err = running.communicate(timeout=30)
+    assert (running.returncode, out) == (1, "")
+    assert f"cannot use port {port}" in err
+    assert "--port" in err
+    assert not (tmp_path / "data").exists()

@@ -1,0 +1,319 @@
+"""The region against a dictionary: generated mutations, clocks, sweeps, restarts and crashes.
+
+After every step everything readable is read in every way and compared.  A crash keeps a prefix of
+what was written since the last fsync (storage promise S2): the acknowledged mutations and that
+prefix must be there, each whole, with its change record, and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from columnar.errors import NotALong, OutcomeUnknown
+from columnar.model.mutation import Append, CompareOp, Condition, Delete, Increment, Put, RowMutation
+from columnar.model.read import ReadSpec, ScanSpec, projection
+from columnar.model.region_info import RegionInfo
+from columnar.model.schema import Family, Table, make_table
+from columnar.regions import region as region_module
+from columnar.regions.change_record import Sequence, unpack
+from columnar.regions.hooks import LogPolicy
+from columnar.regions.region import Region
+from columnar.regions.row_reader import RowCursor, wire_cells
+from columnar.regions.scanners import Scanner
+from columnar.regions.server import RegionServer
+from columnar.regions.sweeper import sweep
+from columnar.regions.tables import ServedTable
+from columnar.storage.commit import Committer
+from columnar.storage.memory import MemoryEngine
+from columnar.storage.rocks import RocksEngine
+from tests.support.held_engine import FakeClock, HeldEngine
+from tests.support.row_model import Refused, RowModel
+
+PLAIN = make_table("t", [Family("a"), Family("b", max_versions=3), Family("c", max_versions=3, ttl_s=1)])
+MARKED = make_table("t", [Family("a"), Family("b")], {"DELETE_MARKERS": "100000"})
+ROWS = [b"r", b"r\x00", b"r\x00\x01", b"s\xff"]
+QUALIFIERS = [b"", b"q", b"q\x00", b"\xff"]
+PHASES = (Phase.explicit, Phase.generate)  # shrinking plays hundreds of crashes: switch it on to hunt
+EXAMPLES = int(os.environ.get("COLUMNAR_MODEL_EXAMPLES", "100"))
+START = 10_000
+INFO = RegionInfo("t", 7)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _surplus_versions_go_often() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(region_module, "TRIM_AFTER", 2)
+        yield
+
+
+class Harness:
+    """One region on one engine, its model beside it, and the states that a crash may fall back to."""
+
+    def __init__(self, table: Table, engine: Any, memory: MemoryEngine | None, folder: str, *, logged: bool) -> None:
+        self.table, self.engine, self.memory, self.folder = table, HeldEngine(engine), memory, folder
+        self.clock = FakeClock(START)
+        self.model = RowModel(table)
+        self.logged = logged
+        self.given = 0
+        self.durable = Sequence(0, 0, 0)  # the last that was acknowledged
+        self.last = self.written = Sequence(0, 0, 0)  # of this opening: the last given, the last that wrote
+        self.waiting: list[asyncio.Future[None]] = []
+        self.states: list[RowModel] = []  # after each batch that no fsync covers yet, the oldest first
+        self.committer = Committer(asyncio.get_running_loop(), threads=1)
+        self.open()
+
+    def open(self) -> None:
+        self.clock.now_ms += 1  # an opening takes longer than a millisecond
+        self.server = RegionServer(self.engine, self.folder, self.committer, self.clock)
+        families = frozenset(family.bytes_name for family in self.table.families)
+        if self.logged:
+            self.server.set_policy("t", LogPolicy(families, families))
+        served = ServedTable(self.table, True, [INFO])
+        self.server.install(served)
+        self.region: Region = self.server.open_region(served, INFO)
+        self.rebase()
+        self.last = self.written = self.durable
+        self.watch_clock()
+
+    def rebase(self) -> None:
+        """No mutation waits: whatever batches are unsynced (a new epoch, a sweep), none of them is visible."""
+        unsynced = len(self.memory.disks[self.server.folder_of(INFO)].unsynced) if self.memory is not None else 0
+        self.states = [self.model.clone()] * (unsynced + 1)
+
+    # --- steps -------------------------------------------------------------------------------------
+
+    def watch_clock(self) -> None:
+        """Note which time the region gives to each mutation; rows of a logged table never see one twice (I4)."""
+        rising = self.region._rising
+
+        def noted(batch: Any, row: bytes, now_ms: int) -> int:
+            self.given = rising(batch, row, now_ms)
+            assert self.given >= now_ms
+            assert self.given > self.model.stamps.get(row, -1), "a change of a row is later than the one before"
+            return self.given
+
+        self.region._rising = noted  # type: ignore[method-assign]
+
+    async def mutate(self, mutation: RowMutation, acknowledge: bool) -> None:
+        if not acknowledge:
+            self.engine.gate.hold()
+        self.given = self.clock.now_ms
+        try:
+            applied = self.region.apply(mutation)
+        except NotALong:
+            with pytest.raises(Refused):
+                self.model.apply(mutation, self.given, logged=self.logged)
+            return
+        expected = self.model.apply(mutation, self.given, logged=self.logged)
+        assert (applied.failed_condition, [value for _, value, _ in applied.results]) == expected
+        assert applied.sequence > max(self.durable, self.last), "sequences only grow"
+        self.last = applied.sequence
+        if expected[0] is None:
+            self.written = applied.sequence
+            self.states.append(self.model.clone())
+            assert applied.durable is not None
+            self.waiting.append(applied.durable)
+        if acknowledge:
+            await self.settle()
+
+    async def settle(self) -> None:
+        """Let every fsync through."""
+        self.engine.gate.release()
+        await self.server.quiesce(self.region)
+        for durable in self.waiting:
+            await durable
+        self.waiting = []
+        self.durable = self.written
+        self.rebase()
+
+    async def crash(self, draw: int) -> None:
+        assert self.memory is not None
+        path = self.server.folder_of(INFO)
+        unsynced = len(self.memory.disks[path].unsynced)
+        assert unsynced + 1 == len(self.states), "one mutation, one batch"
+        keep = draw % (unsynced + 1)
+        self.memory.crash(path, keep=keep)
+        self.model = self.states[keep].clone()
+        self.engine.gate.fail()
+        for durable in self.waiting:
+            with pytest.raises(OutcomeUnknown):
+                await durable
+        self.waiting = []
+        self.engine.gate.release()
+        self.committer.close()
+        self.committer = Committer(asyncio.get_running_loop(), threads=1)
+        self.open()
+
+    async def restart(self) -> None:
+        await self.settle()
+        await self.server.close()
+        self.open()
+
+    # --- looking -----------------------------------------------------------------------------------
+
+    async def check(self) -> None:
+        self.check_rows()
+        self.check_scans()
+        self.check_log()
+        if not self.waiting:
+            await self.check_scanner()
+
+    def check_rows(self) -> None:
+        region, model, now = self.region, self.model, self.clock.now_ms
+        everything = projection(self.table, [])
+        for row in ROWS:
+            assert region.get_row(row, ReadSpec(everything)) == model.row(row, now)
+            for low, high in ((0, now), (now - 3, now + 1), (0, START - 4)):
+                found = region.get_row(row, ReadSpec(everything, (low, high)))
+                assert found == model.row(row, now, low, high), (row, low, high)
+            for family in self.table.families:
+                name = family.bytes_name
+                for qualifier in QUALIFIERS:
+                    spec = ReadSpec(projection(self.table, [name + b":" + qualifier]), max_versions=5)
+                    expected = [(value, at) for at, value in model.versions(row, name, qualifier, now)]
+                    assert region.get_column(row, name, qualifier, spec) == expected
+                spec = ReadSpec(projection(self.table, [name + b":q", name + b":"]))
+                wanted = (name + b":", name + b":q")
+                assert region.get_row(row, spec) == [cell for cell in model.row(row, now) if cell[0] in wanted]
+
+    def check_scans(self) -> None:
+        spec = ReadSpec(projection(self.table, []))
+        expected = [(row, cells) for row in self.model.rows() if (cells := self.model.row(row, self.clock.now_ms))]
+        for reverse in (False, True):
+            cursor = RowCursor(self.region.store, self.region.views, spec.projection, b"", None, reverse=reverse)
+            found = []
+            while (step := cursor.next_row()) is not None:
+                cells = wire_cells(self.region.store, step[0], step[1], spec, self.clock.now_ms)
+                found += [(step[0], cells)] if cells else []
+            assert found == (expected[::-1] if reverse else expected)
+
+    async def check_scanner(self) -> None:
+        now, read = self.clock.now_ms, ReadSpec(projection(self.table, []))
+        for reverse in (False, True):
+            scanner = Scanner(self.server, b"t", ScanSpec(b"r\x00", b"", read, reversed=reverse), None)
+            found = scanner.next_rows(100)
+            rows = found if isinstance(found, list) else await found
+            inside = [row for row in self.model.rows() if (row <= b"r\x00" if reverse else row >= b"r\x00")]
+            expected = [(row, cells) for row in inside if (cells := self.model.row(row, now))]
+            assert rows == (expected[::-1] if reverse else expected)
+
+    def check_log(self) -> None:
+        """D6: a record for each mutation that is there, in their order, and for no other."""
+        stored = self.region.store.scan("log", b"", None)
+        assert [unpack(data).row for _, data in stored] == self.model.log
+
+    async def close(self) -> None:
+        await self.settle()
+        await self.server.close()
+        self.committer.close()
+
+
+# --- what hypothesis draws -------------------------------------------------------------------------
+
+# One row and one column are drawn more often than others: what goes wrong goes wrong on cells written again.
+rows = st.sampled_from([*ROWS, ROWS[0], ROWS[0], ROWS[0], ROWS[0]])
+qualifiers = st.sampled_from([*QUALIFIERS, b"q", b"q", b"q", b"q"])
+timestamps = st.one_of(st.none(), st.integers(-6, 6).map(lambda delta: START + delta))
+values = st.sampled_from([b"", b"x", b"yy", (5).to_bytes(8, "big"), b"\xff" * 8])
+amounts = st.sampled_from([0, 1, -7, (1 << 63) - 1])
+
+
+def operations(families: list[bytes], ttl_families: list[bytes]) -> st.SearchStrategy[Any]:
+    family = st.sampled_from(families)
+    return st.one_of(
+        st.builds(Put, family, qualifiers, values, timestamps),
+        st.builds(Put, family, qualifiers, values, timestamps),
+        st.builds(Put, st.sampled_from(ttl_families), qualifiers, values, timestamps, st.integers(1, 8)),
+        st.builds(Delete, family, st.one_of(st.none(), qualifiers), timestamps),
+        st.builds(Increment, family, qualifiers, amounts),
+        st.builds(Append, family, qualifiers, values),
+    )
+
+
+def steps(table: Table) -> st.SearchStrategy[list[tuple[Any, ...]]]:
+    families = [family.bytes_name for family in table.families]
+    ops = operations(families, [b"a"])
+    condition = st.builds(Condition, st.sampled_from(families), qualifiers, st.sampled_from(CompareOp), values)
+    mutation = st.builds(
+        lambda row, some, conditions: RowMutation(row, tuple(some), tuple(conditions)),
+        rows,
+        st.lists(ops, min_size=1, max_size=5),
+        st.one_of(st.just([]), st.just([]), st.lists(condition, max_size=2)),
+    )
+    return st.lists(
+        st.one_of(
+            st.tuples(st.just("mutate"), mutation, st.booleans()),
+            st.tuples(st.just("mutate"), mutation, st.booleans()),
+            st.tuples(st.just("mutate"), mutation, st.booleans()),
+            st.tuples(st.just("tick"), st.sampled_from([1, 2, 5, 300, 1000])),
+            st.tuples(st.just("crash"), st.integers(0, 40)),
+            st.tuples(st.just("restart")),
+            st.tuples(st.just("sweep")),
+        ),
+        min_size=4,
+        max_size=14,
+    )
+
+
+async def play(harness: Harness, played: list[tuple[Any, ...]]) -> None:
+    for verb, *rest in played:
+        if verb == "mutate":
+            await harness.mutate(*rest)
+        elif verb == "tick":
+            harness.clock.now_ms += rest[0]
+        elif verb == "crash" and harness.memory is not None:
+            await harness.crash(*rest)
+        elif verb == "sweep":
+            await harness.settle()
+            await sweep(harness.region.store, harness.table, harness.region.views, harness.clock.now_ms)
+            harness.rebase()
+        elif verb == "restart":
+            await harness.restart()
+        await harness.check()
+    await harness.close()
+
+
+def run(table: Table, make: Callable[[], tuple[Any, MemoryEngine | None, str]], played: Any, *, logged: bool) -> None:
+    async def main() -> None:
+        engine, memory, folder = make()
+        await play(Harness(table, engine, memory, folder, logged=logged), played)
+
+    asyncio.run(main())
+
+
+def in_memory() -> tuple[Any, MemoryEngine | None, str]:
+    engine = MemoryEngine()
+    return engine, engine, "folder"
+
+
+@given(steps(PLAIN), st.booleans())
+@settings(max_examples=EXAMPLES, deadline=None, derandomize=True, phases=PHASES)
+def test_region_in_memory_with_crashes(played: Any, logged: bool) -> None:
+    run(PLAIN, in_memory, played, logged=logged)
+
+
+@given(steps(MARKED), st.booleans())
+@settings(max_examples=EXAMPLES // 2, deadline=None, derandomize=True, phases=PHASES)
+def test_region_with_delete_markers_and_crashes(played: Any, logged: bool) -> None:
+    run(MARKED, in_memory, played, logged=logged)
+
+
+@pytest.fixture(scope="module")
+def rocks(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], tuple[Any, None, str]]:
+    engine, folder = RocksEngine(), tmp_path_factory.mktemp("rocks")
+    made = iter(range(1_000_000))
+    return lambda: (engine, None, str(Path(folder) / str(next(made))))
+
+
+@given(steps(PLAIN), st.booleans())
+@settings(max_examples=EXAMPLES // 4, deadline=None, derandomize=True, phases=PHASES)
+def test_region_on_rocksdb(rocks: Any, played: Any, logged: bool) -> None:
+    run(PLAIN, rocks, played, logged=logged)

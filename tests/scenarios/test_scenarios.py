@@ -1,0 +1,89 @@
+"""Scenarios as text: each ``*.txt`` beside this file is played against a server of its own.
+
+A line at the margin is a call (``tests/support/thrift_lines.py`` says how it is written), the
+indented lines under it are the answer.  ``pytest tests/scenarios --rewrite`` records the answers
+anew; the difference is then for a person to read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from thriftpy2.protocol import TBinaryProtocol
+from thriftpy2.thrift import TClient, TException
+from thriftpy2.transport import TBufferedTransport, TSocket
+
+from columnar.config import StandaloneConfig
+from columnar.standalone import Standalone
+from columnar.wire.idl import SERVICE
+from tests.support.thrift_lines import answer_lines, error_line, parse
+
+FILES = sorted(Path(__file__).parent.glob("*.txt"))
+
+
+class Player:
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._clients: dict[int, Any] = {}
+        self._names: dict[str, Any] = {}
+
+    def _client(self, number: int) -> Any:
+        if number not in self._clients:
+            transport = TBufferedTransport(TSocket("127.0.0.1", self._port, socket_timeout=20_000))
+            transport.open()
+            self._clients[number] = TClient(SERVICE, TBinaryProtocol(transport, decode_response=False))
+        return self._clients[number]
+
+    def play(self, line: str) -> list[str]:
+        if line.startswith("close "):
+            self._clients.pop(int(line.split()[1])).close()
+            return ["ok"]
+        number, method, arguments, target = parse(line, self._names)
+        try:
+            answer = getattr(self._client(number), method)(*arguments)
+        except TException as error:
+            return [error_line(error)]
+        if target is not None:
+            self._names[target] = answer
+            return ["ok"]
+        return answer_lines(answer)
+
+    def close(self) -> None:
+        for client in self._clients.values():
+            client.close()
+
+
+def played(text: str, port: int) -> str:
+    player, lines = Player(port), []
+    try:
+        for line in text.splitlines():
+            if line.startswith("    "):
+                continue
+            lines.append(line)
+            if line and not line.startswith("#"):
+                lines += [f"    {answer}".rstrip() for answer in player.play(line)]
+    finally:
+        player.close()
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_scenario(file: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    text = file.read_text()
+
+    async def main() -> str:
+        store = Standalone(StandaloneConfig(str(tmp_path), port=0, web_port=-1))
+        await store.start()
+        try:
+            return await asyncio.to_thread(played, text, store.port)
+        finally:
+            await store.stop()
+
+    found = asyncio.run(main())
+    if request.config.getoption("--rewrite"):
+        file.write_text(found)
+        text = found
+    assert found == text

@@ -1,0 +1,23 @@
+"""Bytes on disk and wire, recorded: a changed format shows as a changed file, never by accident.
+
+A golden file holds one line for each case: its name, then the bytes in hex (or the text itself).
+``COLUMNAR_REWRITE=1`` records anew; the difference is then for a person to read, and a format
+that is on somebody's disk needs a new version instead.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+FOLDER = Path(__file__).parents[1] / "golden"
+
+
+def hold_to(file: str, found: Mapping[str, bytes | str]) -> None:
+    path = FOLDER / file
+    lines = [f"{name}  {value.hex() if isinstance(value, bytes) else value}" for name, value in found.items()]
+    text = "\n".join(lines) + "\n"
+    if os.environ.get("COLUMNAR_REWRITE"):
+        path.write_text(text)
+    assert path.read_text() == text, f"{file} is not what is on people's disks; see tests/support/golden.py"

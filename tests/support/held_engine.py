@@ -1,0 +1,79 @@
+"""An engine whose fsyncs the test decides: let through, held, or failed."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from columnar.errors import HostError
+from columnar.storage.api import Engine, Store
+
+
+class Gate:
+    """What every ``sync`` passes.  The test's thread turns it, the committer's threads wait at it."""
+
+    def __init__(self) -> None:
+        self._open = threading.Event()
+        self._open.set()
+        self._failing = False
+        self.entered = threading.Event()  # a sync has begun and waits, or is through
+        self.syncs = 0
+
+    def hold(self) -> None:
+        self.entered.clear()
+        self._open.clear()
+
+    def release(self) -> None:
+        self._failing = False
+        self._open.set()
+
+    def fail(self) -> None:
+        """What waits now, and every later sync until ``release``, ends in an error of the disk."""
+        self._failing = True
+        self._open.set()
+
+    def pass_through(self) -> None:
+        self.syncs += 1
+        self.entered.set()
+        if not self._open.wait(20):
+            raise HostError("the test never opened the gate")
+        if self._failing:
+            raise HostError("the disk is gone")
+
+
+class HeldStore:
+    """A store of another engine behind the gate."""
+
+    def __init__(self, store: Store, gate: Gate) -> None:
+        self._store = store
+        self._gate = gate
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def sync(self) -> None:
+        self._gate.pass_through()
+        self._store.sync()
+
+
+class HeldEngine:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.gate = Gate()
+
+    def open(self, path: str, spaces: frozenset[str]) -> Any:
+        return HeldStore(self._engine.open(path, spaces), self.gate)
+
+    def destroy(self, path: str) -> None:
+        self._engine.destroy(path)
+
+    def exists(self, path: str) -> bool:
+        return self._engine.exists(path)
+
+
+class FakeClock:
+    def __init__(self, now_ms: int = 1_000) -> None:
+        self.now_ms = now_ms
+
+    def __call__(self) -> int:
+        return self.now_ms

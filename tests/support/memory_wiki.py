@@ -1,0 +1,160 @@
+"""The wiki's data in a dictionary: what ``wikka_port.pages.Wiki`` offers to the handlers, without a store.
+
+``away = True`` makes every call raise StoreAway, as if the store were gone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection
+from dataclasses import replace
+
+from wikka_port.listings import RecentChange
+from wikka_port.markup.links import links
+from wikka_port.names import normalise, page_key
+from wikka_port.pages import Conflict, Page, PageTooBig, Revision, Saved, StoreAway
+from wikka_port.schema import folded, name_row
+
+
+class MemoryWiki:
+    def __init__(self, start_ms: int = 1_750_000_000_000) -> None:
+        self.away = False
+        self.settled: list[str] = []
+        self.calls: list[str] = []
+        self._lock = threading.RLock()
+        self._pages: dict[str, list[Page]] = {}
+        self._now_ms = start_ms
+
+    def _asked(self, what: str) -> None:
+        self.calls.append(what)
+        if self.away:
+            raise StoreAway("memory", "it is away")
+
+    # -- pages
+
+    def page(self, name: str) -> Page | None:
+        self._asked("page")
+        found = self._pages.get(normalise(name))
+        return found[-1] if found else None
+
+    def existing(self, names: Collection[str]) -> frozenset[str]:
+        self._asked("existing")
+        return frozenset(name for name in names if normalise(name) in self._pages)
+
+    def revision(self, name: str, number: int) -> Revision | None:
+        found = self.revisions(name, below=number + 1, limit=1, bodies=True)
+        return found[0] if found and found[0].number == number else None
+
+    def revision_at(self, name: str, time_ms: int) -> Revision | None:
+        found = self.revisions(name, limit=10**9, bodies=True)
+        return next((revision for revision in found if revision.time_ms <= time_ms), None)
+
+    def revisions(
+        self, name: str, *, below: int | None = None, limit: int = 50, bodies: bool = False
+    ) -> list[Revision]:
+        self._asked("revisions")
+        kept = self._pages.get(normalise(name), [])
+        shown = [page for page in reversed(kept) if below is None or page.number < below][:limit]
+        return [
+            Revision(page.name, page.number, page.time_ms, page.author, page.note, page.body if bodies else None)
+            for page in shown
+        ]
+
+    def save(
+        self,
+        name: str,
+        body: str,
+        *,
+        author: str,
+        note: str = "",
+        base: int,
+        time_ms: int | None = None,
+        autolink: bool | None = None,
+        attribution: str | None = None,
+        owner: str | None = None,
+    ) -> Saved:
+        self._asked("save")
+        name = normalise(name)
+        if len(body.encode()) > 4 * 1024 * 1024:
+            raise PageTooBig(len(body.encode()))
+        with self._lock:
+            kept = self._pages.get(name, [])
+            current = kept[-1] if kept else None
+            if (current.number if current else 0) != base:
+                raise Conflict(name, current)
+            self._now_ms += 61_000
+            old = current or Page(name, 0, 0, "", "", "", "", True, "")
+            page = replace(
+                old,
+                number=base + 1,
+                time_ms=self._now_ms if time_ms is None else time_ms,
+                author=author,
+                note=note,
+                body=body,
+                autolink=old.autolink if autolink is None else autolink,
+                attribution=old.attribution if attribution is None else attribution,
+                owner=old.owner if owner is None else owner,
+            )
+            self._pages[name] = [*kept, page]
+            return Saved(page.number, page.time_ms, f"sequence-{len(self.settled)}")
+
+    def settle(self, sequence: str, timeout_s: float = 2.0) -> bool:
+        self.settled.append(sequence)
+        return True
+
+    def is_up(self) -> bool:
+        return not self.away
+
+    # -- lists
+
+    def _newest(self) -> list[Page]:
+        return [self._pages[name][-1] for name in sorted(self._pages, key=name_row)]
+
+    def backlinks(self, name: str, *, after: str = "", limit: int = 500) -> list[str]:
+        self._asked("backlinks")
+        target = normalise(name)
+        found = [page.name for page in self._newest() if target in links(page.body, autolink=page.autolink)]
+        rest = [source for source in sorted(found, key=page_key) if not after or page_key(source) > page_key(after)]
+        return rest[:limit] if after or len(rest) >= limit else found
+
+    def names(self, *, start: str = "", prefix: str = "", limit: int = 500) -> list[str]:
+        self._asked("names")
+        found = [page.name for page in self._newest() if folded(page.name).startswith(folded(prefix))]
+        return [name for name in found if not start or name_row(name) >= name_row(start)][:limit]
+
+    def changes(self, *, before: str = "", limit: int = 50) -> tuple[list[RecentChange], str]:
+        self._asked("changes")
+        every = sorted((page for kept in self._pages.values() for page in kept), key=lambda page: -page.time_ms)
+        rest = [page for page in every if not before.isdigit() or page.time_ms < int(before)]
+        shown = rest[:limit]
+        token = str(shown[-1].time_ms) if len(rest) > limit else ""
+        return [RecentChange(p.name, p.number, p.time_ms, p.author, p.note, p.number == 1) for p in shown], token
+
+    def wanted(self, *, after: str = "", limit: int = 200) -> list[tuple[str, int]]:
+        self._asked("wanted")
+        counts: dict[str, int] = {}
+        for page in self._newest():
+            for target in links(page.body, autolink=page.autolink):
+                if target not in self._pages:
+                    counts[target] = counts.get(target, 0) + 1
+        rest = sorted(counts.items(), key=lambda item: page_key(item[0]))
+        return [item for item in rest if not after or page_key(item[0]) > page_key(after)][:limit]
+
+    def orphaned(self, *, after: str = "", limit: int = 200) -> list[str]:
+        self._asked("orphaned")
+        linked = {
+            target
+            for page in self._newest()
+            for target in links(page.body, autolink=page.autolink)
+            if target != page.name
+        }
+        rest = [page.name for page in self._newest() if page.name not in linked]
+        return [name for name in rest if not after or name_row(name) > name_row(after)][:limit]
+
+    def search_titles(self, text: str, *, limit: int = 100) -> list[str]:
+        self._asked("search_titles")
+        return [page.name for page in self._newest() if folded(text) in folded(page.name)][:limit]
+
+    def count_pages(self) -> int:
+        self._asked("count_pages")
+        return len(self._pages)

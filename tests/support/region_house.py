@@ -1,0 +1,96 @@
+"""A region server on an engine of the test's choice, with a clock and fsyncs in the test's hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+from columnar.model.mutation import Durability, Operation, Put, RowMutation
+from columnar.model.read import ReadSpec, ScanSpec, projection
+from columnar.model.region_info import RegionInfo
+from columnar.model.schema import Table
+from columnar.regions.region import Applied, Region
+from columnar.regions.scanners import Scanner, ScanRow
+from columnar.regions.server import RegionServer
+from columnar.regions.tables import ServedTable
+from columnar.storage.commit import Committer
+from columnar.storage.memory import MemoryEngine
+from tests.support.held_engine import FakeClock, HeldEngine
+
+
+class House:
+    """Made inside a running loop."""
+
+    def __init__(self, table: Table, splits: tuple[bytes, ...] = (), *, engine: Any = None, open_regions: int = 9):
+        self.memory = MemoryEngine()
+        self.engine = HeldEngine(engine or self.memory)
+        self.gate = self.engine.gate
+        self.clock = FakeClock()
+        self.committer = Committer(asyncio.get_running_loop())
+        self.server = RegionServer(self.engine, "regions", self.committer, self.clock, open_regions=open_regions)
+        edges = (b"", *splits, b"")
+        infos = [RegionInfo(table.name, 10 + n, a, b) for n, (a, b) in enumerate(pairwise(edges))]
+        self.served = ServedTable(table, True, infos)
+        self.server.install(self.served)
+
+    def region(self, row: bytes = b"r") -> Region:
+        return self.server.region_for(self.served, row)
+
+    def apply(self, row: bytes, *operations: Operation, durability: Durability = Durability.SYNC) -> Applied:
+        return self.region(row).apply(RowMutation(row, operations, (), durability))
+
+    async def put(self, row: bytes, *operations: Operation) -> None:
+        applied = self.apply(row, *operations)
+        assert applied.durable is not None
+        await applied.durable
+
+    async def put_value(self, row: bytes, value: bytes = b"v", column: bytes = b"a:q") -> None:
+        family, _, qualifier = column.partition(b":")
+        await self.put(row, Put(family, qualifier, value))
+
+    def row(self, row: bytes, *columns: bytes) -> list[tuple[bytes, bytes, int]]:
+        return self.region(row).get_row(row, self.read(*columns))
+
+    def read(self, *columns: bytes) -> ReadSpec:
+        return ReadSpec(projection(self.served.schema, columns))
+
+    def scanner(self, start: bytes = b"", stop: bytes = b"", *columns: bytes, **options: Any) -> Scanner:
+        row_filter = options.pop("row_filter", None)
+        spec = ScanSpec(start, stop, self.read(*columns), **options)
+        return Scanner(self.server, self.served.schema.name.encode(), spec, row_filter)
+
+    async def close(self) -> None:
+        self.gate.release()
+        await self.server.close()
+        self.committer.close()
+
+
+async def rows_of(scanner: Scanner, count: int = 1_000) -> list[ScanRow]:
+    found = scanner.next_rows(count)
+    return found if isinstance(found, list) else await found
+
+
+async def names_of(scanner: Scanner, count: int = 1_000) -> list[bytes]:
+    return [row for row, _ in await rows_of(scanner, count)]
+
+
+@contextmanager
+def counted_turns() -> Iterator[list[int]]:
+    """How often others got their turn of the loop meanwhile."""
+    turns = [0]
+    loop = asyncio.get_running_loop()
+    going = True
+
+    def turn() -> None:
+        turns[0] += 1
+        if going:
+            loop.call_soon(turn)
+
+    loop.call_soon(turn)
+    try:
+        yield turns
+    finally:
+        going = False

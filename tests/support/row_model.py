@@ -1,0 +1,141 @@
+"""What HBase's rules say a row holds: a plain dictionary, written without a look at our code.
+
+The rules (HBase's reference 2.6, the design's sections 3 and 5):
+    * a column holds versions by timestamp; a put at a taken timestamp replaces that version;
+    * a family keeps its VERSIONS newest; with VERSIONS 1 an older put loses at once, unless what
+      outranks it has expired;
+    * a delete of a column or a family removes what stands at or below its timestamp; on a table
+      with DELETE_MARKERS it also hides later puts below its timestamp in the columns it removed;
+    * increments, appends and checked mutations go past a cell that lies in the future;
+    * a family's time to live hides what is older, a cell's own may be shorter;
+    * the operations of a mutation apply in the order given, all or none.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+
+from columnar.model.mutation import Append, Delete, Increment, Put, RowMutation
+from columnar.model.schema import Table
+
+Column = tuple[bytes, bytes, bytes]  # row, family, qualifier
+Version = tuple[bytes, int | None]  # value, the cell's own time to live
+
+
+class Refused(Exception):
+    """The mutation is a caller's mistake; nothing changed."""
+
+
+@dataclass
+class RowModel:
+    table: Table
+    cells: dict[Column, dict[int, Version]] = field(default_factory=dict)
+    markers: dict[Column, int] = field(default_factory=dict)
+    log: list[bytes] = field(default_factory=list)  # rows of the changes, in order
+    stamps: dict[bytes, int] = field(default_factory=dict)  # of each row, the time of its last mutation
+
+    def clone(self) -> RowModel:
+        return RowModel(self.table, copy.deepcopy(self.cells), dict(self.markers), list(self.log), dict(self.stamps))
+
+    # --- reading -----------------------------------------------------------------------------------
+
+    def _alive(self, family: bytes, timestamp: int, version: Version, now: int) -> bool:
+        lives = [ttl for ttl in (version[1],) if ttl is not None]
+        seconds = self.table.family(family).ttl_s
+        if seconds is not None:
+            lives.append(seconds * 1000)
+        return not lives or timestamp + min(lives) > now
+
+    def versions(self, row: bytes, family: bytes, qualifier: bytes, now: int) -> list[tuple[int, bytes]]:
+        """(timestamp, value), newest first, that the family keeps."""
+        held = self.cells.get((row, family, qualifier), {})
+        alive = [(at, v[0]) for at, v in sorted(held.items(), reverse=True) if self._alive(family, at, v, now)]
+        return alive[: self.table.family(family).max_versions]
+
+    def row(self, row: bytes, now: int, low: int = 0, high: int = 1 << 63) -> list[tuple[bytes, bytes, int]]:
+        """(column, value, timestamp) of the newest version in the range, columns ascending."""
+        found = []
+        for r, family, qualifier in sorted(self.cells):
+            if r == row:
+                seen = [v for v in self.versions(row, family, qualifier, now) if low <= v[0] < high]
+                found += [(family + b":" + qualifier, value, at) for at, value in seen[:1]]
+        return found
+
+    def rows(self) -> list[bytes]:
+        return sorted({row for row, _, _ in self.cells})
+
+    # --- writing -----------------------------------------------------------------------------------
+
+    def apply(self, mutation: RowMutation, now: int, *, logged: bool) -> tuple[int | None, list[bytes]]:
+        """(index of the failed condition, new values of increments and appends)."""
+        stamp = now
+        for index, condition in enumerate(mutation.conditions):
+            column = (mutation.row, condition.family, condition.qualifier)
+            seen = self.versions(*column, now)
+            if not condition.holds(seen[0][1] if seen else None):
+                return index, []
+            stamp = max(stamp, self._newest(column) or 0)
+        fresh, results = self.clone(), []
+        for operation in mutation.operations:
+            if isinstance(operation, Put):
+                at = stamp if operation.timestamp is None else operation.timestamp
+                column = (mutation.row, operation.family, operation.qualifier)
+                fresh._put(column, at, (operation.value, operation.ttl_ms), now)
+            elif isinstance(operation, Delete):
+                fresh._delete(mutation.row, operation, stamp if operation.timestamp is None else operation.timestamp)
+            else:
+                results.append(fresh._modify(mutation.row, operation, stamp, now))
+        if logged:
+            fresh.log.append(mutation.row)
+        self.cells, self.markers, self.log = fresh.cells, fresh.markers, fresh.log
+        self.stamps[mutation.row] = now
+        return None, results
+
+    def _newest(self, column: Column) -> int | None:
+        stamps = [*self.cells.get(column, {}), *([self.markers[column]] if column in self.markers else [])]
+        return max(stamps, default=None)
+
+    def _put(self, column: Column, at: int, version: Version, now: int) -> None:
+        if self.markers.get(column, -1) > at:
+            return
+        held = self.cells.setdefault(column, {})
+        if self.table.family(column[1]).max_versions == 1:
+            for other, existing in list(held.items()):
+                if other > at and self._alive(column[1], other, existing, now):
+                    return
+            held.clear()
+            self.markers.pop(column, None)
+        held[at] = version
+
+    def _delete(self, row: bytes, operation: Delete, at: int) -> None:
+        for column in list(self.cells.keys() | self.markers.keys()):
+            if column[:2] == (row, operation.family) and operation.qualifier in (None, column[2]):
+                self._delete_column(column, at)
+        if operation.qualifier is not None:
+            self._delete_column((row, operation.family, operation.qualifier), at)
+
+    def _delete_column(self, column: Column, at: int) -> None:
+        held = self.cells.get(column, {})
+        left = {other: version for other, version in held.items() if other > at}
+        self.cells[column] = left
+        if not left:
+            del self.cells[column]
+            if self.table.delete_markers_ms is not None:
+                self.markers[column] = max(at, self.markers.get(column, at))
+
+    def _modify(self, row: bytes, operation: Increment | Append, stamp: int, now: int) -> bytes:
+        column = (row, operation.family, operation.qualifier)
+        newest = self._newest(column)
+        at = newest + 1 if newest is not None and newest > stamp else stamp
+        seen = self.versions(*column, now)
+        held = seen[0][1] if seen else None
+        if isinstance(operation, Increment):
+            if held is not None and len(held) != 8:
+                raise Refused
+            total = (int.from_bytes(held or b"", "big", signed=True) + operation.amount + (1 << 63)) % (1 << 64)
+            value = (total - (1 << 63)).to_bytes(8, "big", signed=True)
+        else:
+            value = (held or b"") + operation.value
+        self._put(column, at, (value, None), now)
+        return value

@@ -1,0 +1,105 @@
+"""Group commit: many writers, few fsyncs, none acknowledged by an fsync that began before its write."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from columnar.errors import OutcomeUnknown
+from columnar.storage.commit import Committer
+from columnar.storage.memory import MemoryEngine
+from tests.support.held_engine import HeldEngine
+
+
+def test_writers_of_one_turn_share_one_fsync() -> None:
+    async def main() -> None:
+        engine = HeldEngine(MemoryEngine())
+        committer = Committer(asyncio.get_running_loop())
+        store = engine.open("s", frozenset({"a"}))
+        futures = [committer.durable(store) for _ in range(100)]
+        assert len(set(map(id, futures))) == 1
+        await futures[0]
+        assert committer.syncs == 1
+        assert committer.is_idle(store)
+        committer.close()
+
+    asyncio.run(main())
+
+
+def test_writers_that_come_during_an_fsync_share_the_next_and_order_is_kept() -> None:
+    async def main() -> None:
+        engine = HeldEngine(MemoryEngine())
+        committer = Committer(asyncio.get_running_loop())
+        store = engine.open("s", frozenset({"a"}))
+        ended: list[str] = []
+        engine.gate.hold()
+        first = committer.durable(store)
+        first.add_done_callback(lambda _: ended.append("first"))
+        await asyncio.to_thread(engine.gate.entered.wait, 10)
+        later = {committer.durable(store) for _ in range(50)}
+        (second,) = later
+        second.add_done_callback(lambda _: ended.append("second"))
+        assert not committer.is_idle(store)
+        engine.gate.release()
+        await second
+        assert ended == ["first", "second"]
+        assert engine.gate.syncs == 2
+        committer.close()
+
+    asyncio.run(main())
+
+
+def test_stores_do_not_wait_for_each_other() -> None:
+    async def main() -> None:
+        slow, quick = HeldEngine(MemoryEngine()), HeldEngine(MemoryEngine())
+        committer = Committer(asyncio.get_running_loop())
+        slow.gate.hold()
+        waiting = committer.durable(slow.open("s", frozenset({"a"})))
+        await committer.durable(quick.open("q", frozenset({"a"})))
+        assert not waiting.done()
+        slow.gate.release()
+        await waiting
+        committer.close()
+
+    asyncio.run(main())
+
+
+def test_a_failed_fsync_is_not_repeated_and_the_store_counts_as_idle() -> None:
+    async def main() -> None:
+        engine = HeldEngine(MemoryEngine())
+        committer = Committer(asyncio.get_running_loop())
+        told: list[str] = []
+        committer.on_broken = lambda _store, failure: told.append(failure.text)
+        store = engine.open("s", frozenset({"a"}))
+        engine.gate.hold()
+        first = committer.durable(store)
+        await asyncio.to_thread(engine.gate.entered.wait, 10)
+        gathered = committer.durable(store)
+        engine.gate.fail()
+        for future in (first, gathered):
+            with pytest.raises(OutcomeUnknown):
+                await future
+        engine.gate.release()
+        with pytest.raises(OutcomeUnknown):
+            await committer.durable(store)
+        assert engine.gate.syncs == 1
+        assert told == ["the disk is gone"]
+        assert committer.is_idle(store), "else whoever closes it in order waits for ever"
+        committer.forget(store)
+        await committer.durable(store)
+        committer.close()
+
+    asyncio.run(main())
+
+
+def test_a_closed_store_fails_its_writers() -> None:
+    async def main() -> None:
+        store = MemoryEngine().open("s", frozenset({"a"}))
+        committer = Committer(asyncio.get_running_loop())
+        store.close()
+        with pytest.raises(OutcomeUnknown):
+            await committer.durable(store)
+        committer.close()
+
+    asyncio.run(main())

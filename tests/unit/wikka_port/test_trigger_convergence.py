@@ -1,0 +1,205 @@
+"""The trigger functions end in the tables that the pages say, whatever the order of what happens.
+
+A simulated store commits saves and deletions of three pages; each change goes to each function, in
+the order of its row.  Hypothesis decides before every single step of every table call who goes next,
+who is killed and delivered again (from the beginning, or from an earlier change of its row), and which
+delivery ends as a dead letter that is retried at the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from columnar.triggers.api import Change, ChangedCell
+from tests.support.fake_tables import Run, Stepper, Tables
+from wikka_port import schema, triggers
+from wikka_port.names import page_key
+from wikka_port.page_rows import page_cells, revision_cells
+from wikka_port.pages import draft_after
+
+NAMES = ("Alpha", "Beta", "Gamma")
+SAVE = st.tuples(st.sampled_from(NAMES), st.sets(st.sampled_from(NAMES), max_size=3))
+DELETE = st.tuples(st.sampled_from(NAMES), st.none())
+
+
+@dataclass
+class Queue:
+    """The changes of one row for one function."""
+
+    call: Any
+    changes: list[Change] = field(default_factory=list)
+    at: int = 0  # the next to be delivered
+    attempt: int = 1
+    run: Run | None = None
+
+
+class World:
+    def __init__(self) -> None:
+        self.tables = Tables()
+        self.stepper = Stepper(self.tables)
+        self.queues = {(one.name, page_key(name)): Queue(one.call) for one in triggers.REGISTRATIONS for name in NAMES}
+        self.dead: list[tuple[Any, Change]] = []
+        self.clock = 1_000
+        self.entries: dict[bytes, dict[bytes, bytes]] = {}  # what ``changes`` must hold
+
+    def row(self, key: bytes) -> dict[bytes, bytes]:
+        return self.tables.visible(schema.PAGES).get(key, {})
+
+    def commit(self, name: str, links: set[str] | None) -> None:
+        """A save, or a deletion, and its change in the log, in one step."""
+        key = page_key(name)
+        before = self.row(key)
+        self.clock += 7
+        if links is None:
+            if not before:
+                return
+            cells = tuple(ChangedCell("delete", column, self.clock) for column in before)
+            self.tables.table(schema.PAGES).delete(key, list(before), self.clock)
+        else:
+            body = " ".join(f"[[{link}]]" for link in sorted(links))
+            draft = draft_after(before, name=name, body=body, author="Ann", note="", time_ms=self.clock)
+            now = {**page_cells(draft), schema.VERSIONCOUNT: draft.head.pack()}
+            cells = tuple(ChangedCell("put", column, self.clock, value) for column, value in now.items())
+            self.tables.table(schema.REVISIONS).put(
+                schema.revision_row(key, draft.head), revision_cells(draft), self.clock
+            )
+            self.tables.table(schema.PAGES).put(key, now, self.clock)
+            row, entry = triggers.change_entry(key, draft.head, now, schema.USER, schema.NOTE)
+            self.entries[row] = entry
+        change = Change(schema.PAGES, key, self.clock, "", cells, {}, before)
+        for (_, queued), queue in self.queues.items():
+            if queued == key:
+                queue.changes.append(change)
+
+    def waiting(self) -> list[Queue]:
+        return [queue for queue in self.queues.values() if queue.at < len(queue.changes)]
+
+    def step(self, queue: Queue, fate: int) -> None:
+        """One step of the delivery at the head of ``queue``."""
+        change = queue.changes[queue.at]
+        if queue.run is None:
+            seen = replace(change, now=self.row(change.row), attempt=queue.attempt)
+            queue.run = self.stepper.run(lambda: queue.call(seen, self.tables))
+        queue.run.go(kill=fate > 0)
+        if not queue.run.done:
+            return
+        queue.run = None
+        if fate == 1:  # the worker died: this change again
+            queue.attempt += 1
+        elif fate == 2:  # the store died too: its cursor lies further back, and attempts are forgotten
+            queue.at, queue.attempt = max(queue.at - 2, 0), 1
+        elif fate == 3:
+            self.dead.append((queue.call, change))
+            queue.at, queue.attempt = queue.at + 1, 1
+        else:
+            queue.at, queue.attempt = queue.at + 1, 1
+
+    def retry_dead_letters(self) -> None:
+        for call, change in self.dead:
+            now = self.row(change.row)
+            again = replace(change, changes=(), before={}, now=now, is_backfill=True)
+            run = self.stepper.run(lambda call=call, again=again: call(again, self.tables))  # type: ignore[misc]
+            while not run.done:
+                run.go()
+
+    def check(self, *, with_changes: bool) -> None:
+        pages = self.tables.visible(schema.PAGES)
+        backlinks: dict[bytes, dict[bytes, bytes]] = {}
+        wanted: dict[bytes, dict[bytes, bytes]] = {}
+        for key, cells in pages.items():
+            for target, name in triggers._links(cells).items():
+                backlinks.setdefault(target, {})[schema.FROM + key] = cells[schema.NAME]
+                backlinks.setdefault(key, {})[schema.TO + target] = name.encode()
+                if target not in pages:
+                    wanted.setdefault(target, {})[schema.FROM + key] = name.encode()
+        names = {schema.name_row(c[schema.NAME].decode()): {schema.NAME: c[schema.NAME]} for c in pages.values()}
+        assert self.tables.visible(schema.BACKLINKS) == backlinks
+        assert self.tables.visible(schema.WANTED) == wanted
+        assert self.tables.visible(schema.NAMES) == names
+        if with_changes:
+            assert self.tables.visible(schema.CHANGES) == self.entries
+
+
+def play(data: st.DataObject, commits: list[Any], fates: st.SearchStrategy[int]) -> World:
+    world = World()
+    left = list(reversed(commits))
+    while left or world.waiting():
+        waiting = world.waiting()
+        choice = data.draw(st.integers(0, len(waiting) - (not left)))
+        if choice == len(waiting):
+            world.commit(*left.pop())
+        else:
+            queue = waiting[choice]
+            for _ in range(data.draw(STEPS)):
+                if queue.at < len(queue.changes):
+                    world.step(queue, 0)
+            if queue.at < len(queue.changes):
+                world.step(queue, data.draw(fates))
+    world.retry_dead_letters()
+    return world
+
+
+STEPS = st.sampled_from([0, 0, 0, 1, 2, 5])
+# Mostly nothing happens; where something does, it happens between any two calls.
+KILLS = st.sampled_from([0] * 6 + [1, 2])
+DEATHS = st.sampled_from([0] * 6 + [1, 2, 3])
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.data(), st.lists(st.one_of(SAVE, SAVE, DELETE), min_size=1, max_size=6))
+def test_any_interleaving_with_kills_ends_in_what_the_pages_say(data: st.DataObject, commits: list[Any]) -> None:
+    play(data, commits, KILLS).check(with_changes=True)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.data(), st.lists(SAVE, min_size=1, max_size=6))
+def test_dead_letters_retried_at_the_end_leave_nothing_behind(data: st.DataObject, commits: list[Any]) -> None:
+    play(data, commits, DEATHS).check(with_changes=True)
+
+
+def deliver(world: World, name: str, function: str, steps: int | None = None) -> Queue:
+    """Run the next change of a page for one function, whole or only so many steps."""
+    queue = world.queues[function, page_key(name)]
+    at = queue.at
+    while queue.at == at and steps != 0:
+        world.step(queue, 0)
+        steps = None if steps is None else steps - 1
+    return queue
+
+
+def test_a_target_that_is_made_between_the_look_and_the_put_is_not_wanted() -> None:
+    """The source looks (no target), the target is made and its function runs, the source puts."""
+    world = World()
+    world.commit("Alpha", {"Beta"})
+    world.step(world.queues["wiki-backlinks", page_key("Alpha")], 0)
+    while not world.tables.visible(schema.BACKLINKS).get(page_key("Beta")):
+        world.step(world.queues["wiki-backlinks", page_key("Alpha")], 0)
+    world.step(world.queues["wiki-backlinks", page_key("Alpha")], 0)  # the look
+    world.commit("Beta", set())
+    deliver(world, "Beta", "wiki-wanted")
+    deliver(world, "Alpha", "wiki-backlinks")
+    assert world.tables.visible(schema.WANTED) == {}
+
+
+def test_an_old_delivery_that_comes_late_brings_no_link_back() -> None:
+    world = World()
+    world.commit("Alpha", {"Beta"})
+    world.commit("Alpha", set())
+    queue = deliver(world, "Alpha", "wiki-backlinks")
+    deliver(world, "Alpha", "wiki-backlinks")
+    queue.at = 0
+    deliver(world, "Alpha", "wiki-backlinks")
+    assert world.tables.visible(schema.BACKLINKS) == {}
+    assert world.tables.visible(schema.WANTED) == {}
+
+
+def test_a_change_of_other_cells_of_a_page_is_none_of_theirs() -> None:
+    tables = Tables()
+    change = Change(schema.PAGES, page_key("Alpha"), 5, "", (ChangedCell("put", b"meta:acl", 5, b"x"),), {}, {})
+    for one in triggers.REGISTRATIONS:
+        one.call(change, tables)  # type: ignore[arg-type]
+    assert all(not rows for rows in tables.data.values())

@@ -1,0 +1,106 @@
+"""Differences: right for any two texts, fine where they are alike, bounded where they are not."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from time import perf_counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wikka_port.diffs import BUDGET, MAX_ROWS, operations, rows, words
+
+FEW = st.text(alphabet="ab\n", max_size=40)
+
+
+@given(FEW, FEW, st.sampled_from([0, 5, 60, BUDGET]))
+@settings(max_examples=400, deadline=None, derandomize=True)
+def test_operations_turn_old_into_new(old: str, new: str, budget: int) -> None:
+    i = j = 0
+    last = ""
+    for kind, i0, i1, j0, j1 in operations(old, new, budget):
+        assert (i0, j0) == (i, j)
+        assert kind != last
+        assert kind == "replace" or old[i0:i1] == new[j0:j1] != ""
+        i, j, last = i1, j1, kind
+    assert (i, j) == (len(old), len(new))
+
+
+@given(FEW, FEW)
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_rows_hold_both_texts(old: str, new: str) -> None:
+    found = rows(old, new, context=10**6)
+    if old == new:
+        assert [row.kind for row in found] == ["skip"]
+        return
+    sides = [
+        "\n".join("".join(span.text for span in side) for number, side in lines if number)
+        for lines in ([(r.old_number, r.old) for r in found], [(r.new_number, r.new) for r in found])
+    ]
+    assert sides == [old, new]
+
+
+@given(st.text(alphabet="ab ,", max_size=40), st.text(alphabet="ab ,", max_size=40))
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_spans_hold_both_lines(old: str, new: str) -> None:
+    left, right = words(old, new)
+    assert "".join(span.text for span in left) == old
+    assert "".join(span.text for span in right) == new
+
+
+def test_the_changed_word_is_marked() -> None:
+    left, right = words("the quick brown fox", "the slow brown fox")
+    assert [span.text for span in left if span.changed] == ["quick"]
+    assert [span.text for span in right if span.changed] == ["slow"]
+
+
+def test_a_blank_between_changed_words_is_no_hole() -> None:
+    left, _ = words("one two three four", "five six three four")
+    assert [span.text for span in left if span.changed] == ["one two"]
+
+
+def test_like_lines_face_each_other() -> None:
+    old = "a sentence about rivers and seas\nanother one about mountains"
+    new = "something quite new here\na sentence about rivers and lakes\nanother one about high mountains"
+    assert [row.kind for row in rows(old, new)] == ["insert", "change", "change"]
+
+
+def test_far_lines_are_folded() -> None:
+    old = "\n".join(f"line {n}" for n in range(100))
+    found = rows(old, old.replace("line 50", "LINE 50"))
+    assert [row.kind for row in found] == ["skip", *["equal"] * 3, "change", *["equal"] * 3, "skip"]
+    assert [row.skipped for row in found if row.kind == "skip"] == [47, 46]
+
+
+def test_equal_texts_have_no_change() -> None:
+    assert {row.kind for row in rows("a\nb", "a\nb")} <= {"equal", "skip"}
+
+
+@cache
+def _texts() -> dict[str, tuple[str, str]]:
+    rng = random.Random(7)
+    vocabulary = [f"word{n}" for n in range(200)]
+
+    def text(lines: int, per_line: int) -> str:
+        return "\n".join(" ".join(rng.choices(vocabulary, k=per_line)) for _ in range(lines))
+
+    lines = [f"line {n} {'z' * 30}" for n in range(5_000)]
+    return {
+        "nothing in common": (text(3_000, 10), text(3_000, 10)),
+        "one line again and again": ("x\n" * 100_000, "x\ny\n" * 50_000),
+        "one long line": (text(1, 30_000), text(1, 30_000)),
+        "long lines": (text(30, 900), text(30, 900)),
+        "two kinds of lines": ("\n".join(rng.choices("ab", k=100_000)), "\n".join(rng.choices("ab", k=100_000))),
+        "another order": ("\n".join(lines), "\n".join(rng.sample(lines, len(lines)))),
+    }
+
+
+@pytest.mark.parametrize("name", _texts())
+def test_hostile_texts_of_200_kb_cost_little(name: str) -> None:
+    old, new = _texts()[name]
+    began = perf_counter()
+    found = rows(old, new)
+    assert perf_counter() - began < 5, "about 0.3 s on a quiet machine"
+    assert len(found) <= MAX_ROWS + 1

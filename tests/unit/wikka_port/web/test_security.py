@@ -1,0 +1,75 @@
+"""Tokens and rates, with a clock of our own."""
+
+from __future__ import annotations
+
+import pytest
+
+from wikka_port.security import FormTokens, RateLimiter, is_address, is_visitor, network_of, new_visitor
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 5_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_token_is_good_for_its_visitor_and_its_time() -> None:
+    clock = Clock()
+    tokens = FormTokens(b"k" * 32, clock, 100)
+    visitor = new_visitor()
+    token = tokens.issue(visitor)
+    assert tokens.accepts(token, visitor)
+    assert not tokens.accepts(token, new_visitor())
+    assert not FormTokens(b"o" * 32, clock, 100).accepts(token, visitor)
+    clock.now += 101
+    assert not tokens.accepts(token, visitor)
+
+
+@pytest.mark.parametrize("token", ["", ".", "zz.", "1.2", "é.é", "1388." + "0" * 64, "\x00", "9" * 10_000])
+def test_nonsense_is_no_token(token: str) -> None:
+    assert not FormTokens(b"k" * 32, Clock(), 100).accepts(token, new_visitor())
+
+
+def test_no_visitor_no_token() -> None:
+    tokens = FormTokens(b"k" * 32, Clock(), 100)
+    assert not tokens.accepts(tokens.issue(""), "")
+    assert not is_visitor("é" * 32)
+
+
+def test_a_bucket_empties_and_fills() -> None:
+    clock = Clock()
+    limiter = RateLimiter(60, 3, 10, clock)
+    assert [limiter.wait_s("1.2.3.4") for _ in range(4)] == [0, 0, 0, 1.0]
+    assert limiter.wait_s("1.2.3.5") == 0
+    clock.now += 1
+    assert limiter.wait_s("1.2.3.4") == 0
+    assert limiter.wait_s("1.2.3.4") > 0
+    clock.now -= 100  # a clock that was set back
+    assert limiter.wait_s("1.2.3.4") > 0
+
+
+def test_the_table_of_buckets_is_bounded() -> None:
+    limiter = RateLimiter(60, 1, 100, Clock())
+    for n in range(1_000):
+        limiter.wait_s(f"10.0.{n // 256}.{n % 256}")
+    assert len(limiter) == 100
+
+
+def test_no_limit() -> None:
+    limiter = RateLimiter(0, 1, 100, Clock())
+    assert {limiter.wait_s("1.2.3.4") for _ in range(50)} == {0}
+    assert len(limiter) == 0
+
+
+def test_one_visitor_is_one_network() -> None:
+    assert network_of("2001:db8::1") == network_of("2001:db8::ffff") != network_of("2001:db8:0:1::1")
+    assert network_of("10.0.0.1") != network_of("10.0.0.2")
+    assert network_of("nonsense") == "nonsense"
+
+
+def test_addresses_are_no_names() -> None:
+    assert is_address("127.0.0.1")
+    assert is_address("[::1]")
+    assert not is_address("Ada")

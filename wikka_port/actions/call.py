@@ -1,0 +1,27 @@
+"""One call of an action: where it stands and what was typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from wikka_port.site import Site
+
+
+@dataclass(frozen=True, slots=True)
+class ActionCall:
+    site: Site
+    page: str  # the page that it stands on
+    arguments: Mapping[str, str]  # as typed: never safe to show unescaped
+
+    def number(self, key: str, default: int, most: int) -> int:
+        """A number from 1 to ``most``.  Raises ValueError with a sentence for the author."""
+        text = self.arguments.get(key, "").strip()
+        if not text:
+            return default
+        if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= most):
+            raise ValueError(f'{key}="{text}" should be a number from 1 to {most}')
+        return int(text[:9])
+
+    def flag(self, key: str) -> bool:
+        return self.arguments.get(key, "").strip().lower() not in ("", "0", "no", "false", "off")

@@ -1,0 +1,135 @@
+"""The wiki as a WSGI application: a request in, the answer of its handler out.
+
+Every answer bears the headers of ``security``.  What goes wrong is answered with a page that says so; only
+the server loop here catches everything, logs it with the request, and answers 500.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
+from werkzeug.middleware.proxy_fix import ProxyFix
+from werkzeug.wrappers import Request, Response
+
+from wikka_port.config import WikiConfig
+from wikka_port.handlers import HANDLERS, POSTABLE
+from wikka_port.names import InvalidName
+from wikka_port.pages import StoreAway, Wiki
+from wikka_port.security import HEADERS
+from wikka_port.site import Site, make_site
+from wikka_port.urls import route
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+log = logging.getLogger(__name__)
+
+_ROBOTS: Final = """\
+User-agent: *
+Allow: /-/static/
+Disallow: /-/
+Disallow: /*/edit
+Disallow: /*/diff
+Disallow: /*/history
+"""
+_TITLES_STEP: Final = 1_000
+_FOREVER: Final = "public, max-age=31536000, immutable"
+_PROBLEMS: Final = {
+    404: ("Not found", "There is nothing at this address."),
+    405: ("Not possible", "This address does not take such a request."),
+    413: ("Too large", "What was sent is larger than the wiki takes. Your browser's back button leads to your text."),
+}
+
+
+class Application:
+    def __init__(self, wiki: Wiki, config: WikiConfig, clock: Callable[[], float]) -> None:
+        self._site = make_site(wiki, config, clock)
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        request = Request(environ)
+        request.max_content_length = self._site.config.max_request_bytes
+        request.max_form_memory_size = self._site.config.max_request_bytes
+        try:
+            response = self._answer(request)
+        except InvalidName as problem:
+            response = _error(self._site, 400, "Not a page name", str(problem))
+        except StoreAway as away:
+            log.warning("%s %s: %s", request.method, request.path, away)
+            message = "The wiki cannot reach its store at the moment. Please try again shortly."
+            response = _error(self._site, 503, "One moment, please", message)
+            response.headers["Retry-After"] = "5"
+        except HTTPException as problem:
+            code = problem.code or 500
+            title, message = _PROBLEMS.get(code, (problem.name, problem.description or ""))
+            response = _error(self._site, code, title, message)
+        except Exception:
+            log.exception("%s %s", request.method, request.path)
+            response = _error(self._site, 500, "Something went wrong", "The mistake is ours, and it has been logged.")
+        for key, value in HEADERS:
+            response.headers[key] = value
+        return response(environ, start_response)
+
+    def _answer(self, request: Request) -> Response:
+        site = self._site
+        where = route(request.path, site.config.root_page)
+        if request.method not in ("GET", "HEAD") and not (request.method == "POST" and where.handler in POSTABLE):
+            raise MethodNotAllowed
+        if where.kind in ("page", "site"):
+            return HANDLERS[where.handler](site, request, where.name)
+        if where.kind == "static":
+            return _static(site, request, where.name)
+        if where.kind == "titles":
+            return _titles(site.wiki)
+        return _reserved(site, where.handler)
+
+
+def make_application(wiki: Wiki, config: WikiConfig, clock: Callable[[], float] = time.time) -> WSGIApplication:
+    application: WSGIApplication = Application(wiki, config, clock)
+    return ProxyFix(application, x_for=config.proxies, x_proto=config.proxies) if config.proxies else application
+
+
+def _error(site: Site, status: int, title: str, message: str) -> Response:
+    return site.html("error.html", status=status, title=title, message=message, back="")
+
+
+def _static(site: Site, request: Request, name: str) -> Response:
+    asset = site.assets.get(name)
+    if asset is None:
+        raise NotFound
+    response = Response(asset.content, content_type=asset.mimetype)
+    # an address with the hash of another version still gets the file, but is not to be kept
+    response.headers["Cache-Control"] = _FOREVER if request.path == asset.url else "no-cache"
+    return response
+
+
+def _titles(wiki: Wiki) -> Response:
+    """All names, one a line, sent as they are read."""
+    first = wiki.names(limit=_TITLES_STEP)
+
+    def lines() -> Iterator[str]:
+        names = first
+        while names:
+            yield "".join(name + "\n" for name in names)
+            # "start" is in the answer itself
+            names = wiki.names(start=names[-1], limit=_TITLES_STEP)[1:] if len(names) >= _TITLES_STEP - 1 else []
+
+    response = Response(lines(), content_type="text/plain; charset=utf-8")
+    response.headers["Cache-Control"] = "no-store"
+    response.headers["X-Robots-Tag"] = "noindex"
+    return response
+
+
+def _reserved(site: Site, name: str) -> Response:
+    if name == "favicon.ico":
+        return Response(site.assets["icon.svg"].content, content_type="image/svg+xml")
+    if name == "robots.txt":
+        return Response(_ROBOTS, content_type="text/plain; charset=utf-8")
+    up = site.wiki.is_up()
+    response = Response("ok\n" if up else "the store is away\n", status=200 if up else 503, mimetype="text/plain")
+    response.headers["Cache-Control"] = "no-store"
+    response.headers["X-Robots-Tag"] = "noindex"
+    return response

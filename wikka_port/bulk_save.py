@@ -1,0 +1,169 @@
+"""Save many pages at once: groups of them in several threads, so that the store's group commit serves all.
+
+``BulkSaver.put`` hands a group over and waits only where ``IN_FLIGHT`` groups are on their way, or
+where the triggers lag, so that the change log does not grow without need.  Two groups in flight must
+not hold parts of the same page; ``drain`` between them.
+
+What is stored already is found and left alone (``import_plan``): saving the same again changes nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Final
+
+from columnar.client import Connection
+from wikka_port import history, schema
+from wikka_port.import_plan import ImportedRevision, PagePart, plan
+from wikka_port.names import page_key
+from wikka_port.page_rows import Cells, Draft, head_of, is_stale, page_cells, time_of
+from wikka_port.pages import Conflict, PageTooBig, Wiki, draft_after, fresh_cells
+
+WORKERS: Final = 6
+IN_FLIGHT: Final = 12  # groups
+LAG_HIGH: Final = 4_000  # changes: above it the writer waits
+LAG_LOW: Final = 1_000  # until it is below this
+LAG_LOOK_S: Final = 1.0
+LAG_PAUSE_S: Final = 0.1
+
+
+@dataclass(slots=True)
+class Stored:
+    """What came of it; owned by the thread that hands over."""
+
+    revisions: int = 0
+    already: int = 0  # revisions that were there
+    kept: set[str] = field(default_factory=set)  # pages that were written here, and stay as they are
+    too_big: list[str] = field(default_factory=list)
+
+    def add(self, other: Stored) -> None:
+        self.revisions += other.revisions
+        self.already += other.already
+        self.kept |= other.kept
+        self.too_big += other.too_big
+
+
+class BulkSaver:
+    """A context: leaving it waits for what runs and drops what waits."""
+
+    def __init__(self, wiki: Wiki, done: Callable[[int], None], clock: Callable[[], float] = time.monotonic) -> None:
+        """``done(mark)`` is called once all groups up to the one handed over with ``mark`` are stored."""
+        self.stored = Stored()
+        self.waited_s = 0.0  # for triggers
+        self._wiki = wiki
+        self._done = done
+        self._clock = clock
+        self._looked = clock()
+        self._watch_lag = wiki.indexes == "triggers" and wiki.store.is_columnar
+        self._pending: deque[tuple[int, Future[Stored]]] = deque()
+        self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="bulk-save")
+
+    def __enter__(self) -> BulkSaver:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def put(self, group: Sequence[PagePart], mark: int) -> None:
+        """Raises what an earlier group ran into."""
+        self._pending.append((mark, self._pool.submit(self._save_group, group)))
+        self._collect(most=IN_FLIGHT)
+        self._wait_for_triggers()
+
+    def drain(self) -> None:
+        """Wait until all is stored."""
+        self._collect(most=0)
+
+    def _collect(self, *, most: int) -> None:
+        mark = None
+        while self._pending and (len(self._pending) > most or self._pending[0][1].done()):
+            ended, future = self._pending[0]
+            self.stored.add(future.result())
+            self._pending.popleft()
+            mark = ended
+        if mark is not None:
+            self._done(mark)
+
+    # --- saving ------------------------------------------------------------------------------------
+
+    def _save_group(self, group: Sequence[PagePart]) -> Stored:
+        stored = Stored()
+        keys = [page_key(part.name) for part in group]
+        rows = self._wiki.store.run(lambda c: dict(c.table(schema.PAGES).rows(keys, columns=[b"meta"])))
+        for part, key in zip(group, keys, strict=True):
+            self._save_part(part, key, rows.get(key, {}), stored)
+        return stored
+
+    def _save_part(self, part: PagePart, key: bytes, row: Cells, stored: Stored) -> None:
+        newest = head_of(row)
+        times: dict[int, int] = {}
+        if newest.number:
+            row, times = self._wiki.store.run(lambda c: _stored_before(c, key, row, part))
+        planned = plan(part, newest.number, times)
+        if planned.kept:
+            stored.kept.add(part.name)
+            return
+        stored.already += len(part.revisions) - len(planned.new)
+        for _, revision in planned.new:
+            try:
+                row = self._save_revision(part, revision, row)
+            except PageTooBig as big:
+                stored.too_big.append(f"{part.name}: {big}")
+                return
+            except Conflict:
+                stored.kept.add(part.name)
+                return
+            stored.revisions += 1
+
+    def _save_revision(self, part: PagePart, revision: ImportedRevision, before: Cells) -> Cells:
+        """Returns the page's row after it."""
+        draft: Draft = draft_after(
+            before,
+            name=part.name,
+            body=revision.body,
+            author=revision.author,
+            note=revision.note,
+            time_ms=revision.time_ms,
+            autolink=False,
+            attribution=part.attribution,
+        )
+        self._wiki.stage([draft])
+        self._wiki.commit(draft, before)
+        return {**page_cells(draft), schema.VERSIONCOUNT: draft.head.pack()}
+
+    # --- triggers ----------------------------------------------------------------------------------
+
+    def _wait_for_triggers(self) -> None:
+        if not self._watch_lag or self._clock() - self._looked < LAG_LOOK_S:
+            return
+        begun = self._clock()
+        if self._lag() > LAG_HIGH:
+            while self._lag() > LAG_LOW:
+                time.sleep(LAG_PAUSE_S)
+        self._looked = self._clock()
+        self.waited_s += self._looked - begun
+
+    def _lag(self) -> int:
+        """Of the running ones: for a paused trigger the store itself sets the bound."""
+        listed = self._wiki.store.run(lambda connection: connection.triggers.list())
+        return max((one.lag_changes for one in listed if one.state == "running"), default=0)
+
+
+def _stored_before(connection: Connection, key: bytes, row: Cells, part: PagePart) -> tuple[Cells, dict[int, int]]:
+    """The page's cells of its newest revision, and the times that ``plan`` asks for, by number."""
+    newest = head_of(row)
+    if is_stale(row):
+        row = {**row, **fresh_cells(connection, key, row)}
+    first = max(part.first - 1, 1)
+    if newest.number == first:
+        return row, {first: time_of(row)}
+    times: dict[int, int] = {}
+    for head, cells in history.chain(connection, key, newest, part.last, bodies=False, expected=part.last - first + 1):
+        if head.number < first:
+            break
+        times[head.number] = time_of(cells)
+    return row, times

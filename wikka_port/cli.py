@@ -1,0 +1,58 @@
+"""The command ``wikka``: its subcommands by name, each loaded when it is asked for.
+
+Exit status: 0 done; 1 ``check`` found differences, or the work could not be finished; 2 used wrongly,
+or the store could not be reached.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Final
+
+import click
+
+_SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, short help
+    "run": ("wikka_port.commands.run:run", "Start a store and the wiki on it: all in one."),
+    "serve": ("wikka_port.commands.serve:serve", "Serve the wiki from a store that runs already."),
+    "prepare": ("wikka_port.commands.prepare:prepare", "Create the tables, the triggers and the first pages."),
+    "import": ("wikka_port.commands.import_dump:import_dump", "Bring in a MediaWiki dump."),
+    "check": ("wikka_port.commands.check:check", "Compare every index with the pages; repair."),
+    "synth": ("wikka_port.commands.synth:synth", "Make a synthetic wiki for measuring."),
+}
+
+
+class _Subcommands(click.Group):
+    """Names and short helps from the table above; the command itself at its first use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_SUBCOMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _SUBCOMMANDS:
+            return None
+        module, _, attribute = _SUBCOMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, short) for name, (_, short) in _SUBCOMMANDS.items()])
+
+
+@click.group(cls=_Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """A wiki on a wide-column store.
+
+    \b
+    Read and edit it in a browser, all in one command:
+      wikka run --data ./data
+    Fill it from a dump of a MediaWiki, and see that every index is right:
+      wikka import simplewiki.xml.bz2
+      wikka check
+
+    Commands that talk to a store take --store HOST:PORT, or the environment's WIKKA_STORE.
+    """
+
+
+if __name__ == "__main__":
+    main()

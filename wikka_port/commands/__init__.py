@@ -1,0 +1,1 @@
+"""The subcommands of ``wikka``, one a module; each puts together what it needs."""

@@ -1,0 +1,115 @@
+"""``wikka import``: a MediaWiki dump, with a progress bar and a summary."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import time
+from contextlib import nullcontext
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from wikka_port.commands.store_options import errors, open_wiki, store_options
+from wikka_port.dump import DumpError
+from wikka_port.importer import Importer, ImportSummary
+
+_SETTLE_S = 600.0  # for the triggers, at the end
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@store_options
+@click.option("--namespaces", default="", metavar="N,N", help="Only these, by number or by name. All if left out.")
+@click.option("--limit", type=click.IntRange(1), help="Stop after so many pages.")
+@click.option("--licence", help="What the attribution says of it; Wikimedia's is known.")
+@click.option("--restart", is_flag=True, help="Begin at the beginning where an earlier import was stopped.")
+def import_dump(
+    file: str, store: str, indexes: Any, namespaces: str, limit: int | None, licence: str | None, restart: bool
+) -> None:
+    """Bring the pages of FILE into the wiki, with all their revisions.
+
+    FILE is a MediaWiki export, plain or compressed (.bz2, .gz). An import that was stopped goes on
+    where it was; one that is repeated changes nothing; pages that were edited here stay as they are.
+    """
+    size = os.path.getsize(file)
+    with open_wiki(store, indexes) as wiki, open(file, "rb") as stream:
+        wiki.prepare()
+        begun = time.monotonic()
+        with _progress() as bar:
+            task = bar.add_task("", total=size, pages=0) if bar is not None else None
+
+            def show(read_bytes: int, pages: int) -> None:
+                if bar is not None and task is not None:
+                    bar.update(task, completed=read_bytes, pages=pages)
+
+            importer = Importer(
+                wiki,
+                stream,
+                origin=f"{os.path.basename(file)}:{size}",
+                namespaces=[name.strip() for name in namespaces.split(",") if name.strip()],
+                limit=limit,
+                licence=licence,
+                restart=restart,
+                progress=show,
+            )
+            if importer.begun_behind:
+                errors.print(f"going on behind page {importer.begun_behind:,}")
+            try:
+                summary = importer.run()
+            except DumpError as damage:
+                raise click.ClickException(f"{file}: {damage}") from None
+        seconds = time.monotonic() - begun
+        settled = _wait_for_triggers(wiki)
+    _print_summary(summary, seconds, settled)
+
+
+def _progress() -> Any:
+    if not sys.stderr.isatty():
+        return nullcontext()
+    columns = (BarColumn(), DownloadColumn(), TextColumn("{task.fields[pages]:,} pages"), TimeRemainingColumn())
+    return Progress(*columns, console=Console(stderr=True))
+
+
+def _wait_for_triggers(wiki: Any) -> float | None:
+    """Seconds until the indexes were complete; None: not in time."""
+    begun = time.monotonic()
+    step_s = 5.0
+    while time.monotonic() - begun < _SETTLE_S:
+        if wiki.settle("", step_s):
+            return time.monotonic() - begun
+    return None
+
+
+def _print_summary(summary: ImportSummary, seconds: float, settled_s: float | None) -> None:
+    counts, stored = summary.counts, summary.stored
+    console = Console(highlight=False)
+    table = Table(show_header=False, box=None)
+    table.add_column(justify="right")
+    table.add_column()
+    rows = [
+        (counts.pages, "pages"),
+        (counts.revisions, "revisions"),
+        (counts.redirects, "redirects"),
+        (counts.links, "links"),
+        (stored.revisions, "revisions stored"),
+        (stored.already, "revisions that were there"),
+        (len(stored.kept), "pages left as they are: they were written here"),
+        (counts.passed_over, "pages of other namespaces"),
+        (len(counts.refused) + len(stored.too_big), "pages refused"),
+        (sum(counts.unconverted.values()), "constructs not converted"),
+    ]
+    for number, what in rows:
+        table.add_row(f"{number:,}", what)
+    for kind, number in counts.unconverted.most_common():
+        table.add_row("", f"  {number:,} {kind}")
+    console.print(table)
+    for line in [*counts.refused, *stored.too_big, *(f"{name}: written here" for name in sorted(stored.kept))][:20]:
+        console.print(f"  {line}", markup=False)
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    indexes = f"indexes complete {settled_s:.1f} s later" if settled_s is not None else "indexes not complete yet"
+    console.print(f"{seconds:.1f} s ({summary.waited_s:.1f} s of it for triggers), {indexes}, at most {peak_mb:.0f} MB")

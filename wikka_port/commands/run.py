@@ -1,0 +1,182 @@
+"""``wikka run``: a store and the wiki on it, each a process of its own, started and stopped together.
+
+    ports free? -> store ready -> tables, triggers, first pages -> wiki answers -> running -> stopping
+    Ctrl-C or SIGTERM: the wiki first, so that its last requests are answered, then the store; exit 0
+    a second one: both are killed at once, exit 130; what was acknowledged is on disk
+    one of the two ends by itself: the other is stopped too; exit 1
+
+The children are in sessions of their own: a Ctrl-C of the terminal reaches this process alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+import click
+
+from wikka_port.commands.store_options import errors, open_wiki
+from wikka_port.first_pages import write_first_pages
+
+STORE_READY_S: Final = 60.0  # a store that has much to recover
+WIKI_READY_S: Final = 30.0
+STOP_S: Final = 20.0
+_LOOK_S: Final = 0.05
+_KILLED: Final = 128 + signal.SIGINT
+
+
+class _Stopped(BaseException):
+    """Somebody wants us to end."""
+
+
+class _Ended(Exception):
+    """A child ended by itself, or could not begin."""
+
+
+@click.command()
+@click.option("--data", default="data", show_default=True, metavar="DIR", help="Folder that holds everything.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address of the wiki.")
+@click.option("--port", default=8080, show_default=True, type=click.IntRange(1, 65535), help="Port of the wiki.")
+@click.option("--store-port", default=9090, show_default=True, type=click.IntRange(1, 65535), help="Port of the store.")
+@click.option(
+    "--web-port", default=9095, show_default=True, type=click.IntRange(-1, 65535), help="Store's status page."
+)
+def run(data: str, host: str, port: int, store_port: int, web_port: int) -> None:
+    """Start a store with its data in DIR and the wiki on it; Ctrl-C stops both, a second one at once."""
+    children: list[subprocess.Popen[bytes]] = []
+    _stop_on_signals(children)
+    try:
+        _check_port(host, port, "--port")
+        _check_port("127.0.0.1", store_port, "--store-port")
+        _check_port("127.0.0.1", web_port, "--web-port")
+        children.append(_start(_store_command(data, store_port, web_port), stdout=subprocess.PIPE))
+        _await_ready_line(children[0])
+        store = f"127.0.0.1:{store_port}"
+        with open_wiki(store, "triggers") as wiki:
+            wiki.prepare()
+            written = write_first_pages(wiki)
+        children.append(_start([*_WIKKA, "serve", "--store", store, "--host", host, "--port", str(port)]))
+        _await_port(children[1], host, port)
+        _say_where(host, port, store, web_port, data, written)
+        _watch(children)
+    except _Stopped:
+        click.echo("Stopping; Ctrl-C again stops at once.")
+        _stop(children)
+    except _Ended as ended:
+        errors.print(f"wikka: {ended}", markup=False)
+        _stop(children)
+        raise SystemExit(1) from None
+    except BaseException:
+        _stop(children)
+        raise
+
+
+_WIKKA: Final = (sys.executable, "-m", "wikka_port")
+
+
+def _store_command(data: str, port: int, web_port: int) -> list[str]:
+    options = ["--data", data, "--port", str(port), "--web-port", str(web_port)]
+    fixed = ["--trigger-modules", "wikka_port.triggers", "--log-level", "warning"]
+    return [sys.executable, "-m", "columnar", "standalone", *options, *fixed]
+
+
+def _start(command: Sequence[str], stdout: int | None = None) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(command, stdout=stdout, stdin=subprocess.DEVNULL, start_new_session=True)
+
+
+def _stop_on_signals(children: list[subprocess.Popen[bytes]]) -> None:
+    asked = False
+
+    def stop(number: int, _frame: object) -> None:
+        nonlocal asked
+        if asked:
+            for child in children:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(child.pid, signal.SIGKILL)  # with its workers
+            os._exit(_KILLED)
+        asked = True
+        raise _Stopped
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop)
+
+
+def _check_port(host: str, port: int, option: str) -> None:
+    if port <= 0:
+        return
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # one in TIME_WAIT is free for a server
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise _Ended(f"cannot use port {port} of {host} ({error.strerror}); choose another with {option}") from None
+
+
+def _await_ready_line(store: subprocess.Popen[bytes]) -> None:
+    assert store.stdout is not None, "it was started with a pipe"
+    os.set_blocking(store.stdout.fileno(), False)
+    said = b""
+    deadline = time.monotonic() + STORE_READY_S
+    while b"\n" not in said:
+        if store.poll() is not None:
+            raise _Ended("the store did not start; what it said stands above")
+        if time.monotonic() > deadline:
+            raise _Ended(f"the store was not ready after {STORE_READY_S:.0f} s")
+        said += store.stdout.read() or b""
+        time.sleep(_LOOK_S)
+
+
+def _await_port(child: subprocess.Popen[bytes], host: str, port: int) -> None:
+    deadline = time.monotonic() + WIKI_READY_S
+    while True:
+        if child.poll() is not None:
+            raise _Ended("the wiki did not start; what it said stands above")
+        try:
+            socket.create_connection((host, port), timeout=1).close()
+            return
+        except OSError:
+            if time.monotonic() > deadline:
+                raise _Ended(f"the wiki did not answer after {WIKI_READY_S:.0f} s") from None
+        time.sleep(_LOOK_S)
+
+
+def _say_where(host: str, port: int, store: str, web_port: int, data: str, written: int) -> None:
+    shown = f"[{host}]" if ":" in host else host
+    if written:
+        click.echo(f"A new wiki, with {written} pages to begin with.")
+    click.echo(f"The wiki:         http://{shown}:{port}/")
+    click.echo(f"The store:        {store}" + (f", status at http://127.0.0.1:{web_port}/" if web_port > 0 else ""))
+    click.echo(f"The data is in    {os.path.abspath(data)}")
+    click.echo("Ctrl-C stops both.")
+
+
+def _watch(children: Sequence[subprocess.Popen[bytes]]) -> NoReturn:
+    while True:
+        for child, what in zip(children, ("store", "wiki"), strict=True):
+            if child.poll() is not None:
+                raise _Ended(f"the {what} ended by itself (status {child.returncode})")
+        time.sleep(0.2)
+
+
+def _stop(children: Sequence[subprocess.Popen[bytes]]) -> None:
+    """In the order opposite to the start; what does not end in time is killed."""
+    for child in reversed(children):
+        if child.poll() is None:
+            child.terminate()
+        try:
+            child.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            errors.print(f"wikka: process {child.pid} did not end after {STOP_S:.0f} s: killed")
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+        if child.stdout is not None:
+            child.stdout.close()

@@ -1,0 +1,52 @@
+"""``wikka serve``: the wiki in a browser, from a store that runs already."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import click
+
+from wikka_port.commands.store_options import address_of, store_options
+from wikka_port.config import WikiConfig
+from wikka_port.secret_file import secret_from
+from wikka_port.serve import PortTaken
+from wikka_port.serve import serve as serve_wiki
+
+_DEFAULTS = WikiConfig()
+
+
+@click.command()
+@store_options
+@click.option("--host", default=_DEFAULTS.host, show_default=True, help="Address to listen on.")
+@click.option("--port", default=_DEFAULTS.port, show_default=True, type=click.IntRange(0, 65535))
+@click.option("--workers", default=_DEFAULTS.workers, show_default=True, type=click.IntRange(1, 64), help="Processes.")
+@click.option("--threads", default=_DEFAULTS.threads, show_default=True, type=click.IntRange(1, 64), help="Of each.")
+@click.option("--site-name", default=_DEFAULTS.site_name, show_default=True)
+@click.option("--root-page", default=_DEFAULTS.root_page, show_default=True, help="The page at /.")
+@click.option(
+    "--edits-per-minute",
+    default=_DEFAULTS.edits_per_minute,
+    show_default=True,
+    type=click.IntRange(0),
+    help="From one address; 0: no limit.",
+)
+@click.option("--proxies", default=0, type=click.IntRange(0, 9), help="Reverse proxies before the wiki.")
+@click.option(
+    "--secret-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Keeps what signs the forms, so that open ones outlive a restart; made if it is not there.",
+)
+@click.option("--log-level", default="warning", type=click.Choice(["debug", "info", "warning", "error"]))
+def serve(store: str, indexes: Any, secret_file: Path | None, log_level: str, **given: Any) -> None:
+    """Serve the wiki until Ctrl-C or SIGTERM; a second one ends it at once."""
+    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    store_host, store_port = address_of(store)
+    secret = secret_from(secret_file) if secret_file else b""
+    config = WikiConfig(store_host=store_host, store_port=store_port, indexes=indexes, secret=secret, **given)
+    try:
+        status = serve_wiki(config, lambda url: click.echo(f"wikka ready {url} store={store}"))
+    except PortTaken as taken:
+        raise click.ClickException(str(taken)) from None
+    raise SystemExit(status)

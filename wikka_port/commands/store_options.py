@@ -1,0 +1,67 @@
+"""What all commands that talk to a store have: their options, and what they say when it does not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+import click
+from rich.console import Console
+
+from columnar.client.errors import IllegalArgument, IOError, NotColumnar
+from wikka_port.pages import StoreAway, Wiki
+
+NOT_REACHED: Final = 2  # exit status
+errors: Final = Console(stderr=True, highlight=False, soft_wrap=True)
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def store_options(command: F) -> F:
+    """``--store`` and ``--indexes``, given on as ``store`` and ``indexes``."""
+    store = click.option(
+        "--store",
+        envvar="WIKKA_STORE",
+        default="127.0.0.1:9090",
+        show_default=True,
+        metavar="HOST:PORT",
+        help="Where the store is.",
+    )
+    indexes = click.option(
+        "--indexes",
+        type=click.Choice(["triggers", "application"]),
+        default="triggers",
+        show_default=True,
+        help="Who keeps the indexes: the store's triggers, or, on a plain HBase, the wiki itself.",
+    )
+    return store(indexes(command))
+
+
+def address_of(store: str) -> tuple[str, int]:
+    host, colon, port = store.rpartition(":")
+    if not colon or not host or not port.isdigit():
+        raise click.BadParameter(f"'{store}' is no address: write HOST:PORT, for example 127.0.0.1:9090")
+    return host.strip("[]"), int(port)
+
+
+@contextmanager
+def open_wiki(store: str, indexes: Any, *, pool: int = 16) -> Iterator[Wiki]:
+    """The wiki; what the store refuses or leaves unanswered ends the command with one line."""
+    host, port = address_of(store)
+    wiki = Wiki(host, port, pool=pool, indexes=indexes)
+    try:
+        yield wiki
+    except StoreAway as away:
+        _end(f"{away}; is it running? Start one with: wikka run")
+    except NotColumnar as plain:
+        _end(f"{plain}. It has no triggers: use --indexes=application")
+    except (IOError, IllegalArgument) as refused:
+        message = refused.message
+        _end(message.decode(errors="replace") if isinstance(message, bytes) else str(message))
+    finally:
+        wiki.store.close()
+
+
+def _end(message: str) -> None:
+    errors.print(f"wikka: {message}", markup=False)
+    raise SystemExit(NOT_REACHED)

@@ -1,0 +1,41 @@
+"""Configuration of the wiki's web side: read once at the edge, passed down, never changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class WikiConfig:
+    # where the pages are
+    store_host: str = "127.0.0.1"
+    store_port: int = 9090
+    indexes: Literal["triggers", "application"] = "triggers"  # "application" on a plain HBase gateway
+    # where the wiki listens
+    host: str = "127.0.0.1"
+    port: int = 8080
+    workers: int = 2  # processes; one interpreter serves from one core, the store needs one too
+    threads: int = 4  # of each process; more take the interpreter from each other
+    proxies: int = 0  # reverse proxies before us whose X-Forwarded-For is believed; one too many lets visitors lie
+    # what it looks like
+    site_name: str = "Wiki"
+    root_page: str = "HomePage"
+    # who may do what
+    secret: bytes = field(default=b"", repr=False)  # signs form tokens; b"" = a new one each start: open forms go stale
+    edits_per_minute: int = 60  # by one address; 0 = as many as it likes.  Too low hurts schools behind one address
+    edit_burst: int = 20  # edits in a row before that rate holds
+    rate_table_addresses: int = 10_000  # remembered at once; the longest idle are forgotten first
+    # bounds
+    max_text_bytes: int = 2_000_000  # of one page; a larger one is refused with the text kept
+    max_note_chars: int = 200
+    max_author_chars: int = 75
+    list_rows: int = 200  # of one page of an index
+    document_cache_chars: int = 32_000_000  # of parsed pages, per process; at least as many bytes
+    settle_s: float = 2.0  # how long an editor waits at most until the indexes know of the edit
+    token_max_age_s: int = 24 * 3600  # how long an edit form may stay open before it asks to be sent again
+
+    @property
+    def max_request_bytes(self) -> int:
+        """Of a whole request: each byte of the text may come as ``%XX``."""
+        return 3 * self.max_text_bytes + 65_536

@@ -1,0 +1,284 @@
+"""Recompute every index from the pages, compare, repair.
+
+One walk over ``pages`` with their revisions beside them says what should be there and is not; one
+walk over each derived table says what is there and should not.  All walks are streams: a few
+hundred rows are in memory, and the differences.
+
+What is looked at beside the indexes (``pages`` and ``revisions`` are the truth, so little can be
+said against them):
+    a page's cells are those of its newest revision
+    every number up to the newest has its row, on the chain
+    rows of revisions on no chain: staged by a save that lost or fell.  Those above the newest
+    number may belong to a save that runs right now, and are left alone for ``GRACE_MS``
+
+A repair writes at the time of the source, as the trigger would have, and looks again; what then
+still differs is written at the time of now, which is later than any marker.  While people edit,
+differences may be changes on their way: let the triggers finish first (``wikka check`` does).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Final
+
+from columnar.client import Connection
+from wikka_port import schema
+from wikka_port.differences import Difference, Kind, cell_differences, groups_of
+from wikka_port.link_check import LinkCheck
+from wikka_port.page_rows import (
+    Cells,
+    head_of,
+    is_stale,
+    page_cells_of_revision,
+    revision_cells_of_page,
+    time_of,
+)
+from wikka_port.pages import Wiki, clock_ms
+from wikka_port.schema import NO_HEAD, Head, parse_head
+from wikka_port.triggers import change_entry
+
+GRACE_MS: Final = 10 * 60 * 1000  # a save takes seconds; what is staged longer than this fell
+_GROUP: Final = 50  # pages, with their bodies
+Row = tuple[bytes, Cells]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    pages: int
+    revisions: int
+    links: int
+    differences: tuple[Difference, ...]  # what was found
+    left: tuple[Difference, ...]  # what is there after the repair, or the same where nothing was repaired
+
+    def counts(self) -> Counter[tuple[str, str]]:
+        """By table and kind."""
+        return Counter((found.table.decode(), found.kind.value) for found in self.differences)
+
+
+def check(
+    wiki: Wiki,
+    *,
+    repair: bool = False,
+    progress: Callable[[str, int], None] = lambda step, done: None,
+    clock: Callable[[], int] = clock_ms,
+) -> CheckReport:
+    """Raises StoreAway.  O(all that is stored)."""
+    first = _Look(wiki, progress, clock()).run()
+    if not repair or not first.differences:
+        return first
+    _repair(wiki, first.differences)
+    second = _Look(wiki, progress, clock()).run()
+    if second.differences:
+        now = clock()
+        _repair(wiki, [replace(one, at_ms=max(now, one.at_ms)) for one in second.differences])
+        second = _Look(wiki, progress, clock()).run()
+    return replace(first, left=second.differences)
+
+
+class _Look:
+    def __init__(self, wiki: Wiki, progress: Callable[[str, int], None], now_ms: int) -> None:
+        self._wiki = wiki
+        self._progress = progress
+        self._now = now_ms
+        self._pages = self._revisions = 0
+
+    def run(self) -> CheckReport:
+        found, links = self._wiki.store.run(self._all)
+        return CheckReport(self._pages, self._revisions, links, tuple(found), tuple(found))
+
+    def _all(self, connection: Connection) -> tuple[list[Difference], int]:
+        self._pages = self._revisions = 0
+        check = LinkCheck(connection)
+        found: list[Difference] = []
+        for group in self._page_groups(connection, found):
+            found += check.of_pages(group)
+            found += _names_of_pages(connection, group)
+            self._progress("pages", self._pages)
+        for step, differences in (
+            ("backlinks", check.of_backlinks()),
+            ("wanted", check.of_wanted()),
+            ("names", _names_without_page(connection)),
+            ("changes", _changes_without_revision(connection)),
+        ):
+            self._progress(step, 0)
+            found += differences
+        return found, check.links
+
+    # --- pages and revisions side by side ----------------------------------------------------------
+
+    def _page_groups(self, connection: Connection, found: list[Difference]) -> Iterator[dict[bytes, Cells]]:
+        """Pages as they should be, in groups; what is wrong with them and their revisions goes to ``found``."""
+        pages = iter(connection.table(schema.PAGES).scan(batch_size=_GROUP))
+        rows = connection.table(schema.REVISIONS).scan(columns=[b"meta"], batch_size=500)
+        revisions = groupby(rows, lambda row: row[0][: schema.KEY_BYTES])
+        group: dict[bytes, Cells] = {}
+        entries: dict[bytes, tuple[Cells, int]] = {}
+        for key, page, its in _side_by_side(pages, revisions):
+            listed = [(schema.parse_revision_row(row)[1], row, cells) for row, cells in its]
+            newest = head_of(page)
+            chain, bad = _chain(key, newest, listed, page, self._now)
+            found += bad
+            self._revisions += len(chain)
+            for head, cells in chain:
+                row, entry = change_entry(key, head, cells, schema.REVISION_AUTHOR, schema.REVISION_NOTE)
+                entries[row] = (entry, time_of(cells))
+                if len(entries) >= 500:
+                    found += _entries(connection, entries)
+                    entries = {}
+            if not newest.number:
+                continue
+            self._pages += 1
+            group[key] = self._as_newest(connection, key, newest, page, found)
+            if len(group) >= _GROUP:
+                yield group
+                group = {}
+        found += _entries(connection, entries)
+        yield group
+
+    def _as_newest(
+        self, connection: Connection, key: bytes, newest: Head, page: Cells, found: list[Difference]
+    ) -> Cells:
+        row = connection.table(schema.REVISIONS).row(schema.revision_row(key, newest))
+        if not row:
+            return page  # told by the chain
+        expected = {**page_cells_of_revision(newest, row), schema.VERSIONCOUNT: newest.pack()}
+        stamped = {column: (value, 0) for column, value in page.items()}
+        found += cell_differences(schema.PAGES, key, expected, stamped, time_of(row))
+        return expected
+
+
+def _side_by_side(
+    pages: Iterator[Row], revisions: Iterator[tuple[bytes, Iterator[Row]]]
+) -> Iterator[tuple[bytes, Cells, Iterable[Row]]]:
+    """Both come by key: each key once, with its page (or none) and its revisions (or none)."""
+    page, revision = next(pages, None), next(revisions, None)
+    while page is not None or revision is not None:
+        if revision is None or (page is not None and page[0] < revision[0]):
+            assert page is not None, "one of them is there"
+            yield page[0], page[1], ()
+            page = next(pages, None)
+        elif page is None or revision[0] < page[0]:
+            yield revision[0], {}, revision[1]
+            revision = next(revisions, None)
+        else:
+            yield page[0], page[1], revision[1]
+            page, revision = next(pages, None), next(revisions, None)
+
+
+def _chain(
+    key: bytes, newest: Head, listed: list[tuple[Head, bytes, Cells]], page: Cells, now_ms: int
+) -> tuple[list[tuple[Head, Cells]], list[Difference]]:
+    """The revisions of the page, newest first, and what is wrong with their rows."""
+    chain: list[tuple[Head, Cells]] = []
+    bad: list[Difference] = []
+    by_number = {number: list(rows) for number, rows in groupby(listed, lambda one: one[0].number)}
+    token: bytes | None = newest.token
+    for number in range(newest.number, 0, -1):
+        rows = by_number.pop(number, [])
+        on_chain = next((one for one in rows if token is None or one[0].token == token), None)
+        bad += [_staged(one[1], one[2]) for one in rows if one is not on_chain]
+        if on_chain is None:
+            bad += _lost(key, newest, number, token, page)
+            token = page.get(schema.PREVIOUS) if number == newest.number and not is_stale(page) else None
+            continue
+        chain.append((on_chain[0], on_chain[2]))
+        token = on_chain[2].get(schema.PREVIOUS)
+    for rows in by_number.values():  # above the newest
+        bad += [_staged(row, cells) for _, row, cells in rows if abs(now_ms - time_of(cells)) > GRACE_MS]
+    return chain, bad
+
+
+def _staged(row: bytes, cells: Cells) -> Difference:
+    return Difference(Kind.STALE, schema.REVISIONS, row, b"", None, cells.get(schema.NAME, b""), time_of(cells))
+
+
+def _lost(key: bytes, newest: Head, number: int, token: bytes | None, page: Cells) -> list[Difference]:
+    if number == newest.number and not is_stale(page):
+        row = schema.revision_row(key, newest)
+        cells = revision_cells_of_page(page)
+        return [Difference(Kind.MISSING, schema.REVISIONS, row, c, v, None, time_of(page)) for c, v in cells.items()]
+    row = schema.revision_row(key, Head(number, token or b"?"))
+    return [Difference(Kind.LOST, schema.REVISIONS, row, b"", None, None, 0)]
+
+
+# --- lists -------------------------------------------------------------------------------------
+
+
+def _names_of_pages(connection: Connection, pages: Mapping[bytes, Cells]) -> Iterator[Difference]:
+    wanted = {schema.name_row(cells[schema.NAME].decode()): cells for cells in pages.values() if schema.NAME in cells}
+    held = dict(connection.table(schema.NAMES).rows(list(wanted), include_timestamp=True)) if wanted else {}
+    for row, cells in wanted.items():
+        expected = {schema.NAME: cells[schema.NAME]}
+        yield from cell_differences(schema.NAMES, row, expected, held.get(row, {}), time_of(cells))
+
+
+def _names_without_page(connection: Connection) -> Iterator[Difference]:
+    table = connection.table(schema.PAGES)
+    for rows in groups_of(connection.table(schema.NAMES).scan(include_timestamp=True, batch_size=200)):
+        keys = {row: schema.page_key_of_name_row(row) for row in rows}
+        asked = [key for key in keys.values() if key]
+        there = {key for key, _ in table.rows(asked, columns=[schema.VERSIONCOUNT])} if asked else set()
+        for row, cells in rows.items():
+            if keys[row] not in there:
+                yield from cell_differences(schema.NAMES, row, {}, cells, 0)
+
+
+def _entries(connection: Connection, entries: Mapping[bytes, tuple[Cells, int]]) -> Iterator[Difference]:
+    """Rows of ``changes`` as the revisions want them."""
+    held = dict(connection.table(schema.CHANGES).rows(list(entries), include_timestamp=True)) if entries else {}
+    for row, (cells, at_ms) in entries.items():
+        yield from cell_differences(schema.CHANGES, row, cells, held.get(row, {}), at_ms)
+
+
+def _changes_without_revision(connection: Connection) -> Iterator[Difference]:
+    revisions, pages = connection.table(schema.REVISIONS), connection.table(schema.PAGES)
+    for rows in groups_of(connection.table(schema.CHANGES).scan(include_timestamp=True, batch_size=200)):
+        named = {row: _revision_of_entry(row, cells) for row, cells in rows.items()}
+        keys = {row[: schema.KEY_BYTES] for row in named.values() if row}
+        asked = [row for row in named.values() if row]
+        newest = {k: head_of(cells).number for k, cells in pages.rows(list(keys), columns=[schema.VERSIONCOUNT])}
+        times = {row: time_of(cells) for row, cells in revisions.rows(asked, columns=[schema.TIME])} if asked else {}
+        for row, cells in rows.items():
+            revision = named[row]
+            if revision is not None and revision in times:
+                key, head = schema.parse_revision_row(revision)
+                if head.number <= newest.get(key, 0) and row == schema.change_row(key, times[revision], head.number):
+                    continue
+            yield from cell_differences(schema.CHANGES, row, {}, cells, 0)
+
+
+def _revision_of_entry(row: bytes, cells: Mapping[bytes, tuple[bytes, int]]) -> bytes | None:
+    """The row of the revision that an entry speaks of; None where it says none."""
+    key = schema.page_key_of_change_row(row)
+    try:
+        head = parse_head(cells.get(schema.HEAD, (b"", 0))[0])
+    except ValueError:
+        return None
+    return None if key is None or head == NO_HEAD else schema.revision_row(key, head)
+
+
+# --- repair ------------------------------------------------------------------------------------
+
+
+def _repair(wiki: Wiki, differences: Iterable[Difference]) -> None:
+    """One call for each row and time; rows of ``pages`` and ``revisions`` are put, never changed otherwise."""
+    wanted: dict[tuple[bytes, bytes, int], list[Difference]] = {}
+    for one in differences:
+        wanted.setdefault((one.table, one.row, one.at_ms), []).append(one)
+    for (table, row, at_ms), group in wanted.items():
+        wiki.store.run(lambda c, t=table, r=row, at=at_ms, g=group: _mend(c, t, r, at, g))  # type: ignore[misc]
+
+
+def _mend(connection: Connection, name: bytes, row: bytes, at_ms: int, group: list[Difference]) -> None:
+    table = connection.table(name)
+    puts = {one.column: one.expected for one in group if one.expected is not None}
+    if puts:
+        table.put(row, puts, timestamp=at_ms)
+    stale = [one for one in group if one.kind is Kind.STALE]
+    if any(not one.column for one in stale):
+        table.delete(row)
+    elif stale:
+        table.delete(row, [one.column for one in stale], timestamp=at_ms)

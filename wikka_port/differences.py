@@ -1,0 +1,72 @@
+"""How the wiki's tables can differ from what its pages say (pure), and how it is put right.
+
+Knows nothing of which cells a table should hold (``consistency``, ``link_check``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from wikka_port.page_rows import Cells
+
+Stamped = Mapping[bytes, tuple[bytes, int]]  # column -> value, timestamp
+
+
+class Kind(Enum):
+    MISSING = "missing"  # a cell that should be there
+    STALE = "stale"  # a cell, or a row, that should not
+    DIFFERENT = "different"  # a cell with another value
+    LOST = "lost"  # a revision whose row is gone and cannot be made again
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    kind: Kind
+    table: bytes
+    row: bytes
+    column: bytes  # b"" for a whole row
+    expected: bytes | None
+    found: bytes | None
+    at_ms: int  # the time at which a repair writes or deletes
+
+    def text(self) -> str:
+        """One line for a person."""
+        where = f"{_shown(self.table)} {_shown(self.row)}" + (f" {_shown(self.column)}" if self.column else "")
+        if self.kind is Kind.MISSING:
+            return f"{where}: missing, should be {_shown(self.expected)}"
+        if self.kind is Kind.DIFFERENT:
+            return f"{where}: is {_shown(self.found)}, should be {_shown(self.expected)}"
+        if self.kind is Kind.STALE:
+            return f"{where}: should not be there ({_shown(self.found)})"
+        return f"{where}: the row of this revision is gone"
+
+
+def _shown(data: bytes | None) -> str:
+    text = (data or b"").decode(errors="backslashreplace").replace("\x00", "|")
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def cell_differences(table: bytes, row: bytes, expected: Cells, held: Stamped, at_ms: int) -> Iterator[Difference]:
+    """How the cells that are there differ from those that should be."""
+    for column, value in expected.items():
+        found = held.get(column)
+        if found is None:
+            yield Difference(Kind.MISSING, table, row, column, value, None, at_ms)
+        elif found[0] != value:
+            yield Difference(Kind.DIFFERENT, table, row, column, value, found[0], max(at_ms, found[1]))
+    for column, (value, stamp) in held.items():
+        if column not in expected:
+            yield Difference(Kind.STALE, table, row, column, None, value, stamp)
+
+
+def groups_of(rows: Iterable[tuple[bytes, Stamped]], size: int = 200) -> Iterator[dict[bytes, Stamped]]:
+    group: dict[bytes, Stamped] = {}
+    for row, cells in rows:
+        group[row] = cells
+        if len(group) >= size:
+            yield group
+            group = {}
+    if group:
+        yield group

@@ -1,0 +1,278 @@
+"""Differences of two texts (pure): lines first, then words within the lines that changed.
+
+The work is bounded whatever the texts are.  Lines that both texts have once are matched first (the longest
+run of them in order, as in patience diff); between these, Myers' greedy algorithm runs until the budget is
+spent, and what is left then counts as replaced as a whole: still right, less fine.
+
+    O(n log n) for the anchors, plus at most BUDGET steps for everything between them
+
+Invariant: the old side of the operations put together is the old text, the new side the new one.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, Literal, NamedTuple
+
+BUDGET: Final = 150_000  # inner steps of one diff; about a fifth of a second
+WORD_BUDGET: Final = 150_000  # of all its lines together
+MAX_LINE_TOKENS: Final = 4_000  # longer lines are shown as changed as a whole
+MAX_PAIRING: Final = 2_500  # lines times lines of a block in which the likest pairs are searched
+ALIKE: Final = 0.35  # share of common words from which two lines are versions of each other
+CONTEXT: Final = 3  # unchanged lines shown around each change
+MAX_ROWS: Final = 3_000  # shown of one diff
+_TOKEN: Final = re.compile(r"\w+|\s+|[^\w\s]")
+
+
+class Operation(NamedTuple):
+    kind: Literal["equal", "replace"]  # replace: either side may be empty
+    old_start: int
+    old_end: int
+    new_start: int
+    new_end: int
+
+
+class Span(NamedTuple):
+    text: str
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a side-by-side view."""
+
+    kind: Literal["equal", "change", "delete", "insert", "skip", "cut"]
+    old_number: int = 0  # from 1; 0: this side has no line here
+    new_number: int = 0
+    old: tuple[Span, ...] = ()
+    new: tuple[Span, ...] = ()
+    skipped: int = 0  # unchanged lines not shown, for "skip"; "cut": all that follows is not shown
+
+
+class _Steps:
+    __slots__ = ("left",)
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+
+def operations(old: Sequence[Hashable], new: Sequence[Hashable], budget: int = BUDGET) -> list[Operation]:
+    """How ``old`` becomes ``new``; neighbours have different kinds."""
+    numbers: dict[Hashable, int] = {}
+    a = [numbers.setdefault(item, len(numbers)) for item in old]
+    b = [numbers.setdefault(item, len(numbers)) for item in new]
+    matches = list(_matches(a, b, _Steps(budget)))
+    out: list[Operation] = []
+    i = j = 0
+    for start_a, start_b, length in [*matches, (len(a), len(b), 0)]:
+        if i < start_a or j < start_b:
+            out.append(Operation("replace", i, start_a, j, start_b))
+        if length and out and out[-1].kind == "equal":
+            out[-1] = Operation("equal", out[-1].old_start, start_a + length, out[-1].new_start, start_b + length)
+        elif length:
+            out.append(Operation("equal", start_a, start_a + length, start_b, start_b + length))
+        i, j = start_a + length, start_b + length
+    return out
+
+
+def _matches(a: list[int], b: list[int], steps: _Steps) -> Iterator[tuple[int, int, int]]:
+    """Equal runs in order: (start in a, start in b, length)."""
+    low_a = low_b = 0
+    high_a, high_b = len(a), len(b)
+    while low_a < high_a and low_b < high_b and a[low_a] == b[low_b]:
+        low_a, low_b = low_a + 1, low_b + 1
+    if low_a:
+        yield 0, 0, low_a
+    while high_a > low_a and high_b > low_b and a[high_a - 1] == b[high_b - 1]:
+        high_a, high_b = high_a - 1, high_b - 1
+    i, j = low_a, low_b
+    for x, y in [*_anchors(a, b, (low_a, high_a), (low_b, high_b)), (high_a, high_b)]:
+        if i < x and j < y:
+            yield from _myers(a, b, (i, x), (j, y), steps)
+        if x < high_a and y < high_b:
+            yield x, y, 1
+        i, j = x + 1, y + 1
+    if high_a < len(a):
+        yield high_a, high_b, len(a) - high_a
+
+
+def _anchors(a: list[int], b: list[int], in_a: tuple[int, int], in_b: tuple[int, int]) -> list[tuple[int, int]]:
+    """Items that each side has once, as the longest run that is in order on both sides."""
+    once_a = Counter(a[slice(*in_a)])
+    once_b = Counter(b[slice(*in_b)])
+    place_b = {b[y]: y for y in range(*in_b) if once_b[b[y]] == 1}
+    pairs = [(x, place_b[a[x]]) for x in range(*in_a) if once_a[a[x]] == 1 and a[x] in place_b]
+    tails: list[int] = []  # smallest y that ends a run of each length
+    ends: list[int] = []  # index of that pair
+    before: list[int] = []
+    for index, (_, y) in enumerate(pairs):
+        place = bisect_left(tails, y)
+        before.append(ends[place - 1] if place else -1)
+        if place == len(tails):
+            tails.append(y)
+            ends.append(index)
+        else:
+            tails[place], ends[place] = y, index
+    run: list[tuple[int, int]] = []
+    index = ends[-1] if ends else -1
+    while index >= 0:
+        run.append(pairs[index])
+        index = before[index]
+    run.reverse()
+    return run
+
+
+def _myers(
+    a: list[int], b: list[int], in_a: tuple[int, int], in_b: tuple[int, int], steps: _Steps
+) -> Iterator[tuple[int, int, int]]:
+    """Equal runs of the shortest edit script; none where the budget ends first."""
+    (a0, a1), (b0, b1) = in_a, in_b
+    n, m = a1 - a0, b1 - b0
+    furthest = {1: 0}
+    trace: list[dict[int, int]] = []
+    for d in range(n + m + 1):
+        steps.left -= d + 1
+        if steps.left < 0:
+            return
+        trace.append(dict(furthest) if d < 2 else {k: furthest[k] for k in range(-d - 1, d + 2) if k in furthest})
+        steps.left -= d + 1
+        for k in range(-d, d + 1, 2):
+            down = k == -d or (k != d and furthest.get(k - 1, -1) < furthest.get(k + 1, -1))
+            x = furthest[k + 1] if down else furthest[k - 1] + 1
+            y = x - k
+            start = x
+            while x < n and y < m and a[a0 + x] == b[b0 + y]:
+                x, y = x + 1, y + 1
+            steps.left -= x - start
+            furthest[k] = x
+            if x >= n and y >= m:
+                yield from _walk_back(trace, n, m, a0, b0)
+                return
+
+
+def _walk_back(trace: list[dict[int, int]], n: int, m: int, a0: int, b0: int) -> list[tuple[int, int, int]]:
+    runs: list[tuple[int, int, int]] = []
+    x, y = n, m
+    for d in range(len(trace) - 1, -1, -1):
+        furthest = trace[d]
+        k = x - y
+        down = k == -d or (k != d and furthest.get(k - 1, -1) < furthest.get(k + 1, -1))
+        previous_x = furthest[k + 1] if down else furthest[k - 1]
+        previous_y = previous_x - (k + 1 if down else k - 1)
+        start_x = previous_x if down else previous_x + 1
+        if d == 0:
+            start_x = 0
+        if x > start_x:
+            runs.append((a0 + start_x, b0 + start_x - k, x - start_x))
+        x, y = previous_x, previous_y
+    runs.reverse()
+    return runs
+
+
+def rows(old: str, new: str, *, context: int = CONTEXT, max_rows: int = MAX_ROWS) -> list[Row]:
+    """The lines of both texts side by side, far unchanged ones left out."""
+    a, b = old.split("\n"), new.split("\n")
+    steps = _Steps(WORD_BUDGET)
+    out: list[Row] = []
+    found = operations(a, b)
+    for index, operation in enumerate(found):
+        _, a0, a1, b0, b1 = operation
+        if operation.kind == "equal":
+            head = 0 if index == 0 else min(context, a1 - a0)
+            tail = 0 if index == len(found) - 1 else min(context, a1 - a0 - head)
+            out += [_equal(a[a0 + i], a0 + i, b0 + i) for i in range(head)]
+            if a1 - a0 - head - tail:
+                out.append(Row("skip", a0 + head + 1, b0 + head + 1, skipped=a1 - a0 - head - tail))
+            out += [_equal(a[a1 - i], a1 - i, b1 - i) for i in range(tail, 0, -1)]
+        else:
+            out += islice(_block(a[a0:a1], b[b0:b1], a0, b0, steps), max_rows + 1)
+        if len(out) > max_rows:
+            return [*out[:max_rows], Row("cut")]
+    return out
+
+
+def _equal(line: str, i: int, j: int) -> Row:
+    span = (Span(line, False),)
+    return Row("equal", i + 1, j + 1, span, span)
+
+
+def _block(old: list[str], new: list[str], i0: int, j0: int, steps: _Steps) -> Iterator[Row]:
+    """The rows of a replaced block: like lines face each other, the others stand alone."""
+    i = j = 0
+    for x, y in [*_pairs(old, new), (len(old), len(new))]:
+        for k in range(i, x):
+            yield Row("delete", old_number=i0 + k + 1, old=(Span(old[k], True),))
+        for k in range(j, y):
+            yield Row("insert", new_number=j0 + k + 1, new=(Span(new[k], True),))
+        if x < len(old) and y < len(new):
+            left, right = words(old[x], new[y], steps)
+            yield Row("change", i0 + x + 1, j0 + y + 1, left, right)
+        i, j = x + 1, y + 1
+
+
+def _pairs(old: list[str], new: list[str]) -> list[tuple[int, int]]:
+    """Which line became which, in order: the pairing with the most in common."""
+    if len(old) * len(new) > MAX_PAIRING:
+        return [(k, k) for k in range(min(len(old), len(new)))]
+    bags_old = [Counter(line.split()) for line in old]
+    bags_new = [Counter(line.split()) for line in new]
+    likeness = [[_alike(x, y) for y in bags_new] for x in bags_old]
+    best = [[0.0] * (len(new) + 1) for _ in range(len(old) + 1)]  # of old[i:] and new[j:]
+    for i in range(len(old) - 1, -1, -1):
+        for j in range(len(new) - 1, -1, -1):
+            together = likeness[i][j] + best[i + 1][j + 1] if likeness[i][j] >= ALIKE else 0.0
+            best[i][j] = max(together, best[i + 1][j], best[i][j + 1])
+    out: list[tuple[int, int]] = []
+    i = j = 0
+    while i < len(old) and j < len(new) and best[i][j] > 0:
+        if best[i][j] == best[i + 1][j]:
+            i += 1
+        elif best[i][j] == best[i][j + 1]:
+            j += 1
+        else:
+            out.append((i, j))
+            i, j = i + 1, j + 1
+    if not out and len(old) == len(new) == 1 and old[0].strip() and new[0].strip():
+        return [(0, 0)]
+    return out
+
+
+def _alike(x: Counter[str], y: Counter[str]) -> float:
+    total = x.total() + y.total()
+    return 2 * (x & y).total() / total if total else 0.0
+
+
+def words(old: str, new: str, steps: _Steps | None = None) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
+    """Two versions of a line as runs of words that are in both or in one."""
+    a, b = _TOKEN.findall(old), _TOKEN.findall(new)
+    steps = steps or _Steps(WORD_BUDGET)
+    if steps.left <= 0 or max(len(a), len(b)) > MAX_LINE_TOKENS:
+        return (Span(old, True),), (Span(new, True),)
+    given = min(steps.left, BUDGET // 4)
+    left: list[Span] = []
+    right: list[Span] = []
+    steps.left -= len(a) + len(b)
+    found = operations(a, b, given)
+    for index, (kind, a0, a1, b0, b1) in enumerate(found):
+        # a blank between two changed words counts as changed: one mark reads better than two
+        lone_blank = 0 < index < len(found) - 1 and a1 - a0 == 1 and a[a0].isspace()
+        changed = kind == "replace" or lone_blank
+        _add(left, "".join(a[a0:a1]), changed)
+        _add(right, "".join(b[b0:b1]), changed)
+        if kind == "replace":
+            steps.left -= (a1 - a0 + 1) * (b1 - b0 + 1)
+    return tuple(left), tuple(right)
+
+
+def _add(spans: list[Span], text: str, changed: bool) -> None:
+    """``text`` at the end of ``spans``; neighbours that are alike become one."""
+    if not text:
+        return
+    if spans and spans[-1].changed == changed:
+        text = spans.pop().text + text
+    spans.append(Span(text, changed))

@@ -1,0 +1,48 @@
+"""Parsed pages, kept by name and revision: a view then costs one read, one look for existing links, one join.
+
+Invariant: the sizes of what is kept add up to at most ``max_chars``; the longest unused goes first.
+Thread-safe; two threads may parse the same page at once, which is waste and no error.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Final
+
+from wikka_port.markup.document import Document, parse
+
+_SLOT_CHARS: Final = 200  # what a piece costs beside its text: the object, the tuple, the name
+
+
+def size_chars(document: Document) -> int:
+    return sum(_SLOT_CHARS + (len(piece) if isinstance(piece, str) else 0) for piece in document.pieces)
+
+
+class DocumentCache:
+    def __init__(self, max_chars: int) -> None:
+        self._max_chars = max_chars
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[str, int, bool], tuple[Document, int]] = OrderedDict()  # guarded by _lock
+        self._chars = 0  # guarded by _lock
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def document(self, name: str, number: int, body: str, *, autolink: bool) -> Document:
+        """``body`` parsed; it must be the text of that revision."""
+        key = (name, number, autolink)
+        with self._lock:
+            found = self._kept.get(key)
+            if found is not None:
+                self._kept.move_to_end(key)
+                return found[0]
+        document = parse(body, autolink=autolink)
+        size = size_chars(document)
+        with self._lock:
+            if size <= self._max_chars // 4 and key not in self._kept:
+                self._kept[key] = (document, size)
+                self._chars += size
+            while self._chars > self._max_chars:
+                self._chars -= self._kept.popitem(last=False)[1][1]
+        return document

@@ -1,0 +1,52 @@
+"""What somebody typed into an edit form (pure): read, checked, never lost.
+
+Knows nothing of HTTP and of the store.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from wikka_port.config import WikiConfig
+from wikka_port.security import is_address
+
+_CONTROLS: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_UNWANTED: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")  # no sense in a text, and not allowed in XML
+
+
+@dataclass(frozen=True, slots=True)
+class FormDraft:
+    body: str
+    note: str = ""
+    author: str = ""  # "": the address of the visitor
+    base: int = 0  # the revision that the edit began from; 0: a new page
+
+
+def draft_of(form: Mapping[str, str]) -> FormDraft:
+    """The draft in a form as a browser sends it: line ends become ``\\n``."""
+    base = form.get("base", "")
+    return FormDraft(
+        body=_UNWANTED.sub("", form.get("body", "").replace("\r\n", "\n").replace("\r", "\n")),
+        note=" ".join(_CONTROLS.sub(" ", form.get("note", "")).split()),
+        author=" ".join(_CONTROLS.sub(" ", form.get("author", "")).split()),
+        base=int(base) if base.isascii() and base.isdigit() and len(base) <= 18 else 0,
+    )
+
+
+def complaint(draft: FormDraft, config: WikiConfig) -> tuple[int, str] | None:
+    """Why the draft cannot be saved as it is: a status and a sentence for its author."""
+    size = len(draft.body.encode(errors="replace"))
+    if size > config.max_text_bytes:
+        return 413, f"The text is {size:,} bytes long; {config.max_text_bytes:,} are the most for one page."
+    if len(draft.note) > config.max_note_chars:
+        return 400, f"The note is {len(draft.note)} characters long; {config.max_note_chars} are the most."
+    if len(draft.author) > config.max_author_chars:
+        return 400, f"The name is {len(draft.author)} characters long; {config.max_author_chars} are the most."
+    if draft.author and is_address(draft.author):
+        return 400, "Please sign with a name; a number of that form is the address of a machine."
+    if draft.base == 0 and not draft.body.strip():
+        return 400, "There is nothing to save yet: the text is empty."
+    return None

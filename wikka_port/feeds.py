@@ -1,0 +1,59 @@
+"""Atom feeds (pure): entries in, bytes out.
+
+Knows nothing of pages and of where the entries come from; all texts are plain and are escaped here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+from xml.etree import ElementTree
+
+_NOT_IN_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NAMESPACE: Final = "http://www.w3.org/2005/Atom"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    title: str
+    url: str  # absolute; with the revision it is the entry's identity
+    updated_ms: int
+    author: str
+    summary: str
+
+
+def iso_time(time_ms: int) -> str:
+    """``2026-01-31T12:00:00Z``; a time no calendar has becomes the nearest one that it has."""
+    seconds = min(max(time_ms // 1000, 0), 253_402_300_799)
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def atom(title: str, feed_url: str, home_url: str, entries: Sequence[Entry]) -> bytes:
+    """A feed; its time is that of the newest entry, so that the same entries are the same bytes."""
+    feed = ElementTree.Element("feed", xmlns=_NAMESPACE)
+    _text(feed, "title", title)
+    _text(feed, "id", feed_url)
+    ElementTree.SubElement(feed, "link", rel="self", href=_clean(feed_url), type="application/atom+xml")
+    ElementTree.SubElement(feed, "link", rel="alternate", href=_clean(home_url), type="text/html")
+    _text(feed, "updated", iso_time(max((entry.updated_ms for entry in entries), default=0)))
+    for entry in entries:
+        element = ElementTree.SubElement(feed, "entry")
+        _text(element, "title", entry.title)
+        _text(element, "id", entry.url)
+        ElementTree.SubElement(element, "link", rel="alternate", href=_clean(entry.url), type="text/html")
+        _text(element, "updated", iso_time(entry.updated_ms))
+        _text(ElementTree.SubElement(element, "author"), "name", entry.author)
+        _text(element, "summary", entry.summary)
+    body: bytes = ElementTree.tostring(feed, encoding="utf-8")
+    return b'<?xml version="1.0" encoding="utf-8"?>\n' + body
+
+
+def _text(parent: ElementTree.Element, tag: str, text: str) -> None:
+    ElementTree.SubElement(parent, tag).text = _clean(text)
+
+
+def _clean(text: str) -> str:
+    return _NOT_IN_XML.sub("\ufffd", text)

@@ -1,0 +1,151 @@
+"""The editor: the form, the preview, the save, and what to do when somebody else saved first.
+
+Whatever goes wrong, the answer is a page with the text as it was typed, ready to be sent again:
+
+    403  the form was too old, or came from elsewhere        409  somebody saved meanwhile
+    400, 413  something in it cannot be saved                429  too many edits from one address
+    503  the store is away
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, Final
+
+from werkzeug.wrappers import Request, Response
+
+from wikka_port.diffs import rows
+from wikka_port.drafts import FormDraft, complaint, draft_of
+from wikka_port.forms import form_page, is_genuine
+from wikka_port.markup.links import redirect_target
+from wikka_port.pages import Conflict, Page, PageTooBig, Saved, StoreAway
+from wikka_port.rendering import preview_html
+from wikka_port.security import AUTHOR_COOKIE
+from wikka_port.site import Site, number, page_url, redirect
+from wikka_port.urls import page_path
+
+AWAY: Final = "The wiki cannot reach its store at the moment. Your text is safe in this form: please try again shortly."
+STALE: Final = (
+    "This form could not be checked: it was open for very long, or cookies are off. "
+    "Your text is below: please look it over and save again."
+)
+CONFLICT: Final = "Somebody else saved this page while you were writing. Nothing is lost: both texts are below."
+_YEAR_S: Final = 365 * 24 * 3600
+
+
+def handle(site: Site, request: Request, name: str) -> Response:
+    if request.method == "POST":
+        draft = draft_of(request.form)
+        if "preview" in request.form and is_genuine(site, request):
+            return _preview(site, request, name, draft)
+        return submit(site, request, name, draft)
+    page = site.wiki.page(name)
+    draft = FormDraft(page.body if page else "", author=_remembered(request), base=page.number if page else 0)
+    asked = number(request, "revision")
+    if page and asked is not None:
+        old = site.wiki.revision(name, asked)
+        if old is not None and old.body is not None:
+            draft = replace(draft, body=old.body, note=f"From revision {asked}")
+    return _form(site, request, name, draft)
+
+
+def submit(site: Site, request: Request, name: str, draft: FormDraft) -> Response:
+    """Check, save, go to the page; the text is shown again where it cannot be saved."""
+    if not is_genuine(site, request):
+        return _form(site, request, name, draft, status=403, problem=STALE)
+    refused = complaint(draft, site.config)
+    if refused is not None:
+        return _form(site, request, name, draft, status=refused[0], problem=refused[1])
+    wait_s = math.ceil(site.limiter.wait_s(request.remote_addr or ""))
+    if wait_s > 0:
+        problem = f"These were many edits in a short time. Please wait {wait_s} s, then save again."
+        return _later(_form(site, request, name, draft, status=429, problem=problem), wait_s)
+    try:
+        saved = _saved(site, name, draft, author=draft.author or _address(request))
+    except Conflict as conflict:
+        return _conflict(site, request, name, draft, conflict.current)
+    except PageTooBig as problem_:
+        return _form(site, request, name, draft, status=413, problem=str(problem_))
+    except StoreAway:
+        return _later(_form(site, request, name, draft, status=503, problem=AWAY), 5)
+    if saved is not None:
+        _settle(site, saved)
+    return _to_page(request, name, draft)
+
+
+def _saved(site: Site, name: str, draft: FormDraft, *, author: str) -> Saved | None:
+    """None: the page has this text already, perhaps from a save whose answer was lost."""
+    page = site.wiki.page(name)
+    if page is not None and page.body == draft.body and (page.number == draft.base or page.author == author):
+        return None
+    return site.wiki.save(name, draft.body, author=author, note=draft.note, base=draft.base)
+
+
+def _settle(site: Site, saved: Saved) -> None:
+    """Wait until the lists know of the edit, but not for long: the edit itself is safe."""
+    if saved.sequence:
+        try:
+            site.wiki.settle(saved.sequence, site.config.settle_s)
+        except StoreAway:
+            return
+
+
+def _to_page(request: Request, name: str, draft: FormDraft) -> Response:
+    path = page_url(name)
+    if "redirect" in draft.body.lower() and redirect_target(draft.body) is not None:
+        path = page_path(name, redirect="no")  # the editor wants to see what he wrote
+    response = redirect(path)
+    if draft.author != _remembered(request):
+        age = _YEAR_S if draft.author else 0
+        response.set_cookie(
+            AUTHOR_COOKIE, draft.author, max_age=age, httponly=True, samesite="Lax", secure=request.is_secure
+        )
+    return response
+
+
+def _preview(site: Site, request: Request, name: str, draft: FormDraft) -> Response:
+    try:
+        page = site.wiki.page(name)
+    except StoreAway:
+        page = None
+    preview = preview_html(site, name, draft.body, autolink=page.autolink if page else True)
+    return _form(site, request, name, draft, preview=preview)
+
+
+def _conflict(site: Site, request: Request, name: str, draft: FormDraft, current: Page | None) -> Response:
+    """Both texts and their difference; saving again replaces what is there now, with open eyes."""
+    theirs = current.body if current else ""
+    merged = replace(draft, base=current.number if current else 0)
+    values = {"conflict": True, "current": current, "theirs": theirs, "rows": rows(theirs, draft.body)}
+    return _form(site, request, name, merged, status=409, problem=CONFLICT, **values)
+
+
+def _form(
+    site: Site, request: Request, name: str, draft: FormDraft, *, status: int = 200, problem: str = "", **values: Any
+) -> Response:
+    shown = {"preview": None, "conflict": False, **values}
+    return form_page(
+        site,
+        request,
+        "edit.html",
+        status=status,
+        page_name=name,
+        draft=draft,
+        problem=problem,
+        address=_address(request),
+        **shown,
+    )
+
+
+def _later(response: Response, seconds: int) -> Response:
+    response.headers["Retry-After"] = str(seconds)
+    return response
+
+
+def _address(request: Request) -> str:
+    return request.remote_addr or "unknown"
+
+
+def _remembered(request: Request) -> str:
+    return draft_of({"author": request.cookies.get(AUTHOR_COOKIE, "")}).author

@@ -1,0 +1,30 @@
+"""What each of the last revisions changed, one difference below the other."""
+
+from __future__ import annotations
+
+from werkzeug.wrappers import Request, Response
+
+from wikka_port.diffs import Row, rows
+from wikka_port.groupings import page_of
+from wikka_port.handlers.show import missing
+from wikka_port.pages import Revision
+from wikka_port.site import Site, number
+from wikka_port.urls import page_path
+
+STEPS = 10
+ROWS_EACH = 200  # of one difference; the whole of it is one click away
+
+
+def handle(site: Site, request: Request, name: str) -> Response:
+    below = number(request, "below")
+    found, more = page_of(site.wiki.revisions(name, below=below, limit=STEPS + 1, bodies=True), STEPS)
+    if not found and below is None:
+        return missing(site, name)
+    older = [*found[1:], site.wiki.revision(name, found[-1].number - 1) if more else None] if found else []
+    steps = [(new, old, _rows(new, old)) for new, old in zip(found, older, strict=True)]
+    onward = page_path(name, "history", below=found[-1].number) if more else ""
+    return site.html("history.html", page_name=name, steps=steps, onward=onward)
+
+
+def _rows(new: Revision, old: Revision | None) -> list[Row]:
+    return rows(old.body or "" if old else "", new.body or "", max_rows=ROWS_EACH)

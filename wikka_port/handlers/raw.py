@@ -1,0 +1,20 @@
+"""The text of a page as it was typed; ``?revision=N`` for an older one."""
+
+from __future__ import annotations
+
+from werkzeug.wrappers import Request, Response
+
+from wikka_port.site import Site, conditional, number
+
+
+def handle(site: Site, request: Request, name: str) -> Response:
+    asked = number(request, "revision")
+    found = site.wiki.page(name) if asked is None else site.wiki.revision(name, asked)
+    if found is None:
+        text, status = f"There is no page {name}.\n" if asked is None else "There is no such revision.\n", 404
+    else:
+        text, status = found.body or "", 200
+    response = Response(text, status=status, content_type="text/plain; charset=utf-8")
+    response.headers["X-Robots-Tag"] = "noindex"
+    response.headers["Cache-Control"] = "no-cache"
+    return conditional(request, response) if status == 200 else response

@@ -1,0 +1,44 @@
+"""The newest changes of the wiki, as a page and as an Atom feed."""
+
+from __future__ import annotations
+
+from werkzeug.wrappers import Request, Response
+
+from wikka_port.feeds import Entry, atom
+from wikka_port.groupings import by_day
+from wikka_port.site import Site, conditional
+from wikka_port.urls import page_path, site_path
+
+ROWS = 100
+FEED_ROWS = 50
+
+
+def handle(site: Site, request: Request, name: str) -> Response:
+    changes, token = site.wiki.changes(before=request.args.get("before", ""), limit=ROWS)
+    onward = site_path("recentchanges", before=token) if token else ""
+    return site.html("recentchanges.html", days=by_day(changes), onward=onward)
+
+
+def handle_feed(site: Site, request: Request, name: str) -> Response:
+    changes, _ = site.wiki.changes(limit=FEED_ROWS)
+    base = request.host_url.rstrip("/")
+    entries = [
+        Entry(
+            title=change.name,
+            url=base + page_path(change.name, revision=change.number),
+            updated_ms=change.time_ms,
+            author=change.author,
+            summary=change.note or ("New page" if change.is_new else "Changed"),
+        )
+        for change in changes
+    ]
+    feed = atom(
+        f"{site.config.site_name}: recent changes",
+        base + site_path("recentchanges.xml"),
+        base + site_path("recentchanges"),
+        entries,
+    )
+    response = Response(feed, content_type="application/atom+xml; charset=utf-8")
+    response.headers["X-Robots-Tag"] = "noindex"
+    response.headers["Cache-Control"] = "no-cache"
+    return conditional(request, response)

@@ -1,0 +1,39 @@
+"""Going back to an older revision: its text is saved as a new revision, so that nothing is lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from werkzeug.wrappers import Request, Response
+
+from wikka_port.diffs import rows
+from wikka_port.drafts import draft_of
+from wikka_port.forms import form_page
+from wikka_port.handlers.edit import submit
+from wikka_port.handlers.show import missing, no_revision
+from wikka_port.site import Site, number
+
+
+def handle(site: Site, request: Request, name: str) -> Response:
+    """GET shows what would change and asks, POST does it."""
+    page = site.wiki.page(name)
+    if page is None:
+        return missing(site, name)
+    asked = number(request, "revision")
+    old = site.wiki.revision(name, page.number - 1 if asked is None else asked)
+    if old is None or old.body is None:
+        return no_revision(site, name)
+    note = f"Back to revision {old.number}"
+    if request.method == "POST":
+        draft = draft_of(request.form)
+        return submit(site, request, name, replace(draft, body=old.body, note=draft.note or note))
+    return form_page(
+        site,
+        request,
+        "revert.html",
+        page_name=name,
+        page=page,
+        old=old,
+        note=note,
+        rows=rows(page.body, old.body),
+    )

@@ -1,0 +1,97 @@
+"""A page as its readers see it: the newest revision, or with ``?revision=N`` or ``?time=T`` an older one.
+
+A redirect is followed once and says where it came from; ``?redirect=no`` shows the page itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import unquote
+
+from werkzeug.wrappers import Request, Response
+
+from wikka_port.markup.document import Document
+from wikka_port.pages import Page, Revision
+from wikka_port.rendering import page_document, page_html
+from wikka_port.site import Site, conditional, number, page_url, redirect
+from wikka_port.urls import with_query
+
+
+def handle(site: Site, request: Request, name: str) -> Response:
+    path = page_url(name)
+    if request.path not in (unquote(path), "/"):
+        return redirect(with_query(path, request.args.to_dict()), status=302)
+    page = site.wiki.page(name)
+    if page is None:
+        return missing(site, name)
+    if request.args and ("time" in request.args or "revision" in request.args):
+        return _old(site, request, page)
+    origin = ""
+    document = page_document(site, page)
+    if document.redirect and document.redirect != name and request.args.get("redirect") != "no":
+        target = site.wiki.page(document.redirect)
+        if target is not None:
+            origin, page, document = name, target, page_document(site, target)
+    response = site.html("show.html", indexed=True, **_values(site, page, document), origin=origin, old=None)
+    return conditional(request, response)
+
+
+def missing(site: Site, name: str) -> Response:
+    return site.html("missing.html", status=404, page_name=name)
+
+
+def no_revision(site: Site, name: str) -> Response:
+    message = "The page has no revision of that number or time."
+    return site.html("error.html", status=404, title="No such revision", message=message, back=page_url(name))
+
+
+def _values(site: Site, page: Page, document: Document) -> dict[str, Any]:
+    heading = document.headings[0] if document.headings else None
+    return {
+        "page_name": page.name,
+        "page": page,
+        "title": document.title or page.name,
+        "has_heading": heading is not None and heading.level == 1,
+        "content": page_html(site, page.name, document),
+    }
+
+
+def _old(site: Site, request: Request, newest: Page) -> Response:
+    found = _wanted_revision(site, request, newest)
+    if found is None or found.body is None:
+        return no_revision(site, newest.name)
+    if found.number == newest.number:
+        return redirect(page_url(newest.name), status=302)
+    page = replace(
+        newest,
+        number=found.number,
+        time_ms=found.time_ms,
+        author=found.author,
+        note=found.note,
+        body=found.body,
+    )
+    values = _values(site, page, page_document(site, page))
+    return site.html("show.html", **values, origin="", old=newest)
+
+
+def _wanted_revision(site: Site, request: Request, newest: Page) -> Revision | None:
+    asked = number(request, "revision")
+    if asked is not None:
+        return site.wiki.revision(newest.name, asked)
+    time_ms = _moment_ms(request.args.get("time", ""))
+    return site.wiki.revision_at(newest.name, time_ms) if time_ms is not None else None
+
+
+def _moment_ms(text: str) -> int | None:
+    """Milliseconds, or an ISO date and time, in UTC unless it says otherwise."""
+    if text.isascii() and text.isdigit() and len(text) <= 15:
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
+    # a time of whole seconds means that second to its end
+    end = 999 if moment.microsecond == 0 else 0
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000) + end

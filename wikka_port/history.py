@@ -1,0 +1,79 @@
+"""The stored revisions of a page, read along their chain.
+
+A page's row names its newest revision (number and token), and each revision names the one before.
+Rows of ``revisions`` that are not on that chain were staged by a save that lost or that fell; they
+are never shown.  Where a link of the chain is broken (damage), the only row of a number is taken.
+
+Cost: one scan of as many rows as are asked for; bodies are read only where asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby, islice
+
+from columnar.client import Connection
+from wikka_port import schema
+from wikka_port.page_rows import Cells, Revision, revision_of, time_of
+from wikka_port.schema import Head
+
+_BATCH_BODIES = 8
+_BATCH_META = 500
+
+
+def revisions(
+    connection: Connection, key: bytes, newest: Head, start: int, *, limit: int, bodies: bool
+) -> list[Revision]:
+    """Up to ``limit`` revisions from number ``start`` down."""
+    found = chain(connection, key, newest, start, bodies=bodies, expected=limit)
+    return [revision_of(head.number, cells) for head, cells in islice(found, limit)]
+
+
+def revision_at(connection: Connection, key: bytes, newest: Head, time_ms: int) -> Revision | None:
+    """The newest at or before ``time_ms``.  O(revisions after it), without their bodies."""
+    for head, cells in chain(connection, key, newest, newest.number, bodies=False, expected=_BATCH_META):
+        if time_of(cells) <= time_ms:
+            found = revisions(connection, key, newest, head.number, limit=1, bodies=True)
+            return found[0] if found else None
+    return None
+
+
+def chain(
+    connection: Connection, key: bytes, newest: Head, start: int, *, bodies: bool, expected: int = _BATCH_META
+) -> Iterator[tuple[Head, Cells]]:
+    """Which revision and its cells, from number ``start`` (or the newest) down."""
+    first = min(start, newest.number)
+    # One more above tells which of several rows of number ``first`` is the one.
+    for begin in (min(first + 1, newest.number), newest.number):
+        rows = groupby(_rows(connection, key, begin, bodies, expected), lambda row: row[0].number)
+        group = next(rows, None)
+        if group is None:
+            return
+        number, candidates = group[0], list(group[1])
+        if number == newest.number or len(candidates) == 1:
+            break
+    token = newest.token if number == newest.number else None
+    while True:
+        head, cells = next((row for row in candidates if row[0].token == token), candidates[0])
+        if number <= first:
+            yield head, cells
+        group = next(rows, None)
+        if group is None:
+            return
+        # A gap in the numbers: what stands below it cannot be vouched for by what is above.
+        token = cells.get(schema.PREVIOUS) if group[0] == number - 1 else None
+        number, candidates = group[0], list(group[1])
+
+
+def _rows(
+    connection: Connection, key: bytes, begin: int, bodies: bool, expected: int
+) -> Iterator[tuple[Head, dict[bytes, bytes]]]:
+    batch = min(expected + 2, _BATCH_BODIES if bodies else _BATCH_META)
+    found = connection.table(schema.REVISIONS).scan(
+        row_start=schema.revisions_from(key, begin),
+        row_stop=schema.revisions_end(key),
+        columns=None if bodies else [b"meta"],
+        batch_size=max(batch, 2),
+    )
+    for row, cells in found:
+        yield schema.parse_revision_row(row)[1], cells

@@ -1,0 +1,93 @@
+"""Bring a MediaWiki dump into the wiki: constant memory, to be stopped and begun again.
+
+This thread parses and converts; the threads of ``bulk_save`` store.  A row of ``imports`` says up to
+which page of the dump everything is stored; it is written behind the pages and deleted at the end.
+An import that was stopped goes on there, and what it had stored beyond that it finds and leaves
+alone, so that nothing is stored twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO, Final
+
+from wikka_port import schema
+from wikka_port.bulk_save import BulkSaver, Stored
+from wikka_port.dump import read_dump
+from wikka_port.import_pages import Counts, PartReader
+from wikka_port.import_plan import PagePart
+from wikka_port.pages import Wiki
+
+GROUP_PAGES: Final = 16
+GROUP_CHARS: Final = 1_000_000
+_DONE: Final = b"meta:pages"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportSummary:
+    counts: Counts
+    stored: Stored
+    begun_behind: int  # pages that an earlier, stopped import had done
+    waited_s: float  # for triggers
+
+
+class Importer:
+    def __init__(
+        self,
+        wiki: Wiki,
+        stream: BinaryIO,
+        *,
+        origin: str,
+        namespaces: Sequence[str] = (),
+        limit: int | None = None,
+        licence: str | None = None,
+        restart: bool = False,
+        progress: Callable[[int, int], None] = lambda read_bytes, pages: None,
+    ) -> None:
+        """``origin`` names the dump, so that a stopped import is found again."""
+        self._wiki = wiki
+        self._progress = progress
+        self._row = schema.import_row(origin)
+        self.begun_behind = 0 if restart else self._done_before()
+        self._reader = read_dump(stream, skip_pages=self.begun_behind)
+        self._parts = PartReader(self._reader, namespaces=namespaces, limit=limit, licence=licence)
+
+    def run(self) -> ImportSummary:
+        """Raises DumpError, StoreAway; what was stored until then stays, and the next import goes on."""
+        with BulkSaver(self._wiki, self._note) as saver:
+            for group in self._groups():
+                saver.put(group, group[-1].ordinal + (1 if group[-1].is_last else 0))
+                if not group[-1].is_last or group[0].first > 1:
+                    saver.drain()  # the next part of the page builds on this one
+            saver.drain()
+        self._wiki.store.run(lambda c: c.table(schema.IMPORTS).delete(self._row))
+        return ImportSummary(self._parts.counts, saver.stored, self.begun_behind, saver.waited_s)
+
+    def _groups(self) -> Iterator[list[PagePart]]:
+        """Parts to be saved together; a part of a longer page goes alone."""
+        group: list[PagePart] = []
+        chars = 0
+        for part in self._parts:
+            if part.first > 1 or not part.is_last:
+                if group:
+                    yield group
+                    group, chars = [], 0
+                yield [part]
+                continue
+            group.append(part)
+            chars += sum(len(revision.body) for revision in part.revisions)
+            if len(group) >= GROUP_PAGES or chars >= GROUP_CHARS:
+                yield group
+                group, chars = [], 0
+        if group:
+            yield group
+
+    def _done_before(self) -> int:
+        found = self._wiki.store.run(lambda c: c.table(schema.IMPORTS).row(self._row))
+        value = found.get(_DONE, b"0")
+        return int(value) if value.isdigit() else 0
+
+    def _note(self, pages: int) -> None:
+        self._wiki.store.run(lambda c: c.table(schema.IMPORTS).put(self._row, {_DONE: b"%d" % pages}))
+        self._progress(self._reader.bytes_consumed, self._parts.counts.pages)

@@ -1,0 +1,169 @@
+"""Lists of pages, read from the derived tables; each in pages of a bounded size.
+
+A list may lag behind the last save by what the triggers have not delivered yet (``Wiki.settle``).
+Knows nothing of how the tables are kept (``triggers``) or their truth (``consistency``).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from columnar.client import Connection
+from wikka_port import schema
+from wikka_port.names import page_key
+from wikka_port.page_rows import Cells, time_of
+from wikka_port.schema import parse_head
+from wikka_port.store import Store
+
+_STEP: Final = 200  # names looked at together
+
+
+@dataclass(frozen=True, slots=True)
+class RecentChange:
+    name: str
+    number: int
+    time_ms: int
+    author: str
+    note: str
+    is_new: bool  # the page began with it
+
+
+class Listings:
+    """What ``pages.Wiki`` offers beside single pages."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def backlinks(self, name: str, *, after: str = "", limit: int = 500) -> list[str]:
+        """Pages that link to ``name``.
+
+        Alphabetical where all fit into ``limit``; else in an order of their own, to be gone on with
+        by giving the last one as ``after``.
+        """
+        key = page_key(name)
+
+        def work(connection: Connection) -> list[str]:
+            return [source.decode() for source in _from_cells(connection, key, after, limit).values()]
+
+        found = self.store.run(work)
+        return found if after or len(found) >= limit else sorted(found, key=schema.name_row)
+
+    def names(self, *, start: str = "", prefix: str = "", limit: int = 500) -> list[str]:
+        """Alphabetical (``schema.folded``), from ``start`` on, itself included.
+
+        ``prefix`` is compared without case and accents.
+        """
+        first = schema.name_row(start) if start else b""
+        low = schema.name_prefix(prefix)
+        stop = _after_prefix(low)
+        return self.store.run(lambda c: list(islice(_names(c, max(first, low), stop, limit), limit)))
+
+    def search_titles(self, text: str, *, limit: int = 100) -> list[str]:
+        """Names with ``text`` in them, without case and accents; alphabetical.  Looks at every name."""
+        needle = schema.folded(" ".join(text.replace("_", " ").split()))
+        if not needle:
+            return []
+        condition = f"RowFilter(=, 'substring:{needle.replace(chr(39), chr(39) * 2)}')"
+
+        def work(connection: Connection) -> list[str]:
+            rows = connection.table(schema.NAMES).scan(filter=condition, batch_size=min(limit, 500), limit=limit)
+            return [schema.name_of_row(row) for row, _ in rows]
+
+        return self.store.run(work)
+
+    def count_pages(self) -> int:
+        """Looks at every name."""
+        work = "FirstKeyOnlyFilter() AND KeyOnlyFilter()"
+        return self.store.run(lambda c: sum(1 for _ in c.table(schema.NAMES).scan(filter=work, batch_size=5_000)))
+
+    def changes(self, *, before: str = "", limit: int = 50) -> tuple[list[RecentChange], str]:
+        """Newest first; ``before`` is the token that the call for the page before gave.  "" at the end."""
+        token = before.encode(errors="replace")
+
+        def work(connection: Connection) -> list[tuple[bytes, Cells]]:
+            ranges = [_salted(connection, salt, token, limit + 1) for salt in schema.CHANGE_SALTS]
+            return list(islice(heapq.merge(*ranges, key=lambda entry: entry[0]), limit + 1))
+
+        found = self.store.run(work)
+        return [_recent(cells) for _, cells in found[:limit]], found[limit - 1][0].decode() if len(
+            found
+        ) > limit else ""
+
+    def wanted(self, *, after: str = "", limit: int = 200) -> list[tuple[str, int]]:
+        """Names that are linked to and are no pages, with how many want them; go on with the last as ``after``."""
+        start = page_key(after) + b"\x00" if after else b""
+
+        def work(connection: Connection) -> list[tuple[str, int]]:
+            rows = connection.table(schema.WANTED).scan(row_start=start, batch_size=min(limit, 200), limit=limit)
+            return [(next(iter(cells.values())).decode(), len(cells)) for _, cells in rows]
+
+        return self.store.run(work)
+
+    def orphaned(self, *, after: str = "", limit: int = 200) -> list[str]:
+        """Pages that no other page links to; alphabetical."""
+        start = schema.name_row(after) + b"\x00" if after else b""
+        return self.store.run(lambda connection: list(islice(_orphaned(connection, start), limit)))
+
+
+def _from_cells(connection: Connection, key: bytes, after: str, limit: int) -> Cells:
+    first = page_key(after) if after else b""
+    filters = f"ColumnRangeFilter('{first.decode()}', false, 'g', false) AND ColumnPaginationFilter({limit}, 0)"
+    rows = connection.table(schema.BACKLINKS).scan(
+        row_start=key, row_stop=key + b"\x00", columns=[b"from"], filter=filters, batch_size=2
+    )
+    return next((cells for _, cells in rows), {})
+
+
+def _names(connection: Connection, start: bytes, stop: bytes | None, limit: int) -> Iterator[str]:
+    rows = connection.table(schema.NAMES).scan(
+        row_start=start, row_stop=stop, columns=[b"meta"], batch_size=min(limit, 1_000), limit=limit
+    )
+    for row, _ in rows:
+        yield schema.name_of_row(row)
+
+
+def _salted(connection: Connection, salt: bytes, token: bytes, limit: int) -> Iterator[tuple[bytes, Cells]]:
+    """Entries of one salt behind ``token``, their rows without the salt."""
+    rows = connection.table(schema.CHANGES).scan(
+        row_start=salt + token + b"\x00" if token else salt,
+        row_stop=_after_prefix(salt),
+        batch_size=min(limit, 200),
+        limit=limit,
+    )
+    for row, cells in rows:
+        yield row[len(salt) :], cells
+
+
+def _recent(cells: Cells) -> RecentChange:
+    number = parse_head(cells.get(schema.HEAD)).number
+    return RecentChange(
+        name=cells.get(schema.NAME, b"").decode(),
+        number=number,
+        time_ms=time_of(cells),
+        author=cells.get(schema.REVISION_AUTHOR, b"").decode(),
+        note=cells.get(schema.REVISION_NOTE, b"").decode(),
+        is_new=number == 1,
+    )
+
+
+def _orphaned(connection: Connection, start: bytes) -> Iterator[str]:
+    backlinks = connection.table(schema.BACKLINKS)
+    rows = connection.table(schema.NAMES).scan(row_start=start, columns=[b"meta"], batch_size=_STEP)
+    while step := [schema.name_of_row(row) for row, _ in islice(rows, _STEP)]:
+        keys = {page_key(name): name for name in step}
+        linked = {
+            key
+            for key, cells in backlinks.rows(list(keys), columns=[b"from"])
+            if any(column != schema.FROM + key for column in cells)
+        }
+        yield from (name for key, name in keys.items() if key not in linked)
+
+
+def _after_prefix(prefix: bytes) -> bytes | None:
+    """The first row behind all that begin with ``prefix``; None: there is no end."""
+    bare = prefix.rstrip(b"\xff")
+    return bare[:-1] + bytes([bare[-1] + 1]) if bare else None

@@ -1,0 +1,168 @@
+"""What stands in the rows of pages and revisions (pure): cells to values and back.
+
+Knows nothing of the store; ``pages`` reads and writes with it, ``consistency`` compares with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from wikka_port import schema
+from wikka_port.schema import Head, parse_head
+
+Cells = Mapping[bytes, bytes]
+
+_YES: Final = b"yes"
+_NO: Final = b"no"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The newest revision of a page."""
+
+    name: str
+    number: int
+    time_ms: int
+    author: str
+    note: str
+    body: str
+    owner: str
+    autolink: bool  # whether CamelCase is linked
+    attribution: str  # shown below imported pages, "" otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """One stored revision; ``body`` is None where only the list was asked for."""
+
+    name: str
+    number: int
+    time_ms: int
+    author: str
+    note: str
+    body: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A revision that is to be: everything its row and the page's row will say."""
+
+    name: str
+    head: Head
+    previous: bytes  # token of the revision before, b"" for the first
+    time_ms: int
+    author: str
+    note: str
+    body: str
+    owner: str
+    created_ms: int
+    autolink: bool
+    attribution: str
+
+
+def _shared(draft: Draft) -> dict[bytes, bytes]:
+    return {
+        schema.NAME: draft.name.encode(),
+        schema.TIME: b"%d" % draft.time_ms,
+        schema.PREVIOUS: draft.previous,
+        schema.OWNER: draft.owner.encode(),
+        schema.CREATED: b"%d" % draft.created_ms,
+        schema.AUTOLINK: _YES if draft.autolink else _NO,
+        schema.ATTRIBUTION: draft.attribution.encode(),
+    }
+
+
+def revision_cells(draft: Draft) -> dict[bytes, bytes]:
+    return {
+        **_shared(draft),
+        schema.REVISION_AUTHOR: draft.author.encode(),
+        schema.REVISION_NOTE: draft.note.encode(),
+        schema.REVISION_BODY: draft.body.encode(),
+    }
+
+
+def page_cells(draft: Draft) -> dict[bytes, bytes]:
+    """All of a page's row but ``meta:versioncount``."""
+    return {
+        **_shared(draft),
+        schema.HEAD: draft.head.pack(),
+        schema.USER: draft.author.encode(),
+        schema.NOTE: draft.note.encode(),
+        schema.BODY: draft.body.encode(),
+    }
+
+
+def page_cells_of_revision(head: Head, cells: Cells) -> dict[bytes, bytes]:
+    """A page's row as it must be after the revision of that row: for repairs and for stale rows."""
+    moved = {
+        schema.REVISION_AUTHOR: schema.USER,
+        schema.REVISION_NOTE: schema.NOTE,
+        schema.REVISION_BODY: schema.BODY,
+    }
+    return {schema.HEAD: head.pack(), **{moved.get(column, column): value for column, value in cells.items()}}
+
+
+def revision_cells_of_page(cells: Cells) -> dict[bytes, bytes]:
+    """The other way: the newest revision's row, from the page's."""
+    moved = {
+        schema.USER: schema.REVISION_AUTHOR,
+        schema.NOTE: schema.REVISION_NOTE,
+        schema.BODY: schema.REVISION_BODY,
+    }
+    left_out = (schema.HEAD, schema.VERSIONCOUNT)
+    return {moved.get(column, column): value for column, value in cells.items() if column not in left_out}
+
+
+def page_of(number: int, cells: Cells) -> Page:
+    return Page(
+        name=_text(cells, schema.NAME),
+        number=number,
+        time_ms=time_of(cells),
+        author=_text(cells, schema.USER),
+        note=_text(cells, schema.NOTE),
+        body=_text(cells, schema.BODY),
+        owner=_text(cells, schema.OWNER),
+        autolink=cells.get(schema.AUTOLINK) != _NO,
+        attribution=_text(cells, schema.ATTRIBUTION),
+    )
+
+
+def revision_of(number: int, cells: Cells) -> Revision:
+    body = cells.get(schema.REVISION_BODY)
+    return Revision(
+        name=_text(cells, schema.NAME),
+        number=number,
+        time_ms=time_of(cells),
+        author=_text(cells, schema.REVISION_AUTHOR),
+        note=_text(cells, schema.REVISION_NOTE),
+        body=None if body is None else body.decode(errors="replace"),
+    )
+
+
+def head_of(cells: Cells) -> Head:
+    """The word on the newest revision; NO_HEAD where there is no page."""
+    return parse_head(cells.get(schema.VERSIONCOUNT))
+
+
+def is_stale(cells: Cells) -> bool:
+    """The cells are of another revision than the newest: their writer fell between two steps."""
+    return cells.get(schema.HEAD) != cells.get(schema.VERSIONCOUNT)
+
+
+def time_of(cells: Cells) -> int:
+    return number_in(cells, schema.TIME)
+
+
+def number_in(cells: Cells, column: bytes) -> int:
+    value = cells.get(column, b"")
+    return int(value) if value.isdigit() else 0
+
+
+def autolink_of(cells: Cells) -> bool:
+    return cells.get(schema.AUTOLINK) != _NO
+
+
+def _text(cells: Cells, column: bytes) -> str:
+    return cells.get(column, b"").decode(errors="replace")

@@ -1,0 +1,359 @@
+"""Load and save pages: the only module that writes them.
+
+The protocol of a save (``base`` is the number of the revision that the edit began from):
+
+    1. read the page's row; its newest revision is not ``base``: Conflict, nothing was written
+    2. stage: put the row of revision base + 1 into ``revisions``
+    3. commit: ``meta:versioncount`` is still what was read -> it becomes "base+1:token"
+       Columnar: one ``check_and_mutate`` writes the whole page row with it
+       plain HBase: one ``checkAndPut`` of that cell, then
+    4. (plain HBase) put the other cells of the page's row, ``meta:head`` among them
+    5. (``indexes="application"``) run the functions of ``triggers`` for this change
+
+What a crash leaves, and why nobody sees it:
+    behind 2  a revision row that is on no chain (``history``): never shown; swept by ``wikka check``
+    behind 3  (plain) ``meta:head`` is not ``meta:versioncount``: readers take the revision's own row,
+              which was staged before; ``wikka check --repair`` writes the page's cells again
+    behind 4  (application) indexes that lack this change: ``wikka check --repair`` adds it
+
+Two that save at once stage different rows (the token is made from the content), and one of them
+commits; the other removes its staged row and hears Conflict.  A save whose answer was lost is sent
+again as it was: if the revision on the chain bears its token, it had come through.  That is why all
+cells carry an explicit timestamp, the revision's time: the clock of the machine that saves, but
+always later than the revision before.  So the changes of a page rise strictly for its triggers,
+and an import, which brings its own times, changes nothing when it is repeated.
+
+Invariants:
+    I1. Every number up to the newest has exactly one row on the chain, staged before its commit.
+    I2. The times of a page's revisions rise strictly with their numbers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from columnar.client import Connection, Expect, Put
+from columnar.client.errors import AlreadyExists
+from columnar.triggers.api import Change, ChangedCell
+from wikka_port import history, schema, triggers
+from wikka_port.listings import Listings, RecentChange
+from wikka_port.names import normalise, page_key
+from wikka_port.page_rows import (
+    Cells,
+    Draft,
+    Page,
+    Revision,
+    head_of,
+    is_stale,
+    number_in,
+    page_cells,
+    page_cells_of_revision,
+    page_of,
+    revision_cells,
+)
+from wikka_port.schema import Head, revision_token
+from wikka_port.store import Store, StoreAway, check_and_put
+
+__all__ = ["Conflict", "Page", "PageTooBig", "RecentChange", "Revision", "Saved", "StoreAway", "Wiki"]
+
+Indexes = Literal["triggers", "application"]
+BODY_BYTES_MAX: Final = 4 * 1024 * 1024  # under the store's bound of a cell, and what one can still edit
+_EXISTENCE: Final = (schema.VERSIONCOUNT,)
+
+
+def clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    number: int
+    time_ms: int
+    sequence: str  # for ``settle``; "" where nothing has to be waited for
+
+
+class Conflict(Exception):
+    """Somebody saved meanwhile: nothing was written."""
+
+    def __init__(self, name: str, current: Page | None) -> None:
+        super().__init__(f"{name} was changed meanwhile")
+        self.name = name
+        self.current = current  # None: there is no such page (any more)
+
+
+class PageTooBig(ValueError):
+    def __init__(self, size_bytes: int) -> None:
+        super().__init__(f"The text is {size_bytes:,} bytes long and {BODY_BYTES_MAX:,} are the most.")
+        self.size_bytes = size_bytes
+
+
+class Wiki(Listings):
+    """Thread-safe.  Everything may raise StoreAway."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        pool: int = 16,
+        indexes: Indexes = "triggers",
+        clock: Callable[[], int] = clock_ms,
+    ) -> None:
+        super().__init__(Store(host, port, pool=pool))
+        self.indexes: Indexes = indexes
+        self._clock = clock
+
+    def prepare(self) -> None:
+        """Create what tables there are not yet and register the triggers.  Changes nothing the second time."""
+        self.store.run(self._prepare)
+
+    def _prepare(self, connection: Connection) -> None:
+        there = set(connection.tables())
+        for table in schema.TABLES:
+            if table.name in there:
+                continue
+            attributes = table.attributes if connection.is_columnar else None
+            with contextlib.suppress(AlreadyExists):  # another one prepares at the same time
+                connection.create_table(table.name, table.families, attributes=attributes)
+        if self.indexes == "triggers":
+            for one in triggers.REGISTRATIONS:
+                connection.triggers.add(
+                    one.name, schema.PAGES, one.function, one.families, before=one.before, from_where="beginning"
+                )
+
+    # --- reading -----------------------------------------------------------------------------------
+
+    def page(self, name: str) -> Page | None:
+        key = page_key(name)
+        return self.store.run(lambda connection: _page(connection, key))
+
+    def existing(self, names: Collection[str]) -> frozenset[str]:
+        """Those of ``names`` that are pages, as they were given.  One call."""
+        keys: dict[bytes, list[str]] = {}
+        for name in names:
+            keys.setdefault(page_key(name), []).append(name)
+        if not keys:
+            return frozenset()
+        found = self.store.run(lambda c: c.table(schema.PAGES).rows(list(keys), columns=_EXISTENCE))
+        return frozenset(name for key, _ in found for name in keys[key])
+
+    def revision(self, name: str, number: int) -> Revision | None:
+        found = self.revisions(name, below=number + 1, limit=1, bodies=True)
+        return found[0] if found and found[0].number == number else None
+
+    def revision_at(self, name: str, time_ms: int) -> Revision | None:
+        """The newest revision at or before ``time_ms``."""
+        key = page_key(name)
+
+        def work(connection: Connection) -> Revision | None:
+            newest = _head(connection, key)
+            return history.revision_at(connection, key, newest, time_ms) if newest.number else None
+
+        return self.store.run(work)
+
+    def revisions(
+        self, name: str, *, below: int | None = None, limit: int = 50, bodies: bool = False
+    ) -> list[Revision]:
+        """Newest first, from number ``below`` - 1 down."""
+        key = page_key(name)
+
+        def work(connection: Connection) -> list[Revision]:
+            newest = _head(connection, key)
+            start = newest.number if below is None else min(below - 1, newest.number)
+            if start < 1 or limit < 1:
+                return []
+            return history.revisions(connection, key, newest, start, limit=limit, bodies=bodies)
+
+        return self.store.run(work)
+
+    # --- writing -----------------------------------------------------------------------------------
+
+    def save(
+        self,
+        name: str,
+        body: str,
+        *,
+        author: str,
+        note: str = "",
+        base: int,
+        time_ms: int | None = None,
+        autolink: bool | None = None,
+        attribution: str | None = None,
+        owner: str | None = None,
+    ) -> Saved:
+        """Make ``body`` the newest revision.
+
+        ``base`` is the number of the revision that the edit began from, 0 for a new page.  What is
+        None stays as it is; a new page links CamelCase and belongs to nobody.  Raises Conflict,
+        InvalidName, PageTooBig; returns once it is on disk.
+        """
+        name = normalise(name)
+        key = page_key(name)
+        row = self.store.run(lambda c: c.table(schema.PAGES).row(key))
+        if head_of(row).number != base:
+            raise Conflict(name, self.page(name))
+        if is_stale(row):
+            row = {**row, **self.store.run(lambda c: fresh_cells(c, key, row))}
+        draft = draft_after(
+            row,
+            name=name,
+            body=body,
+            author=author,
+            note=note,
+            time_ms=self._clock() if time_ms is None else time_ms,
+            autolink=autolink,
+            attribution=attribution,
+            owner=owner,
+        )
+        self.stage([draft])
+        return self.commit(draft, row)
+
+    def stage(self, drafts: Collection[Draft]) -> None:
+        """Step 2, for several revisions in one call."""
+
+        def work(connection: Connection) -> None:
+            for draft in drafts:
+                with connection.table(schema.REVISIONS).batch(timestamp=draft.time_ms) as batch:
+                    batch.put(schema.revision_row(page_key(draft.name), draft.head), revision_cells(draft))
+
+        self.store.run(work)
+
+    def commit(self, draft: Draft, before: Cells) -> Saved:
+        """Steps 3 to 5; ``before`` is the page's row as it was read.  Raises Conflict."""
+        key = page_key(draft.name)
+        sequence = self.store.run(lambda c: self._commit(c, key, draft, before))
+        if sequence is None:
+            sequence = self._lost_or_repeated(key, draft)
+        if self.indexes == "application":
+            self.store.run(lambda c: _run_application_indexes(c, _change(key, draft, before)))
+            sequence = ""
+        return Saved(draft.head.number, draft.time_ms, sequence)
+
+    def _commit(self, connection: Connection, key: bytes, draft: Draft, before: Cells) -> str | None:
+        """The sequence of the change; None where another revision stands there."""
+        table = connection.table(schema.PAGES)
+        expected = before.get(schema.VERSIONCOUNT)
+        cells = page_cells(draft)
+        if self.store.is_columnar:
+            condition = (
+                Expect.absent(schema.VERSIONCOUNT) if expected is None else Expect(schema.VERSIONCOUNT, expected)
+            )
+            puts = [Put(column, value, draft.time_ms) for column, value in cells.items()]
+            puts.append(Put(schema.VERSIONCOUNT, draft.head.pack(), draft.time_ms))
+            result = table.check_and_mutate(key, [condition], puts)
+            return result.sequence if result.applied else None
+        if not check_and_put(connection, schema.PAGES, key, schema.VERSIONCOUNT, expected, draft.head.pack()):
+            return None
+        table.put(key, cells, timestamp=draft.time_ms)
+        return ""
+
+    def _lost_or_repeated(self, key: bytes, draft: Draft) -> str:
+        """The commit was refused: Conflict, unless it is our own that had come through before."""
+
+        def work(connection: Connection) -> bool:
+            newest = _head(connection, key)
+            found = history.chain(connection, key, newest, draft.head.number, bodies=False, expected=1)
+            if any(head == draft.head for head, _ in [next(found, (None, {}))]):
+                if not self.store.is_columnar:
+                    connection.table(schema.PAGES).put(key, page_cells(draft), timestamp=draft.time_ms)
+                return True
+            connection.table(schema.REVISIONS).delete(schema.revision_row(key, draft.head))
+            return False
+
+        if not self.store.run(work):
+            raise Conflict(draft.name, self.page(draft.name))
+        return ""
+
+    def settle(self, sequence: str, timeout_s: float = 2.0) -> bool:
+        """Wait until the triggers have delivered that change; False: not in time."""
+        if self.indexes == "application":
+            return True
+        timeout_ms = int(timeout_s * 1000)
+        return self.store.run(lambda c: c.triggers.wait(sequence=sequence, timeout_ms=timeout_ms))
+
+    def is_up(self) -> bool:
+        return self.store.is_up()
+
+
+# --- one page ----------------------------------------------------------------------------------
+
+
+def _head(connection: Connection, key: bytes) -> Head:
+    return head_of(connection.table(schema.PAGES).row(key, columns=_EXISTENCE))
+
+
+def _page(connection: Connection, key: bytes) -> Page | None:
+    row = connection.table(schema.PAGES).row(key)
+    head = head_of(row)
+    if not head.number:
+        return None
+    return page_of(head.number, fresh_cells(connection, key, row) if is_stale(row) else row)
+
+
+def fresh_cells(connection: Connection, key: bytes, row: Cells) -> Cells:
+    """The page's cells of its newest revision, where the row still has those of another."""
+    head = head_of(row)
+    found = connection.table(schema.REVISIONS).row(schema.revision_row(key, head))
+    return page_cells_of_revision(head, found) if found else row
+
+
+def draft_after(
+    row: Cells,
+    *,
+    name: str,
+    body: str,
+    author: str,
+    note: str,
+    time_ms: int,
+    autolink: bool | None = None,
+    attribution: str | None = None,
+    owner: str | None = None,
+) -> Draft:
+    """The revision that follows the one in ``row`` (the page's cells; empty for a new page)."""
+    size = len(body.encode(errors="replace"))
+    if size > BODY_BYTES_MAX:
+        raise PageTooBig(size)
+    old = head_of(row)
+    page = page_of(old.number, row) if old.number else None
+    at = min(time_ms if page is None else max(time_ms, page.time_ms + 1), schema.TIME_MAX_MS)
+    draft = Draft(
+        name=name,
+        head=Head(old.number + 1, b""),
+        previous=old.token,
+        time_ms=at,
+        author=_storable(author),
+        note=_storable(note),
+        body=_storable(body),
+        owner=_kept(owner, page.owner if page else ""),
+        created_ms=number_in(row, schema.CREATED) if page else at,
+        autolink=(page.autolink if page else True) if autolink is None else autolink,
+        attribution=_kept(attribution, page.attribution if page else ""),
+    )
+    token = revision_token(name, draft.head.number, at, draft.author, draft.note, draft.body)
+    return replace(draft, head=Head(draft.head.number, token))
+
+
+def _kept(given: str | None, held: str) -> str:
+    return held if given is None else _storable(given)
+
+
+def _storable(text: str) -> str:
+    """Lone surrogates have no UTF-8."""
+    return text.encode(errors="replace").decode()
+
+
+def _change(key: bytes, draft: Draft, before: Cells) -> Change:
+    """What a trigger would have been given."""
+    now = {**page_cells(draft), schema.VERSIONCOUNT: draft.head.pack()}
+    cells = tuple(ChangedCell("put", column, draft.time_ms, value) for column, value in now.items())
+    # Not the first attempt: the index of an earlier save may be missing, so the whole of it is written.
+    return Change(schema.PAGES, key, draft.time_ms, "", cells, now, dict(before), attempt=2)
+
+
+def _run_application_indexes(connection: Connection, change: Change) -> None:
+    for one in triggers.REGISTRATIONS:
+        one.call(change, connection)

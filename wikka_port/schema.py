@@ -1,0 +1,226 @@
+"""Tables, families and row keys of the wiki (pure), each with the access path it serves.
+
+    table      row                                          families   serves
+    pages      md5                                          meta body user note   show a page; does it exist
+    revisions  md5, inverted number (10), ":", token (16)   meta body  history newest first; one revision
+    backlinks  md5                                          from to    who links here; what an index knows of a source
+    names      folded name, 00, name                        meta       alphabetical lists, prefixes, title search
+    changes    salt, inverted ms (13), md5, inverted number meta       recent changes newest first
+    wanted     md5 of a page that is not there              from       wanted pages
+    imports    sha1 of where a dump comes from              meta       where a stopped import goes on
+
+``md5`` is the lower-case hexadecimal MD5 of the normalised name (``names.page_key``).  ``pages`` and
+``revisions`` are the sources; backlinks, names, changes and wanted follow from them (``triggers``)
+and can be made again from them (``consistency``); they carry DELETE_MARKERS, because a late retry
+must not bring back what was deleted.
+
+Cells of a page row, all stamped with the time of the revision:
+    meta:versioncount  "N:token": THE word on which revision is the newest (see ``pages``)
+    meta:head          the same, written together with the cells below: they are of that revision
+    meta:name meta:owner meta:created meta:autolink meta:attribution meta:time meta:previous
+    body:latest user:latest note:latest
+Cells of a revision row: meta:name meta:time meta:author meta:note meta:previous meta:autolink
+    meta:attribution meta:owner meta:created body:text
+Cells of a row of changes: meta:name meta:head meta:time meta:author meta:note
+
+The token of a revision is made from its content, so that the same save sent twice is the same row;
+``meta:previous`` is the token of the revision before: revisions are a chain, and rows that are not
+on it were staged and never became one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from wikka_port.names import InvalidName, page_key
+
+PAGES: Final = b"pages"
+REVISIONS: Final = b"revisions"
+BACKLINKS: Final = b"backlinks"
+NAMES: Final = b"names"
+CHANGES: Final = b"changes"
+WANTED: Final = b"wanted"
+IMPORTS: Final = b"imports"
+
+# A delivery that comes later than this after the change it stems from could bring back what a later one deleted.
+MARKERS_MS: Final = 30 * 24 * 3600 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    name: bytes
+    families: Mapping[str, Mapping[str, Any]]
+    attributes: Mapping[str, str]
+
+
+_ONE: Final[Mapping[str, Any]] = {"max_versions": 1}
+_DERIVED: Final[Mapping[str, str]] = {"DELETE_MARKERS": str(MARKERS_MS)}
+TABLES: Final = (
+    TableSpec(PAGES, {"meta": _ONE, "body": _ONE, "user": _ONE, "note": _ONE}, {}),
+    TableSpec(REVISIONS, {"meta": _ONE, "body": _ONE}, {}),
+    TableSpec(BACKLINKS, {"from": _ONE, "to": _ONE}, _DERIVED),
+    TableSpec(NAMES, {"meta": _ONE}, _DERIVED),
+    TableSpec(CHANGES, {"meta": _ONE}, _DERIVED),
+    TableSpec(WANTED, {"from": _ONE}, _DERIVED),
+    TableSpec(IMPORTS, {"meta": _ONE}, {}),
+)
+DERIVED: Final = (BACKLINKS, NAMES, CHANGES, WANTED)
+
+# Columns of pages and revisions.
+VERSIONCOUNT: Final = b"meta:versioncount"
+HEAD: Final = b"meta:head"
+NAME: Final = b"meta:name"
+OWNER: Final = b"meta:owner"
+CREATED: Final = b"meta:created"
+AUTOLINK: Final = b"meta:autolink"
+ATTRIBUTION: Final = b"meta:attribution"
+TIME: Final = b"meta:time"
+PREVIOUS: Final = b"meta:previous"
+BODY: Final = b"body:latest"
+USER: Final = b"user:latest"
+NOTE: Final = b"note:latest"
+REVISION_AUTHOR: Final = b"meta:author"
+REVISION_NOTE: Final = b"meta:note"
+REVISION_BODY: Final = b"body:text"
+
+FROM: Final = b"from:"
+TO: Final = b"to:"
+
+_NUMBER_MAX: Final = 10**10 - 1
+TIME_MAX_MS: Final = 10**13 - 1  # the year 2286
+TOKEN_CHARS: Final = 16
+CHANGE_SALTS: Final = (b"0", b"1", b"2", b"3")  # the newest entries go to as many places
+KEY_BYTES: Final = 32
+
+
+# --- which revision ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Which revision of a page: its number and its token; number 0: there is none."""
+
+    number: int
+    token: bytes
+
+    def pack(self) -> bytes:
+        return b"%d:%s" % (self.number, self.token)
+
+
+NO_HEAD: Final = Head(0, b"")
+
+
+def parse_head(value: bytes | None) -> Head:
+    """NO_HEAD where the cell is not there; ValueError for what is no head."""
+    if not value:
+        return NO_HEAD
+    number, colon, token = value.partition(b":")
+    if not colon or not number.isdigit() or len(number) > 10:
+        raise ValueError(f"{value[:40]!r} is no revision of a page")
+    return Head(int(number), token)
+
+
+def revision_token(name: str, number: int, time_ms: int, author: str, note: str, body: str) -> bytes:
+    """What tells apart two texts that were both to become revision ``number``."""
+    digest = hashlib.sha1(usedforsecurity=False)
+    for part in (name, str(number), str(time_ms), author, note, body):
+        data = part.encode()
+        digest.update(b"%d:" % len(data))
+        digest.update(data)
+    return digest.hexdigest()[:TOKEN_CHARS].encode()
+
+
+# --- revisions ---------------------------------------------------------------------------------
+
+
+def _inverted_number(number: int) -> bytes:
+    return b"%010d" % (_NUMBER_MAX - number)
+
+
+def revision_row(key: bytes, head: Head) -> bytes:
+    return key + _inverted_number(head.number) + b":" + head.token
+
+
+def revisions_from(key: bytes, number: int) -> bytes:
+    """Where the rows of revision ``number`` and of older ones of a page begin."""
+    return key + _inverted_number(number)
+
+
+def revisions_end(key: bytes) -> bytes:
+    return key + b";"  # behind every digit
+
+
+def parse_revision_row(row: bytes) -> tuple[bytes, Head]:
+    """Key of the page and which revision.  ValueError for what is no such row."""
+    key, inverted, token = row[:KEY_BYTES], row[KEY_BYTES : KEY_BYTES + 10], row[KEY_BYTES + 11 :]
+    if len(inverted) != 10 or not inverted.isdigit() or row[KEY_BYTES + 10 : KEY_BYTES + 11] != b":":
+        raise ValueError(f"{row!r} is no row of a revision")
+    return key, Head(_NUMBER_MAX - int(inverted), token)
+
+
+# --- names -------------------------------------------------------------------------------------
+
+
+def folded(text: str) -> str:
+    """How names are ordered and searched: case and the accents of letters do not count."""
+    parts = unicodedata.normalize("NFD", text.casefold())
+    bare = "".join(char for char in parts if not "\u0300" <= char <= "\u036f")
+    return unicodedata.normalize("NFC", bare)
+
+
+def name_row(name: str) -> bytes:
+    """Sorts by the folded name; names that fold alike stand beside each other."""
+    return folded(name).encode() + b"\x00" + name.encode()
+
+
+def name_prefix(prefix: str) -> bytes:
+    return folded(prefix).encode()
+
+
+def name_of_row(row: bytes) -> str:
+    return row.partition(b"\x00")[2].decode(errors="replace")
+
+
+def page_key_of_name_row(row: bytes) -> bytes | None:
+    """None for what is no row of a name."""
+    try:
+        name = name_of_row(row)
+        return page_key(name) if row == name_row(name) else None
+    except InvalidName:
+        return None
+
+
+# --- changes -----------------------------------------------------------------------------------
+
+
+def change_salt(key: bytes) -> bytes:
+    return CHANGE_SALTS[int(key[:2], 16) % len(CHANGE_SALTS)]
+
+
+def change_row(key: bytes, time_ms: int, number: int) -> bytes:
+    """Newest first under each salt; the salt hangs on the page, so that the row names its source."""
+    return change_salt(key) + b"%013d" % (TIME_MAX_MS - time_ms) + key + _inverted_number(number)
+
+
+def page_key_of_change_row(row: bytes) -> bytes | None:
+    """None for what is no row of a change."""
+    return row[14 : 14 + KEY_BYTES] if len(row) == 14 + KEY_BYTES + 10 else None
+
+
+# --- links -------------------------------------------------------------------------------------
+
+
+def from_column(source: str) -> bytes:
+    return FROM + page_key(source)
+
+
+def to_column(target: str) -> bytes:
+    return TO + page_key(target)
+
+
+def import_row(origin: str) -> bytes:
+    return hashlib.sha1(origin.encode(), usedforsecurity=False).hexdigest().encode()

@@ -1,0 +1,119 @@
+"""What guards the wiki: form tokens, the edit rate limit, headers of every answer.
+
+A form token is ``<issued, hex seconds>.<HMAC-SHA256 over visitor and issued>``.  The visitor is a random
+value in a cookie of its own, so a token fetched by another site's server is of no use in a reader's browser.
+Cookies are SameSite=Lax: a form on another site is sent without them.
+
+Knows nothing of HTTP messages; the clock is an argument.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+VISITOR_COOKIE: Final = "wikka_visitor"
+AUTHOR_COOKIE: Final = "wikka_author"
+_VISITOR_CHARS: Final = 32
+
+HEADERS: Final = (
+    (
+        "Content-Security-Policy",
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' https: data:; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    ),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Referrer-Policy", "same-origin"),
+    ("X-Frame-Options", "DENY"),  # for browsers that do not know frame-ancestors
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Permissions-Policy", "camera=(), geolocation=(), microphone=()"),
+)
+
+
+def new_visitor() -> str:
+    return secrets.token_hex(_VISITOR_CHARS // 2)
+
+
+def is_visitor(value: str) -> bool:
+    return len(value) == _VISITOR_CHARS and value.isascii() and value.isalnum()
+
+
+class FormTokens:
+    """Makes and checks tokens; the same secret in every process."""
+
+    def __init__(self, secret: bytes, clock: Callable[[], float], max_age_s: int) -> None:
+        self._secret = secret
+        self._clock = clock
+        self._max_age_s = max_age_s
+
+    def issue(self, visitor: str) -> str:
+        return self._signed(visitor, f"{int(self._clock()):x}")
+
+    def accepts(self, token: str, visitor: str) -> bool:
+        issued, _, _ = token.partition(".")
+        if not is_visitor(visitor) or not hmac.compare_digest(self._signed(visitor, issued).encode(), token.encode()):
+            return False
+        return -60 <= self._clock() - int(issued, 16) <= self._max_age_s
+
+    def _signed(self, visitor: str, issued: str) -> str:
+        mac = hmac.new(self._secret, f"{visitor}\n{issued}".encode("utf-8", "replace"), "sha256")
+        return f"{issued}.{mac.hexdigest()}"
+
+
+class RateLimiter:
+    """A token bucket for each address; thread-safe.
+
+    Invariant: at most ``max_addresses`` buckets.  The longest idle is forgotten first; it is the fullest, or
+    the attacker has that many addresses anyway.
+    """
+
+    def __init__(self, per_minute: int, burst: int, max_addresses: int, clock: Callable[[], float]) -> None:
+        self._rate_s = per_minute / 60
+        self._burst = float(max(burst, 1))
+        self._max = max_addresses
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # guarded by _lock: tokens, when
+
+    def __len__(self) -> int:
+        return len(self._buckets)
+
+    def wait_s(self, address: str) -> float:
+        """0 and one token taken, or how many seconds until there is one."""
+        if self._rate_s <= 0:
+            return 0.0
+        key = network_of(address)
+        now = self._clock()
+        with self._lock:
+            tokens, then = self._buckets.pop(key, (self._burst, now))
+            tokens = min(self._burst, tokens + max(0.0, now - then) * self._rate_s)
+            wait_s = 0.0 if tokens >= 1 else (1 - tokens) / self._rate_s
+            self._buckets[key] = (tokens - 1 if wait_s == 0 else tokens, now)
+            if len(self._buckets) > self._max:
+                self._buckets.popitem(last=False)
+        return wait_s
+
+
+def network_of(address: str) -> str:
+    """What counts as one visitor: an IPv4 address, the first 64 bits of an IPv6 address."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is None:
+        return str(ipaddress.ip_network((parsed, 64), strict=False))
+    return address
+
+
+def is_address(text: str) -> bool:
+    """Reads like the address of a machine: nobody may sign with one that he does not have."""
+    try:
+        ipaddress.ip_address(text.strip("[] "))
+    except ValueError:
+        return False
+    return True

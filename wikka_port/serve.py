@@ -1,0 +1,173 @@
+"""``wikka serve``: the listening sockets and the processes that serve from them.
+
+    port free? -> sockets -> one process for each worker -> serving -> SIGTERM or SIGINT -> draining -> 0
+    a worker that ends by itself is started again; one that cannot begin ends the whole with status 1
+    a second signal: at once
+
+On Linux each worker has a socket of its own for the same port (SO_REUSEPORT), between which the kernel
+spreads the connections evenly; elsewhere they share one.  The parent keeps the sockets open, so a connection
+that a fallen worker had not accepted waits for its successor.  A worker whose parent is gone drains and ends.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final, NoReturn
+
+from wikka_port.app import make_application
+from wikka_port.config import WikiConfig
+from wikka_port.pages import Wiki
+from wikka_port.wsgi_worker import BACKLOG, DRAIN_S, make_worker
+
+log = logging.getLogger(__name__)
+
+FAILED: Final = 1
+_PAUSE_S: Final = 0.2  # before a fallen worker is replaced: one that always falls must not eat the machine
+_SPREADS: Final = sys.platform == "linux"
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+class PortTaken(OSError):
+    def __init__(self, host: str, port: int, why: str) -> None:
+        super().__init__(f"cannot use port {port} of {host} ({why}); choose another with --port")
+
+
+def listen(host: str, port: int, workers: int) -> list[socket.socket]:
+    """A bound socket for each worker.  Raises PortTaken."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with _bound(family, kind, address, shared=False) as probe:  # a shared one would not tell that it is in use
+            address = probe.getsockname()
+        return [_bound(family, kind, address, shared=_SPREADS) for _ in range(workers if _SPREADS else 1)]
+    except OSError as error:
+        raise PortTaken(host, port, error.strerror or str(error)) from None
+
+
+def _bound(family: int, kind: int, address: object, *, shared: bool) -> socket.socket:
+    opened = socket.socket(family, kind)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    try:
+        opened.bind(address)  # type: ignore[arg-type]  # what getaddrinfo gave
+    except OSError:
+        opened.close()
+        raise
+    return opened
+
+
+def serve_here(
+    config: WikiConfig,
+    listening: socket.socket,
+    ready: Callable[[], object] = lambda: None,
+    go_on: Callable[[], bool] = lambda: True,
+    stop_event: threading.Event | None = None,
+) -> None:
+    """Serve in this process until a signal (in the main thread) or ``stop_event``."""
+    wiki = Wiki(config.store_host, config.store_port, pool=config.threads, indexes=config.indexes)
+    listening.listen(BACKLOG)
+    worker = make_worker(make_application(wiki, config), listening, config)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: worker.stop())
+    ready()
+    worker.run(lambda: go_on() and not (stop_event is not None and stop_event.is_set()))
+    wiki.store.close()
+
+
+def serve(config: WikiConfig, announce: Callable[[str], None]) -> int:
+    """Serve until a signal says stop; the exit status.  ``announce`` is told the address once it answers."""
+    config = config if config.secret else replace(config, secret=secrets.token_bytes(32))  # the same in all workers
+    sockets = listen(config.host, config.port, config.workers)
+    return _Parent(config, sockets, announce).run()
+
+
+class _Parent:
+    """Starts the workers and watches them.  Single-threaded: it forks."""
+
+    def __init__(self, config: WikiConfig, sockets: list[socket.socket], announce: Callable[[str], None]) -> None:
+        self._config = config
+        self._sockets = sockets
+        self._announce = announce
+        self._workers: dict[int, int] = {}  # process -> its place
+        self._stops = 0
+        self._status = 0
+
+    def run(self) -> int:
+        for number in _SIGNALS:
+            signal.signal(number, self._on_signal)
+        for place in range(self._config.workers):
+            if self._stops == 0:
+                self._start(place)
+        host, port = self._sockets[0].getsockname()[:2]
+        if self._stops == 0:
+            self._announce(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
+        self._watch()
+        return self._status
+
+    def _start(self, place: int) -> None:
+        """Fork a worker and wait until it listens."""
+        reading, writing = os.pipe()
+        parent = os.getpid()
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # the child must not act as its parent, even for a moment
+        process = os.fork()
+        if process == 0:
+            os.close(reading)
+            self._be_worker(self._sockets[place % len(self._sockets)], parent, writing)
+        os.close(writing)
+        self._workers[process] = place
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        is_ready = os.read(reading, 1) != b""  # nothing comes from one that fell
+        os.close(reading)
+        if not is_ready and self._stops == 0:
+            self._status = FAILED
+            self._stop(signal.SIGTERM)
+
+    def _be_worker(self, listening: socket.socket, parent: int, writing: int) -> NoReturn:
+        status = FAILED
+        try:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the parent says when
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+            serve_here(
+                self._config,
+                listening,
+                ready=lambda: os.write(writing, b"."),
+                go_on=lambda: os.getppid() == parent,
+            )
+            status = 0
+        except Exception:
+            log.exception("a worker fell")
+        finally:
+            logging.shutdown()
+            os._exit(status)
+
+    def _watch(self) -> None:
+        while self._workers:
+            process, status = os.wait()
+            place = self._workers.pop(process, None)
+            if place is None or self._stops:
+                continue
+            log.error("worker %d (process %d) ended with status %d", place, process, os.waitstatus_to_exitcode(status))
+            time.sleep(_PAUSE_S)
+            if self._stops == 0:
+                self._start(place)
+
+    def _on_signal(self, number: int, frame: object) -> None:
+        self._stop(signal.SIGTERM if self._stops == 0 else signal.SIGKILL)
+
+    def _stop(self, how: signal.Signals) -> None:
+        self._stops += 1
+        if self._stops == 1:
+            signal.signal(signal.SIGALRM, lambda *_: self._stop(signal.SIGKILL))
+            signal.alarm(int(DRAIN_S) + 5)  # a worker that hangs does not keep us
+        for process in list(self._workers):
+            os.kill(process, how)

@@ -1,0 +1,122 @@
+"""What every handler is given: the wiki, its configuration, and the ways to answer.
+
+One Site serves all threads of a process; everything in it is immutable or locks for itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from werkzeug.wrappers import Request, Response
+
+from wikka_port import urls
+from wikka_port.assets import Asset, load_assets
+from wikka_port.config import WikiConfig
+from wikka_port.documents import DocumentCache
+from wikka_port.feeds import iso_time
+from wikka_port.pages import Wiki
+from wikka_port.security import FormTokens, RateLimiter
+
+page_url: Final = lru_cache(maxsize=8192)(urls.page_path)  # the same few thousand links are on most pages
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    wiki: Wiki
+    config: WikiConfig
+    templates: Environment
+    assets: Mapping[str, Asset]
+    documents: DocumentCache
+    tokens: FormTokens
+    limiter: RateLimiter
+
+    def html(
+        self, template: str, *, status: int = 200, indexed: bool = False, robots: str = "noindex", **values: Any
+    ) -> Response:
+        """A page; only one that is ``indexed`` may be kept by search engines."""
+        text = self.templates.get_template(template).render(values, robots="" if indexed else robots)
+        response = Response(text, status=status, mimetype="text/html")
+        if not indexed:
+            response.headers["X-Robots-Tag"] = robots
+        response.headers["Cache-Control"] = "no-cache"
+        return response
+
+    def fragment(self, template: str, **values: Any) -> str:
+        return self.templates.get_template(template).render(values)
+
+
+def make_site(wiki: Wiki, config: WikiConfig, clock: Callable[[], float]) -> Site:
+    assets = load_assets()
+    return Site(
+        wiki=wiki,
+        config=config,
+        templates=_templates(config, assets),
+        assets=assets,
+        documents=DocumentCache(config.document_cache_chars),
+        tokens=FormTokens(config.secret, clock, config.token_max_age_s),
+        limiter=RateLimiter(config.edits_per_minute, config.edit_burst, config.rate_table_addresses, clock),
+    )
+
+
+def _templates(config: WikiConfig, assets: Mapping[str, Asset]) -> Environment:
+    environment = Environment(
+        loader=PackageLoader("wikka_port"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+        cache_size=-1,
+    )
+    environment.globals.update(
+        site_name=config.site_name,
+        root_page=config.root_page,
+        page_path=page_url,
+        site_path=urls.site_path,
+        assets={name: asset.url for name, asset in assets.items()},
+        max_note_chars=config.max_note_chars,
+        max_author_chars=config.max_author_chars,
+    )
+    environment.filters["when"] = when
+    environment.filters["clock"] = clock_time
+    return environment
+
+
+def when(time_ms: int) -> Markup:
+    """A moment for people and for machines; UTC."""
+    iso = iso_time(time_ms)
+    return Markup('<time datetime="{}">{} {}</time>').format(iso, iso[:10], iso[11:16])
+
+
+def clock_time(time_ms: int) -> Markup:
+    """The time of day alone, where the day stands above."""
+    iso = iso_time(time_ms)
+    return Markup('<time datetime="{}">{}</time>').format(iso, iso[11:16])
+
+
+def redirect(path: str, status: int = 303) -> Response:
+    """``path`` is one of ours: it begins with one slash and is ASCII already."""
+    response = Response(status=status)
+    response.autocorrect_location_header = False
+    response.headers["Location"] = path
+    response.headers["Cache-Control"] = "no-cache"
+    return response
+
+
+def conditional(request: Request, response: Response) -> Response:
+    """304 where the browser has this very answer already."""
+    tag = hashlib.blake2b(response.get_data(), digest_size=10).hexdigest()
+    response.set_etag(tag)
+    return response.make_conditional(request)
+
+
+def number(request: Request, key: str) -> int | None:
+    """A parameter that is a number of a revision; None where it is absent or nonsense."""
+    text = request.args.get(key, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None

@@ -1,0 +1,144 @@
+"""The wiki's way to the store: a bounded pool of connections that outlives the store's absences.
+
+``Store.run(work)`` lends a connection to ``work``.  When the connection breaks, the work is done
+again over a new one, a bounded number of times, and then StoreAway is raised; so **work must be
+such that doing it twice is doing it once** - all the wiki's writes carry their own timestamps, and
+a revision is told by its content (``schema.revision_token``).
+
+What the server answers (``IOError``, ``IllegalArgument`` of happybase) is no broken connection and
+goes through; a region that is too busy is waited for like a broken connection.
+
+Knows nothing of pages.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from thriftpy2.protocol.exc import TProtocolException
+from thriftpy2.transport import TTransportException
+
+from columnar.client import Connection
+from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotColumnar, hbase_class
+
+_log = logging.getLogger(__name__)
+
+PAUSES_S: Final = (0.05, 0.25, 0.7)  # before the second, third and fourth attempt
+TIMEOUT_MS: Final = 20_000  # one call; longer than the slowest that a healthy store answers
+BUSY_S: Final = 20.0  # for a free connection of the pool
+_BROKEN: Final = (TTransportException, TProtocolException, OSError, EOFError)
+_ANSWERS: Final = (IOError, IllegalArgument, AlreadyExists, NotColumnar)
+_WAIT_AND_SEE: Final = frozenset({"RegionTooBusyException", "NotServingRegionException", "CallQueueTooBigException"})
+
+T = TypeVar("T")
+
+
+class StoreAway(Exception):
+    """The store does not answer; what was asked of it may or may not have happened, and may be asked again."""
+
+    def __init__(self, address: str, why: str) -> None:
+        super().__init__(f"the store at {address} does not answer: {why}")
+        self.address = address
+        self.why = why
+
+
+class Store:
+    """Thread-safe.  Connections are made when they are needed, at most ``pool`` of them."""
+
+    def __init__(self, host: str, port: int, *, pool: int = 16, timeout_ms: int = TIMEOUT_MS) -> None:
+        self.host, self.port = host, port
+        self._timeout_ms = timeout_ms
+        self._free = threading.BoundedSemaphore(pool)
+        self._idle: queue.LifoQueue[Connection] = queue.LifoQueue()
+        self._is_columnar: bool | None = None
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def run(self, work: Callable[[Connection], T], *, pauses_s: tuple[float, ...] = PAUSES_S) -> T:
+        """What ``work`` returns.  StoreAway once all attempts have failed."""
+        if not self._free.acquire(timeout=BUSY_S):
+            raise StoreAway(self.address, f"all connections were in use for {BUSY_S:.0f} s")
+        try:
+            for pause in pauses_s:
+                try:
+                    return self._attempt(work)
+                except StoreAway as away:
+                    _log.debug("%s; again in %.2f s", away, pause)
+                    time.sleep(pause)
+            return self._attempt(work)
+        finally:
+            self._free.release()
+
+    def _attempt(self, work: Callable[[Connection], T]) -> T:
+        connection: Connection | None = None
+        try:
+            connection = self._connected()
+            result = work(connection)
+        except _ANSWERS as error:
+            if connection is not None:
+                self._idle.put(connection)  # an answer was read to its end
+            if hbase_class(error) in _WAIT_AND_SEE:
+                raise StoreAway(self.address, hbase_class(error)) from error
+            raise
+        except _BROKEN as error:
+            _close(connection)
+            raise StoreAway(self.address, _why(error)) from error
+        except BaseException:
+            _close(connection)  # a reply may be half read
+            raise
+        self._idle.put(connection)
+        return result
+
+    def _connected(self) -> Connection:
+        with contextlib.suppress(queue.Empty):
+            return self._idle.get_nowait()
+        return Connection(self.host, self.port, timeout=self._timeout_ms)
+
+    @property
+    def is_columnar(self) -> bool:
+        """Whether the store is a Columnar; asked once."""
+        if self._is_columnar is None:
+            self._is_columnar = self.run(lambda connection: connection.is_columnar)
+        return self._is_columnar
+
+    def is_up(self) -> bool:
+        try:
+            self.run(lambda connection: connection.tables(), pauses_s=())
+        except (StoreAway, *_ANSWERS):
+            return False
+        return True
+
+    def close(self) -> None:
+        """Close what is idle.  Connections in use are closed by the next ``close``."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                _close(self._idle.get_nowait())
+
+
+def check_and_put(
+    connection: Connection, table: bytes, row: bytes, column: bytes, expected: bytes | None, value: bytes
+) -> bool:
+    """HBase's ``checkAndPut``, which happybase does not offer; ``expected`` None: nothing stands there."""
+    from Hbase_thrift import Mutation  # type: ignore[import-not-found]  # there once happybase is imported
+
+    mutation = Mutation(column=column, value=value)
+    return bool(connection.client.checkAndPut(table, row, column, expected, mutation, {}))
+
+
+def _close(connection: Connection | None) -> None:
+    if connection is not None:
+        with contextlib.suppress(*_BROKEN):
+            connection.close()
+
+
+def _why(error: BaseException) -> str:
+    text = getattr(error, "message", "") or str(error) or type(error).__name__
+    return text.decode(errors="replace") if isinstance(text, bytes) else str(text)

@@ -1,0 +1,78 @@
+"""Addresses (pure): which page and handler a path means, and the path of each page and handler.
+
+    /                          the root page
+    /Name                      the page, shown
+    /Name/edit                 the handler ``edit`` of the page; only the words of PAGE_HANDLERS are handlers
+    /-/recentchanges           what belongs to the whole wiki: the words of SITE_HANDLERS after ``/-/``
+    /-/static/<hash>/<file>    style and script; the hash is of the file's content
+    /api/titles  /health  /robots.txt  /favicon.ico
+
+A name is one segment (``names.url_path``), so "A/edit" is ``/A~2Fedit`` and no name can be taken for a
+handler.  What people type is read leniently: ``/A/B`` is the page "A/B", for "B" is no handler; the
+canonical path is then answered with a redirect.  A page whose name is a reserved word is reached with its
+first letter written as a tilde escape: "health" is ``/~68ealth``.
+
+Knows nothing of HTTP, nor of which pages exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+from urllib.parse import urlencode
+
+from wikka_port.names import from_url, url_path
+
+PAGE_HANDLERS: Final = frozenset({"show", "edit", "revisions", "history", "diff", "raw", "backlinks", "revert"})
+SITE_HANDLERS: Final = frozenset(
+    {"recentchanges", "recentchanges.xml", "pageindex", "wantedpages", "orphanedpages", "search"}
+)
+RESERVED: Final = frozenset({"health", "robots.txt", "favicon.ico"})
+SITE_PREFIX: Final = "/-/"
+STATIC_PREFIX: Final = "/-/static/"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    kind: Literal["page", "site", "static", "titles", "reserved"]
+    name: str  # of the page; of the file for "static"
+    handler: str
+
+
+def route(path: str, root_page: str) -> Route:
+    """What ``path`` (decoded, as WSGI hands it over) means.  Raises InvalidName."""
+    if path.startswith(STATIC_PREFIX):
+        return Route("static", path.rpartition("/")[2], "static")
+    if path.startswith(SITE_PREFIX) and path[len(SITE_PREFIX) :] in SITE_HANDLERS:
+        return Route("site", "", path[len(SITE_PREFIX) :])
+    if path == "/api/titles":
+        return Route("titles", "", "titles")
+    if path[1:] in RESERVED:
+        return Route("reserved", "", path[1:])
+    place = path.strip("/")
+    if not place:
+        return Route("page", root_page, "show")
+    name, slash, last = place.rpartition("/")
+    if slash and last in PAGE_HANDLERS:
+        return Route("page", from_url(name), last)
+    return Route("page", from_url(place), "show")
+
+
+def page_path(name: str, handler: str = "show", **query: str | int) -> str:
+    """The canonical path of a page's handler.  Raises InvalidName."""
+    segment = url_path(name)
+    if segment in RESERVED:
+        segment = f"~{ord(segment[0]):02X}{segment[1:]}"
+    path = f"/{segment}" if handler == "show" else f"/{segment}/{handler}"
+    return with_query(path, query)
+
+
+def site_path(handler: str, **query: str | int) -> str:
+    return with_query(SITE_PREFIX + handler, query)
+
+
+def with_query(path: str, query: Mapping[str, str | int]) -> str:
+    """``path`` with those parameters that have a value."""
+    given = {key: value for key, value in query.items() if value != ""}
+    return f"{path}?{urlencode(given)}" if given else path

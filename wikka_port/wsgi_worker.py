@@ -1,0 +1,86 @@
+"""One process that serves: waitress, and an end that loses no request.
+
+    serving --stop()--> draining --nothing open any more, or the time is up--> ended
+
+Waitress reads requests whole before a thread works on them and keeps answers for slow readers, so a client
+that dawdles holds memory but no thread.  While draining nothing new is accepted; a connection is closed once
+it has no request under way and its answers are sent.
+
+Knows nothing of other processes.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from waitress import wasyncore
+from waitress.server import create_server
+
+from wikka_port.config import WikiConfig
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
+
+DRAIN_S: Final = 10.0  # then what is still under way is cut off
+MAX_CONNECTIONS: Final = 1_000  # of a process; the next ones wait in the kernel's queue
+IDLE_S: Final = 60  # a connection on which nothing happens is closed
+BACKLOG: Final = 1_024
+_LOOK_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """``stop`` may be called from a signal handler or another thread."""
+
+    server: Any  # waitress ships no types
+    stopping: list[bool]
+
+    def run(self, go_on: Callable[[], bool] = lambda: True) -> None:
+        """Serve until ``stop`` is called or ``go_on`` says no, which is asked each second; then drain."""
+        while not self.stopping and go_on():
+            self._turn(_LOOK_S)
+        self._drain()
+
+    def stop(self) -> None:
+        if self.stopping:
+            return  # the trigger may be closed by now, and its number belong to another file
+        self.stopping.append(True)
+        self.server.pull_trigger()
+
+    def _turn(self, timeout_s: float) -> None:
+        self.server.asyncore.loop(timeout=timeout_s, map=self.server._map, use_poll=True, count=1)
+
+    def _drain(self) -> None:
+        wasyncore.dispatcher.close(self.server)  # the listening socket alone
+        deadline = time.monotonic() + DRAIN_S
+        while self.server.active_channels and time.monotonic() < deadline:
+            self._turn(0.02)
+            # what had arrived was read in that turn
+            for channel in list(self.server.active_channels.values()):
+                if not (channel.requests or channel.total_outbufs_len or channel.request):
+                    channel.handle_close()
+        self.server.task_dispatcher.shutdown(cancel_pending=True, timeout=1)
+        wasyncore.close_all(self.server._map)
+
+
+def make_worker(application: WSGIApplication, listening: socket.socket, config: WikiConfig) -> Worker:
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # that requests wait for a thread is no news
+    server = create_server(
+        application,
+        sockets=[listening],
+        threads=config.threads,
+        backlog=BACKLOG,
+        connection_limit=MAX_CONNECTIONS,
+        channel_timeout=IDLE_S,
+        max_request_body_size=config.max_request_bytes,
+        max_request_header_size=32_768,
+        asyncore_use_poll=True,
+        ident="",
+        clear_untrusted_proxy_headers=False,
+    )
+    return Worker(server, [])
