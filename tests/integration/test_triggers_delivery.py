@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
+from click.testing import CliRunner
 
+from columnar.cli import main
 from columnar.client import Append, Connection, Delete, Increment, Put
 from columnar.client.errors import IllegalArgument, IOError
 from tests.support.audit import seen
@@ -242,3 +244,20 @@ def test_late_and_repeated_deliveries_end_in_the_same_table(serving: Serving, co
     connection.table(b"index").put(b"a", {b"i:i": b""}, timestamp=first.timestamp)  # the first call, late
     connection.table(b"index").put(b"b", {b"i:i": b""}, timestamp=first.timestamp)  # a call that read b, late
     assert list(connection.table(b"index").scan()) == expected
+
+
+def test_a_trigger_registered_at_a_terminal(serving: Serving, connection: Connection) -> None:
+    connection.create_table(b"typed", {"f": {}, "g": {}})
+    connection.table(b"typed").put(b"typed", {b"f:a": b"1"})
+    store = ["--store", f"127.0.0.1:{serving.store.port}"]
+    runner = CliRunner()
+    added = runner.invoke(main, ["trigger", "add", "typed", NOTE, "--from", "beginning", "--attempts", "3", *store])
+    assert added.exit_code == 0, added.output
+    waited = runner.invoke(main, ["trigger", "wait", *store])
+    assert waited.exit_code == 0, waited.output
+    assert [one.is_backfill for one in seen(connection, b"typed")] == [True]
+    (status,) = (one for one in connection.triggers.list() if one.table == b"typed")
+    assert (status.families, status.attempts) == ((b"f", b"g"), 3)
+    refused = runner.invoke(main, ["trigger", "add", "typed", "os:getcwd", *store])
+    assert refused.exit_code == 1
+    assert "--trigger-modules os" in refused.output + refused.stderr
