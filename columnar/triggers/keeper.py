@@ -208,14 +208,20 @@ class TriggerKeeper:
         if is_served and not self.may_close(region):
             self._open_later(region.info)
         for consumer in consumers:
-            self.feeder.drop(consumer)
+            self._drop(consumer)
 
     def _consume(self, registration: Registration, region: Region) -> None:
         consumer = self.feeder.add(registration, region)
         key = (registration.name, region.info.region_id)
         if key not in self._backfills and consumer.needs_backfill:
             task = self._backfills[key] = self._spawn(self._backfill(consumer))
-            task.add_done_callback(lambda _: self._backfills.pop(key))
+            task.add_done_callback(lambda done: self._backfills.pop(key) if self._backfills.get(key) is done else None)
+
+    def _drop(self, consumer: Consumer) -> None:
+        backfill = self._backfills.pop((consumer.registration.name, consumer.region.info.region_id), None)
+        if backfill is not None:
+            backfill.cancel()  # the next consumer of the region begins where its mark stands
+        self.feeder.drop(consumer)
 
     async def _count_inherited(self, region: Region) -> None:
         """Count what earlier openings left in the log, in steps: the brake must know it."""
@@ -229,7 +235,7 @@ class TriggerKeeper:
 
     async def _backfill(self, consumer: Consumer) -> None:
         region = consumer.region
-        while region.is_open and self.feeder.find((consumer.registration.name, region.info.region_id)) is consumer:
+        while True:
             waiting = await patiently(consumer.backfill_step)
             if waiting is None:
                 _log.info("trigger %s: backfill of %s is logged", consumer.registration.name, region.info.encoded)
@@ -336,7 +342,7 @@ class TriggerKeeper:
         await self._system.write(TRIGGERS_TABLE, RowMutation(name.encode(), (Delete(INFO, None),)))
         self._forget(registration)
         for consumer in self.feeder.consumers_of(name):
-            self.feeder.drop(consumer)
+            self._drop(consumer)
             forget(consumer.region, name)
             self.feeder.upkeep.save(consumer.region)  # the log is shorter now, or ends
         self.feeder.resume(name)  # the next of that name begins running

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -261,3 +262,34 @@ def test_a_trigger_registered_at_a_terminal(serving: Serving, connection: Connec
     refused = runner.invoke(main, ["trigger", "add", "typed", "os:getcwd", *store])
     assert refused.exit_code == 1
     assert "--trigger-modules os" in refused.output + refused.stderr
+
+
+def test_every_change_after_the_registration_is_delivered_under_load(serving: Serving) -> None:
+    connection = serving.connect()
+    connection.create_table(b"loaded", {"f": {}}, splits=[b"load-2"])
+    tokens: list[list[str]] = [[] for _ in range(3)]
+    going, registered, stop = threading.Barrier(4), threading.Event(), threading.Event()
+
+    def write(number: int) -> None:
+        table = serving.connect().table(b"loaded")
+        going.wait(10)
+        while not stop.is_set() or len(tokens[number]) < 20:
+            counts = registered.is_set()
+            result = table.mutate(b"load-%d" % number, [Increment(b"f:n")])
+            if counts:
+                tokens[number].append(result.sequence)
+
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(3)]
+    for writer in writers:
+        writer.start()
+    going.wait(10)
+    connection.triggers.add("loaded", b"loaded", NOTE, [b"f"])
+    registered.set()
+    stop.set()
+    for writer in writers:
+        writer.join()
+    assert connection.triggers.wait("loaded", timeout_ms=30_000)
+    for number in range(3):
+        delivered = [one.sequence for one in seen(connection, b"load-%d" % number)]
+        assert set(tokens[number]) <= set(delivered)
+        assert len(delivered) == len(set(delivered))
