@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
+from click.testing import CliRunner
 
+from columnar.cli import main
 from columnar.client import Append, Connection, Delete, Increment, Put
 from columnar.client.errors import IllegalArgument, IOError
 from tests.support.audit import seen
@@ -242,3 +245,51 @@ def test_late_and_repeated_deliveries_end_in_the_same_table(serving: Serving, co
     connection.table(b"index").put(b"a", {b"i:i": b""}, timestamp=first.timestamp)  # the first call, late
     connection.table(b"index").put(b"b", {b"i:i": b""}, timestamp=first.timestamp)  # a call that read b, late
     assert list(connection.table(b"index").scan()) == expected
+
+
+def test_a_trigger_registered_at_a_terminal(serving: Serving, connection: Connection) -> None:
+    connection.create_table(b"typed", {"f": {}, "g": {}})
+    connection.table(b"typed").put(b"typed", {b"f:a": b"1"})
+    store = ["--store", f"127.0.0.1:{serving.store.port}"]
+    runner = CliRunner()
+    added = runner.invoke(main, ["trigger", "add", "typed", NOTE, "--from", "beginning", "--attempts", "3", *store])
+    assert added.exit_code == 0, added.output
+    waited = runner.invoke(main, ["trigger", "wait", *store])
+    assert waited.exit_code == 0, waited.output
+    assert [one.is_backfill for one in seen(connection, b"typed")] == [True]
+    (status,) = (one for one in connection.triggers.list() if one.table == b"typed")
+    assert (status.families, status.attempts) == ((b"f", b"g"), 3)
+    refused = runner.invoke(main, ["trigger", "add", "typed", "os:getcwd", *store])
+    assert refused.exit_code == 1
+    assert "--trigger-modules os" in refused.output + refused.stderr
+
+
+def test_every_change_after_the_registration_is_delivered_under_load(serving: Serving) -> None:
+    connection = serving.connect()
+    connection.create_table(b"loaded", {"f": {}}, splits=[b"load-2"])
+    tokens: list[list[str]] = [[] for _ in range(3)]
+    going, registered, stop = threading.Barrier(4), threading.Event(), threading.Event()
+
+    def write(number: int) -> None:
+        table = serving.connect().table(b"loaded")
+        going.wait(10)
+        while not stop.is_set() or len(tokens[number]) < 20:
+            counts = registered.is_set()
+            result = table.mutate(b"load-%d" % number, [Increment(b"f:n")])
+            if counts:
+                tokens[number].append(result.sequence)
+
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(3)]
+    for writer in writers:
+        writer.start()
+    going.wait(10)
+    connection.triggers.add("loaded", b"loaded", NOTE, [b"f"])
+    registered.set()
+    stop.set()
+    for writer in writers:
+        writer.join()
+    assert connection.triggers.wait("loaded", timeout_ms=30_000)
+    for number in range(3):
+        delivered = [one.sequence for one in seen(connection, b"load-%d" % number)]
+        assert set(tokens[number]) <= set(delivered)
+        assert len(delivered) == len(set(delivered))

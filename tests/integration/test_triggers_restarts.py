@@ -171,24 +171,24 @@ def test_the_log_ends_with_its_last_reader(start: Start) -> None:
 
 
 def test_idle_regions_with_triggers_are_closed_over_the_bound_and_busy_ones_stay(start: Start) -> None:
-    serving, connection = start(open_regions=6)
+    serving, connection = start(open_regions=5)
     connection.create_table("audit", {"a": {}})
-    connection.create_table(b"many", {"f": {}}, splits=[b"%02d" % n for n in range(1, 20)])
+    connection.create_table(b"many", {"f": {}}, splits=[b"%02d" % n for n in range(1, 10)])
     connection.triggers.add("many", b"many", NOTE, [b"f"])
     connection.triggers.pause("many")
     connection.table(b"many").put(b"00", {b"f:a": b"waits"})
     connection.triggers.resume("many")
-    for n in range(20):
+    for n in range(10):
         connection.table(b"many").put(b"%02d" % n, {b"f:a": b"1"})
         assert connection.triggers.wait("many")
-    assert serving.do(serving.store.server.open_count) <= 7
+    assert serving.do(serving.store.server.open_count) <= 6
     connection.triggers.pause("many")
-    for n in range(20):
+    for n in range(10):
         connection.table(b"many").put(b"%02d" % n, {b"f:a": b"2"})
-    assert serving.do(serving.store.server.open_count) >= 20, "their changes have not been delivered"
+    assert serving.do(serving.store.server.open_count) >= 10, "their changes have not been delivered"
     connection.triggers.resume("many")
     assert connection.triggers.wait("many")
-    assert [len(seen(connection, b"%02d" % n)) for n in range(20)] == [3, *[2] * 19]
+    assert [len(seen(connection, b"%02d" % n)) for n in range(10)] == [3, *[2] * 9]
 
 
 def test_a_region_that_a_failed_fsync_closed_comes_back_for_its_triggers(start: Start) -> None:

@@ -355,3 +355,44 @@ async def test_lag_in_seconds_reaches_back_to_its_beginning(bench: Bench) -> Non
         consumer.note_durable()
     assert len(consumer._marks) <= 512
     assert consumer._marks[0] == began
+
+
+@on_bench()
+async def test_a_backfill_that_was_cut_off_does_not_stand_in_the_way_of_the_next(bench: Bench) -> None:
+    await bench.put(*ROWS)
+    braked = asyncio.Event()
+    brake = bench.keeper._brake_backfill
+
+    async def for_ever(_region: Region) -> None:
+        braked.set()
+        await asyncio.Event().wait()
+
+    bench.keeper._brake_backfill = for_ever
+    await bench.add("t", from_where="beginning")
+    await braked.wait()
+    await bench.keeper.remove("t")
+    bench.keeper._brake_backfill = brake
+    bench.feeder.main.take_all()
+    bench.main.take()
+    await bench.add("t", from_where="beginning")
+    seen: list[bytes] = []
+    waiting = asyncio.ensure_future(bench.keeper.wait("t", "", 10.0))
+    while not waiting.done():
+        for call_id, _, row in bench.main.take():
+            seen.append(row)
+            bench.main.answer(call_id)
+        await asyncio.sleep(0)
+    assert waiting.result()
+    assert sorted(seen) == ROWS
+
+
+@on_bench()
+async def test_two_administrators_at_once_leave_one_story(bench: Bench) -> None:
+    await bench.add("t")
+    results = await asyncio.gather(
+        bench.keeper.remove("t"), bench.keeper.pause("t"), bench.keeper.remove("t"), return_exceptions=True
+    )
+    assert [str(result) for result in results[1:]] == [
+        "there is no trigger t; columnar trigger list shows those there are"
+    ] * 2
+    assert not list(bench.keeper._system.rows("columnar:triggers"))
