@@ -16,7 +16,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -81,7 +80,8 @@ class Importing:
     starts: int = 0
     killed: int = 0
     gave_up: int = 0  # the store was away for longer than it waits
-    process: subprocess.Popen[str] | None = field(default=None)
+    process: subprocess.Popen[str] | None = None
+    deadline: float = field(default_factory=lambda: time.monotonic() + MOST_S)
 
     def begin(self) -> None:
         command = [sys.executable, "-m", "wikka_port", "import", str(self.dump)]
@@ -106,6 +106,10 @@ class Importing:
         self.begin()
         return False
 
+    def look_after(self) -> None:
+        assert time.monotonic() < self.deadline, f"it takes too long; {self.said}"
+        assert not self.is_done(), "the import ended before all were shot"
+
     def kill(self) -> None:
         assert self.process is not None
         self.process.kill()
@@ -119,20 +123,15 @@ class Importing:
         return said
 
     def finish(self) -> None:
-        wait_until(self.is_done)
+        while not self.is_done():
+            assert time.monotonic() < self.deadline, f"it takes too long; {self.said}"
+            threading.Event().wait(LOOK_S)
         assert "indexes complete" in self.said, self.said
 
     def abandon(self) -> None:
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
             self._end()
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + MOST_S
-    while not true():
-        assert time.monotonic() < deadline, "it takes too long"
-        threading.Event().wait(LOOK_S)
 
 
 def pages_stored(store: StoreProcess) -> int:
@@ -200,9 +199,11 @@ def shoot(store: StoreProcess, importing: Importing, pages: int, rng: random.Ran
     shots = []
     # None at the very end: a kill behind the last page would show nothing.
     for victim, at in zip(victims, sorted(rng.randrange(int(pages * 0.9)) for _ in victims), strict=True):
-        wait_until(lambda at=at: pages_stored(store) >= at)  # type: ignore[misc]
+        while pages_stored(store) < at:
+            importing.look_after()
+            threading.Event().wait(LOOK_S)
         threading.Event().wait(rng.uniform(0, 0.03))
-        assert not importing.is_done(), "the import ended before it was shot"
+        importing.look_after()
         if victim == "store":
             store.kill()
             store.start()
