@@ -167,10 +167,15 @@ class LocalRegions:
 
 
 class MetaRegion:
-    """The catalogue's one region, as the catalogue wants it: all rows, and writes that are on disk."""
+    """The catalogue's one region, as the catalogue wants it: all rows, and writes that are on disk.
+
+    Other regions are closed after a failed fsync and opened from what is on disk.  Here the catalogue in
+    memory would have to follow, and every region with it: no further write is taken until the restart.
+    """
 
     def __init__(self, region: Region) -> None:
         self._region = region
+        self._failure = ""  # of an fsync
         self.newest_ms = 0  # the highest timestamp that was read
 
     def read_all(self) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
@@ -185,9 +190,20 @@ class MetaRegion:
                 yield row, {column: value for column, value, _ in cells}
 
     async def write(self, mutations: list[RowMutation]) -> None:
+        if self._failure:
+            raise HostError(f"no table can be made, changed or dropped until the store is restarted: {self._failure}")
         applied = await patiently(lambda: self._region.apply_many(mutations))
         assert applied.durable is not None, "the catalogue is always synced"
+        applied.durable.add_done_callback(self._synced)
         await asyncio.shield(applied.durable)
+
+    def _synced(self, durable: asyncio.Future[None]) -> None:
+        failure = durable.exception()
+        if failure is not None and not self._failure:
+            self._failure = f"the catalogue was not synced ({failure})"
+            _log.critical(
+                "RESTART THE STORE: %s. It serves its tables, but none can be made, changed or dropped", self._failure
+            )
 
 
 class Standalone:
@@ -236,12 +252,11 @@ class Standalone:
     async def _listen(self) -> None:
         rows = RowMethods(self.server)
         facts = Facts(VERSION, self.folder.path, self._started_s, self._connections, self.counters.calls)
-        address = (self.config.host, self.config.port)
         self.service = ThriftService(
             self.scanners,
             rows,
             ScanMethods(self.server, self.scanners),
-            TableMethods(self.server, self.changes, address, self.folder.cluster_id),
+            TableMethods(self.server, self.changes, lambda: (self.config.host, self.port), self.folder.cluster_id),
             ExtensionMethods(self.server, rows, self.scanners, self.changes, facts),
             TriggerMethods(self.keeper),
         )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +17,7 @@ from columnar.regions.region import Applied
 from columnar.regions.scanners import ScannerTable
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import checked_row
+from columnar.storage.folders import size_of
 from columnar.thrift import translate
 from columnar.thrift.rows import RowMethods
 from columnar.wire.idl import columnar, hbase
@@ -85,11 +88,25 @@ class ExtensionMethods:
             table or b"", [_family(one) for one in families], attributes or {}, list(splits or ())
         )
 
-    def columnarStatus(self, _ctx: Any) -> Any:
-        facts = self._facts
-        sizes: dict[str, int] = {}
+    async def columnarStatus(self, _ctx: Any) -> Any:
+        """Some 50 microseconds in a thread for each closed region."""
+        sizes: Counter[str] = Counter()
+        opened = set()
         for region in self._server.all_open():
-            sizes[region.info.table] = sizes.get(region.info.table, 0) + region.store.size_bytes()
+            opened.add(region.info.region_id)
+            sizes[region.info.table] += region.store.size_bytes()
+        closed = [
+            (info.table, self._server.folder_of(info))
+            for served in self._server.tables.all()
+            for info in served.regions
+            if info.region_id not in opened
+        ]
+        if closed:
+            sizes.update(await asyncio.get_running_loop().run_in_executor(None, _sizes_on_disk, closed))
+        return self._status(sizes)
+
+    def _status(self, sizes: Counter[str]) -> Any:
+        facts = self._facts
         return columnar.StatusReport(
             version=facts.version,
             dataFolder=facts.data_folder,
@@ -99,7 +116,7 @@ class ExtensionMethods:
                     name=served.schema.name.encode(),
                     enabled=served.enabled,
                     regions=len(served.regions),
-                    sizeBytes=sizes.get(served.schema.name, 0),
+                    sizeBytes=sizes[served.schema.name],
                     attributes=dict(served.schema.attributes),
                 )
                 for served in self._server.tables.all()
@@ -109,6 +126,14 @@ class ExtensionMethods:
             connections=facts.connections(),
             requests=facts.requests(),
         )
+
+
+def _sizes_on_disk(folders: list[tuple[str, str]]) -> Counter[str]:
+    """By table, of (table, folder)."""
+    sizes: Counter[str] = Counter()
+    for table, folder in folders:
+        sizes[table] += size_of(folder)
+    return sizes
 
 
 def _family(options: Any) -> Family:

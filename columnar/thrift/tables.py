@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from columnar.errors import CallerError, TableNotFound, shown
@@ -16,7 +17,10 @@ _TYPE_ONE = 1  # TThriftServerType.ONE: this is the Thrift 1 service
 
 
 class TableMethods:
-    def __init__(self, server: RegionServer, changes: SchemaChanges, address: tuple[str, int], cluster_id: str) -> None:
+    def __init__(
+        self, server: RegionServer, changes: SchemaChanges, address: Callable[[], tuple[str, int]], cluster_id: str
+    ) -> None:
+        """``address`` is asked for once calls come in: before that the port may not be known."""
         self._server = server
         self._tables = server.tables
         self._changes = changes
@@ -75,7 +79,7 @@ class TableMethods:
         return self._region(served.holding(start))
 
     def _region(self, info: RegionInfo) -> Any:
-        host, port = self._address
+        host, port = self._address()
         return hbase.TRegionInfo(
             startKey=info.start,
             endKey=info.end,

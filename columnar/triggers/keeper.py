@@ -47,6 +47,7 @@ from columnar.triggers.worker_link import WorkerLink
 _log = logging.getLogger(__name__)
 
 CHECK_TIMEOUT_S: Final = 20.0  # importing a module may take its time
+CHECKS: Final = 3  # workers that may end while they import a function, until it is held to be its doing
 COUNTED_AT_ONCE: Final = 10_000  # records of a log
 
 
@@ -78,6 +79,7 @@ class TriggerKeeper:
         self._adding: Registration | None = None
         self._checks: dict[int, asyncio.Future[str | None]] = {}
         self._last_check = 0
+        self._worker_went = ""  # how it ended, since the last check was begun
         self._tasks: set[asyncio.Task[None]] = set()
         self._openings: set[asyncio.Task[None]] = set()
         self._away: dict[int, asyncio.Task[None]] = {}  # regions to be opened again, by region id
@@ -269,7 +271,6 @@ class TriggerKeeper:
         self._by_table[registration.table].remove(registration)
         if not self._by_table[registration.table]:
             del self._by_table[registration.table]
-        self.feeder.resume(registration.name)
 
     def _apply_policy(self, table: str) -> None:
         registrations = list(self._by_table.get(table, ()))
@@ -342,7 +343,8 @@ class TriggerKeeper:
         for consumer in self.feeder.consumers_of(name):
             self.feeder.drop(consumer)
             forget(consumer.region, name)
-            self.feeder.upkeep.soon(consumer.region)
+            self.feeder.upkeep.save(consumer.region)  # the log is shorter now, or ends
+        self.feeder.resume(name)  # the next of that name begins running
         self._apply_policy(registration.table)
 
     async def pause(self, name: str) -> None:
@@ -368,7 +370,16 @@ class TriggerKeeper:
     # --- does a function exist ---------------------------------------------------------------------
 
     async def _problem_with(self, function: str) -> str | None:
-        """Ask the worker to import it."""
+        """Ask the worker to import it.  A worker may end through the fault of others: then ask the next one."""
+        problem: str | None = None
+        for _ in range(CHECKS):
+            self._worker_went = ""
+            problem = await self._check(function)
+            if not self._worker_went:
+                break
+        return problem
+
+    async def _check(self, function: str) -> str | None:
         lane = self.feeder.main
         assert lane.link is not None, "triggers are added while the store serves"
         loop = asyncio.get_running_loop()
@@ -394,8 +405,9 @@ class TriggerKeeper:
             waiting.set_result(problem)
 
     def _worker_gone(self, how: str) -> None:
+        self._worker_went = how
         for check_id in list(self._checks):
-            self._checked(check_id, f"the worker that imported it {how}; if that was not its doing, try again")
+            self._checked(check_id, f"the worker that imported it {how}")
 
     # --- looks -------------------------------------------------------------------------------------
 

@@ -37,14 +37,6 @@ def _missing(what: str) -> str:
     return f"THE BROWSER TESTS DID NOT RUN: {what} is not installed"
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """A skip is easily overlooked: this is not."""
-    reasons = {str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", []) if report.longrepr}
-    for reason in sorted(reasons):
-        if "THE BROWSER TESTS DID NOT RUN" in reason:
-            terminalreporter.write_sep("!", reason.removeprefix("Skipped: "), red=True, bold=True)
-
-
 @pytest.fixture
 def server() -> Iterator[WikiServer]:
     with running_wiki(MemoryWiki()) as running:

@@ -48,9 +48,12 @@ class StoreThread:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
+    def connection(self) -> Connection:
+        return Connection("127.0.0.1", self.port, timeout=20_000)
+
     def dump(self, *tables: bytes) -> dict[bytes, list[tuple[bytes, dict[bytes, tuple[bytes, int]]]]]:
         """All cells of the tables with their timestamps."""
-        connection = Connection("127.0.0.1", self.port)
+        connection = self.connection()
         try:
             return {name: list(connection.table(name).scan(include_timestamp=True)) for name in tables}
         finally:

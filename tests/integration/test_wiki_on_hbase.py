@@ -1,0 +1,105 @@
+"""The wiki on a real Apache HBase: prepared, filled, edited, linked and checked over its Thrift gateway.
+
+COLUMNAR_TEST_HBASE=HOST:PORT names a gateway (Thrift 1, buffered, binary) whose HBase holds no wiki;
+without it nothing is run.  The wiki's tables are dropped at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+
+import happybase
+import pytest
+import requests
+
+from tests.support.standalone_store import ENVIRONMENT, free_port
+from wikka_port import schema
+
+GATEWAY = os.environ.get("COLUMNAR_TEST_HBASE", "")
+DUMP = Path(__file__).parents[1] / "data" / "small-dump.xml"
+TABLES = tuple(table.name for table in schema.TABLES)
+HIDDEN = re.compile(r'<input type="hidden" name="(csrf|base)" value="([^"]*)"')
+MOST_S = 300
+
+pytestmark = [
+    pytest.mark.skipif(not GATEWAY, reason="COLUMNAR_TEST_HBASE names no HBase gateway: the wiki was not tried on one"),
+    pytest.mark.timeout(3 * MOST_S),  # a table takes HBase a second or two
+]
+
+
+@pytest.fixture
+def gateway() -> Iterator[str]:
+    host, _, port = GATEWAY.rpartition(":")
+    connection = happybase.Connection(host, int(port), timeout=60_000)
+    held = set(connection.tables()) & set(TABLES)
+    assert not held, f"that HBase has tables of a wiki, which this would drop: {sorted(held)}"
+    connection.close()
+    yield GATEWAY
+    connection = happybase.Connection(host, int(port), timeout=60_000)
+    for name in set(connection.tables()) & set(TABLES):
+        connection.delete_table(name, disable=True)
+    connection.close()
+
+
+def wikka(command: str, *words: str, gateway: str) -> str:
+    """What the command says; it must end well."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "wikka_port", command, *words, "--store", gateway, "--indexes=application"],
+        capture_output=True, text=True, timeout=MOST_S, env=ENVIRONMENT, check=False,
+    )  # fmt: skip
+    print(f"$ wikka {command} {' '.join(words)}\n{ended.stdout}{ended.stderr}")
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+@contextlib.contextmanager
+def serving(gateway: str) -> Iterator[str]:
+    """The wiki's address."""
+    command = [sys.executable, "-m", "wikka_port", "serve", "--store", gateway, "--indexes=application"]
+    process = subprocess.Popen(
+        [*command, "--port", str(free_port()), "--workers", "1"], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
+    )
+    assert process.stdout is not None
+    try:
+        found = re.search(r"http://\S+", process.stdout.readline())
+        assert found, "it did not say where it serves"
+        yield found[0].rstrip("/")
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+def edit(visitor: requests.Session, page: str, body: str) -> requests.Response:
+    """What a browser does: fetch the form, send it back."""
+    form = visitor.get(f"{page}/edit", timeout=60)
+    assert form.status_code == 200
+    fields = {name: unescape(value) for name, value in HIDDEN.findall(form.text)}
+    return visitor.post(f"{page}/edit", data={**fields, "body": body, "author": "Ada", "note": "by hand"}, timeout=60)
+
+
+def test_the_wiki_lives_on_a_real_hbase(gateway: str) -> None:
+    assert "Ready" in wikka("prepare", gateway=gateway)
+    assert "26  pages" in wikka("import", str(DUMP), gateway=gateway)
+    assert "0 differences" in wikka("check", gateway=gateway)
+    with serving(gateway) as wiki, requests.Session() as visitor:
+        saved = edit(visitor, f"{wiki}/Harbour_master", "He watches the [[Lighthouse]] and the [[Fog bell]].")
+        assert saved.status_code == 200
+        assert saved.url.startswith(f"{wiki}/Harbour_master")
+        assert "He watches the" in saved.text
+        lighthouse = visitor.get(f"{wiki}/Lighthouse/backlinks", timeout=60)
+        assert "Harbour master" in lighthouse.text
+        assert "Main Page" in lighthouse.text, "links of the dump are there too"
+        assert "Fog bell" in visitor.get(f"{wiki}/-/wantedpages", timeout=60).text
+        assert "Harbour master" in visitor.get(f"{wiki}/-/recentchanges", timeout=60).text
+        assert edit(visitor, f"{wiki}/Harbour_master", "He sleeps.").status_code == 200
+        assert "Harbour master" not in visitor.get(f"{wiki}/Lighthouse/backlinks", timeout=60).text
+        assert "Fog bell" not in visitor.get(f"{wiki}/-/wantedpages", timeout=60).text
+        assert "by hand" in visitor.get(f"{wiki}/Harbour_master/revisions", timeout=60).text
+    assert "0 differences" in wikka("check", gateway=gateway)
