@@ -124,9 +124,10 @@ class Region:
         """One row, one atomic step; returns before the fsync.  CallerError: nothing was changed."""
         batch = self.store.batch()
         step = self._draft_into(batch, mutation, self._clock())
+        synced = self._sync_by_default and mutation.durability is Durability.SYNC
         if step.failed_condition is None:
-            self._write(batch, [step])
-        return self._applied(step, [mutation])
+            self._write(batch, [step], synced)
+        return self._applied(step, [mutation], synced)
 
     def apply_many(self, mutations: Iterable[RowMutation]) -> Applied:
         """Several different rows in one atomic batch (design D12).  Rows may not repeat; no conditions."""
@@ -137,11 +138,15 @@ class Region:
         assert listed, "at least one row"
         assert not any(m.conditions for m in listed), "conditions are for single rows"
         steps = [self._draft_into(batch, mutation, now_ms) for mutation in listed]
-        self._write(batch, steps)
-        return self._applied(steps[-1], listed)
+        synced = self._sync_by_default and _wants_sync(listed)
+        self._write(batch, steps, synced)
+        return self._applied(steps[-1], listed, synced)
 
-    def _write(self, batch: Batch, steps: list[_Step]) -> None:
-        self.store.write(batch)
+    def _write(self, batch: Batch, steps: list[_Step], synced: bool) -> None:
+        if synced:
+            self.store.gather(batch)  # the committer settles it with the others that share the fsync
+        else:
+            self.store.write(batch)
         self.writes += len(steps)
         logged = [step for step in steps if step.logged_bytes]
         if logged:
@@ -198,7 +203,7 @@ class Region:
             steps.append(_Step(sequence, record.timestamp, (), None, self.log.append(batch, sequence, record)))
         for key, value in marks.items():
             batch.put(META_SPACE, key, value)
-        self._write(batch, steps)
+        self._write(batch, steps, True)
         return self._gather().acknowledged
 
     def mark(self, key: bytes) -> bytes | None:
@@ -257,13 +262,13 @@ class Region:
                 surplus.append(key)
         return surplus, last_kept
 
-    def _applied(self, step: _Step, mutations: list[RowMutation]) -> Applied:
+    def _applied(self, step: _Step, mutations: list[RowMutation], synced: bool) -> Applied:
         """Join the fsync that will make the rows durable."""
         durable = None
         if step.failed_condition is not None:
             # Nothing was written, but the answer waits until what it saw is on disk.
             durable = self.barrier(mutations[0].row)
-        elif self._sync_by_default and _wants_sync(mutations):
+        elif synced:
             group = self._gather()
             for mutation in mutations:
                 group.rows.add(mutation.row)
