@@ -17,9 +17,10 @@ Known habits of rocksdict 0.3.29, each with what we do about it:
 
 from __future__ import annotations
 
+import operator
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import rocksdict
@@ -151,9 +152,10 @@ class RocksStore:
         if stop is not None:
             options = rocksdict.ReadOptions()
             options.set_iterate_upper_bound(stop)
-        self._hand_over()
+        fresh = self._not_handed_over(space, start, stop)
         # The iterator is made here and not in the generator: what it sees is settled now (S3).
-        return self._to_end(held, held.items(from_key=start, read_opt=options), start, options)
+        items = self._to_end(held, held.items(from_key=start, read_opt=options), start, options)
+        return _overlaid(items, sorted(fresh.items()), operator.lt) if fresh else items
 
     def _to_end(self, held: Any, items: Any, start: bytes, options: Any) -> Iterator[tuple[bytes, bytes]]:
         pair = None
@@ -170,9 +172,25 @@ class RocksStore:
             raise _translated(error, self._path) from error
 
     def scan_back(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        self._hand_over()
+        fresh = self._not_handed_over(space, start, below)
         held = self._dicts[space]
-        return self._down_to(held, held.items(backwards=True, from_key=below), start, below)
+        items = self._down_to(held, held.items(backwards=True, from_key=below), start, below)
+        return _overlaid(items, sorted(fresh.items(), reverse=True), operator.gt) if fresh else items
+
+    def _not_handed_over(self, space: str, start: bytes, stop: bytes | None) -> dict[bytes, bytes | None]:
+        """Hand over what was gathered; where the engine is too busy for it, what of it a scan must see.
+
+        A read never fails because writers are ahead of the engine.
+        """
+        try:
+            self._hand_over()
+        except StoreBusy:
+            return {
+                key: value
+                for (name, key), value in self._fresh.items()
+                if name == space and start <= key and (stop is None or key < stop)
+            }
+        return {}
 
     def _down_to(self, held: Any, items: Any, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         pair = None
@@ -287,6 +305,27 @@ class RocksStore:
         for held in dicts.values():
             held.close()
         self._db.close()
+
+
+def _overlaid(
+    items: Iterator[tuple[bytes, bytes]],
+    fresh: list[tuple[bytes, bytes | None]],
+    before: Callable[[bytes, bytes], bool],
+) -> Iterator[tuple[bytes, bytes]]:
+    """The engine's pairs with newer ones laid over them (None: deleted), both in the order of ``before``."""
+    position = 0
+    for key, value in items:
+        while position < len(fresh) and before(fresh[position][0], key):
+            newer = fresh[position]
+            position += 1
+            if newer[1] is not None:
+                yield newer[0], newer[1]
+        if position < len(fresh) and fresh[position][0] == key:
+            continue  # the loop above gives the newer one before the next key, or the loop below at the end
+        yield key, value
+    for key, latest in fresh[position:]:
+        if latest is not None:
+            yield key, latest
 
 
 class RocksEngine:
