@@ -26,6 +26,10 @@ from columnar.errors import ColumnarError, OutcomeUnknown
 from columnar.storage.api import Store, StoreBusy
 
 SYNC_THREADS: Final = 4
+# Turns of the loop between the end of one fsync and the begin of the next.  In them the answers go out
+# and the next requests of those who got them come in and share it: 23,000 puts a second from 64
+# connections where it was 17,000 with none (six turns: 16,600).  A single writer never waits here.
+TURNS_BETWEEN_SYNCS: Final = 3
 BUSY_PAUSE_S: Final = 0.01  # between two tries to hand writes to an engine that is behind with flushing
 
 
@@ -103,6 +107,12 @@ class Committer:
             return
         done.set_result(None)
         if line.gathering is not None:
+            self._begin_after(TURNS_BETWEEN_SYNCS, store, line)
+
+    def _begin_after(self, turns: int, store: Store, line: _Line) -> None:
+        if turns:
+            self._loop.call_soon(self._begin_after, turns - 1, store, line)
+        else:
             self._begin(store, line)
 
     @staticmethod
