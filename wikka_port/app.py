@@ -28,9 +28,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_ROBOTS: Final = (
-    "User-agent: *\nAllow: /-/static/\nDisallow: /-/\nDisallow: /*/edit\nDisallow: /*/diff\nDisallow: /*/history\n"
-)
+_ROBOTS: Final = """\
+User-agent: *
+Allow: /-/static/
+Disallow: /-/
+Disallow: /*/edit
+Disallow: /*/diff
+Disallow: /*/history
+"""
 _TITLES_STEP: Final = 1_000
 _FOREVER: Final = "public, max-age=31536000, immutable"
 _PROBLEMS: Final = {

@@ -31,9 +31,8 @@ class WikiConfig:
     max_note_chars: int = 200
     max_author_chars: int = 75
     list_rows: int = 200  # of one page of an index
-    document_cache_chars: int = (
-        32_000_000  # of parsed pages, per process; about as many bytes, twice for non-Latin text
-    )
+    document_cache_chars: int = 32_000_000  # of parsed pages, per process; at least as many bytes
+    count_age_s: float = 10.0  # how old the number of pages may be: counting reads every name
     settle_s: float = 2.0  # how long an editor waits at most until the indexes know of the edit
     token_max_age_s: int = 24 * 3600  # how long an edit form may stay open before it asks to be sent again
 

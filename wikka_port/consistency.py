@@ -11,9 +11,9 @@ said against them):
     rows of revisions on no chain: staged by a save that lost or fell.  Those above the newest
     number may belong to a save that runs right now, and are left alone for ``GRACE_MS``
 
-A repair writes at the time of the source, as the trigger would have, and looks again; what then
-still differs is written at the time of now, which is later than any marker.  While people edit,
-differences may be changes on their way: let the triggers finish first (``wikka check`` does).
+What differs is looked at a second time, and only what differs both times counts: the rest were
+changes of people who edit meanwhile.  A repair writes at the time of the source, as the trigger would
+have, and looks again; what then still differs is written at the time of now, later than any marker.
 """
 
 from __future__ import annotations
@@ -62,11 +62,18 @@ def check(
     wiki: Wiki,
     *,
     repair: bool = False,
+    settle: Callable[[], object] = lambda: None,
     progress: Callable[[str, int], None] = lambda step, done: None,
     clock: Callable[[], int] = clock_ms,
 ) -> CheckReport:
-    """Raises StoreAway.  O(all that is stored)."""
+    """Raises StoreAway.  O(all that is stored).  ``settle`` waits for the triggers; called before each look."""
+    settle()
     first = _Look(wiki, progress, clock()).run()
+    if first.differences:
+        settle()
+        again = _Look(wiki, progress, clock()).run()
+        lasting = tuple(one for one in again.differences if one in first.differences)
+        first = replace(again, differences=lasting, left=lasting)
     if not repair or not first.differences:
         return first
     _repair(wiki, first.differences)

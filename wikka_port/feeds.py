@@ -47,7 +47,8 @@ def atom(title: str, feed_url: str, home_url: str, entries: Sequence[Entry]) -> 
         _text(element, "updated", iso_time(entry.updated_ms))
         _text(ElementTree.SubElement(element, "author"), "name", entry.author)
         _text(element, "summary", entry.summary)
-    return b'<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(feed, encoding="utf-8")
+    body: bytes = ElementTree.tostring(feed, encoding="utf-8")
+    return b'<?xml version="1.0" encoding="utf-8"?>\n' + body
 
 
 def _text(parent: ElementTree.Element, tag: str, text: str) -> None:

@@ -5,12 +5,14 @@ target's, and a cell in ``wanted`` where there is no target.  From the tables: e
 and each cell of ``wanted`` needs a source that links there; the source is asked through its ``to``,
 which was compared with its text before.  ``wrong_to`` are those that were found wrong.
 
-Memory: a few hundred rows, and the differences.
+Memory: a few hundred rows, ``_LINKS_HELD`` links, and the differences.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Final
 
 from columnar.client import Connection
 from wikka_port import schema
@@ -18,6 +20,9 @@ from wikka_port.differences import Difference, Kind, Stamped, cell_differences, 
 from wikka_port.markup.links import links
 from wikka_port.names import page_key
 from wikka_port.page_rows import Cells, autolink_of, time_of
+
+_STEP: Final = 300  # cells looked at together
+_LINKS_HELD: Final = 200_000  # of sources asked lately: most targets of a source lie far apart
 
 
 class LinkCheck:
@@ -28,6 +33,7 @@ class LinkCheck:
         self._wanted = connection.table(schema.WANTED)
         self._pages = connection.table(schema.PAGES)
         self._wrong_to: dict[tuple[bytes, bytes], bool] = {}  # source, target -> whether the text links there
+        self._links_of: dict[bytes, frozenset[bytes]] = {}  # of sources asked lately
         self.links = 0
 
     # --- from the pages ----------------------------------------------------------------------------
@@ -69,8 +75,8 @@ class LinkCheck:
 
     def of_backlinks(self) -> Iterator[Difference]:
         """Cells ``from`` without a link, and rows ``to`` of pages that are not there."""
-        for row, cells in self._backlinks.scan(columns=[b"from"], include_timestamp=True, batch_size=100):
-            yield from self._without_link(schema.BACKLINKS, row, cells)
+        for rows in groups_of(self._backlinks.scan(columns=[b"from"], include_timestamp=True, batch_size=200)):
+            yield from self._without_link(schema.BACKLINKS, rows)
         for rows in groups_of(self._backlinks.scan(columns=[b"to"], include_timestamp=True, batch_size=200)):
             there = self._existing(rows)
             for row, cells in rows.items():
@@ -80,17 +86,29 @@ class LinkCheck:
     def of_wanted(self) -> Iterator[Difference]:
         for rows in groups_of(self._wanted.scan(include_timestamp=True, batch_size=200)):
             there = self._existing(rows)
-            for row, cells in rows.items():
-                if row in there:
-                    yield from cell_differences(schema.WANTED, row, {}, cells, 0)
-                else:
-                    yield from self._without_link(schema.WANTED, row, cells)
+            for row in there:
+                yield from cell_differences(schema.WANTED, row, {}, rows[row], 0)
+            yield from self._without_link(schema.WANTED, {r: cells for r, cells in rows.items() if r not in there})
 
-    def _without_link(self, table: bytes, target: bytes, cells: Stamped) -> Iterator[Difference]:
-        sources = [column[len(schema.FROM) :] for column in cells]
-        held = self._backlinks.rows(sources, columns=[schema.TO + target])
-        linking = {row for row, _ in held} & self._existing(sources)
-        for column, (value, at_ms) in cells.items():
-            source = column[len(schema.FROM) :]
-            if not self._wrong_to.get((source, target), source in linking):
-                yield Difference(Kind.STALE, table, target, column, None, value, at_ms)
+    def _without_link(self, table: bytes, rows: Mapping[bytes, Stamped]) -> Iterator[Difference]:
+        """Cells of targets whose source does not link there."""
+        cells = ((row, column, *held) for row, its in rows.items() for column, held in its.items())
+        while step := list(islice(cells, _STEP)):
+            self._ask({column[len(schema.FROM) :] for _, column, _, _ in step})
+            for target, column, value, at_ms in step:
+                source = column[len(schema.FROM) :]
+                if not self._wrong_to.get((source, target), target in self._links_of.get(source, ())):
+                    yield Difference(Kind.STALE, table, target, column, None, value, at_ms)
+
+    def _ask(self, sources: set[bytes]) -> None:
+        """See to it that ``_links_of`` knows them; pages that are not there link nowhere."""
+        if sum(map(len, self._links_of.values())) > _LINKS_HELD:
+            self._links_of.clear()
+        unknown = [source for source in sources if source and source not in self._links_of]
+        if not unknown:
+            return
+        there = self._existing(unknown)
+        self._links_of.update(dict.fromkeys(unknown, frozenset()))
+        for source, cells in self._backlinks.rows(unknown, columns=[b"to"]):
+            if source in there:
+                self._links_of[source] = frozenset(column[len(schema.TO) :] for column in cells)

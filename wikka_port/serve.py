@@ -31,7 +31,7 @@ from wikka_port.wsgi_worker import BACKLOG, DRAIN_S, make_worker
 log = logging.getLogger(__name__)
 
 FAILED: Final = 1
-_YOUNG_S: Final = 2.0  # a worker that ends sooner could not begin
+_PAUSE_S: Final = 0.2  # before a fallen worker is replaced: one that always falls must not eat the machine
 _SPREADS: Final = sys.platform == "linux"
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
@@ -68,7 +68,7 @@ def _bound(family: int, kind: int, address: object, *, shared: bool) -> socket.s
 def serve_here(
     config: WikiConfig,
     listening: socket.socket,
-    ready: Callable[[], None] = lambda: None,
+    ready: Callable[[], object] = lambda: None,
     go_on: Callable[[], bool] = lambda: True,
     stop_event: threading.Event | None = None,
 ) -> None:
@@ -97,7 +97,7 @@ class _Parent:
         self._config = config
         self._sockets = sockets
         self._announce = announce
-        self._workers: dict[int, tuple[int, float]] = {}  # process -> its place, when it began
+        self._workers: dict[int, int] = {}  # process -> its place
         self._stops = 0
         self._status = 0
 
@@ -105,7 +105,8 @@ class _Parent:
         for number in _SIGNALS:
             signal.signal(number, self._on_signal)
         for place in range(self._config.workers):
-            self._start(place)
+            if self._stops == 0:
+                self._start(place)
         host, port = self._sockets[0].getsockname()[:2]
         if self._stops == 0:
             self._announce(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
@@ -116,24 +117,30 @@ class _Parent:
         """Fork a worker and wait until it listens."""
         reading, writing = os.pipe()
         parent = os.getpid()
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # the child must not act as its parent, even for a moment
         process = os.fork()
         if process == 0:
             os.close(reading)
             self._be_worker(self._sockets[place % len(self._sockets)], parent, writing)
         os.close(writing)
-        self._workers[process] = (place, time.monotonic())
-        os.read(reading, 1)  # also returns when the worker falls
+        self._workers[process] = place
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        is_ready = os.read(reading, 1) != b""  # nothing comes from one that fell
         os.close(reading)
+        if not is_ready and self._stops == 0:
+            self._status = FAILED
+            self._stop(signal.SIGTERM)
 
     def _be_worker(self, listening: socket.socket, parent: int, writing: int) -> NoReturn:
         status = FAILED
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the parent says when
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             serve_here(
                 self._config,
                 listening,
-                ready=lambda: os.close(writing),
+                ready=lambda: os.write(writing, b"."),
                 go_on=lambda: os.getppid() == parent,
             )
             status = 0
@@ -146,14 +153,12 @@ class _Parent:
     def _watch(self) -> None:
         while self._workers:
             process, status = os.wait()
-            place, began = self._workers.pop(process, (-1, 0.0))
-            if place < 0 or self._stops:
+            place = self._workers.pop(process, None)
+            if place is None or self._stops:
                 continue
             log.error("worker %d (process %d) ended with status %d", place, process, os.waitstatus_to_exitcode(status))
-            if time.monotonic() - began < _YOUNG_S:
-                self._status = FAILED
-                self._stop(signal.SIGTERM)
-            else:
+            time.sleep(_PAUSE_S)
+            if self._stops == 0:
                 self._start(place)
 
     def _on_signal(self, number: int, frame: object) -> None:

@@ -17,6 +17,7 @@ from werkzeug.wrappers import Request, Response
 
 from wikka_port import urls
 from wikka_port.assets import Asset, load_assets
+from wikka_port.brief_memory import BriefMemory
 from wikka_port.config import WikiConfig
 from wikka_port.documents import DocumentCache
 from wikka_port.feeds import iso_time
@@ -35,6 +36,7 @@ class Site:
     documents: DocumentCache
     tokens: FormTokens
     limiter: RateLimiter
+    page_count: BriefMemory[int]
 
     def html(
         self, template: str, *, status: int = 200, indexed: bool = False, robots: str = "noindex", **values: Any
@@ -61,6 +63,7 @@ def make_site(wiki: Wiki, config: WikiConfig, clock: Callable[[], float]) -> Sit
         documents=DocumentCache(config.document_cache_chars),
         tokens=FormTokens(config.secret, clock, config.token_max_age_s),
         limiter=RateLimiter(config.edits_per_minute, config.edit_burst, config.rate_table_addresses, clock),
+        page_count=BriefMemory(wiki.count_pages, config.count_age_s, clock),
     )
 
 

@@ -90,6 +90,7 @@ class Store:
             raise
         except _BROKEN as error:
             _close(connection)
+            self.close()  # the idle ones are most likely broken too, and would use up the attempts
             raise StoreAway(self.address, _why(error)) from error
         except BaseException:
             _close(connection)  # a reply may be half read

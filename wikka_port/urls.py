@@ -17,6 +17,7 @@ Knows nothing of HTTP, nor of which pages exist.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import urlencode
@@ -71,7 +72,7 @@ def site_path(handler: str, **query: str | int) -> str:
     return with_query(SITE_PREFIX + handler, query)
 
 
-def with_query(path: str, query: dict[str, str | int]) -> str:
+def with_query(path: str, query: Mapping[str, str | int]) -> str:
     """``path`` with those parameters that have a value."""
     given = {key: value for key, value in query.items() if value != ""}
     return f"{path}?{urlencode(given)}" if given else path

@@ -47,6 +47,8 @@ class Worker:
         self._drain()
 
     def stop(self) -> None:
+        if self.stopping:
+            return  # the trigger may be closed by now, and its number belong to another file
         self.stopping.append(True)
         self.server.pull_trigger()
 

@@ -91,6 +91,10 @@ def bench() -> None:
 
     Tables whose names begin with bench_ are made, filled and dropped again.  The load comes from
     processes of its own, with calls packed beforehand; what they use of their cores is shown too.
+
+    \b
+      columnar bench run 127.0.0.1:9090
+      columnar bench compare 127.0.0.1:9090 127.0.0.1:9191
     """
 
 

@@ -30,7 +30,7 @@ from columnar.storage.api import Batch, Store
 from columnar.storage.layout import (
     MARKER,
     TIMESTAMP_MAX,
-    cell_key,
+    escape,
     pack_cell,
     pack_marker,
     row_end,
@@ -108,16 +108,30 @@ class ColumnDraft:
 
 
 class RowDraft:
-    """See the module.  ``markers`` is whether deletes leave markers; ``sequence`` goes into each cell."""
+    """See the module.
+
+    ``markers`` is whether deletes leave markers, ``logged`` whether somebody wants ``entries``, the
+    changes for the log; ``sequence`` goes into each cell.
+    """
 
     def __init__(
-        self, store: Store, views: Mapping[bytes, FamilyView], row: bytes, *, now_ms: int, sequence: int, markers: bool
+        self,
+        store: Store,
+        views: Mapping[bytes, FamilyView],
+        row: bytes,
+        *,
+        now_ms: int,
+        sequence: int,
+        markers: bool,
+        logged: bool,
     ) -> None:
         self._store = store
         self._views = views
         self._now = now_ms
         self._sequence = sequence
         self._markers = markers
+        self._logged = logged
+        self._prefix = row_prefix(row)
         self.row = row
         self.timestamp = now_ms  # what a mutation without a timestamp is stamped with
         self.columns: dict[tuple[bytes, bytes], ColumnDraft] = {}
@@ -128,7 +142,7 @@ class RowDraft:
         held = self.columns.get((family, qualifier))
         if held is None:
             view = self._views[family]
-            key = cell_key(self.row, qualifier)
+            key = self._prefix + escape(qualifier)
             held = self.columns[family, qualifier] = ColumnDraft(view, key, self._store.get(view.space, key))
         return held
 
@@ -140,7 +154,7 @@ class RowDraft:
                 wanted.setdefault(operation.family, []).append(operation.qualifier)
         for family, qualifiers in wanted.items():
             view = self._views[family]
-            keys = [cell_key(self.row, qualifier) for qualifier in qualifiers]
+            keys = [self._prefix + escape(qualifier) for qualifier in qualifiers]
             for qualifier, key, raw in zip(qualifiers, keys, self._store.multi_get(view.space, keys), strict=True):
                 self.columns[family, qualifier] = ColumnDraft(view, key, raw)
 
@@ -174,12 +188,14 @@ class RowDraft:
         timestamp = self.timestamp if operation.timestamp is None else operation.timestamp
         raw = pack_cell(timestamp, self._sequence, operation.value, operation.ttl_ms)
         self.column(operation.family, operation.qualifier).put(timestamp, raw, self._now)
-        self.entries.append(Entry(Kind.PUT, operation.family, operation.qualifier, timestamp, operation.value))
+        if self._logged:
+            self.entries.append(Entry(Kind.PUT, operation.family, operation.qualifier, timestamp, operation.value))
 
     def _delete_column(self, family: bytes, qualifier: bytes, timestamp: int | None) -> None:
         at = self.timestamp if timestamp is None else timestamp
         self.column(family, qualifier).delete(at, self._marker(at))
-        self.entries.append(Entry(Kind.DELETE_COLUMN, family, qualifier, at, b""))
+        if self._logged:
+            self.entries.append(Entry(Kind.DELETE_COLUMN, family, qualifier, at, b""))
 
     def _marker(self, timestamp: int) -> bytes | None:
         return pack_marker(timestamp, self._sequence, self._now) if self._markers else None
@@ -188,7 +204,7 @@ class RowDraft:
         """Every column that is there, in the store or in this draft.  O(columns of the family in the row)."""
         at = self.timestamp if operation.timestamp is None else operation.timestamp
         family, view = operation.family, self._views[operation.family]
-        prefix = row_prefix(self.row)
+        prefix = self._prefix
         for key, raw in self._store.scan(view.space, prefix, row_end(self.row)):
             qualifier = unescape(key[len(prefix) :])
             if (family, qualifier) not in self.columns:
@@ -197,7 +213,8 @@ class RowDraft:
         for (name, _), column in self.columns.items():
             if name == family and column.newest is not None:
                 column.delete(at, marker)
-        self.entries.append(Entry(Kind.DELETE_FAMILY, family, b"", at, b""))
+        if self._logged:
+            self.entries.append(Entry(Kind.DELETE_FAMILY, family, b"", at, b""))
 
     def _current(self, column: ColumnDraft) -> tuple[bytes | None, int]:
         """What a read-modify-write sees, and the timestamp of what it writes."""
@@ -228,7 +245,8 @@ class RowDraft:
 
     def _write_back(self, column: ColumnDraft, family: bytes, qualifier: bytes, value: bytes, timestamp: int) -> None:
         column.put(timestamp, pack_cell(timestamp, self._sequence, value), self._now)
-        self.entries.append(Entry(Kind.PUT, family, qualifier, timestamp, value))
+        if self._logged:
+            self.entries.append(Entry(Kind.PUT, family, qualifier, timestamp, value))
         self.results.append((column.view.column_prefix + qualifier, value, timestamp))
 
     def before(self, families: frozenset[bytes]) -> tuple[Entry, ...]:

@@ -134,21 +134,25 @@ def latest_timestamp(raw_row: RawRow, now_ms: int) -> int | None:
 class RowCursor:
     """Row after row of a key range, in one direction, as of the moment it was made."""
 
-    __slots__ = ("_heads", "_pick", "_reverse", "walked")
+    __slots__ = ("_heads", "_pick", "_walked")
 
     def __init__(
         self, store: Store, views: Views, projection: Projection, low: bytes, high: bytes | None, *, reverse: bool
     ) -> None:
         """``low <= key < high`` in cell keys; ``reverse`` goes down from ``high``."""
-        self._reverse = reverse
         self._pick = max if reverse else min
-        self.walked = 0  # stored cells passed so far, those that nobody wants among them
+        self._walked = [0]  # shared with the generators
         self._heads: list[tuple[bytes, Group, FamilyView, Iterator[tuple[bytes, Group]]]] = []
         for family, qualifiers in projection.families:
             view = views[family]
             items = store.scan_back(view.space, low, high) if reverse else store.scan(view.space, low, high)
             wanted = None if qualifiers is None else frozenset(escape(qualifier) for qualifier in qualifiers)
-            self._advance(view, self._groups(items, wanted))
+            self._advance(view, _groups(items, wanted, self._walked, reverse=reverse))
+
+    @property
+    def walked(self) -> int:
+        """Stored cells passed so far, those that nobody wants among them."""
+        return self._walked[0]
 
     def _advance(self, view: FamilyView, groups: Iterator[tuple[bytes, Group]]) -> None:
         head = next(groups, None)
@@ -175,22 +179,27 @@ class RowCursor:
         taken.sort(key=lambda head: head[2].name)
         return unescape(escaped), [(view, group) for _, group, view, _ in taken]
 
-    def _groups(
-        self, items: Iterator[tuple[bytes, bytes]], wanted: frozenset[bytes] | None
-    ) -> Iterator[tuple[bytes, Group]]:
-        """Group a family's cells by row."""
-        prefix, cut, group, passed = b"", 0, [], 0  # type: bytes, int, Group, int
-        for key, raw in items:
-            if not (cut and key.startswith(prefix)):
-                if cut:
-                    self.walked += passed
-                    yield prefix[:-2], group[::-1] if self._reverse else group
-                cut = key.index(END_OF_ROW) + 2
-                prefix, group, passed = key[:cut], [], 0
-            passed += 1
-            qualifier = key[cut:]
-            if wanted is None or qualifier in wanted:
-                group.append((qualifier, raw))
-        if cut:
-            self.walked += passed
-            yield prefix[:-2], group[::-1] if self._reverse else group
+
+def _groups(
+    items: Iterator[tuple[bytes, bytes]], wanted: frozenset[bytes] | None, walked: list[int], *, reverse: bool
+) -> Iterator[tuple[bytes, Group]]:
+    """Group a family's cells by row.  Cells walked are counted in ``walked``.
+
+    A function of its own: a method's generator would refer to its cursor and the cursor to it, and an
+    unfinished one would keep its store open until the garbage collector came by.
+    """
+    prefix, cut, group, passed = b"", 0, [], 0  # type: bytes, int, Group, int
+    for key, raw in items:
+        if not (cut and key.startswith(prefix)):
+            if cut:
+                walked[0] += passed
+                yield prefix[:-2], group[::-1] if reverse else group
+            cut = key.index(END_OF_ROW) + 2
+            prefix, group, passed = key[:cut], [], 0
+        passed += 1
+        qualifier = key[cut:]
+        if wanted is None or qualifier in wanted:
+            group.append((qualifier, raw))
+    if cut:
+        walked[0] += passed
+        yield prefix[:-2], group[::-1] if reverse else group

@@ -66,6 +66,16 @@ class Store(Protocol):
     def write(self, batch: Batch) -> None:
         """S1; unsynced.  StoreBusy when the engine would stall; HostError when the disk refuses."""
 
+    def gather(self, batch: Batch) -> None:
+        """As ``write``, but the engine may get the batch later, with others, in one write of its own.
+
+        Reads see it at once.  It is on its way to the disk only after ``settle``: the caller sees
+        that one follows, before the ``sync`` that he wants.
+        """
+
+    def settle(self) -> None:
+        """Hand what was gathered to the engine.  StoreBusy: it is kept, try again; HostError: it is lost."""
+
     def sync(self) -> None:
         """S2.  Blocks.  After an error the store takes no more writes: it must be opened anew."""
 

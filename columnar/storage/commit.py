@@ -1,8 +1,9 @@
 """Group commit: writes in, one fsync for all that arrived meanwhile, acknowledgements out.
 
-A write is applied to its store on the loop, unsynced (``Store.write``); whoever wants to
-acknowledge it asks ``Committer.durable(store)`` for a future.  While one fsync of a store runs in
-a thread, outside the interpreter lock, all further writes gather for the next one.
+A write is applied to its store on the loop, unsynced (``Store.gather``: it will share the engine's
+write as it shares the fsync); whoever wants to acknowledge it asks ``Committer.durable(store)`` for
+a future.  While one fsync of a store runs in a thread, outside the interpreter lock, all further
+writes gather for the next one.
 
 Invariants:
     I1. A future is resolved only after a ``sync`` that began after the write it stands for.
@@ -22,9 +23,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from columnar.errors import ColumnarError, OutcomeUnknown
-from columnar.storage.api import Store
+from columnar.storage.api import Store, StoreBusy
 
 SYNC_THREADS: Final = 4
+BUSY_PAUSE_S: Final = 0.01  # between two tries to hand writes to an engine that is behind with flushing
 
 
 class _Line:
@@ -63,7 +65,19 @@ class Committer:
         return line.gathering
 
     def _begin(self, store: Store, line: _Line) -> None:
+        """Hand over what was gathered, then sync it; while the engine is busy, wait on the loop (design D3d)."""
+        failure = None
+        try:
+            store.settle()
+        except StoreBusy:
+            self._loop.call_later(BUSY_PAUSE_S, self._begin, store, line)
+            return
+        except ColumnarError as error:
+            failure = error
         line.syncing, line.gathering = line.gathering, None
+        if failure is not None:
+            self._ended(store, line, failure)
+            return
         self.syncs += 1
         self._threads.submit(self._sync, store, line)
 

@@ -127,6 +127,12 @@ class MemoryStore:
         batch.apply(disk.spaces)
         disk.unsynced.append(batch)
 
+    def gather(self, batch: Batch) -> None:
+        self.write(batch)
+
+    def settle(self) -> None:
+        self._open_disk()
+
     def sync(self) -> None:
         disk = self._open_disk()
         done, disk.unsynced = disk.unsynced, []

@@ -87,7 +87,10 @@ def ttl_of(attributes: dict[bytes, bytes] | None) -> int | None:
         return None
     if len(data) != 8:
         raise IllegalArgument(f"attribute _ttl takes eight bytes (milliseconds, big-endian), not {len(data)}")
-    return int.from_bytes(data, "big", signed=True)
+    ttl_ms = int.from_bytes(data, "big", signed=True)
+    if ttl_ms <= 0:
+        raise IllegalArgument(f"attribute _ttl is a positive number of milliseconds, not {ttl_ms}")
+    return ttl_ms
 
 
 def operations(

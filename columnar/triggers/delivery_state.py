@@ -35,12 +35,13 @@ from columnar.regions.change_record import Sequence
 OPEN_CHANGES: Final = 4_096  # of one trigger in one region
 FIRST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 60.0
+_DOUBLINGS: Final = 16  # more than it takes to the longest pause, less than a float holds
 _VERSION: Final = 1
 
 
 def pause_s(attempts: int) -> float:
     """After ``attempts`` failures: 0.1, 0.2, 0.4 ... at most 60 s."""
-    return float(min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** (attempts - 1)))
+    return float(min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(attempts - 1, _DOUBLINGS)))
 
 
 class Cursor(NamedTuple):

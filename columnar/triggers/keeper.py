@@ -30,6 +30,7 @@ from columnar.triggers.consumer import Consumer, begin_after, forget, undelivere
 from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.delivery_state import pause_s
 from columnar.triggers.feeder import Feeder, Key
+from columnar.triggers.function_checks import FunctionChecks
 from columnar.triggers.lane import MakeLink
 from columnar.triggers.log_brake import LONGEST_DELAY_S, LogBounds
 from columnar.triggers.registration import (
@@ -46,7 +47,6 @@ from columnar.triggers.worker_link import WorkerLink
 
 _log = logging.getLogger(__name__)
 
-CHECK_TIMEOUT_S: Final = 20.0  # importing a module may take its time
 COUNTED_AT_ONCE: Final = 10_000  # records of a log
 
 
@@ -71,13 +71,10 @@ class TriggerKeeper:
         self._system = SystemTables(server)
         self.burials = Burials(server, self._system)
         self.feeder = Feeder(self.burials.bury, bounds or LogBounds())
-        self.feeder.on_checked = self._checked
-        self.feeder.on_worker_gone = self._worker_gone
+        self._checks = FunctionChecks(self.feeder)
         self._registrations: dict[str, Registration] = {}
         self._by_table: dict[str, list[Registration]] = {}
         self._adding: Registration | None = None
-        self._checks: dict[int, asyncio.Future[str | None]] = {}
-        self._last_check = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._openings: set[asyncio.Task[None]] = set()
         self._away: dict[int, asyncio.Task[None]] = {}  # regions to be opened again, by region id
@@ -211,14 +208,20 @@ class TriggerKeeper:
         if is_served and not self.may_close(region):
             self._open_later(region.info)
         for consumer in consumers:
-            self.feeder.drop(consumer)
+            self._drop(consumer)
 
     def _consume(self, registration: Registration, region: Region) -> None:
         consumer = self.feeder.add(registration, region)
         key = (registration.name, region.info.region_id)
         if key not in self._backfills and consumer.needs_backfill:
             task = self._backfills[key] = self._spawn(self._backfill(consumer))
-            task.add_done_callback(lambda _: self._backfills.pop(key))
+            task.add_done_callback(lambda done: self._backfills.pop(key) if self._backfills.get(key) is done else None)
+
+    def _drop(self, consumer: Consumer) -> None:
+        backfill = self._backfills.pop((consumer.registration.name, consumer.region.info.region_id), None)
+        if backfill is not None:
+            backfill.cancel()  # the next consumer of the region begins where its mark stands
+        self.feeder.drop(consumer)
 
     async def _count_inherited(self, region: Region) -> None:
         """Count what earlier openings left in the log, in steps: the brake must know it."""
@@ -232,7 +235,7 @@ class TriggerKeeper:
 
     async def _backfill(self, consumer: Consumer) -> None:
         region = consumer.region
-        while region.is_open and self.feeder.find((consumer.registration.name, region.info.region_id)) is consumer:
+        while True:
             waiting = await patiently(consumer.backfill_step)
             if waiting is None:
                 _log.info("trigger %s: backfill of %s is logged", consumer.registration.name, region.info.encoded)
@@ -269,7 +272,6 @@ class TriggerKeeper:
         self._by_table[registration.table].remove(registration)
         if not self._by_table[registration.table]:
             del self._by_table[registration.table]
-        self.feeder.resume(registration.name)
 
     def _apply_policy(self, table: str) -> None:
         registrations = list(self._by_table.get(table, ()))
@@ -296,7 +298,7 @@ class TriggerKeeper:
                 raise IllegalArgument(f"{served.schema.name} is a table of the system; triggers go on your own")
             for family in registration.family_bytes:
                 served.schema.family(family)
-            problem = await self._problem_with(registration.function)
+            problem = await self._checks.problem_with(registration.function)
             if problem is not None:
                 raise TriggerError(f"{registration.function} cannot be used: {problem}")
             await self._register(registration)
@@ -340,9 +342,10 @@ class TriggerKeeper:
         await self._system.write(TRIGGERS_TABLE, RowMutation(name.encode(), (Delete(INFO, None),)))
         self._forget(registration)
         for consumer in self.feeder.consumers_of(name):
-            self.feeder.drop(consumer)
+            self._drop(consumer)
             forget(consumer.region, name)
-            self.feeder.upkeep.soon(consumer.region)
+            self.feeder.upkeep.save(consumer.region)  # the log is shorter now, or ends
+        self.feeder.resume(name)  # the next of that name begins running
         self._apply_policy(registration.table)
 
     async def pause(self, name: str) -> None:
@@ -364,38 +367,6 @@ class TriggerKeeper:
         if held is None:
             raise TriggerError(f"there is no trigger {name}; columnar trigger list shows those there are")
         return held
-
-    # --- does a function exist ---------------------------------------------------------------------
-
-    async def _problem_with(self, function: str) -> str | None:
-        """Ask the worker to import it."""
-        lane = self.feeder.main
-        assert lane.link is not None, "triggers are added while the store serves"
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + CHECK_TIMEOUT_S
-        while not lane.wanted():
-            if loop.time() > deadline:
-                return "the trigger worker does not start; the store's log says why"
-            await asyncio.sleep(0.01)
-        self._last_check += 1
-        answer: asyncio.Future[str | None] = loop.create_future()
-        self._checks[self._last_check] = answer
-        lane.link.send("check", self._last_check, function)
-        try:
-            return await asyncio.wait_for(answer, CHECK_TIMEOUT_S)
-        except TimeoutError:
-            return f"importing it takes more than {CHECK_TIMEOUT_S:.0f} s"
-        finally:
-            self._checks.pop(self._last_check, None)
-
-    def _checked(self, check_id: int, problem: str | None) -> None:
-        waiting = self._checks.get(check_id)
-        if waiting is not None and not waiting.done():
-            waiting.set_result(problem)
-
-    def _worker_gone(self, how: str) -> None:
-        for check_id in list(self._checks):
-            self._checked(check_id, f"the worker that imported it {how}; if that was not its doing, try again")
 
     # --- looks -------------------------------------------------------------------------------------
 

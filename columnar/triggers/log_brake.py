@@ -36,6 +36,9 @@ class Brake:
         return self.share >= ALARM_SHARE
 
 
+NO_BRAKE: Final = Brake(0.0, 0.0, False)
+
+
 def brake_for(records: int, size_bytes: int, bounds: LogBounds = LogBounds()) -> Brake:
     share = max(records / bounds.records, size_bytes / bounds.size_bytes)
     if share < ALARM_SHARE:

@@ -21,7 +21,7 @@ from columnar.regions import change_record
 from columnar.regions.change_log import TRIM_RECORDS
 from columnar.regions.region import Region
 from columnar.triggers.consumer import Consumer
-from columnar.triggers.log_brake import LogBounds, brake_for
+from columnar.triggers.log_brake import NO_BRAKE, LogBounds, brake_for
 
 _log = logging.getLogger(__name__)
 
@@ -73,7 +73,8 @@ class LogUpkeep:
         return None if None in limits else min(limit for limit in limits if limit is not None)
 
     def brake(self, region: Region) -> None:
-        brake = brake_for(region.log.records, region.log.size_bytes, self._bounds)
+        is_read = region.table.change_log_s is not None or self._consumers_in(region)
+        brake = brake_for(region.log.records, region.log.size_bytes, self._bounds) if is_read else NO_BRAKE
         if brake.alarms and not region.log_alarmed:
             _log.warning(
                 "the change log of region %s of %s is %d %% full: %d changes wait for its triggers; writers are slowed",

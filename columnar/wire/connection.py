@@ -38,6 +38,7 @@ log = logging.getLogger("columnar.wire")
 TURN_S: Final = 0.002  # of one connection on the loop before the others are looked at
 TURN_BYTES: Final = 256 * 1024  # of replies gathered for one write
 UNTRACKED_OUTPUT_BYTES: Final = 16 * 1024  # unsent below this the server does not count: 160 MB for 10,000
+JOINED_BYTES: Final = 64 * 1024  # more replies than this go out piece by piece: a join would copy them
 KEEPALIVE_IDLE_S: Final = 60
 
 _DIRECT: Final = frozenset({list, RowList, type(None), bool, int, str, bytes, dict})
@@ -325,10 +326,13 @@ class Connection(asyncio.Protocol):
             return
         assert self._transport is not None
         self._out = []
-        self._out_bytes = 0
+        size, self._out_bytes = self._out_bytes, 0
         if self._transport.is_closing():
             return  # nobody is there to read it
-        self._transport.write(out[0] if len(out) == 1 else b"".join(out))
+        if size > JOINED_BYTES:
+            self._transport.writelines(out)
+        else:
+            self._transport.write(out[0] if len(out) == 1 else b"".join(out))
         if self._write_paused:
             self._account_output(self._transport.get_write_buffer_size())
 

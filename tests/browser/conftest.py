@@ -22,7 +22,7 @@ FLAGS = [
 ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(pytestconfig: pytest.Config) -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api", reason=_missing("playwright"))
     if CHROMIUM is None:

@@ -255,3 +255,57 @@ def test_damaged_files_are_told_apart(tmp_path: Path) -> None:
         with pytest.raises(DamagedData):
             call()
     reopened.close()
+
+
+def gather(store: Store, *operations: tuple[str, bytes, bytes | None]) -> None:
+    batch = store.batch()
+    for space, key, value in operations:
+        if value is None:
+            batch.delete(space, key)
+        else:
+            batch.put(space, key, value)
+    store.gather(batch)
+
+
+def test_every_read_sees_what_was_gathered(store: Store) -> None:
+    put(store, "a", old="1", gone="1")
+    gather(store, ("a", b"old", b"2"), ("a", b"gone", None), ("b", b"new", b"3"))
+    gather(store, ("a", b"old", b"4"))
+    assert (store.get("a", b"old"), store.get("a", b"gone"), store.get("b", b"new")) == (b"4", None, b"3")
+    assert store.multi_get("a", [b"gone", b"old", b"none"]) == [None, b"4", None]
+    assert list(store.scan_back("b", b"", None)) == [(b"new", b"3")]
+    gather(store, ("b", b"new", None))
+    assert contents(store, "b") == {}
+    assert store.get("b", b"new") is None
+
+
+def test_what_was_gathered_comes_before_what_is_written_after_it(store: Store) -> None:
+    gather(store, ("a", b"k", b"gathered"))
+    put(store, "a", k="written")
+    assert store.get("a", b"k") == b"written"
+    store.settle()
+    assert contents(store, "a") == {b"k": b"written"}
+
+
+def test_a_range_delete_is_gathered_in_its_turn(store: Store) -> None:
+    gather(store, ("a", b"1", b"x"), ("a", b"2", b"x"))
+    batch = store.batch()
+    batch.delete_range("a", b"1", b"2")
+    store.gather(batch)
+    gather(store, ("a", b"3", b"x"))
+    assert store.get("a", b"1") is None
+    assert contents(store, "a") == {b"2": b"x", b"3": b"x"}
+
+
+def test_gathered_settled_and_synced_is_there_after_opening(engine: Engine, path: str) -> None:
+    store = engine.open(path, SPACES)
+    for number in range(600):  # over what the engine takes at once
+        gather(store, ("a", b"%03d" % number, b"v" * 1_000))
+    store.settle()
+    store.sync()
+    store.close()
+    again = engine.open(path, SPACES)
+    try:
+        assert len(contents(again, "a")) == 600
+    finally:
+        again.close()

@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 from thriftpy2.transport import TTransportException
 
-from tests.support.store_process import ENVIRONMENT, ROOT, StoreProcess
+from tests.support.standalone_store import ENVIRONMENT, ROOT, StoreProcess
 from wikka_port import schema
 from wikka_port.consistency import check
 from wikka_port.pages import Wiki

@@ -17,7 +17,7 @@ import pytest
 
 from columnar.limits import DRAINED_FRAME_BYTES, MESSAGE_BYTES, MIB
 from tests.support.besieged import besieged, furnish, log_lines
-from tests.support.store_process import StoreProcess
+from tests.support.standalone_store import StoreProcess
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks of memory are told by /proc")
 

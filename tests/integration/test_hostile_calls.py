@@ -17,7 +17,7 @@ from thriftpy2.thrift import TApplicationException
 from columnar.limits import CELL_BYTES, COLUMNS_PER_CALL, FILTER_BYTES, MESSAGE_BYTES, MIB, REPLY_BYTES, ROW_KEY_BYTES
 from columnar.wire.idl import columnar, hbase
 from tests.support.besieged import LARGE_ROWS, Raw, besieged, furnish
-from tests.support.store_process import StoreProcess
+from tests.support.standalone_store import StoreProcess
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks of memory are told by /proc")
 

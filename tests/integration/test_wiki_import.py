@@ -149,6 +149,7 @@ DAMAGE: list[tuple[str, bytes, Callable[[Any], None]]] = [
     ("missing", schema.BACKLINKS, lambda t: t.delete(PAGE, [schema.FROM + page_key("Main Page")])),
     ("missing", schema.BACKLINKS, lambda t: t.delete(PAGE, [schema.TO + key(t, PAGE, schema.TO)])),
     ("stale", schema.BACKLINKS, lambda t: t.put(PAGE, {schema.FROM + page_key("Nowhere"): b"Nowhere"})),
+    ("stale", schema.BACKLINKS, lambda t: t.put(PAGE, {schema.FROM: b"of nobody"})),
     ("stale", schema.BACKLINKS, lambda t: t.put(PAGE, {schema.TO + page_key("Main Page"): b"Main Page"})),
     ("stale", schema.BACKLINKS, lambda t: t.put(page_key("Gone"), {schema.TO + PAGE: b"Lighthouse"})),
     ("different", schema.BACKLINKS, lambda t: t.put(PAGE, {schema.FROM + page_key("Main Page"): b"Wrong"})),

@@ -19,7 +19,7 @@ import happybase
 import pytest
 import requests
 
-from tests.support.store_process import ENVIRONMENT, free_port
+from tests.support.standalone_store import ENVIRONMENT, free_port
 from wikka_port import schema
 
 GATEWAY = os.environ.get("COLUMNAR_TEST_HBASE", "")

@@ -237,6 +237,9 @@ def test_while_the_store_is_away_it_says_so_and_goes_on_when_it_is_back(tmp_path
         wiki.prepare()
         wiki.save("Page", "text", author="Ann", base=0)
         assert wiki.is_up()
+        hold_connections(wiki, 10)
+    with StoreThread(tmp_path, port=port):
+        assert wiki.page("Page") is not None, "ten broken connections do not use up the attempts"
     assert not wiki.is_up()
     with pytest.raises(StoreAway, match=str(port)):
         wiki.page("Page")
@@ -245,6 +248,11 @@ def test_while_the_store_is_away_it_says_so_and_goes_on_when_it_is_back(tmp_path
         assert page is not None
         assert page.body == "text"
         wiki.store.close()
+
+
+def hold_connections(wiki: Wiki, number: int) -> None:
+    if number:
+        wiki.store.run(lambda _: hold_connections(wiki, number - 1))
 
 
 def test_one_that_listens_and_never_answers_is_away_too() -> None:

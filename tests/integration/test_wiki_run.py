@@ -1,7 +1,4 @@
-"""``wikka run`` as a process: starts both, stops both in order, says plainly what is in its way.
-
-The web side is a stand-in here that only listens; what it serves is tested elsewhere.
-"""
+"""``wikka run`` as a process: starts both, stops both in order, says plainly what is in its way."""
 
 from __future__ import annotations
 
@@ -10,25 +7,10 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from urllib.request import urlopen
 
 from columnar.client import Connection
 from wikka_port import schema
-
-STAND_IN = """
-import signal, socket, sys
-port = int(sys.argv[sys.argv.index("--port") + 1])
-listening = socket.create_server(("127.0.0.1", port))
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-while True:
-    listening.accept()[0].close()
-"""
-LAUNCH = """
-import sys
-from wikka_port.commands import run
-run._WIKKA = (sys.executable, {web!r})
-from wikka_port.cli import main
-main()
-"""
 
 
 def free_ports(count: int) -> list[int]:
@@ -40,9 +22,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def launch(folder: Path, *options: str) -> subprocess.Popen[str]:
-    web = folder / "web.py"
-    web.write_text(STAND_IN)
-    command = [sys.executable, "-c", LAUNCH.format(web=str(web)), "run", "--data", str(folder / "data"), *options]
+    command = [sys.executable, "-m", "wikka_port", "run", "--data", str(folder / "data"), *options]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -58,7 +38,8 @@ def test_it_starts_both_stops_both_and_finds_the_data_again(tmp_path: Path) -> N
             lines.append(running.stdout.readline())
             assert lines[-1], "it ended before it was ready"
         said.append("".join(lines))
-        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        with urlopen(f"http://127.0.0.1:{port}/HomePage", timeout=10) as answer:
+            assert b"Welcome" in answer.read()
         connection = Connection("127.0.0.1", store_port)
         assert {one.name for one in connection.triggers.list()} >= {"wiki-backlinks", "wiki-names"}
         assert set(connection.tables()) >= {table.name for table in schema.TABLES}

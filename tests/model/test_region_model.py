@@ -229,8 +229,8 @@ amounts = st.sampled_from([0, 1, -7, (1 << 63) - 1])
 def operations(families: list[bytes], ttl_families: list[bytes]) -> st.SearchStrategy[Any]:
     family = st.sampled_from(families)
     return st.one_of(
-        st.builds(Put, family, qualifiers, values, timestamps),
-        st.builds(Put, family, qualifiers, values, timestamps),
+        st.builds(Put, family, qualifiers, values, timestamps, st.none()),
+        st.builds(Put, family, qualifiers, values, timestamps, st.none()),
         st.builds(Put, st.sampled_from(ttl_families), qualifiers, values, timestamps, st.integers(1, 8)),
         st.builds(Delete, family, st.one_of(st.none(), qualifiers), timestamps),
         st.builds(Increment, family, qualifiers, amounts),

@@ -15,7 +15,7 @@ from thriftpy2.transport import TBufferedTransport, TSocket
 
 from columnar.limits import MIB
 from columnar.wire.idl import SERVICE
-from tests.support.store_process import StoreProcess
+from tests.support.standalone_store import StoreProcess
 
 ROWS = 3  # of table t
 LARGE_ROWS = 40  # of table large, 1 MiB each

@@ -1,4 +1,4 @@
-"""A store in a process of its own, for tests that kill it: ``python launch_store.py FOLDER PORT_FILE``.
+"""A store in a process of its own, for tests that kill it: ``python launch_store.py FOLDER PORT_FILE [MODULE...]``.
 
 The port is written, whole or not at all, once requests are served; SIGTERM stops it in order.
 """
@@ -17,8 +17,8 @@ from columnar.config import StandaloneConfig
 from columnar.standalone import Standalone
 
 
-async def serve(folder: str, port_file: Path) -> None:
-    store = Standalone(StandaloneConfig(folder, port=0, web_port=-1))
+async def serve(folder: str, port_file: Path, modules: tuple[str, ...]) -> None:
+    store = Standalone(StandaloneConfig(folder, port=0, web_port=-1, trigger_modules=modules))
     await store.start()
     told = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
@@ -30,4 +30,4 @@ async def serve(folder: str, port_file: Path) -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(serve(sys.argv[1], Path(sys.argv[2])))
+    uvloop.run(serve(sys.argv[1], Path(sys.argv[2]), tuple(sys.argv[3:])))

@@ -137,7 +137,7 @@ class MemoryWiki:
             for target in links(page.body, autolink=page.autolink):
                 if target not in self._pages:
                     counts[target] = counts.get(target, 0) + 1
-        rest = [item for item in sorted(counts.items(), key=lambda item: page_key(item[0]))]
+        rest = sorted(counts.items(), key=lambda item: page_key(item[0]))
         return [item for item in rest if not after or page_key(item[0]) > page_key(after)][:limit]
 
     def orphaned(self, *, after: str = "", limit: int = 200) -> list[str]:

@@ -36,4 +36,4 @@ def height(width_m: float, depth_m: float) -> float:
 ----
 =====Lately=====
 {{recentchanges limit="5"}}
-"""
+"""  # noqa: E501 - a paragraph is one line

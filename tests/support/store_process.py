@@ -1,94 +1,74 @@
-"""``columnar standalone`` in a process of its own, at a port that it keeps over restarts: for tests that shoot it."""
+"""A store in a process of its own, with its trigger worker, that a test can kill and start again."""
 
 from __future__ import annotations
 
 import os
-import socket
+import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 from columnar.client import Connection
 
 ROOT = Path(__file__).parents[2]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
-WAIT_S = 30.0  # generous: the machine may be busy
-LOOK_S = 0.01
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        return int(held.getsockname()[1])
+LAUNCHER = Path(__file__).with_name("launch_store.py")
+START_S = 30.0
 
 
 class StoreProcess:
-    def __init__(self, folder: Path, *flags: str) -> None:
-        self.port = free_port()
-        self.log = folder.with_suffix(".log")
-        self._command = [sys.executable, "-m", "columnar", "standalone", "--data", str(folder)]
-        self._command += ["--port", str(self.port), "--web-port", "-1", *flags]
-
-    def __enter__(self) -> StoreProcess:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.kill()
+    def __init__(self, folder: Path, *modules: str) -> None:
+        self.folder = folder
+        self.modules = modules
+        self.port = 0
+        self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Returns when it serves."""
-        with self.log.open("a", encoding="utf-8") as log:
-            self._process = subprocess.Popen(
-                self._command, stdout=subprocess.PIPE, stderr=log, text=True, env=ENVIRONMENT
-            )
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        assert line.startswith("columnar ready "), f"it did not start: {line!r}; {self.log.read_text()}"
+        port_file = self.folder.with_name(self.folder.name + ".port")
+        port_file.unlink(missing_ok=True)
+        command = [sys.executable, str(LAUNCHER), str(self.folder), str(port_file), *self.modules]
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        with open(self.folder.with_name(self.folder.name + ".log"), "ab") as log:
+            self._process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=log, stderr=log)
+        pause = threading.Event()
+        for _ in range(int(START_S / 0.01)):
+            if port_file.exists():
+                self.port = int(port_file.read_text())
+                return
+            assert self._process.poll() is None, "the store ended while it started"
+            pause.wait(0.01)
+        raise AssertionError("the store did not start")
 
     @property
-    def pid(self) -> int:
+    def log(self) -> str:
+        return self.folder.with_name(self.folder.name + ".log").read_text()
+
+    @property
+    def process_id(self) -> int:
+        assert self._process is not None
         return self._process.pid
 
+    def workers(self) -> list[int]:
+        """Process ids of the trigger workers."""
+        children = Path(f"/proc/{self.process_id}/task/{self.process_id}/children")
+        return [int(word) for word in children.read_text().split()]
+
+    def kill_workers(self) -> None:
+        for pid in self.workers():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:  # it ended by itself
+                continue
+
     def kill(self) -> None:
+        assert self._process is not None
         self._process.kill()
         self._process.wait()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
 
     def stop(self) -> int:
+        assert self._process is not None
         self._process.terminate()
-        return self._process.wait(WAIT_S)
+        return self._process.wait(30)
 
-    def worker_pid(self) -> int:
-        """Its trigger worker; waits for one that is on its way."""
-        deadline = time.monotonic() + WAIT_S
-        while True:
-            children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
-            if children:
-                return int(children[0])
-            assert time.monotonic() < deadline, "there is no trigger worker"
-            threading.Event().wait(LOOK_S)
-
-    def resident_bytes(self) -> int:
-        return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-    def forget_peak(self) -> None:
-        Path(f"/proc/{self.pid}/clear_refs").write_text("5")
-
-    def peak_bytes(self) -> int:
-        """The most that was resident since ``forget_peak``."""
-        status = Path(f"/proc/{self.pid}/status").read_text()
-        return 1024 * int(status.split("VmHWM:")[1].split()[0])
-
-    def connection(self) -> Connection:
-        return Connection("127.0.0.1", self.port, timeout=20_000)
-
-    def dump(self, *tables: bytes) -> dict[bytes, list[tuple[bytes, dict[bytes, tuple[bytes, int]]]]]:
-        """All cells of the tables with their timestamps."""
-        connection = self.connection()
-        try:
-            return {name: list(connection.table(name).scan(include_timestamp=True)) for name in tables}
-        finally:
-            connection.close()
+    def connect(self) -> Connection:
+        return Connection("127.0.0.1", self.port, timeout=60_000)

@@ -1,4 +1,4 @@
-"""``{{countpages}}``: how many pages there are, as a number in the text."""
+"""``{{countpages}}``: how many pages there are, as a number in the text; some seconds old at most."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from wikka_port.actions.call import ActionCall
 
 
 def run(call: ActionCall) -> str:
-    return f"{call.site.wiki.count_pages():,}"
+    return f"{call.site.page_count.get():,}"

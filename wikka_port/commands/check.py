@@ -32,11 +32,14 @@ def check(store: str, indexes: Any, repair: bool, as_json: bool, settle: float) 
     Exit status: 0 nothing differs, 1 something did (repaired, if asked), 2 the check could not be done.
     """
     with open_wiki(store, indexes, pool=2) as wiki:
-        if not _settled(wiki, settle):
-            errors.print("the triggers have not delivered everything yet: what they still will write counts as missing")
+
+        def settled() -> None:
+            if not _settled(wiki, settle):
+                errors.print("the triggers have not delivered everything: what they still will write counts as missing")
+
         console = Console(stderr=True)
         with console.status("") if sys.stderr.isatty() else nullcontext() as status:
-            report = consistency.check(wiki, repair=repair, progress=_shower(status))
+            report = consistency.check(wiki, repair=repair, settle=settled, progress=_shower(status))
     if as_json:
         click.echo(json.dumps(_as_data(report, repair), indent=1))
     else:
@@ -56,7 +59,7 @@ def _settled(wiki: Wiki, settle_s: float) -> bool:
 def _shower(status: Any) -> Callable[[str, int], None]:
     def show(step: str, done: int) -> None:
         if status is not None:
-            status.update(f"{step} {done or '':,}" if done else step)
+            status.update(f"{step} {done:,}" if done else step)
 
     return show
 

@@ -56,14 +56,14 @@ def run(data: str, host: str, port: int, store_port: int, web_port: int) -> None
         _check_port(host, port, "--port")
         _check_port("127.0.0.1", store_port, "--store-port")
         _check_port("127.0.0.1", web_port, "--web-port")
-        children.append(_start(_store_command(data, store_port, web_port), stdout=subprocess.PIPE))
-        _await_ready_line(children[0])
+        children.append(_start(_store_command(data, store_port, web_port)))
+        _await_ready_line(children[0], "store", STORE_READY_S)
         store = f"127.0.0.1:{store_port}"
         with open_wiki(store, "triggers") as wiki:
             wiki.prepare()
             written = write_first_pages(wiki)
-        children.append(_start([*_WIKKA, "serve", "--store", store, "--host", host, "--port", str(port)]))
-        _await_port(children[1], host, port)
+        children.append(_start(_wiki_command(data, store, host, port)))
+        _await_ready_line(children[1], "wiki", WIKI_READY_S)
         _say_where(host, port, store, web_port, data, written)
         _watch(children)
     except _Stopped:
@@ -78,17 +78,20 @@ def run(data: str, host: str, port: int, store_port: int, web_port: int) -> None
         raise
 
 
-_WIKKA: Final = (sys.executable, "-m", "wikka_port")
-
-
 def _store_command(data: str, port: int, web_port: int) -> list[str]:
     options = ["--data", data, "--port", str(port), "--web-port", str(web_port)]
     fixed = ["--trigger-modules", "wikka_port.triggers", "--log-level", "warning"]
     return [sys.executable, "-m", "columnar", "standalone", *options, *fixed]
 
 
-def _start(command: Sequence[str], stdout: int | None = None) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(command, stdout=stdout, stdin=subprocess.DEVNULL, start_new_session=True)
+def _wiki_command(data: str, store: str, host: str, port: int) -> list[str]:
+    """The secret lies beside the data: forms that are open outlive a restart."""
+    where = ["--store", store, "--host", host, "--port", str(port), "--secret-file", os.path.join(data, "wiki-secret")]
+    return [sys.executable, "-m", "wikka_port", "serve", *where]
+
+
+def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, start_new_session=True)
 
 
 def _stop_on_signals(children: list[subprocess.Popen[bytes]]) -> None:
@@ -120,31 +123,18 @@ def _check_port(host: str, port: int, option: str) -> None:
             raise _Ended(f"cannot use port {port} of {host} ({error.strerror}); choose another with {option}") from None
 
 
-def _await_ready_line(store: subprocess.Popen[bytes]) -> None:
-    assert store.stdout is not None, "it was started with a pipe"
-    os.set_blocking(store.stdout.fileno(), False)
+def _await_ready_line(child: subprocess.Popen[bytes], what: str, patience_s: float) -> None:
+    """Both print one line, and nothing else, on stdout once they serve."""
+    assert child.stdout is not None, "it was started with a pipe"
+    os.set_blocking(child.stdout.fileno(), False)
     said = b""
-    deadline = time.monotonic() + STORE_READY_S
+    deadline = time.monotonic() + patience_s
     while b"\n" not in said:
-        if store.poll() is not None:
-            raise _Ended("the store did not start; what it said stands above")
-        if time.monotonic() > deadline:
-            raise _Ended(f"the store was not ready after {STORE_READY_S:.0f} s")
-        said += store.stdout.read() or b""
-        time.sleep(_LOOK_S)
-
-
-def _await_port(child: subprocess.Popen[bytes], host: str, port: int) -> None:
-    deadline = time.monotonic() + WIKI_READY_S
-    while True:
         if child.poll() is not None:
-            raise _Ended("the wiki did not start; what it said stands above")
-        try:
-            socket.create_connection((host, port), timeout=1).close()
-            return
-        except OSError:
-            if time.monotonic() > deadline:
-                raise _Ended(f"the wiki did not answer after {WIKI_READY_S:.0f} s") from None
+            raise _Ended(f"the {what} did not start; what it said stands above")
+        if time.monotonic() > deadline:
+            raise _Ended(f"the {what} was not ready after {patience_s:.0f} s")
+        said += child.stdout.read() or b""
         time.sleep(_LOOK_S)
 
 

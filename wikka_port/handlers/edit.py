@@ -19,6 +19,7 @@ from wikka_port.diffs import rows
 from wikka_port.drafts import FormDraft, complaint, draft_of
 from wikka_port.forms import form_page, is_genuine
 from wikka_port.markup.links import redirect_target
+from wikka_port.merges import merged
 from wikka_port.pages import Conflict, Page, PageTooBig, Saved, StoreAway
 from wikka_port.rendering import preview_html
 from wikka_port.security import AUTHOR_COOKIE
@@ -114,11 +115,29 @@ def _preview(site: Site, request: Request, name: str, draft: FormDraft) -> Respo
 
 
 def _conflict(site: Site, request: Request, name: str, draft: FormDraft, current: Page | None) -> Response:
-    """Both texts and their difference; saving again replaces what is there now, with open eyes."""
+    """Both texts and their difference; the form offers both edits in one text where that can be done.
+
+    Saving again replaces what is there now, with open eyes.
+    """
     theirs = current.body if current else ""
-    merged = replace(draft, base=current.number if current else 0)
-    values = {"conflict": True, "current": current, "theirs": theirs, "rows": rows(theirs, draft.body)}
-    return _form(site, request, name, merged, status=409, problem=CONFLICT, **values)
+    both = _both_edits(site, name, draft, theirs) if current else None
+    offered = replace(draft, body=draft.body if both is None else both, base=current.number if current else 0)
+    values = {
+        "conflict": True,
+        "current": current,
+        "theirs": theirs,
+        "mine": None if both is None else draft.body,
+        "rows": rows(theirs, draft.body),
+    }
+    return _form(site, request, name, offered, status=409, problem=CONFLICT, **values)
+
+
+def _both_edits(site: Site, name: str, draft: FormDraft, theirs: str) -> str | None:
+    try:
+        began = site.wiki.revision(name, draft.base) if draft.base else None
+    except StoreAway:
+        return None  # the conflict page must not fail over what is only an offer
+    return merged(began.body, draft.body, theirs) if began is not None and began.body is not None else None
 
 
 def _form(

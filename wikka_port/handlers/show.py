@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import unquote
 
 from werkzeug.wrappers import Request, Response
@@ -46,7 +47,7 @@ def no_revision(site: Site, name: str) -> Response:
     return site.html("error.html", status=404, title="No such revision", message=message, back=page_url(name))
 
 
-def _values(site: Site, page: Page, document: Document) -> dict[str, object]:
+def _values(site: Site, page: Page, document: Document) -> dict[str, Any]:
     heading = document.headings[0] if document.headings else None
     return {
         "page_name": page.name,

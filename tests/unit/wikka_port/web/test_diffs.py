@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from functools import cache
-from time import perf_counter
+from time import thread_time
 
 import pytest
 from hypothesis import given, settings
@@ -100,7 +100,7 @@ def _texts() -> dict[str, tuple[str, str]]:
 @pytest.mark.parametrize("name", _texts())
 def test_hostile_texts_of_200_kb_cost_little(name: str) -> None:
     old, new = _texts()[name]
-    began = perf_counter()
+    began = thread_time()
     found = rows(old, new)
-    assert perf_counter() - began < 5, "about 0.3 s on a quiet machine"
+    assert thread_time() - began < 5, "seconds of this thread; about 0.3"
     assert len(found) <= MAX_ROWS + 1

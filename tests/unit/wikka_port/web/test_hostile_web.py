@@ -74,7 +74,8 @@ def dangers(html: str) -> list[str]:
 @pytest.mark.parametrize("typed", BATTERY)
 def test_texts_names_notes_and_authors(typed: str) -> None:
     web = WikiClient(edit_burst=100)
-    body = f'{typed}\n""{typed}""\n[[{typed}]]\n{{{{recentchanges}}}}\n{{{{category page="{typed}"}}}}\n||{typed}||\n%%{typed}%%'
+    body = f'{typed}\n""{typed}""\n[[{typed}]]\n{{{{recentchanges}}}}\n'
+    body += f'{{{{category page="{typed}"}}}}\n||{typed}||\n%%{typed}%%'
     for number in range(2):
         web.wiki.save(typed, body + str(number), author=typed, note=typed, base=number)
     web.wiki.save("P", f"[[{typed}]]", author=typed, base=0, attribution=typed)

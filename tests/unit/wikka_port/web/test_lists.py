@@ -157,6 +157,16 @@ def test_actions(web: WikiClient, typed: str) -> None:
     assert ACTIONS[typed] in answer.text
 
 
+def test_pages_are_counted_now_and_then(web: WikiClient) -> None:
+    web.wiki.save("Page", "{{countpages}} pages", author="a", base=0)
+    assert "2 pages" in web.get("/Page").text
+    web.wiki.save("Other", "x", author="a", base=0)
+    assert "2 pages" in web.get("/Page").text
+    assert web.wiki.calls.count("count_pages") == 1
+    web.now += web.config.count_age_s + 1
+    assert "3 pages" in web.get("/Page").text
+
+
 def test_an_action_that_fails_does_not_take_the_page_along(web: WikiClient) -> None:
     from wikka_port.pages import StoreAway
 

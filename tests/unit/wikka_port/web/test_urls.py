@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -40,10 +41,8 @@ def test_any_name_comes_back(text: str, handler: str) -> None:
 @given(st.text(max_size=80))
 @settings(max_examples=300, deadline=None, derandomize=True)
 def test_any_path_means_something_or_is_no_name(path: str) -> None:
-    try:
-        route("/" + path, "Root")
-    except InvalidName as problem:
-        assert "name of a page" in str(problem)
+    with suppress(InvalidName):
+        assert route("/" + path, "Root").kind
 
 
 @pytest.mark.parametrize(

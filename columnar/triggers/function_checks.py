@@ -1,0 +1,61 @@
+"""Asks the worker whether a function can be a trigger, before it is registered.  Owned by the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from columnar.triggers.feeder import Feeder
+
+CHECK_TIMEOUT_S: Final = 20.0  # importing a module may take its time
+CHECKS: Final = 3  # workers that may end while they import a function, until it is held to be its doing
+
+
+class FunctionChecks:
+    def __init__(self, feeder: Feeder) -> None:
+        feeder.on_checked = self._checked
+        feeder.on_worker_gone = self._worker_gone
+        self._lane = feeder.main
+        self._waiting: dict[int, asyncio.Future[str | None]] = {}
+        self._last_check = 0
+        self._worker_went = False  # since the last check was begun
+
+    async def problem_with(self, function: str) -> str | None:
+        """Have it imported; None: it is good.  A worker may end through the fault of others: then the next is asked."""
+        problem: str | None = None
+        for _ in range(CHECKS):
+            self._worker_went = False
+            problem = await self._check(function)
+            if not self._worker_went:
+                break
+        return problem
+
+    async def _check(self, function: str) -> str | None:
+        lane, loop = self._lane, asyncio.get_running_loop()
+        assert lane.link is not None, "triggers are added while the store serves"
+        deadline = loop.time() + CHECK_TIMEOUT_S
+        while not lane.wanted():
+            if loop.time() > deadline:
+                return "the trigger worker does not start; the store's log says why"
+            await asyncio.sleep(0.01)
+        self._last_check += 1
+        answer: asyncio.Future[str | None] = loop.create_future()
+        self._waiting[self._last_check] = answer
+        lane.link.send("check", self._last_check, function)
+        try:
+            return await asyncio.wait_for(answer, CHECK_TIMEOUT_S)
+        except TimeoutError:
+            lane.link.kill()  # the import would hold its thread for ever
+            return f"importing it takes more than {CHECK_TIMEOUT_S:.0f} s"
+        finally:
+            self._waiting.pop(self._last_check, None)
+
+    def _checked(self, check_id: int, problem: str | None) -> None:
+        waiting = self._waiting.get(check_id)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(problem)
+
+    def _worker_gone(self, how: str) -> None:
+        self._worker_went = True
+        for check_id in list(self._waiting):
+            self._checked(check_id, f"the worker that imported it {how}")

@@ -1,0 +1,96 @@
+"""Bytes of triggers on disk and on the worker's socket: cursors, registrations, dead letters, frames, marks."""
+
+from __future__ import annotations
+
+import pytest
+
+from columnar.errors import DamagedData
+from columnar.model.mutation import Put
+from columnar.regions.change_record import Sequence
+from columnar.regions.log_retention import LogRetention
+from columnar.storage.memory import MemoryEngine
+from columnar.triggers import dead_letters
+from columnar.triggers.dead_letters import DeadLetter
+from columnar.triggers.delivery_state import Cursor, pack_cursor, unpack_cursor
+from columnar.triggers.frames import Frames, pack
+from columnar.triggers.registration import Registration, from_json, to_json
+
+CURSOR = Cursor(Sequence(7, 2, 300), ((Sequence(7, 1, 5), 0), (Sequence(7, 2, 299), 3)))
+CURSOR_BYTES = bytes.fromhex("9301930702cd012c92929307010500929307" + "02cd012b03")
+REGISTRATION = Registration("links", "pages", "wiki.triggers:links", ("link", "me\xff"), True, "beginning", 5_000, 3)
+REGISTRATION_BYTES = (
+    b'{"attempts": 3, "before": true, "families": ["link", "me\\u00ff"], "from_where": "beginning", '
+    b'"function": "wiki.triggers:links", "name": "links", "table": "pages", "timeout_ms": 5000}'
+)
+LETTER = DeadLetter("links", "pages", b"row\xff", "7-2-300", 3, "Error: why", "said", 1_700_000_000_000)
+LETTER_BYTES = (
+    b'{"attempts": 3, "error": "Error: why", "output": "said", "row": "row\\u00ff", "sequence": "7-2-300", '
+    b'"table": "pages", "timestamp_ms": 1700000000000, "trigger": "links"}'
+)
+
+
+def test_cursor() -> None:
+    assert pack_cursor(CURSOR) == CURSOR_BYTES
+    assert unpack_cursor(CURSOR_BYTES) == CURSOR
+    assert pack_cursor(Cursor(None, ())) == b"\x93\x01\xc0\x90"
+    assert unpack_cursor(b"\x93\x01\xc0\x90") == Cursor(None, ())
+
+
+@pytest.mark.parametrize("data", [b"", b"\x93\x02\xc0\x90", b"\x93\x01\xc0", b"\x01", CURSOR_BYTES[:-1], b"\xff" * 9])
+def test_damaged_cursors_are_told(data: bytes) -> None:
+    with pytest.raises(DamagedData, match="trigger cursor"):
+        unpack_cursor(data)
+
+
+def test_registration() -> None:
+    assert to_json(REGISTRATION) == REGISTRATION_BYTES
+    assert from_json(REGISTRATION_BYTES) == REGISTRATION
+
+
+def test_dead_letter() -> None:
+    writing = dead_letters.writing(LETTER)
+    assert writing.row == b"links\x00" + bytes.fromhex("0000000000000007" + "00000002" + "000000000000012c")
+    (put,) = writing.operations
+    assert put == Put(b"info", b"letter", LETTER_BYTES)
+    assert dead_letters.from_cell(LETTER_BYTES) == LETTER
+
+
+def test_letters_of_a_trigger_stand_together_oldest_first() -> None:
+    rows = [dead_letters.letter_row("a", f"7-1-{n}") for n in (2, 9, 10, 300)]
+    start, stop = dead_letters.rows_of("a")
+    assert rows == sorted(rows)
+    assert all(start <= row < stop for row in rows)
+    assert not start <= dead_letters.letter_row("ab", "7-1-1") < stop
+
+
+def test_frames() -> None:
+    assert pack("ran", 258, None, "said") == bytes.fromhex("0000000e" + "94a372616ecd0102c0a473616964")
+    both = pack("ran", 1, None, "") + pack("began", 2)
+    frames = Frames()
+    found = [frame for at in range(len(both)) for frame in frames.feed(both[at : at + 1])]
+    assert found == [["ran", 1, None, ""], ["began", 2]]
+
+
+@pytest.mark.parametrize(
+    "data", [b"\xff" * 8, b"\x00\x00\x00\x01\xc1", b"\x00\x00\x00\x01\x05", b"\x00\x00\x00\x01\x90"]
+)
+def test_what_is_no_frame_is_refused(data: bytes) -> None:
+    with pytest.raises(ValueError):
+        list(Frames().feed(data))
+
+
+def test_marks_of_retention() -> None:
+    store = MemoryEngine().open("r", frozenset({"meta"}))
+    kept = LogRetention(store)
+    for second in range(0, 1_000, 5):
+        kept.note(Sequence(7, 1, second), second * 1_000, 100)
+        past = kept.older_than(second * 1_000, 100)
+        assert past is None or past.n < second - 100
+    assert past == Sequence(7, 1, 890)
+    marks = list(store.scan("meta", b"", None))
+    assert len(marks) <= 64 + 2
+    assert marks[0] == (
+        b"time/" + (890_000).to_bytes(8, "big"),
+        bytes.fromhex("0000000000000007" + "00000001" + "000000000000037a"),
+    )
+    assert LogRetention(store).older_than(995_000, 100) == past, "after a restart"

@@ -1,0 +1,64 @@
+"""The benchmark against a real store, for a second."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[tuple[str, int]]:
+    """A store of its own: (address, process id)."""
+    command = [sys.executable, "-m", "columnar", "standalone", "--data", str(tmp_path / "data")]
+    process = subprocess.Popen(
+        [*command, "--port", "0", "--web-port", "-1", "--log-level", "error"], cwd=ROOT, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    try:
+        words = dict(word.split("=", 1) for word in process.stdout.readline().decode().split() if "=" in word)
+        yield words["store"], process.pid
+    finally:
+        process.terminate()
+        process.wait(20)
+        process.stdout.close()
+
+
+def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "columnar", "bench", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_a_short_run_measures_every_kind_of_work(store: tuple[str, int], tmp_path: Path) -> None:
+    address, pid = store
+    figures = tmp_path / "figures.json"
+    load = ("--rows", "200", "--rounds", "1", "--seconds", "0.05", "-c", "2", "--json", str(figures))
+    ran = bench("run", address, "--pid", str(pid), *load)
+    assert ran.returncode == 0, ran.stderr
+    assert "get one small cell" in ran.stdout
+    found = json.loads(figures.read_text())
+    assert len(found["lines"]) == 9
+    for line in found["lines"]:
+        assert line["endpoints"][address]["rate"] > 0, line["workload"]
+    assert 20 < found["footprints"][0]["resident_mb_idle"] < 500
+
+
+def test_growth_is_a_table(store: tuple[str, int]) -> None:
+    ran = bench("growth", store[0], "--rows", "1000", "--overwrites", "10")
+    assert ran.returncode == 0, ran.stderr
+    assert "10 deletes" in ran.stdout
+
+
+def test_an_endpoint_that_is_not_there_is_said_in_one_line() -> None:
+    ran = bench("run", "127.0.0.1:1", "-w", "get-cell")
+    assert ran.returncode == 1
+    assert ran.stderr.strip().startswith("columnar bench: 127.0.0.1:1: ")
+    assert "Traceback" not in ran.stderr

@@ -1,0 +1,179 @@
+"""The whole wiki as its users have it: store, triggers and ``wikka serve`` in processes of their own."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+
+import pytest
+import requests
+
+FIELD = re.compile(r'<input type="hidden" name="(csrf|base)" value="([^"]*)"')
+
+
+def start(*command: str) -> tuple[subprocess.Popen[str], str]:
+    """The process and the line with which it said that it is ready."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    ready = process.stdout.readline()
+    assert "ready" in ready, process.communicate(timeout=10)[1]
+    return process, ready
+
+
+def stop(process: subprocess.Popen[str]) -> int:
+    if process.poll() is None:
+        process.terminate()
+    process.communicate(timeout=30)
+    return process.returncode
+
+
+class Whole:
+    def __init__(self, folder: Path) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self._data = str(folder / "data")
+        self.store = self.start_store()
+        address = f"127.0.0.1:{self.port}"
+        subprocess.run([sys.executable, "-m", "wikka_port", "prepare", "--store", address], check=True, timeout=30)
+        options = ["--port", "0", "--workers", "2", "--edits-per-minute", "0", "--log-level", "error"]
+        self.web, ready = start("wikka_port", "serve", "--store", address, *options)
+        self.url = ready.split()[2].rstrip("/")
+
+    def start_store(self) -> subprocess.Popen[str]:
+        options = ["--data", self._data, "--port", str(self.port), "--web-port", "-1"]
+        return start("columnar", "standalone", *options, "--trigger-modules", "wikka_port.triggers")[0]
+
+    def workers(self) -> list[int]:
+        return [int(pid) for pid in Path(f"/proc/{self.web.pid}/task/{self.web.pid}/children").read_text().split()]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
+    running = Whole(tmp_path_factory.mktemp("whole"))
+    yield running
+    stop(running.web)
+    stop(running.store)
+
+
+class Editor:
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.session = requests.Session()
+
+    def get(self, path: str) -> requests.Response:
+        return self.session.get(self.url + path, timeout=30)
+
+    def form(self, path: str) -> dict[str, str]:
+        return {key: unescape(value) for key, value in FIELD.findall(self.get(path + "/edit").text)}
+
+    def post(self, path: str, fields: dict[str, str]) -> requests.Response:
+        return self.session.post(f"{self.url}{path}/edit", data=fields, timeout=60, allow_redirects=False)
+
+    def save(self, path: str, body: str) -> int:
+        return self.post(path, {**self.form(path), "body": body}).status_code
+
+
+def test_an_editor_sees_his_change_in_every_list_at_once(whole: Whole) -> None:
+    editor = Editor(whole.url)
+    assert "HomePage" in editor.get("/api/titles").text.split("\n"), "the first pages are there"
+    assert editor.get("/").status_code == 200
+    for n in range(5):
+        assert editor.save(f"/Source_{n}", f"[[Target {n}]] [[Missing {n}]]") == 303
+        assert f"/Source_{n}" in editor.get(f"/Target_{n}/backlinks").text
+        assert f"/Source_{n}" in editor.get("/-/recentchanges").text
+        assert f"/Source_{n}" in editor.get("/-/orphanedpages").text
+        assert f"/Missing_{n}/edit" in editor.get("/-/wantedpages").text
+        assert f"Source {n}" in editor.get("/api/titles").text.split("\n")
+        assert editor.save(f"/Source_{n}", "no links any more") == 303
+        assert f"/Source_{n}" not in editor.get(f"/Target_{n}/backlinks").text.partition("<main")[2]
+    assert f"/Source_{n}" in editor.get(f"/-/search?q=source+{n}").text
+
+
+def test_every_handler_answers(whole: Whole) -> None:
+    editor = Editor(whole.url)
+    for body in ("one\ntwo", "one\nthree"):
+        assert editor.save("/A~2FB", body) == 303
+    for handler in ("", "/edit", "/revisions", "/history", "/diff", "/raw", "/backlinks", "/revert", "?revision=1"):
+        assert editor.get("/A~2FB" + handler).status_code == 200, handler
+    assert "<ins>three</ins>" in editor.get("/A~2FB/diff").text
+    for page in ("HomePage", "FormattingRules", "RecentChanges", "PageIndex", "WantedPages", "OrphanedPages"):
+        answer = editor.get("/" + page)
+        assert answer.status_code == 200, page
+        assert "could not be shown" not in answer.text
+
+
+def test_two_editors_at_once_conflict(whole: Whole) -> None:
+    one, two = Editor(whole.url), Editor(whole.url)
+    forms = [editor.form("/Both") for editor in (one, two)]
+    assert one.post("/Both", {**forms[0], "body": "of one"}).status_code == 303
+    answer = two.post("/Both", {**forms[1], "body": "of two"})
+    assert answer.status_code == 409
+    assert "of one" in answer.text
+    assert "of two" in answer.text
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the workers through /proc")
+def test_a_worker_that_falls_is_replaced(whole: Whole) -> None:
+    import os
+
+    before = whole.workers()
+    assert len(before) == 2
+    os.kill(before[0], signal.SIGKILL)
+    cut_off = 0
+    for _ in range(40):  # connections go to both; those that the fallen one had not accepted wait for its successor
+        try:
+            assert requests.get(whole.url + "/HomePage", timeout=30).status_code == 200
+        except requests.ConnectionError:
+            cut_off += 1
+    assert cut_off <= 1
+    after = whole.workers()
+    assert len(after) == 2
+    assert before[0] not in after
+
+
+def test_while_the_store_is_away_the_text_is_kept(whole: Whole) -> None:
+    editor = Editor(whole.url)
+    fields = {**editor.form("/Patient"), "body": "typed while it was away"}
+    assert stop(whole.store) == 0
+    answer = editor.post("/Patient", fields)
+    assert answer.status_code == 503
+    assert "typed while it was away" in answer.text
+    assert editor.get("/health").status_code == 503
+    whole.store = whole.start_store()
+    assert editor.post("/Patient", fields).status_code == 303
+    assert "typed while it was away" in editor.get("/Patient").text
+
+
+def test_the_end_loses_no_answer(whole: Whole) -> None:
+    """Last: it stops the wiki while many ask."""
+    answers: list[int] = []
+    enough = threading.Event()
+
+    def ask() -> None:
+        while True:
+            try:
+                answer = requests.get(whole.url + "/FormattingRules", timeout=30)
+            except requests.ConnectionError:
+                return
+            assert answer.text.rstrip().endswith("</html>")
+            answers.append(answer.status_code)
+            if len(answers) > 40:
+                enough.set()
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    assert enough.wait(30)
+    assert stop(whole.web) == 0
+    for thread in threads:
+        thread.join(30)
+    assert set(answers) == {200}

@@ -1,0 +1,62 @@
+"""A store inside the test's process, its loop in a thread, its trigger worker a real process."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import uvloop
+
+from columnar.client import Connection
+from columnar.config import StandaloneConfig
+from columnar.standalone import Standalone
+from tests.support import trigger_functions
+
+T = TypeVar("T")
+
+
+class Serving:
+    """Start and stop block; ``do`` runs in the loop's thread."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        config = StandaloneConfig(str(folder), port=0, web_port=-1, trigger_modules=(trigger_functions.MODULE,))
+        self._config = replace(config, **settings)
+        self._connections: list[Connection] = []
+
+    def start(self) -> Serving:
+        self._loop = uvloop.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="store", daemon=True)
+        self._thread.start()
+        self.store = self.do(self._make)
+        self.run(self.store.start())
+        return self
+
+    def _make(self) -> Standalone:
+        return Standalone(self._config)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+
+    def do(self, work: Callable[[], T]) -> T:
+        async def inside() -> T:
+            return work()
+
+        return self.run(inside())
+
+    def connect(self) -> Connection:
+        connection = Connection("127.0.0.1", self.store.port, timeout=60_000)
+        self._connections.append(connection)
+        return connection
+
+    def stop(self) -> None:
+        for connection in self._connections:
+            connection.close()
+        self._connections.clear()
+        self.run(self.store.stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()

@@ -1,0 +1,76 @@
+"""Triggers that the tests register; they run in the worker process of the store under test."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+
+from columnar.client import Append, Connection
+from columnar.triggers.api import Change
+
+MODULE = __name__
+not_a_function = "text"
+
+
+def note(change: Change, client: Connection, audit: bytes = b"audit") -> None:
+    """Append what was delivered, values in hex, to a cell of the row: an order that nothing changes later."""
+    changes = ",".join(f"{c.kind}|{c.column.decode()}|{c.timestamp}|{c.value.hex()}" for c in change.changes)
+    now = ",".join(f"{k.decode()}={v.hex()}" for k, v in sorted(change.now.items()))
+    before = ",".join(f"{k.decode()}={v.hex()}" for k, v in sorted(change.before.items()))
+    entry = ";".join(
+        [
+            change.sequence,
+            str(change.attempt),
+            str(change.timestamp),
+            str(int(change.is_backfill)),
+            changes,
+            now,
+            before,
+        ]
+    )
+    client.table(audit).mutate(change.row, [Append(b"a:log", entry.encode("latin-1") + b"\n")])
+
+
+def note_other(change: Change, client: Connection) -> None:
+    note(change, client, b"audit2")
+
+
+def obey(change: Change, client: Connection) -> None:
+    """Do what the row says in f:do, after having noted the change."""
+    note(change, client)
+    order = change.now.get(b"f:do", b"")
+    if order == b"raise":
+        print("about to fail\udcff")
+        raise RuntimeError(f"as told \udcff at attempt {change.attempt}")
+    if order == b"hang":
+        threading.Event().wait()
+    if order == b"exit":
+        os._exit(3)
+    if order == b"segv":
+        ctypes.string_at(0)
+    if order == b"sys.exit":
+        sys.exit("as told")
+    if order == b"raise twice" and change.attempt <= 2:
+        raise RuntimeError("not yet")
+    if order == b"garbage":
+        os.write(int(sys.argv[sys.argv.index("--link") + 1]), b"\xff" * 64)
+        threading.Event().wait()
+
+
+def index(change: Change, client: Connection) -> None:
+    """``index``: a row for each value of f:v, with a column for each row that has it."""
+    here = change.now.get(b"f:v")
+    gone = {c.value for c in change.changes if c.kind == "put" and c.column == b"f:v"}
+    gone |= {value for column, value in change.before.items() if column == b"f:v"}
+    table = client.table(b"index")
+    for value in gone - {here}:
+        table.delete(value, columns=[b"i:" + change.row], timestamp=change.timestamp)
+    if here is not None:
+        table.put(here, {b"i:" + change.row: b""}, timestamp=change.timestamp)
+
+
+def index_and_note(change: Change, client: Connection) -> None:
+    note(change, client)
+    index(change, client)

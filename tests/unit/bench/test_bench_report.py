@@ -1,0 +1,60 @@
+"""What was measured, as ratios and lines for a person."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from columnar.bench.dataset import DataSet
+from columnar.bench.endpoint import Endpoint, parse_endpoint
+from columnar.bench.generator import Outcome
+from columnar.bench.measuring import Line, Plan, summed, turns_of
+from columnar.bench.report import Footprint, Report, percentiles_us, ratio_of, remarks_of, side_of, sides_of
+
+
+def outcome(units: int, cpu_s: float = 0.5) -> Outcome:
+    return Outcome(Counter({100: units - 1, 5_000: 1}), units, 1.0, cpu_s)
+
+
+def test_the_median_round_counts_and_latencies_are_of_all() -> None:
+    side = side_of([outcome(100), outcome(300), outcome(200)])
+    assert (side.rate, side.rates, side.calls) == (200.0, (100.0, 300.0, 200.0), 600)
+    assert (side.latency_us["p50"], side.latency_us["max"]) == (100, 5_000)
+
+
+def test_percentiles_of_nothing() -> None:
+    assert percentiles_us(Counter()) == {}
+
+
+def test_ratio_is_of_two_only() -> None:
+    two = [side_of([outcome(200)]), side_of([outcome(100)])]
+    assert ratio_of(two) == 2.0
+    assert ratio_of(two[:1]) is None
+
+
+def test_generators_side_by_side_are_summed() -> None:
+    both = summed([outcome(100), outcome(50)])
+    assert (both.units, both.wall_s, both.cpu_s, both.calls) == (150, 1.0, 1.0, 150)
+
+
+def test_a_report_names_busy_generators_and_footprints() -> None:
+    line = Line("get-cell", 64, ([outcome(200, 0.99)], [outcome(100)]))
+    report = Report(
+        "then", "here", ("a:1", "b:2"), {"generators": 1}, [sides_of(line)], (Footprint(0.5, 90.0, 120.0), Footprint())
+    )
+    first, second = remarks_of(report)
+    assert first == "a:1: start to first answer 0.50 s, resident when idle 90 MB, resident after the load 120 MB"
+    assert "get-cell at 64" in second
+    assert report.as_json()["lines"][0]["ratio"] == 2.0
+
+
+def test_turns_are_counted_for_the_progress_bar() -> None:
+    assert turns_of(Plan(("get-cell", "put"), (1, 64), 3, 1.0, 1, DataSet()), 2) == 24
+
+
+def test_addresses() -> None:
+    assert parse_endpoint("localhost:9090") == Endpoint("localhost", 9090)
+    for bad in ("localhost", ":9090", "host:port"):
+        with pytest.raises(ValueError, match="HOST:PORT"):
+            parse_endpoint(bad)

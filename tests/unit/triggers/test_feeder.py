@@ -1,0 +1,398 @@
+"""The feeder and the keeper over stores in memory and workers of the test: who is delivered what, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from itertools import count
+from typing import Any
+
+import pytest
+
+from columnar.errors import HostError
+from columnar.model.mutation import Put, RowMutation
+from columnar.model.region_info import RegionInfo
+from columnar.model.schema import Family, make_table
+from columnar.regions.region import Region
+from columnar.regions.server import RegionServer
+from columnar.regions.tables import ServedTable
+from columnar.storage.commit import Committer
+from columnar.storage.memory import MemoryEngine
+from columnar.triggers.keeper import TriggerKeeper
+from columnar.triggers.registration import SYSTEM_TABLES, Registration
+from columnar.triggers.worker import THREADS
+from tests.support.fake_links import FakeLink
+
+
+class Bench:
+    """A server with the system's tables and one table ``t``, a keeper, and two fake workers."""
+
+    def __init__(self, regions: int = 1) -> None:
+        clock = count(1_000)
+        self.engine = MemoryEngine()
+        self.committer = Committer(asyncio.get_running_loop(), threads=2)
+        self.server = RegionServer(self.engine, "regions", self.committer, lambda: next(clock))
+        ids = count(10)
+        for name, family in SYSTEM_TABLES:
+            self.server.install(ServedTable(make_table(name, [family]), True, [RegionInfo(name, next(ids))]))
+        starts = [b"", *(b"%02d" % n for n in range(1, regions))]
+        infos = [RegionInfo("t", next(ids), start, end) for start, end in zip(starts, [*starts[1:], b""], strict=True)]
+        self.table = ServedTable(make_table("t", [Family("f")]), True, infos)
+        self.server.install(self.table)
+        self.keeper = TriggerKeeper(self.server, ("m",))
+        self.server.listener = self.keeper
+        self.keeper.load()
+        self.links: list[FakeLink] = []
+        self.keeper.start_with(self._link)
+        self.main, self.ward = self.links
+        self.feeder = self.keeper.feeder
+
+    def _link(self, listener: Any) -> FakeLink:
+        self.links.append(FakeLink(listener))
+        return self.links[-1]
+
+    async def add(self, name: str, **settings: Any) -> None:
+        adding = asyncio.ensure_future(self.keeper.add(Registration(name, "t", "m:f", ("f",), **settings)))
+        await self.main.until(lambda: any(parts[0] == "check" for parts in self.main.sent))
+        (check,) = [parts for parts in self.main.sent if parts[0] == "check"]
+        self.main.sent.clear()
+        self.main.listener.answered(["checked", check[1], None])
+        await adding
+
+    def region(self, row: bytes) -> Region:
+        return self.server.region_for(self.table, row)
+
+    async def put(self, *rows: bytes) -> None:
+        """Returns when what was written is durable and fed."""
+        waits = [self.region(row).apply(RowMutation(row, (Put(b"f", b"a", b"1"),))).durable for row in rows]
+        for wait in waits:
+            assert wait is not None
+            await wait
+        await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        await self.keeper.close()
+        await self.server.close()
+        self.committer.close()
+
+
+def on_bench(regions: int = 1) -> Callable[[Callable[[Bench], Awaitable[None]]], Callable[[], None]]:
+    def decorate(test: Callable[[Bench], Awaitable[None]]) -> Callable[[], None]:
+        async def run() -> None:
+            bench = Bench(regions)
+            try:
+                async with asyncio.timeout(20):
+                    await test(bench)
+            finally:
+                await bench.close()
+
+        def wrapped() -> None:
+            asyncio.run(run())
+
+        wrapped.__name__ = test.__name__
+        return wrapped
+
+    return decorate
+
+
+ROWS = [b"r%02d" % n for n in range(40)]
+
+
+@on_bench()
+async def test_triggers_take_turns_however_much_one_has(bench: Bench) -> None:
+    await bench.add("busy")
+    await bench.put(*ROWS)
+    assert len(bench.main.take()) == THREADS
+    await bench.add("calm")
+    await bench.put(b"late")
+    order = []
+    for call_id in list(bench.feeder.main.calls)[:4]:
+        bench.main.answer(call_id)
+        order += [trigger for _, trigger, _ in bench.main.take()]
+    assert order == ["busy", "calm", "busy", "busy"]
+
+
+@on_bench()
+async def test_a_row_never_has_two_calls_and_its_neighbours_do_not_wait(bench: Bench) -> None:
+    await bench.add("t")
+    await bench.put(b"hot")
+    await bench.put(b"hot")
+    await bench.put(b"cold")
+    calls = bench.main.take()
+    assert [row for _, _, row in calls] == [b"hot", b"cold"]
+    bench.main.answer(calls[0][0], "Error: no")
+    assert bench.main.take() == [], "the row is parked"
+    bench.main.answer(calls[1][0])
+    assert await bench.keeper.wait("t", "", 0.0) is False
+
+
+@on_bench()
+async def test_a_timeout_ends_the_worker_and_blames_that_call_alone(bench: Bench) -> None:
+    await bench.add("slow", timeout_ms=20)
+    await bench.add("other")
+    await bench.put(b"a")
+    calls = {trigger: call_id for call_id, trigger, _ in bench.main.take()}
+    for call_id in calls.values():
+        bench.main.listener.answered(["began", call_id])
+    await bench.main.until(lambda: bench.main.kills)
+    bench.main.answer(calls["other"])  # too late: it will run again
+    bench.main.die()
+    bench.main.start()
+    assert [(trigger, row) for _, trigger, row in bench.main.take()] == [("other", b"a")]
+    (slow,) = bench.feeder.consumers_of("slow")
+    (other,) = bench.feeder.consumers_of("other")
+    assert "over its timeout of 20 ms" in slow.state.last_error
+    assert other.state.last_error == ""
+    await bench.ward.until(lambda: bench.ward.sent)
+    ((call_id, trigger, _),) = bench.ward.take()
+    assert trigger == "slow", "it is tried again where it can hold up nobody"
+    bench.ward.answer(call_id)
+    assert bench.ward.kills == 1, "no second process without need"
+
+
+@on_bench()
+async def test_the_time_before_a_worker_began_is_not_the_calls(bench: Bench) -> None:
+    await bench.add("t", timeout_ms=1)
+    await bench.put(b"a")
+    ((call_id, _, _),) = bench.main.take()
+    call = bench.feeder.main.calls[call_id]
+    assert call.limit_s >= 20
+    bench.main.answer(call_id)
+    await bench.put(b"b")
+    ((call_id, _, _),) = bench.main.take()
+    assert bench.feeder.main.calls[call_id].limit_s == 0.001
+    bench.main.answer(call_id)
+
+
+@on_bench()
+async def test_of_several_calls_in_a_dead_worker_each_runs_alone(bench: Bench) -> None:
+    await bench.add("t", attempts=2)
+    await bench.put(*ROWS[:3])
+    assert len(bench.main.take()) == 3
+    bench.main.die("ended with status 3")
+    bench.main.start()
+    await bench.put(b"neighbour")
+    await asyncio.sleep(0)
+    ((neighbour, _, row),) = bench.main.take()
+    assert row == b"neighbour"
+    bench.main.answer(neighbour)
+    done = []
+    for _ in range(3):
+        ((call_id, _, row),) = bench.ward.take()
+        if row == ROWS[1]:
+            bench.ward.die("ended with status 3")
+            bench.ward.start()
+        else:
+            bench.ward.answer(call_id)
+            done.append(row)
+        if not bench.ward.is_up:
+            bench.ward.start()
+    assert done == [ROWS[0], ROWS[2]]
+    (consumer,) = bench.feeder.consumers_of("t")
+    assert consumer.state.open_count == 1
+    assert "ended with status 3" in consumer.state.last_error
+
+
+@on_bench()
+async def test_a_paused_trigger_is_sent_nothing_and_loses_nothing(bench: Bench) -> None:
+    await bench.add("t")
+    await bench.keeper.pause("t")
+    await bench.put(*ROWS)
+    assert bench.main.take() == []
+    assert bench.keeper.summaries()[0].lag_changes == len(ROWS)
+    await bench.keeper.resume("t")
+    assert len(bench.main.take()) == THREADS
+    await bench.keeper.pause("t")
+    for call_id in list(bench.feeder.main.calls):
+        bench.main.answer(call_id)
+    assert bench.main.take() == []
+    await bench.keeper.resume("t")
+    seen: list[bytes] = []
+    while calls := bench.main.take():
+        for call_id, _, row in calls:
+            seen.append(row)
+            bench.main.answer(call_id)
+    assert seen == ROWS[THREADS:]
+    assert await bench.keeper.wait("t", "", 0.0)
+
+
+@on_bench()
+async def test_nothing_is_derived_from_what_a_crash_can_take_back(bench: Bench) -> None:
+    await bench.add("t")
+    await bench.keeper.pause("t")
+    await bench.put(b"a")
+    region = bench.region(b"a")
+    gate = threading.Event()
+    sync = region.store.sync
+    region.store.sync = lambda: (gate.wait(10), sync())[1]  # type: ignore[method-assign]
+    written = region.apply(RowMutation(b"a", (Put(b"f", b"a", b"2"),)))
+    await bench.keeper.resume("t")
+    assert bench.main.take() == [], "the row as it is now is not on disk yet"
+    gate.set()
+    assert written.durable is not None
+    await written.durable
+    await asyncio.sleep(0)
+    (run,) = [parts for parts in bench.main.sent if parts[0] == "run"]
+    assert run[4][5] == {b"f:a": b"2"}
+
+
+@on_bench()
+async def test_a_dead_letter_that_cannot_be_written_is_tried_again(bench: Bench) -> None:
+    await bench.add("t", attempts=1)
+    bury, tries = bench.feeder._bury, []
+
+    async def fails_once(letter: Any) -> None:
+        tries.append(letter)
+        if len(tries) == 1:
+            raise HostError("the disk is away")
+        await bury(letter)
+
+    bench.feeder._bury = fails_once
+    await bench.put(b"a")
+    await bench.put(b"a")
+    ((call_id, _, _),) = bench.main.take()
+    bench.main.answer(call_id, "Error: no")
+    assert bench.main.take() == []
+    await bench.main.until(lambda: bench.main.sent)
+    assert len(tries) == 2
+    assert [letter.error for letter in bench.keeper.dead_letters("t", 10)] == ["Error: no"]
+    ((call_id, _, row),) = bench.main.take()
+    assert row == b"a"
+    bench.main.answer(call_id)
+
+
+@on_bench()
+async def test_the_store_can_stop_while_a_dead_letter_is_written(bench: Bench) -> None:
+    await bench.add("t", attempts=1)
+
+    async def never(_letter: Any) -> None:
+        raise HostError("the disk is away")
+
+    bench.feeder._bury = never
+    await bench.put(b"a")
+    ((call_id, _, _),) = bench.main.take()
+    bench.main.answer(call_id, "Error: no")
+    await asyncio.sleep(0)
+    await bench.keeper.close()
+    (consumer,) = bench.feeder.consumers_of("t")
+    assert consumer.state.open_count == 1, "the next start delivers it again"
+
+
+@on_bench(regions=3)
+async def test_a_failed_fsync_closes_a_region_and_its_triggers_bring_it_back(bench: Bench) -> None:
+    await bench.add("t")
+    await bench.put(b"00")
+    ((first, _, _),) = bench.main.take()
+    region = bench.region(b"00")
+
+    def broken() -> None:
+        raise HostError("I/O error")
+
+    region.store.sync = broken  # type: ignore[method-assign]
+    with pytest.raises(Exception, match="refused to sync"):
+        await bench.put(b"00")
+    bench.main.answer(first)  # of a consumer that is gone
+    assert bench.region(b"01") is not None
+    assert await bench.keeper.wait("t", "", 0.0) is False
+    await bench.main.until(lambda: bench.main.sent)
+    assert bench.region(b"00") is not region
+    for call_id, _, row in bench.main.take():
+        assert row == b"00"
+        bench.main.answer(call_id)
+
+
+@on_bench(regions=50)
+async def test_a_wait_for_one_change_costs_what_its_region_does(bench: Bench) -> None:
+    await bench.add("t")
+    await bench.put(b"01")
+    ((call_id, _, _),) = bench.main.take()
+    sequence = bench.region(b"01").log.last_logged
+    assert sequence is not None
+    waiting = asyncio.ensure_future(bench.keeper.wait("t", sequence.token, 10.0))
+    await asyncio.sleep(0)
+    assert list(bench.feeder._watchers) == [("t", sequence.origin)]
+    bench.main.answer(call_id)
+    assert await waiting
+    assert bench.feeder._watchers == {}
+    abandoned = asyncio.ensure_future(bench.keeper.wait("t", f"{sequence.origin}-99-1", 10.0))
+    await asyncio.sleep(0)
+    abandoned.cancel()
+    await asyncio.gather(abandoned, return_exceptions=True)
+    assert bench.feeder._watchers == {}
+
+
+@on_bench()
+async def test_a_waiter_is_let_go_when_its_trigger_is_removed(bench: Bench) -> None:
+    await bench.add("t")
+    await bench.put(b"a")
+    waiting = asyncio.ensure_future(bench.keeper.wait("t", "", 10.0))
+    await asyncio.sleep(0)
+    await bench.keeper.remove("t")
+    assert await waiting
+    assert bench.feeder._watchers == {}
+
+
+@on_bench()
+async def test_garbage_of_a_worker_is_refused(bench: Bench) -> None:
+    for frame in (["ran", "x", None, ""], ["ran", 1], ["what", 1], ["checked", 1, 5], [None, None]):
+        with pytest.raises(ValueError, match="no answer of a worker"):
+            bench.main.listener.answered(frame)
+    bench.main.answer(999)  # of nobody any more
+
+
+@on_bench()
+async def test_lag_in_seconds_reaches_back_to_its_beginning(bench: Bench) -> None:
+    await bench.add("t")
+    (consumer,) = bench.feeder.consumers_of("t")
+    await bench.keeper.pause("t")
+    await bench.put(b"a")
+    began = consumer._marks[0]
+    last = bench.region(b"a").log.last_logged
+    assert last is not None
+    for n in range(5_000):  # an hour and more of a mark each fifth of a second
+        consumer._marks.append((last, began[1] - n))
+        consumer.note_durable()
+    assert len(consumer._marks) <= 512
+    assert consumer._marks[0] == began
+
+
+@on_bench()
+async def test_a_backfill_that_was_cut_off_does_not_stand_in_the_way_of_the_next(bench: Bench) -> None:
+    await bench.put(*ROWS)
+    braked = asyncio.Event()
+    brake = bench.keeper._brake_backfill
+
+    async def for_ever(_region: Region) -> None:
+        braked.set()
+        await asyncio.Event().wait()
+
+    bench.keeper._brake_backfill = for_ever
+    await bench.add("t", from_where="beginning")
+    await braked.wait()
+    await bench.keeper.remove("t")
+    bench.keeper._brake_backfill = brake
+    bench.feeder.main.take_all()
+    bench.main.take()
+    await bench.add("t", from_where="beginning")
+    seen: list[bytes] = []
+    waiting = asyncio.ensure_future(bench.keeper.wait("t", "", 10.0))
+    while not waiting.done():
+        for call_id, _, row in bench.main.take():
+            seen.append(row)
+            bench.main.answer(call_id)
+        await asyncio.sleep(0)
+    assert waiting.result()
+    assert sorted(seen) == ROWS
+
+
+@on_bench()
+async def test_two_administrators_at_once_leave_one_story(bench: Bench) -> None:
+    await bench.add("t")
+    results = await asyncio.gather(
+        bench.keeper.remove("t"), bench.keeper.pause("t"), bench.keeper.remove("t"), return_exceptions=True
+    )
+    assert [str(result) for result in results[1:]] == [
+        "there is no trigger t; columnar trigger list shows those there are"
+    ] * 2
+    assert not list(bench.keeper._system.rows("columnar:triggers"))

@@ -1,0 +1,61 @@
+"""Registrations are refused with what would be right; brakes press as their bound comes near."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from columnar.errors import IllegalArgument, TriggerError
+from columnar.triggers.log_brake import LONGEST_DELAY_S, LogBounds, brake_for
+from columnar.triggers.registration import Registration, checked
+
+GOOD = Registration("links", "pages", "wiki.triggers:links", ("link",))
+
+
+def test_a_good_one_is_returned() -> None:
+    assert checked(GOOD, ("other", "wiki.triggers")) is GOOD
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": ""}, "trigger name"),
+        ({"name": "a b"}, "trigger name"),
+        ({"name": "a\n"}, "trigger name"),
+        ({"name": "a\x00b"}, "trigger name"),
+        ({"name": "x" * 101}, "up to 100"),
+        ({"function": "wiki.triggers"}, "module:function"),
+        ({"function": "wiki.triggers:links\n"}, "module:function"),
+        ({"function": "wiki.triggers:a.b"}, "module:function"),
+        ({"families": ()}, "at least one"),
+        ({"from_where": "middle"}, "not from 'middle'"),
+        ({"timeout_ms": 0}, "positive"),
+        ({"attempts": -1}, "positive"),
+    ],
+)
+def test_what_is_wrong_is_told(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(IllegalArgument, match=message):
+        checked(replace(GOOD, **change), ("wiki.triggers",))
+
+
+@pytest.mark.parametrize("allowed", [(), ("wiki",), ("wiki.triggers.more",), ("triggers",)])
+def test_only_the_very_modules_that_are_allowed(allowed: tuple[str, ...]) -> None:
+    with pytest.raises(TriggerError, match=r"--trigger-modules wiki\.triggers"):
+        checked(GOOD, allowed)
+
+
+def test_the_brake_is_gentle_then_steep_then_full() -> None:
+    bounds = LogBounds(1_000, 1_000_000)
+    assert brake_for(499, 0, bounds).delay_s == 0.0
+    assert not brake_for(499, 0, bounds).alarms
+    assert brake_for(500, 0, bounds).alarms
+    delays = [brake_for(n, 0, bounds).delay_s for n in range(500, 1_001, 50)]
+    assert delays == sorted(delays)
+    assert delays[5] == pytest.approx(LONGEST_DELAY_S / 8)
+    assert delays[-1] == LONGEST_DELAY_S
+    assert not brake_for(999, 0, bounds).refuses
+    assert brake_for(1_000, 0, bounds).refuses
+    assert brake_for(0, 1_000_000, bounds).refuses
+    assert brake_for(10_000, 0, bounds).delay_s == LONGEST_DELAY_S
