@@ -13,8 +13,9 @@ MIB: Final = 1024 * KIB
 
 # --- what a caller may send ------------------------------------------------------------------------
 ROW_KEY_BYTES: Final = 32_767  # HConstants.MAX_ROW_LENGTH
+TABLE_NAME_BYTES: Final = 255  # what file systems take, which is HBase's own limit
 FAMILY_NAME_BYTES: Final = 127  # as HBase 2.6 answers
-CELL_BYTES: Final = 10 * MIB  # hbase.client.keyvalue.maxsize
+CELL_BYTES: Final = 10 * MIB  # column and value; hbase.client.keyvalue.maxsize
 MESSAGE_BYTES: Final = 64 * MIB  # one Thrift message; larger framed ones are drained and refused
 DRAINED_FRAME_BYTES: Final = 1024 * MIB  # a frame that claims more is no client of ours: closed
 MUTATIONS_PER_CALL: Final = 1_000_000  # a list that claims more is refused before it is built
@@ -25,10 +26,12 @@ FILTER_DEPTH: Final = 200  # nested parentheses and SKIP/WHILE; below CPython's 
 # --- what a reply may hold -------------------------------------------------------------------------
 REPLY_BYTES: Final = 32 * MIB  # a longer scannerGetList is cut after the row that passes it
 ROWS_PER_REPLY: Final = 100_000
+ROWS_BYTES: Final = 64 * MIB  # rows asked for by name: more is refused, for such a reply cannot be cut
 
 # --- open things -----------------------------------------------------------------------------------
 CONNECTIONS: Final = 10_000
 OPEN_SCANNERS: Final = 10_000
+SCANNERS_BYTES: Final = 64 * MIB  # rows, columns and filters that all open scanners remember
 SCANNER_LEASE_S: Final = 600  # idle; the client's read timeout is usually shorter
 ORPHAN_SCANNER_LEASE_S: Final = 60  # once the connection that opened it has closed
 OPEN_REGIONS: Final = 500  # each some 0.34 MB and 9 descriptors; the least used is closed over it

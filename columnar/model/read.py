@@ -67,6 +67,12 @@ class ScanSpec:
     sort_columns: bool = False
     filter_string: bytes | None = None
 
+    @property
+    def size_bytes(self) -> int:
+        """What remembering it takes, roughly; a filter's objects have some 16 times the bytes of its text."""
+        columns = sum(len(q) + 64 for _, qualifiers in self.read.projection.families for q in qualifiers or ())
+        return len(self.start) + len(self.stop) + columns + 16 * len(self.filter_string or b"")
+
 
 def after_prefix(prefix: bytes) -> bytes:
     """The first row after all that begin with ``prefix``; empty where there is none."""

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal
 
 from columnar.errors import IllegalArgument, NoSuchColumnFamily, shown
-from columnar.limits import FAMILY_NAME_BYTES
+from columnar.limits import FAMILY_NAME_BYTES, TABLE_NAME_BYTES
 
 Compression = Literal["NONE", "SNAPPY", "LZ4", "ZSTD"]
 Durability = Literal["USE_DEFAULT", "SKIP_WAL", "ASYNC_WAL", "SYNC_WAL", "FSYNC_WAL"]
@@ -92,6 +92,8 @@ ATTRIBUTES: Final[Mapping[str, str]] = {
 
 def checked_table_name(name: bytes) -> str:
     """The name as text; IllegalArgument says which rule it breaks."""
+    if len(name) > TABLE_NAME_BYTES:
+        raise IllegalArgument(f"a table name has at most {TABLE_NAME_BYTES} bytes, not {len(name)}")
     try:
         text = name.decode("ascii")
     except UnicodeDecodeError:

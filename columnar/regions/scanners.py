@@ -22,6 +22,7 @@ from columnar.limits import (
     REPLY_BYTES,
     ROWS_PER_REPLY,
     SCANNER_LEASE_S,
+    SCANNERS_BYTES,
     STEP_BYTES,
     STEP_CELLS,
 )
@@ -220,6 +221,7 @@ class ScannerTable:
         self._leases: OrderedDict[int, _Lease] = OrderedDict()
         self._of_connection: dict[int, set[int]] = {}
         self._last_id = -1
+        self._size_bytes = 0  # of what the open ones remember
 
     def __len__(self) -> int:
         return len(self._leases)
@@ -228,6 +230,13 @@ class ScannerTable:
         self.expire()
         if len(self._leases) >= self._bound:
             raise TooManyScanners(f"{self._bound} scanners are open; close some or wait until their leases end")
+        size = scanner.spec.size_bytes
+        if self._size_bytes + size > SCANNERS_BYTES:
+            raise TooManyScanners(
+                f"the columns and filters of the open scanners have over {SCANNERS_BYTES} bytes; "
+                "close some or wait until their leases end"
+            )
+        self._size_bytes += size
         self._last_id = (self._last_id + 1) & 0x7FFFFFFF
         self._leases[self._last_id] = _Lease(scanner, connection, self._lease_s, self._now())
         self._of_connection.setdefault(connection, set()).add(self._last_id)
@@ -250,6 +259,7 @@ class ScannerTable:
         lease = self._leases.pop(scanner_id, None)
         if lease is None:
             return False
+        self._size_bytes -= lease.scanner.spec.size_bytes
         opened = self._of_connection.get(lease.connection)
         if opened is not None:
             opened.discard(scanner_id)

@@ -7,12 +7,13 @@ future that others may share (the group commit); nothing here is a task of its o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
-from columnar.errors import IllegalArgument, RegionTooBusy
-from columnar.limits import BATCH_BYTES
+from columnar.errors import IllegalArgument, RegionTooBusy, RequestTooBig
+from columnar.limits import BATCH_BYTES, ROWS_BYTES, STEP_BYTES, STEP_CELLS
 from columnar.model.cell import parse_column
 from columnar.model.mutation import Append, CompareOp, Condition, Delete, Durability, Increment, Put, RowMutation
 from columnar.model.read import ReadSpec
@@ -29,6 +30,19 @@ from columnar.wire.service import Later
 Answer = Callable[[Applied | None], Any]  # what was applied last (None: nothing was asked for) to the reply
 Work = list[tuple[ServedTable, list[RowMutation]]]  # batches, each of rows of one region
 
+_REMEMBERED_BYTES: Final = 4 * 1024  # of the columns of a read; a longer list is parsed each time
+_SEEK_CELLS: Final = 50  # what finding a row costs, counted in cells
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """Rows on their way into one reply."""
+
+    left: Iterator[bytes]  # still to be read
+    found: list[tuple[bytes, list[WireCell]]] = field(default_factory=list)
+    barriers: list[Any] = field(default_factory=list)
+    size_bytes: int = 0
+
 
 class RowMethods:
     def __init__(self, server: RegionServer) -> None:
@@ -41,9 +55,11 @@ class RowMethods:
         key = (timestamp, *columns) if columns else (timestamp,)
         spec = served.specs.get(key)
         if spec is None:
-            if len(served.specs) >= READ_SPECS:
-                served.specs.clear()
-            spec = served.specs[key] = translate.read_spec(served.schema, columns, timestamp)
+            spec = translate.read_spec(served.schema, columns, timestamp)
+            if not columns or sum(map(len, columns)) <= _REMEMBERED_BYTES:
+                if len(served.specs) >= READ_SPECS:
+                    served.specs.clear()
+                served.specs[key] = spec
         return spec
 
     def _cells(self, table: bytes, row: bytes, column: bytes, timestamp: int | None, versions: int) -> Any:
@@ -110,15 +126,45 @@ class RowMethods:
         """In the order asked, without those that are not there (gateway behaviour 8)."""
         served = self._tables.enabled(table)
         spec = self._spec(served, columns, timestamp)
-        found: list[tuple[bytes, list[WireCell]]] = []
-        barriers = []
-        for row in [checked_row(row) for row in rows or ()]:
+        gathered = _Gathered(iter([checked_row(row) for row in rows or ()]))
+        if self._gather(served, spec, gathered):
+            return after_all(gathered.barriers, RowList(gathered.found))
+        return self._gather_rest(table, spec, gathered)
+
+    def _gather(self, served: ServedTable, spec: ReadSpec, gathered: _Gathered) -> bool:
+        """Read rows for one turn on the loop; True: that was all."""
+        cells_left, bytes_left = STEP_CELLS, STEP_BYTES
+        while cells_left > 0 and bytes_left > 0:
+            row = next(gathered.left, None)
+            if row is None:
+                return True
             region = self._server.region_for(served, row)
             cells = region.get_row(row, spec)
-            barriers.append(region.barrier(row))
+            barrier = region.barrier(row)
+            if barrier is not None:
+                gathered.barriers.append(barrier)
+            cells_left -= len(cells) + _SEEK_CELLS
             if cells:
-                found.append((row, cells))
-        return after_all(barriers, RowList(found))
+                gathered.found.append((row, cells))
+                size = sum(len(column) + len(value) for column, value, _ in cells)
+                gathered.size_bytes += size
+                bytes_left -= size
+            if gathered.size_bytes > ROWS_BYTES:
+                raise RequestTooBig(f"the rows asked for have over {ROWS_BYTES} bytes; ask for fewer, or scan")
+        return False
+
+    async def _gather_rest(self, table: bytes, spec: ReadSpec, gathered: _Gathered) -> RowList:
+        while True:
+            await asyncio.sleep(0)
+            served = self._tables.enabled(table)
+            for family, _ in spec.projection.families:
+                served.schema.family(family)  # the table may have been made anew meanwhile
+            if self._gather(served, spec, gathered):
+                break
+        waiting = joined(gathered.barriers)
+        if waiting is not None:
+            await asyncio.shield(waiting)
+        return RowList(gathered.found)
 
     # --- writes ------------------------------------------------------------------------------------
 

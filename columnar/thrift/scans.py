@@ -55,7 +55,7 @@ class ScanMethods:
     ) -> int:
         served = self._server.tables.enabled(table)
         read = translate.read_spec(served.schema, columns, timestamp)
-        return self._open(ctx, served, ScanSpec(start or b"", stop or b"", read))
+        return self._open(ctx, served, ScanSpec(translate.checked_bound(start), translate.checked_bound(stop), read))
 
     def scannerOpenWithPrefix(self, ctx: Any, table: bytes, prefix: bytes, columns: Any, _attributes: Any) -> int:
         served = self._server.tables.enabled(table)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from columnar.errors import CellTooBig, IllegalArgument
-from columnar.limits import CELL_BYTES
+from columnar.errors import CellTooBig, IllegalArgument, RequestTooBig, shown
+from columnar.limits import CELL_BYTES, COLUMNS_PER_CALL, ROW_KEY_BYTES
 from columnar.model.cell import parse_column
 from columnar.model.mutation import (
     Append,
@@ -65,13 +65,19 @@ def checked_timestamp(timestamp: int | None) -> int | None:
     return timestamp
 
 
-def checked_value(value: bytes | None, what: bytes) -> bytes:
+def checked_value(value: bytes | None, column: bytes) -> bytes:
     """No value is an empty one (observed T6)."""
-    if value is None:
-        return b""
-    if len(value) > CELL_BYTES:
-        raise CellTooBig(f"the value of {what.decode('latin-1')}", len(value), CELL_BYTES)
+    value = value or b""
+    if len(column) + len(value) > CELL_BYTES:
+        raise CellTooBig(f"the cell {shown(column)}", len(column) + len(value), CELL_BYTES)
     return value
+
+
+def checked_bound(row: bytes | None) -> bytes:
+    """Where a scan begins or ends; none and an empty one are the table's end."""
+    if row and len(row) > ROW_KEY_BYTES:
+        raise IllegalArgument(f"row key has {len(row)} bytes, at most {ROW_KEY_BYTES} are allowed")
+    return row or b""
 
 
 def ttl_of(attributes: dict[bytes, bytes] | None) -> int | None:
@@ -114,6 +120,7 @@ def operations(
 
 def counter_column(table: Table, column: bytes | None) -> tuple[bytes, bytes]:
     """A bare family means its empty qualifier (HBase's atomicIncrement)."""
+    checked_value(None, column or b"")
     family, qualifier = parse_column(column or b"")
     table.family(family)
     return family, qualifier or b""
@@ -153,6 +160,7 @@ def row_operation_from_wire(table: Table, operation: Any) -> Operation:
     if operation.kind == 2:
         if operation.amount is None:
             raise IllegalArgument("an increment needs an amount")
+        checked_value(None, operation.column)
         return Increment(family, qualifier, operation.amount)
     if operation.kind == 3:
         return Append(family, qualifier, checked_value(operation.value, operation.column))
@@ -161,6 +169,8 @@ def row_operation_from_wire(table: Table, operation: Any) -> Operation:
 
 def read_spec(table: Table, columns: Sequence[bytes] | None, timestamp: int | None, max_versions: int = 1) -> ReadSpec:
     """A read with a timestamp sees what is older than it: ``[0, timestamp)`` (observed row 2 of the gateway)."""
+    if columns and len(columns) > COLUMNS_PER_CALL:
+        raise RequestTooBig(f"{len(columns)} columns in one call, at most {COLUMNS_PER_CALL} are allowed")
     if timestamp is None or timestamp == _LATEST:
         time_range = ALL_TIME
     else:
@@ -175,8 +185,8 @@ def scan_spec(table: Table, scan: Any) -> ScanSpec:
     if scan.batchSize is not None and scan.batchSize < 0:
         raise IllegalArgument(f"batchSize {scan.batchSize} is negative")
     return ScanSpec(
-        start=scan.startRow or b"",
-        stop=scan.stopRow or b"",
+        start=checked_bound(scan.startRow),
+        stop=checked_bound(scan.stopRow),
         read=read_spec(table, scan.columns, scan.timestamp),
         reversed=bool(scan.reversed),
         batch=scan.batchSize or 0,
@@ -186,4 +196,4 @@ def scan_spec(table: Table, scan: Any) -> ScanSpec:
 
 
 def prefix_spec(table: Table, prefix: bytes, columns: Sequence[bytes] | None) -> ScanSpec:
-    return ScanSpec(start=prefix, stop=after_prefix(prefix), read=read_spec(table, columns, None))
+    return ScanSpec(start=checked_bound(prefix), stop=after_prefix(prefix), read=read_spec(table, columns, None))

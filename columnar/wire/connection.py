@@ -105,10 +105,12 @@ class Connection(asyncio.Protocol):
             self._rest()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._closing = True
+        by_us, self._closing = self._closing, True
         if self._transport is None or not self._server.forget(self):
             return  # it was never admitted
-        if exc is not None:
+        if by_us:
+            pass  # and why was logged then
+        elif exc is not None:
             log.info("%s: connection lost: %s", self._ctx.peer, exc)
         elif self._stream.under_way and not self._busy:
             log.info("%s: closed by the client within a message", self._ctx.peer)

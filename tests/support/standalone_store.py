@@ -74,6 +74,14 @@ class StoreProcess:
     def resident_bytes(self) -> int:
         return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
+    def forget_peak(self) -> None:
+        Path(f"/proc/{self.pid}/clear_refs").write_text("5")
+
+    def peak_bytes(self) -> int:
+        """The most that was resident since ``forget_peak``."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return 1024 * int(status.split("VmHWM:")[1].split()[0])
+
     def connection(self) -> Connection:
         return Connection("127.0.0.1", self.port, timeout=20_000)
 

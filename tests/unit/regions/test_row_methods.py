@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from columnar.errors import CellTooBig
+from columnar.errors import CellTooBig, RequestTooBig, TableNotEnabled
 from columnar.model.mutation import Append, Increment, Put
 from columnar.model.schema import Family, make_table
 from columnar.regions import row_draft
 from columnar.storage.layout import TIMESTAMP_MAX
+from columnar.thrift import rows as row_calls
 from columnar.thrift.rows import RowMethods
 from columnar.wire.idl import hbase
 from tests.support.region_house import House
@@ -49,6 +50,39 @@ def test_a_region_with_writes_under_way_is_not_closed_for_another() -> None:
         assert applied.durable is not None
         await applied.durable
         assert [value for _, value, _ in house.row(b"a")] == [b"v"]
+        await house.close()
+
+    asyncio.run(main())
+
+
+def test_many_rows_are_read_in_turns_in_the_order_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_calls, "STEP_CELLS", 2 * row_calls._SEEK_CELLS)
+
+    async def main() -> None:
+        house = House(TABLE, (b"m",))
+        for row in (b"a", b"b", b"z"):
+            await house.put_value(row, row * 10)
+        methods = RowMethods(house.server)
+        asked = [b"z", b"none", b"a", b"b", b"a"]
+        found = await methods.getRows(None, b"t", asked, {})
+        assert [row for row, _ in found.rows] == [b"z", b"a", b"b", b"a"]
+        monkeypatch.setattr(row_calls, "ROWS_BYTES", 30)
+        with pytest.raises(RequestTooBig, match="ask for fewer"):
+            await methods.getRows(None, b"t", asked, {})
+        house.gate.hold()
+        applied = house.apply(b"b", Put(b"a", b"q", b"new"))
+        reading = asyncio.ensure_future(methods.getRows(None, b"t", [b"none"] * 5 + [b"b"], {}))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert not reading.done(), "what was read is not on disk yet"
+        house.gate.release()
+        assert [cells[0][1] for _, cells in (await reading).rows] == [b"new"]
+        await applied.durable
+        house.served.enabled = True
+        late = methods.getRows(None, b"t", asked, {})
+        house.served.enabled = False
+        with pytest.raises(TableNotEnabled):
+            await late
         await house.close()
 
     asyncio.run(main())

@@ -288,3 +288,21 @@ def test_open_scanners_have_a_bound() -> None:
         await house.close()
 
     asyncio.run(main())
+
+
+def test_what_open_scanners_remember_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanners, "SCANNERS_BYTES", 1_000)
+
+    async def main() -> None:
+        house = House(TABLE)
+        table = ScannerTable(Seconds(), lease_s=10)
+        wide = (b"", b"", b"a:" + b"q" * 600)
+        first = table.open(house.scanner(*wide), 1)
+        with pytest.raises(TooManyScanners, match="over 1000 bytes"):
+            table.open(house.scanner(*wide), 1)
+        table.open(house.scanner(), 1)
+        table.close(first)
+        table.open(house.scanner(*wide), 1)
+        await house.close()
+
+    asyncio.run(main())
