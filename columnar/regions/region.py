@@ -10,6 +10,8 @@ Invariants:
     I3. An acknowledgement is given only when the lease is still ours after the fsync (D10).
     I4. Timestamps that the region gives to the rows of a logged table rise strictly row by row,
         so that what triggers stamp with them cannot tie.
+    I5. No cell has a timestamp above both ``meta/future`` and the clock at its writing: once the clock
+        has passed that mark, what the clock stamps is the newest, and need not be compared.
 
 Cost: a put of one cell reads one key and writes one batch; nothing depends on the number of rows,
 versions or regions.
@@ -25,7 +27,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from columnar.errors import OutcomeUnknown
-from columnar.model.mutation import Durability, RowMutation
+from columnar.model.mutation import Durability, Put, RowMutation
 from columnar.model.read import ReadSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
@@ -38,12 +40,23 @@ from columnar.regions.row_draft import VERSIONS_SPACE, ColumnDraft, RowDraft
 from columnar.regions.row_reader import RawRow, WireCell, column_versions, fetch_row, read_column, wire_cells
 from columnar.storage.api import Batch, Engine, Store
 from columnar.storage.commit import Committer
-from columnar.storage.layout import split_version_key, unescape, unpack, version_end, version_from, version_prefix
+from columnar.storage.layout import (
+    escape,
+    pack_cell,
+    row_prefix,
+    split_version_key,
+    unescape,
+    unpack,
+    version_end,
+    version_from,
+    version_prefix,
+)
 
 HOT_CELLS: Final = 4_096  # cells whose overwrites are counted
 TRIM_AFTER: Final = 16  # overwrites of a counted cell between two removals of surplus versions
 RECENT_ROWS: Final = 4_096
 _EPOCH_SHIFT: Final = 40
+_FUTURE: Final = b"future"  # in ``meta``: the highest timestamp written ahead of the clock (I5)
 _STAMP: Final = b"stamp"  # in ``meta``: the highest timestamp given ahead of the clock
 
 
@@ -114,6 +127,7 @@ class Region:
         self._recent: dict[bytes, int] = {}
         self._stamp_floor = int.from_bytes(self.store.get(META_SPACE, _STAMP) or b"", "big")  # of earlier openings
         self._stamp_ahead = self._stamp_floor  # the highest of this one
+        self._future = int.from_bytes(self.store.get(META_SPACE, _FUTURE) or b"", "big")
         self._async_dirty = False
         self._markers = table.delete_markers_ms is not None
         self._sync_by_default = table.durability not in ("SKIP_WAL", "ASYNC_WAL")
@@ -154,6 +168,9 @@ class Region:
 
     def _draft_into(self, batch: Batch, mutation: RowMutation, now_ms: int) -> _Step:
         """Decide one row's next state into ``batch``; nothing where a condition fails."""
+        if self._may_put_unread(mutation, now_ms):
+            return self._put_unread(batch, mutation, now_ms)
+        clock_ms = now_ms
         if self.log_policy is not None:
             now_ms = self._rising(batch, mutation.row, now_ms)
         sequence = self.log.next()
@@ -177,8 +194,31 @@ class Region:
         for column in draft.columns.values():
             if column.pushed:
                 self._trim_hot(batch, column, now_ms)
+        if draft.highest > max(clock_ms, self._future):
+            self._future = draft.highest
+            batch.put(META_SPACE, _FUTURE, draft.highest.to_bytes(8, "big"))
         logged = self._log(batch, draft, sequence)
         return _Step(sequence, draft.timestamp, tuple(draft.results), None, logged)
+
+    def _may_put_unread(self, mutation: RowMutation, now_ms: int) -> bool:
+        """Whether nothing that stands in the row can matter: puts by the clock, of families that keep one version."""
+        if self.log_policy is not None or self._markers or mutation.conditions or now_ms <= self._future:
+            return False
+        views = self.views
+        return all(
+            type(operation) is Put and operation.timestamp is None and views[operation.family].max_versions == 1
+            for operation in mutation.operations
+        )
+
+    def _put_unread(self, batch: Batch, mutation: RowMutation, now_ms: int) -> _Step:
+        """What ``RowDraft`` would come to, without reading the row: a third of a put's time."""
+        sequence = self.log.next()
+        number, prefix, views = (sequence.epoch << _EPOCH_SHIFT) | sequence.n, row_prefix(mutation.row), self.views
+        for operation in mutation.operations:
+            assert isinstance(operation, Put), "looked at before"
+            raw = pack_cell(now_ms, number, operation.value, operation.ttl_ms)
+            batch.put(views[operation.family].space, prefix + escape(operation.qualifier), raw)
+        return _Step(sequence, now_ms, (), None, 0)
 
     def _log(self, batch: Batch, draft: RowDraft, sequence: Sequence) -> int:
         """Add the change record; the bytes it has, 0 where nobody wants one."""

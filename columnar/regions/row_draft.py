@@ -134,6 +134,7 @@ class RowDraft:
         self._prefix = row_prefix(row)
         self.row = row
         self.timestamp = now_ms  # what a mutation without a timestamp is stamped with
+        self.highest = 0  # of the timestamps put
         self.columns: dict[tuple[bytes, bytes], ColumnDraft] = {}
         self.entries: list[Entry] = []
         self.results: list[tuple[bytes, bytes, int]] = []  # column, new value, timestamp of increments and appends
@@ -186,6 +187,7 @@ class RowDraft:
 
     def _put(self, operation: Put) -> None:
         timestamp = self.timestamp if operation.timestamp is None else operation.timestamp
+        self.highest = max(self.highest, timestamp)
         raw = pack_cell(timestamp, self._sequence, operation.value, operation.ttl_ms)
         self.column(operation.family, operation.qualifier).put(timestamp, raw, self._now)
         if self._logged:
@@ -244,6 +246,7 @@ class RowDraft:
         self._write_back(column, operation.family, operation.qualifier, grown, timestamp)
 
     def _write_back(self, column: ColumnDraft, family: bytes, qualifier: bytes, value: bytes, timestamp: int) -> None:
+        self.highest = max(self.highest, timestamp)
         column.put(timestamp, pack_cell(timestamp, self._sequence, value), self._now)
         if self._logged:
             self.entries.append(Entry(Kind.PUT, family, qualifier, timestamp, value))
