@@ -52,7 +52,7 @@ def _values(site: Site, page: Page, document: Document) -> dict[str, Any]:
     return {
         "page_name": page.name,
         "page": page,
-        "title": document.title or page.name,
+        "title": page.name if page.attribution else document.title or page.name,
         "has_heading": heading is not None and heading.level == 1,
         "content": page_html(site, page.name, document),
     }
