@@ -211,7 +211,7 @@ class Region:
         )
 
     def _put_unread(self, batch: Batch, mutation: RowMutation, now_ms: int) -> _Step:
-        """What ``RowDraft`` would come to, without reading the row: a third of a put's time."""
+        """What ``RowDraft`` would come to, without reading the row."""
         sequence = self.log.next()
         number, prefix, views = (sequence.epoch << _EPOCH_SHIFT) | sequence.n, row_prefix(mutation.row), self.views
         for operation in mutation.operations:
