@@ -30,6 +30,7 @@ HOT: Final = (
     "columnar.model.cell",
     "columnar.model.mutation",
     "columnar.model.read",
+    "columnar.model.schema",
     "columnar.regions.family_view",
     "columnar.regions.patience",
     "columnar.regions.region",
@@ -54,6 +55,8 @@ HOT: Final = (
     "columnar.wire.codec_replies",
     "columnar.wire.connection",
     "columnar.wire.framing",
+    "columnar.wire.server",
+    "columnar.wire.service",
     "columnar.wire.walker",
 )
 # What hot modules import: the compiler writes the value of a constant into whoever uses it.

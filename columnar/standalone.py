@@ -252,16 +252,16 @@ class Standalone:
     async def _listen(self) -> None:
         rows = RowMethods(self.server)
         facts = Facts(VERSION, self.folder.path, self._started_s, self._connections, self.counters.calls)
+        self.slow_log = SlowLog(self.server.tables, self.scanners, self.config.slow_request_ms)
         self.service = ThriftService(
             self.scanners,
+            self.slow_log,
             rows,
             ScanMethods(self.server, self.scanners),
             TableMethods(self.server, self.changes, lambda: (self.config.host, self.port), self.folder.cluster_id),
             ExtensionMethods(self.server, rows, self.scanners, self.changes, facts),
             TriggerMethods(self.keeper),
         )
-        self.slow_log = SlowLog(self.server.tables, self.scanners, self.config.slow_request_ms)
-        self.service.handlers = self.slow_log.wrapped(self.service.handlers)
         self.wire = WireServer(self.service, self.counters)
         try:
             await self.wire.start(self.config.host, self.config.port)

@@ -7,6 +7,7 @@ from typing import Any
 
 from columnar.regions.scanners import ScannerTable
 from columnar.thrift.errors import to_wire
+from columnar.thrift.slow_log import SlowLog
 from columnar.wire.idl import SERVICE
 
 
@@ -23,8 +24,10 @@ def _methods() -> list[str]:
 class ThriftService:
     """What ``columnar.wire`` calls; see ``columnar.wire.service.Service``."""
 
-    def __init__(self, scanners: ScannerTable, *parts: object) -> None:
+    def __init__(self, scanners: ScannerTable, slow_log: SlowLog, *parts: object) -> None:
         self._scanners = scanners
+        self.slow_after_s = slow_log.limit_s
+        self.was_slow = slow_log.was_slow
         found = {}
         for name in _methods():
             for part in parts:
