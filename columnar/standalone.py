@@ -17,7 +17,6 @@ import fcntl
 import logging
 import os
 import time
-import uuid
 from collections.abc import Iterator
 from typing import IO, Final
 
@@ -124,7 +123,11 @@ class DataFolder:
             raise HostError(f"{self.path} has format {number}; this version knows up to {FORMAT_VERSIONS[-1]}: upgrade")
 
     def _cluster_id(self) -> str:
-        return self._read_or_write("cluster-id", str(uuid.uuid4()))
+        if not os.path.exists(os.path.join(self.path, "cluster-id")):
+            from uuid import uuid4  # needed once in a folder's life
+
+            return self._read_or_write("cluster-id", str(uuid4()))
+        return self._read_or_write("cluster-id", "")
 
     def _read_or_write(self, name: str, text: str) -> str:
         """The file's text; made with ``text``, whole or not at all, when it is not there."""
