@@ -153,9 +153,18 @@ class TriggerKeeper:
 
     # --- tables ------------------------------------------------------------------------------------
 
+    @property
+    def lock(self) -> asyncio.Lock:
+        """Whoever holds it knows that no trigger is added or removed."""
+        return self._one_at_a_time
+
     def table_installed(self, table: str) -> None:
         """It is served from now on, in this state: what waits in its logs goes on."""
+        had = self._server.policy_of(table)
         self._apply_policy(table)
+        if had is not None and self._server.policy_of(table) is None:
+            for region in self._server.open_regions_of(table):
+                self.feeder.upkeep.save(region)  # nobody reads its log any more
         if self._serves and table in self._by_table:
             self._open_soon(table)
 
