@@ -163,6 +163,7 @@ class LocalRegions:
 
     async def follow_schema(self, name: str) -> None:
         await self._server.follow_schema(name)
+        self._keeper.schema_followed(name)
 
     async def close_regions(self, regions: list[RegionInfo]) -> None:
         await self._server.close_regions(regions)

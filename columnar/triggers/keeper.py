@@ -160,13 +160,15 @@ class TriggerKeeper:
 
     def table_installed(self, table: str) -> None:
         """It is served from now on, in this state: what waits in its logs goes on."""
-        had = self._server.policy_of(table)
         self._apply_policy(table)
-        if had is not None and self._server.policy_of(table) is None:
-            for region in self._server.open_regions_of(table):
-                self.feeder.upkeep.save(region)  # nobody reads its log any more
         if self._serves and table in self._by_table:
             self._open_soon(table)
+
+    def schema_followed(self, table: str) -> None:
+        """Its regions serve by another schema: a log that nobody reads any more ends."""
+        if self._server.policy_of(table) is None:
+            for region in self._server.open_regions_of(table):
+                self.feeder.upkeep.save(region)
 
     async def table_dropping(self, table: str) -> None:
         """A dropped table takes its triggers with it; what they had not delivered is said, and gone with it."""
