@@ -165,6 +165,9 @@ class LocalRegions:
         await self._server.follow_schema(name)
         self._keeper.schema_followed(name)
 
+    async def prepare_regions(self, table: Table, regions: list[RegionInfo]) -> None:
+        await self._server.prepare_regions(table, regions)
+
     async def close_regions(self, regions: list[RegionInfo]) -> None:
         await self._server.close_regions(regions)
 

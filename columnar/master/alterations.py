@@ -36,10 +36,14 @@ class AlterationHost(Protocol):
     async def follow_schema(self, name: str) -> None:
         """Return when every open region of the table serves by its schema."""
 
+    async def prepare_regions(self, table: Table, regions: list[RegionInfo]) -> None:
+        """Make what can be made of regions that are not served yet, so that their first requests need not wait."""
+
     async def close_regions(self, regions: list[RegionInfo]) -> None:
         """Return when none of them is open any more."""
 
-    def destroy_region(self, info: RegionInfo) -> None: ...
+    def destroy_region(self, info: RegionInfo) -> None:
+        """Called in a thread: removing large files takes its time."""
 
     def triggers_stay(self) -> AbstractAsyncContextManager[object]:
         """While it is entered no trigger is added or removed."""
@@ -93,10 +97,12 @@ class Alterations:
             self._check_unheard(entry.schema)
             starts = [info.start for info in entry.regions] if preserve_splits else [b""]
             old = await self._catalogue.truncate(entry.schema.name, starts)
+            # What is written until the new ones serve counts as written before: it goes too.
+            await self._host.prepare_regions(entry.schema, entry.regions)
             self._host.install(entry.schema, entry.enabled, entry.regions)
             await self._host.close_regions(old)
             for info in old:
-                self._host.destroy_region(info)
+                await asyncio.to_thread(self._host.destroy_region, info)
             await self._catalogue.forget_dropped(old)
         _log.info("table %s truncated: %d regions in place of %d", entry.schema.name, len(starts), len(old))
         return len(old)
