@@ -100,6 +100,22 @@ class NamespaceNotFound(CallerError):
     hbase_class = "NamespaceNotFoundException"
 
 
+class NamespaceExists(CallerError):
+    hbase_class = "NamespaceExistException"
+
+
+class NotAllowed(CallerError):
+    """Something else stands against it; the text says what, and what to do first."""
+
+    hbase_class = "ConstraintException"
+
+
+class TableReadOnly(_AboutTable):
+    """HBase's HRegion says "region is read only"."""
+
+    wording = "region is read only: table {} has READONLY=true; set it to false to write"
+
+
 class NoSuchColumnFamily(CallerError):
     hbase_class = "NoSuchColumnFamilyException"
 

@@ -22,6 +22,7 @@ from typing import IO, Final
 
 from columnar.config import StandaloneConfig
 from columnar.errors import FolderInUse, HostError
+from columnar.master.alterations import Alterations
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
 from columnar.master.schema_changes import SchemaChanges
 from columnar.model.mutation import RowMutation
@@ -36,6 +37,7 @@ from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.commit import Committer
 from columnar.storage.rocks import RocksEngine
+from columnar.thrift.admin_methods import AdminMethods
 from columnar.thrift.extension import ExtensionMethods, Facts
 from columnar.thrift.rows import RowMethods
 from columnar.thrift.scans import ScanMethods
@@ -162,6 +164,22 @@ class LocalRegions:
     def remove(self, name: str) -> None:
         self._server.tables.remove(name)
 
+    async def follow_schema(self, name: str) -> None:
+        await self._server.follow_schema(name)
+        self._keeper.schema_followed(name)
+
+    async def prepare_regions(self, table: Table, regions: list[RegionInfo]) -> None:
+        await self._server.prepare_regions(table, regions)
+
+    async def close_regions(self, regions: list[RegionInfo]) -> None:
+        await self._server.close_regions(regions)
+
+    def triggers_stay(self) -> asyncio.Lock:
+        return self._keeper.lock
+
+    def watchers(self, table: str) -> dict[str, frozenset[str]]:
+        return {one.name: frozenset(one.families) for one in self._keeper.registrations() if one.table == table}
+
     def destroy_region(self, info: RegionInfo) -> None:
         self._server.destroy_region(info)
 
@@ -239,7 +257,9 @@ class Standalone:
             self.server, self.config.trigger_modules, LogBounds(self.config.log_records, self.config.log_bytes)
         )
         self.server.listener = self.keeper
-        self.changes = SchemaChanges(self.catalogue, LocalRegions(self.server, self.keeper))
+        host = LocalRegions(self.server, self.keeper)
+        self.changes = SchemaChanges(self.catalogue, host)
+        self.alterations = Alterations(self.catalogue, host, self.changes.lock)
         self.changes.start()
         for name, family in SYSTEM_TABLES:
             if name not in self.catalogue.tables:
@@ -254,6 +274,7 @@ class Standalone:
 
     async def _listen(self) -> None:
         rows = RowMethods(self.server)
+        tables = TableMethods(self.server, self.changes, lambda: (self.config.host, self.port), self.folder.cluster_id)
         facts = Facts(VERSION, self.folder.path, self._started_s, self._connections, self.counters.calls)
         self.slow_log = SlowLog(self.server.tables, self.scanners, self.config.slow_request_ms)
         self.service = ThriftService(
@@ -261,9 +282,10 @@ class Standalone:
             self.slow_log,
             rows,
             ScanMethods(self.server, self.scanners),
-            TableMethods(self.server, self.changes, lambda: (self.config.host, self.port), self.folder.cluster_id),
+            tables,
             ExtensionMethods(self.server, rows, self.scanners, self.changes, facts),
             TriggerMethods(self.keeper),
+            AdminMethods(self.server, self.alterations, tables.regions_named, self._triggers_of),
         )
         self.wire = WireServer(self.service, self.counters)
         try:
@@ -272,6 +294,9 @@ class Standalone:
             raise HostError(
                 f"cannot listen on {self.config.host}:{self.config.port}: {error.strerror}; choose another with --port"
             ) from error
+
+    def _triggers_of(self, table: str) -> list[str]:
+        return [one.name for one in self.keeper.registrations() if one.table == table]
 
     def _connections(self) -> int:
         return int(self.wire.connections)

@@ -1,16 +1,20 @@
 """happybase's API, with what Columnar adds to it.
 
 ``Connection`` is a ``happybase.Connection``: every program written for happybase runs with it
-unchanged.  What is new: ``Table.check_and_mutate``, ``Connection.create_table`` with attributes and
-split points, ``Connection.triggers``, ``Connection.status``, and ``Connection.is_columnar``, which
-says whether the other side is more than a plain HBase.
+unchanged.  What is new: ``Table.check_and_mutate``, ``Connection.admin`` (``Admin``: create with
+attributes and split points, alter, truncate, regions, namespaces), ``Connection.triggers``,
+``Connection.status``, and ``Connection.is_columnar``, which says whether the other side is more than
+a plain HBase.
 """
 
+from columnar.client.admin import Admin, FamilyDescription, RegionStatus, TableDescription
 from columnar.client.connection import Connection, ConnectionPool
 from columnar.client.table import Append, CheckResult, Delete, Expect, Increment, Put, Table
 from columnar.client.triggers import DeadLetter, Triggers, TriggerStatus
+from columnar.model.presplit import hex_splits, uniform_splits
 
 __all__ = [
+    "Admin",
     "Append",
     "CheckResult",
     "Connection",
@@ -18,9 +22,14 @@ __all__ = [
     "DeadLetter",
     "Delete",
     "Expect",
+    "FamilyDescription",
     "Increment",
     "Put",
+    "RegionStatus",
     "Table",
+    "TableDescription",
     "TriggerStatus",
     "Triggers",
+    "hex_splits",
+    "uniform_splits",
 ]

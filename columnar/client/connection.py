@@ -14,10 +14,11 @@ import happybase
 from happybase.pool import ConnectionPool as _HappybasePool
 from thriftpy2.thrift import TApplicationException, TClient
 
+from columnar.client.admin import Admin
 from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotColumnar
 from columnar.client.table import Table
 from columnar.client.triggers import Triggers
-from columnar.wire.idl import SERVICE, columnar, hbase
+from columnar.wire.idl import SERVICE, hbase
 
 _UNKNOWN_METHOD: Final = TApplicationException.UNKNOWN_METHOD
 
@@ -70,29 +71,20 @@ class Connection(happybase.Connection):  # type: ignore[misc]
         attributes: Mapping[str, str] | None = None,
         splits: Sequence[bytes] = (),
     ) -> None:
-        """As happybase; with ``attributes`` (DELETE_MARKERS, CHANGE_LOG, DURABILITY) or ``splits`` ours.
-
-        Ours takes ``max_versions`` (1 when left out), ``time_to_live`` in seconds and ``compression``.
-        """
+        """As happybase; with ``attributes`` of the table or ``splits`` that of ``admin``, with its defaults."""
         if not attributes and not splits:
             super().create_table(name, families)
             return
-        options = []
-        for family, given in families.items():
-            text = family.encode() if isinstance(family, str) else family
-            options.append(
-                columnar.FamilyOptions(
-                    name=text,
-                    maxVersions=given.get("max_versions"),
-                    ttlSeconds=given.get("time_to_live"),
-                    compression=given.get("compression"),
-                )
-            )
-        self.call("columnarCreateTable", self._table_name(name), options, dict(attributes or {}), list(splits))
+        self.admin.create_table(self._table_name(name), families, attributes, splits=splits)
 
     def status(self) -> Any:
         """The server's StatusReport: version, tables with sizes, open regions, requests by method."""
         return self.call("columnarStatus")
+
+    @property
+    def admin(self) -> Admin:
+        """Table names are whole there: a ``table_prefix`` of this connection is not put before them."""
+        return Admin(self)
 
     @property
     def triggers(self) -> Triggers:

@@ -3,6 +3,7 @@ r"""The catalogue: the table ``columnar:meta``, a row for each table and one for
     row ``t/NAME``            info:schema = JSON of the table, info:state = enabled | disabled
     row ``r/NAME\0START\0ID``  info:region = JSON of the region
     row ``d/ENCODED``          info:region = a region that was dropped and whose folder is still to go
+    row ``ns/NAME``           info:state = enabled: a namespace; ``default`` and the system's have none
     row ``n``                  info:next = the next region id, eight bytes
 
 A change of several rows (a table with its regions) is one atomic batch of the catalogue's one
@@ -21,13 +22,14 @@ from typing import Final
 from columnar.model import region_info, schema
 from columnar.model.mutation import Delete, Operation, Put, RowMutation
 from columnar.model.region_info import RegionInfo
-from columnar.model.schema import Family, Table, make_table
+from columnar.model.schema import DEFAULT_NAMESPACE, SYSTEM_NAMESPACE, Family, Table, make_table
 
 META_TABLE: Final = "columnar:meta"
 META_REGION_ID: Final = 1  # the one region that no catalogue tells of
 META_SCHEMA: Final = make_table(META_TABLE, [Family("info")])
 _INFO: Final = b"info"
 _FIRST_REGION_ID: Final = 2
+BUILT_IN_NAMESPACES: Final = frozenset({DEFAULT_NAMESPACE, SYSTEM_NAMESPACE})
 
 Rows = Iterable[tuple[bytes, dict[bytes, bytes]]]  # row, column -> value
 
@@ -44,6 +46,7 @@ class Catalogue:
         self._write = write
         self.tables: dict[str, TableEntry] = {}
         self.dropped: list[RegionInfo] = []
+        self.namespaces: set[str] = set(BUILT_IN_NAMESPACES)
         self._next_region_id = _FIRST_REGION_ID
         self._load(read_all())
 
@@ -57,6 +60,8 @@ class Catalogue:
                 regions.append(region_info.from_json(cells[b"info:region"]))
             elif row.startswith(b"d/"):
                 self.dropped.append(region_info.from_json(cells[b"info:region"]))
+            elif row.startswith(b"ns/"):
+                self.namespaces.add(row[3:].decode())
             elif row == b"n":
                 self._next_region_id = int.from_bytes(cells[b"info:next"], "big")
         for info in sorted(regions, key=lambda info: info.start):
@@ -64,13 +69,8 @@ class Catalogue:
 
     async def create(self, table: Table, starts: list[bytes]) -> TableEntry:
         """One region from each of ``starts`` (the first is empty) to the next."""
-        first = self._next_region_id
-        ends = [*starts[1:], b""]
-        regions = [
-            RegionInfo(table.name, first + n, start, end)
-            for n, (start, end) in enumerate(zip(starts, ends, strict=True))
-        ]
-        next_id = first + len(regions)
+        regions = self._new_regions(table.name, starts)
+        next_id = self._next_region_id + len(regions)
         mutations = [_put(_table_row(table.name), schema=schema.to_json(table), state=b"enabled")]
         mutations += [_put(_region_row(info), region=region_info.to_json(info)) for info in regions]
         mutations.append(_put(b"n", next=next_id.to_bytes(8, "big")))
@@ -78,6 +78,43 @@ class Catalogue:
         self._next_region_id = next_id
         entry = self.tables[table.name] = TableEntry(table, True, regions)
         return entry
+
+    def _new_regions(self, table: str, starts: list[bytes]) -> list[RegionInfo]:
+        ends = [*starts[1:], b""]
+        return [
+            RegionInfo(table, self._next_region_id + n, start, end)
+            for n, (start, end) in enumerate(zip(starts, ends, strict=True))
+        ]
+
+    async def alter(self, table: Table) -> TableEntry:
+        """The schema of a table that is there is this one from now on."""
+        await self._write([_put(_table_row(table.name), schema=schema.to_json(table))])
+        entry = self.tables[table.name]
+        entry.schema = table
+        return entry
+
+    async def truncate(self, name: str, starts: list[bytes]) -> list[RegionInfo]:
+        """New, empty regions in place of the old ones, which are given back: dropped until ``forget_dropped``."""
+        entry = self.tables[name]
+        old, regions = entry.regions, self._new_regions(name, starts)
+        next_id = self._next_region_id + len(regions)
+        mutations = [_erase(_region_row(info)) for info in old]
+        mutations += [_put(_dropped_row(info), region=region_info.to_json(info)) for info in old]
+        mutations += [_put(_region_row(info), region=region_info.to_json(info)) for info in regions]
+        mutations.append(_put(b"n", next=next_id.to_bytes(8, "big")))
+        await self._write(mutations)
+        self._next_region_id = next_id
+        entry.regions = regions
+        self.dropped += old
+        return old
+
+    async def create_namespace(self, name: str) -> None:
+        await self._write([_put(_namespace_row(name), state=b"enabled")])
+        self.namespaces.add(name)
+
+    async def drop_namespace(self, name: str) -> None:
+        await self._write([_erase(_namespace_row(name))])
+        self.namespaces.discard(name)
 
     async def set_enabled(self, name: str, enabled: bool) -> None:
         await self._write([_put(_table_row(name), state=b"enabled" if enabled else b"disabled")])
@@ -101,6 +138,10 @@ class Catalogue:
 
 def _table_row(name: str) -> bytes:
     return b"t/" + name.encode()
+
+
+def _namespace_row(name: str) -> bytes:
+    return b"ns/" + name.encode()
 
 
 def _region_row(info: RegionInfo) -> bytes:

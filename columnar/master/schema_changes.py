@@ -24,7 +24,15 @@ from columnar.errors import (
 from columnar.limits import ROW_KEY_BYTES
 from columnar.master.catalogue import Catalogue
 from columnar.model.region_info import RegionInfo
-from columnar.model.schema import SYSTEM_NAMESPACE, Family, Table, checked_table_name, make_table
+from columnar.model.schema import (
+    SYSTEM_NAMESPACE,
+    Family,
+    Table,
+    checked_table,
+    checked_table_name,
+    make_table,
+    namespace_of,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -52,6 +60,11 @@ class SchemaChanges:
         self._host = host
         self._one_at_a_time = asyncio.Lock()
 
+    @property
+    def lock(self) -> asyncio.Lock:
+        """Held by every change of the catalogue, wherever it is made."""
+        return self._one_at_a_time
+
     def start(self) -> None:
         """Serve every table of the catalogue; finish what a crash left of dropped ones."""
         for name in sorted(self._catalogue.tables):
@@ -75,19 +88,21 @@ class SchemaChanges:
     ) -> None:
         """TableExists, IllegalArgument, NamespaceNotFound; else the table serves when this returns."""
         text = checked_table_name(name)
-        namespace = text.rpartition(":")[0]
-        if namespace and not (system and namespace == SYSTEM_NAMESPACE):
-            raise NamespaceNotFound(f"{namespace}; there is only the default namespace")
-        table = make_table(text, families, attributes)
-        if table.delete_markers_ms is not None and any(family.max_versions > 1 for family in table.families):
-            raise IllegalArgument(f"table {text}: DELETE_MARKERS needs families that keep one version")
-        starts = _starts(splits or [])
+        table = checked_table(make_table(text, families, attributes))
+        starts = starts_of(splits or [])
         async with self._one_at_a_time:
+            self._check_namespace(namespace_of(text), system)
             if text in self._catalogue.tables:
                 raise TableExists(text)
             entry = await self._catalogue.create(table, starts)
             self._host.install(entry.schema, True, entry.regions)
         _log.info("table %s created with %d families in %d regions", text, len(table.families), len(starts))
+
+    def _check_namespace(self, namespace: str, system: bool) -> None:
+        if namespace == SYSTEM_NAMESPACE and not system:
+            raise NamespaceNotFound(f"{namespace} is the system's own; make the table in another")
+        if namespace not in self._catalogue.namespaces:
+            raise NamespaceNotFound(f"{namespace}; make it first (columnar namespace create {namespace})")
 
     async def enable(self, name: bytes) -> None:
         async with self._one_at_a_time:
@@ -131,7 +146,7 @@ class SchemaChanges:
         return text
 
 
-def _starts(splits: list[bytes]) -> list[bytes]:
+def starts_of(splits: list[bytes]) -> list[bytes]:
     """Start keys of the regions that the split points make."""
     if any(not split or len(split) > ROW_KEY_BYTES for split in splits):
         raise IllegalArgument(f"a split point has 1 to {ROW_KEY_BYTES} bytes")

@@ -2,6 +2,12 @@
 
 Defaults follow HBase 2.6 (reference: HColumnDescriptor); an absent time to live is "for ever".
 
+Invariants:
+    I1. A family's number is given once in a table's life: what a dropped family left in the older
+        versions belongs to nobody, whatever comes after it under its name.
+    I2. So is its space: a family added later has one of its own, even under an old name.
+    I3. Fields that came after format version 1 are in the JSON only where they are not the default.
+
 Knows nothing of where a schema is kept (``columnar.master.catalogue``) or sent.
 """
 
@@ -10,19 +16,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final, Literal
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Final
 
-from columnar.errors import IllegalArgument, NoSuchColumnFamily, shown
+from columnar.errors import DamagedData, IllegalArgument, NoSuchColumnFamily, shown
 from columnar.limits import FAMILY_NAME_BYTES, TABLE_NAME_BYTES
 
-Compression = Literal["NONE", "SNAPPY", "LZ4", "ZSTD"]
-Durability = Literal["USE_DEFAULT", "SKIP_WAL", "ASYNC_WAL", "SYNC_WAL", "FSYNC_WAL"]
 COMPRESSIONS: Final = ("NONE", "SNAPPY", "LZ4", "ZSTD")
+DURABILITIES: Final = ("USE_DEFAULT", "SKIP_WAL", "ASYNC_WAL", "SYNC_WAL", "FSYNC_WAL")
+UNSYNCED: Final = frozenset({"SKIP_WAL", "ASYNC_WAL"})
 BLOOM_FILTERS: Final = ("NONE", "ROW", "ROWCOL")
 FOR_EVER: Final = 0x7FFFFFFF  # seconds; HConstants.FOREVER
 SYSTEM_NAMESPACE: Final = "columnar"
 
+DEFAULT_NAMESPACE: Final = "default"
+_NAMESPACE: Final = re.compile(r"\w+", re.ASCII)
 _TABLE_NAME: Final = re.compile(r"(?:(?P<namespace>\w+):)?(?P<qualifier>[A-Za-z0-9_][\w.-]*)", re.ASCII)
 
 
@@ -38,6 +46,11 @@ class Family:
     bloom_filter: str = "ROW"
     in_memory: bool = False
     block_cache: bool = True
+    min_versions: int = 0  # so many stay past the time to live
+    block_size: int | None = None  # bytes; None: the engine's own
+    durability: str = "USE_DEFAULT"  # the table's
+    unsaid: tuple[str, ...] = ()  # BLOCKCACHE, BLOOMFILTER: off only because HBase's IDL says so unless told
+    added: bool = False  # to a table that was there already
 
     @property
     def bytes_name(self) -> bytes:
@@ -45,8 +58,16 @@ class Family:
 
     @property
     def space(self) -> str:
-        """The key space of its newest versions."""
-        return "f:" + self.name
+        """The key space of its newest versions (I2; no name of a family holds a colon)."""
+        return f"f:{self.name}:{self.number}" if self.added else f"f:{self.name}"
+
+    @property
+    def uses_bloom_filter(self) -> bool:
+        return self.bloom_filter != "NONE" or "BLOOMFILTER" in self.unsaid
+
+    @property
+    def uses_block_cache(self) -> bool:
+        return self.block_cache or "BLOCKCACHE" in self.unsaid
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +75,15 @@ class Table:
     name: str
     families: tuple[Family, ...]  # by name, ascending
     attributes: Mapping[str, str] = field(default_factory=dict)
+    next_number: int = 0  # of the next family; 0: one above the highest (I1)
     _by_name: Mapping[bytes, Family] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_name", {family.bytes_name: family for family in self.families})
+
+    @property
+    def number_to_give(self) -> int:
+        return max(self.next_number, 1 + max((family.number for family in self.families), default=0))
 
     def family(self, name: bytes) -> Family:
         family = self._by_name.get(name)
@@ -82,6 +108,26 @@ class Table:
         return self.attributes.get("DURABILITY", "USE_DEFAULT")
 
     @property
+    def is_read_only(self) -> bool:
+        return self.attributes.get("READONLY") == "true"
+
+    @property
+    def max_filesize(self) -> int | None:
+        """Bytes from which a region is split; None: as the server says."""
+        text = self.attributes.get("MAX_FILESIZE")
+        return int(text) if text else None
+
+    @property
+    def unsynced_families(self) -> frozenset[bytes]:
+        """Families whose writes wait for no fsync, by their own word or the table's."""
+        table = self.durability
+        return frozenset(
+            family.bytes_name
+            for family in self.families
+            if (table if family.durability == "USE_DEFAULT" else family.durability) in UNSYNCED
+        )
+
+    @property
     def is_system(self) -> bool:
         return self.name.startswith(SYSTEM_NAMESPACE + ":")
 
@@ -90,7 +136,11 @@ ATTRIBUTES: Final[Mapping[str, str]] = {
     "DELETE_MARKERS": "milliseconds that a delete leaves a marker; for tables that triggers write",
     "CHANGE_LOG": "seconds that changes are kept in the log of each region ahead of the first reader",
     "DURABILITY": "SYNC_WAL (default), ASYNC_WAL or SKIP_WAL",
+    "READONLY": "true: writes are refused",
+    "MAX_FILESIZE": "bytes from which a region of the table is split",
 }
+_WHOLE_NUMBERS: Final = frozenset({"DELETE_MARKERS", "CHANGE_LOG", "MAX_FILESIZE"})
+BLOCK_SIZES: Final = (1_024, 4 * 1_048_576)
 
 
 def checked_table_name(name: bytes) -> str:
@@ -107,6 +157,17 @@ def checked_table_name(name: bytes) -> str:
             f"table name '{shown(name)}': use letters, digits, '_', '-' and '.', not beginning with '-' or '.'"
         )
     return text.removeprefix("default:")
+
+
+def namespace_of(table: str) -> str:
+    return table.rpartition(":")[0] or DEFAULT_NAMESPACE
+
+
+def checked_namespace(name: bytes) -> str:
+    text = name.decode("ascii", "replace")
+    if not _NAMESPACE.fullmatch(text) or len(text) > TABLE_NAME_BYTES // 2:
+        raise IllegalArgument(f"namespace '{shown(name)}': use letters, digits and '_'")
+    return text
 
 
 def checked_family_name(name: bytes) -> str:
@@ -138,34 +199,89 @@ def checked_family(family: Family) -> Family:
         raise IllegalArgument(
             f"family {family.name}: bloom filter {family.bloom_filter} is none of {', '.join(BLOOM_FILTERS)}"
         )
+    if not 0 <= family.min_versions <= family.max_versions:
+        raise IllegalArgument(
+            f"family {family.name}: MIN_VERSIONS is 0 to VERSIONS, which is {family.max_versions}, "
+            f"not {family.min_versions}"
+        )
+    if family.block_size is not None and not BLOCK_SIZES[0] <= family.block_size <= BLOCK_SIZES[1]:
+        raise IllegalArgument(
+            f"family {family.name}: BLOCKSIZE is {BLOCK_SIZES[0]} to {BLOCK_SIZES[1]} bytes, not {family.block_size}"
+        )
+    if family.durability not in DURABILITIES:
+        raise IllegalArgument(f"family {family.name}: DURABILITY is one of {', '.join(DURABILITIES)}")
     return replace(family, compression=compression)
+
+
+def checked_attributes(given: Mapping[str, str]) -> dict[str, str]:
+    """Table attributes as they are kept; IllegalArgument names the wrong one."""
+    checked = {}
+    for key, text in given.items():
+        if key not in ATTRIBUTES:
+            raise IllegalArgument(f"table attribute {key} is none of {', '.join(ATTRIBUTES)}")
+        if key in _WHOLE_NUMBERS and not (text.isascii() and text.isdigit() and len(text) <= 18):
+            raise IllegalArgument(f"table attribute {key} takes a whole number ({ATTRIBUTES[key]}), not '{text}'")
+        if key == "DURABILITY" and text not in DURABILITIES:
+            raise IllegalArgument(f"table attribute DURABILITY is {ATTRIBUTES[key]}, not '{text}'")
+        if key == "READONLY":
+            text = text.lower()
+            if text not in ("true", "false"):
+                raise IllegalArgument(f"table attribute READONLY is true or false, not '{text}'")
+        checked[key] = text
+    return checked
+
+
+def checked_table(table: Table) -> Table:
+    """What no single attribute shows."""
+    if table.delete_markers_ms is not None and any(family.max_versions > 1 for family in table.families):
+        raise IllegalArgument(f"table {table.name}: DELETE_MARKERS needs families that keep one version")
+    return table
 
 
 def make_table(name: str, families: list[Family], attributes: Mapping[str, str] | None = None) -> Table:
     """A checked schema, families sorted and numbered; IllegalArgument names what is wrong."""
-    attributes = dict(attributes or {})
-    for key, text in attributes.items():
-        if key not in ATTRIBUTES:
-            raise IllegalArgument(f"table attribute {key} is none of {', '.join(ATTRIBUTES)}")
-        if key != "DURABILITY" and not (text.isascii() and text.isdigit()):
-            raise IllegalArgument(f"table attribute {key} takes a whole number ({ATTRIBUTES[key]}), not '{text}'")
-        if key == "DURABILITY" and text not in ("SYNC_WAL", "ASYNC_WAL", "SKIP_WAL", "USE_DEFAULT", "FSYNC_WAL"):
-            raise IllegalArgument(f"table attribute DURABILITY is {ATTRIBUTES[key]}, not '{text}'")
+    checked = checked_attributes(attributes or {})
     names = [family.name for family in families]
     twice = sorted({family for family in names if names.count(family) > 1})
     if twice:
         raise IllegalArgument(f"table {name} names the column family {twice[0]} twice")
     ordered = sorted((checked_family(family) for family in families), key=lambda family: family.bytes_name)
-    return Table(name, tuple(replace(f, number=n) for n, f in enumerate(ordered, 1)), attributes)
+    return Table(name, tuple(replace(f, number=n) for n, f in enumerate(ordered, 1)), checked)
+
+
+_FIRST_FIELDS: Final = frozenset(
+    {"name", "number", "max_versions", "ttl_s", "compression", "bloom_filter", "in_memory", "block_cache"}
+)
+_DEFAULT: Final = Family("")
 
 
 def to_json(table: Table) -> bytes:
-    return json.dumps(
-        {"name": table.name, "families": [asdict(f) for f in table.families], "attributes": dict(table.attributes)},
-        sort_keys=True,
-    ).encode()
+    held: dict[str, Any] = {
+        "name": table.name,
+        "families": [_family_to_json(family) for family in table.families],
+        "attributes": dict(table.attributes),
+    }
+    if table.next_number:
+        held["next_number"] = table.next_number
+    return json.dumps(held, sort_keys=True).encode()
+
+
+def _family_to_json(family: Family) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in asdict(family).items()
+        if name in _FIRST_FIELDS or value != getattr(_DEFAULT, name)
+    }
 
 
 def from_json(data: bytes) -> Table:
+    """DamagedData where it says more than this version knows."""
     held: dict[str, Any] = json.loads(data)
-    return Table(held["name"], tuple(Family(**family) for family in held["families"]), held["attributes"])
+    known = {one.name for one in fields(Family)}
+    strange = {name for family in held["families"] for name in family if name not in known}
+    if strange:
+        raise DamagedData(
+            f"table {held['name']} was changed by a newer version ({', '.join(sorted(strange))}): upgrade"
+        )
+    families = tuple(Family(**{**family, "unsaid": tuple(family.get("unsaid", ()))}) for family in held["families"])
+    return Table(held["name"], families, held["attributes"], held.get("next_number", 0))

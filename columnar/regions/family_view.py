@@ -1,8 +1,9 @@
 """(pure) A family's schema as the hot path wants it, and which of its stored versions a reader sees.
 
 The rule, in this order (HBase after a major compaction; design 5):
-    1. delete markers and expired cells are invisible;
-    2. of the rest the family keeps the VERSIONS newest;
+    1. delete markers and cells past their own time to live are invisible;
+    2. of the rest the family keeps the VERSIONS newest, without those that are past the family's time
+       to live and not among the MIN_VERSIONS newest;
     3. of those the reader sees the ones inside his time range, the newest ``max_versions``.
 
 Knows nothing of where versions come from: it is given them, newest first.
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from columnar.errors import NoSuchColumnFamily
 from columnar.model.schema import FOR_EVER, Family, Table
 from columnar.storage.layout import CELL, MARKER, Stored, unpack
 
@@ -25,6 +27,18 @@ class FamilyView:
     number: int
     max_versions: int
     ttl_ms: int | None
+    min_versions: int = 0
+
+
+class Views(dict[bytes, FamilyView]):
+    """By family name.  One that is not there was dropped since the request was looked at."""
+
+    def __init__(self, table: str, views: dict[bytes, FamilyView]) -> None:
+        super().__init__(views)
+        self._table = table
+
+    def __missing__(self, name: bytes) -> FamilyView:
+        raise NoSuchColumnFamily(name, self._table)
 
 
 def view_of(family: Family) -> FamilyView:
@@ -36,19 +50,19 @@ def view_of(family: Family) -> FamilyView:
         family.number,
         family.max_versions,
         None if ttl is None or ttl >= FOR_EVER else ttl * 1000,
+        family.min_versions,
     )
 
 
-def views_of(table: Table) -> dict[bytes, FamilyView]:
-    return {family.bytes_name: view_of(family) for family in table.families}
+def views_of(table: Table) -> Views:
+    return Views(table.name, {family.bytes_name: view_of(family) for family in table.families})
 
 
-def is_alive(stored: Stored, view: FamilyView, now_ms: int) -> bool:
-    """Neither a marker nor past its time to live."""
-    if stored.kind == MARKER:
+def is_alive(stored: Stored, view: FamilyView, now_ms: int, kept: int) -> bool:
+    """Neither a marker nor past its time to live; ``kept`` newer versions of its column are (MIN_VERSIONS)."""
+    if stored.kind == MARKER or (stored.ttl_ms is not None and stored.timestamp + stored.ttl_ms <= now_ms):
         return False
-    ttl = stored.ttl_ms if view.ttl_ms is None else min(stored.ttl_ms or view.ttl_ms, view.ttl_ms)
-    return ttl is None or stored.timestamp + ttl > now_ms
+    return view.ttl_ms is None or kept < view.min_versions or stored.timestamp + view.ttl_ms > now_ms
 
 
 def visible_value(raw: bytes | None, view: FamilyView, now_ms: int) -> bytes | None:
@@ -58,7 +72,7 @@ def visible_value(raw: bytes | None, view: FamilyView, now_ms: int) -> bytes | N
     if raw[0] == CELL and view.ttl_ms is None:
         return raw[17:]
     stored = unpack(raw)
-    return stored.value if is_alive(stored, view, now_ms) else None
+    return stored.value if is_alive(stored, view, now_ms, 0) else None
 
 
 def kept_versions(raws: Iterable[bytes], view: FamilyView, now_ms: int) -> Iterator[Stored]:
@@ -66,7 +80,7 @@ def kept_versions(raws: Iterable[bytes], view: FamilyView, now_ms: int) -> Itera
     kept = 0
     for raw in raws:
         stored = unpack(raw)
-        if is_alive(stored, view, now_ms):
+        if is_alive(stored, view, now_ms, kept):
             yield stored
             kept += 1
             if kept >= view.max_versions:

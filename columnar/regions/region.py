@@ -26,19 +26,20 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from columnar.errors import OutcomeUnknown
+from columnar.errors import ColumnarError, OutcomeUnknown, TableReadOnly
 from columnar.model.mutation import Durability, Put, RowMutation
 from columnar.model.read import ReadSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.change_log import LOG_SPACE, ChangeLog
 from columnar.regions.change_record import ChangeRecord, Sequence
-from columnar.regions.family_view import is_alive, views_of
+from columnar.regions.family_view import Views, is_alive, views_of
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.log_retention import META_SPACE
 from columnar.regions.row_draft import VERSIONS_SPACE, ColumnDraft, RowDraft
 from columnar.regions.row_reader import RawRow, WireCell, column_versions, fetch_row, read_column, wire_cells
-from columnar.storage.api import Batch, Engine, Store
+from columnar.regions.spaces import drop_leftovers, follow_spaces, options_of_spaces, row_ranges
+from columnar.storage.api import Batch, Engine, Store, StoreBusy
 from columnar.storage.commit import Committer
 from columnar.storage.layout import (
     escape,
@@ -72,6 +73,7 @@ class _Group:
     acknowledged: asyncio.Future[None]  # after the fsync and the look at the lease; shared: not to be cancelled
     rows: set[bytes]
     last_n: int
+    whole: bool = False  # any row may be among them
 
 
 Results = tuple[tuple[bytes, bytes, int], ...]  # column, new value, timestamp of increments and appends
@@ -127,8 +129,9 @@ class Region:
     ) -> None:
         self.info = info
         self.table = table
-        self.views = views_of(table)
-        self.store: Store = engine.open(path, spaces_of(table))
+        self.views: Views = views_of(table)
+        self.store: Store = engine.open(path, spaces_of(table), options_of_spaces(table))
+        drop_leftovers(self.store, table)
         self.log = ChangeLog(self.store, info.region_id)
         self.log_policy: LogPolicy | None = None
         self.is_open = True
@@ -147,8 +150,36 @@ class Region:
         self._stamp_ahead = self._stamp_floor  # the highest of this one
         self._future = int.from_bytes(self.store.get(META_SPACE, _FUTURE) or b"", "big")
         self._async_dirty = False
+        self.wants_reopening = False  # its schema says what the engine takes at an opening only
+        self._held = False  # writers wait: the region is about to be closed and opened
+        self._obey(table)
+
+    # --- its schema --------------------------------------------------------------------------------
+
+    def _obey(self, table: Table) -> None:
         self._markers = table.delete_markers_ms is not None
-        self._sync_by_default = table.durability not in ("SKIP_WAL", "ASYNC_WAL")
+        self._unsynced = table.unsynced_families
+        self._sync_by_default = len(self._unsynced) < len(table.families)
+        self._refuses = self._held or table.is_read_only
+
+    def follow(self, table: Table) -> None:
+        """Serve by this schema from now on: some 3 ms for each family that comes, goes or is kept otherwise."""
+        if follow_spaces(self.store, self.table, table):
+            self.wants_reopening = True
+        self.table = table
+        self.views = views_of(table)
+        self._hot.clear()
+        self._obey(table)
+
+    def hold_writes(self, held: bool) -> None:
+        """Writers hear StoreBusy, and wait, until it is opened again or they are let go on."""
+        self._held = held
+        self._obey(self.table)
+
+    def _refusal(self) -> ColumnarError:
+        if self.table.is_read_only:
+            return TableReadOnly(self.table.name)
+        return StoreBusy(f"region {self.info.encoded} of {self.info.table} is being opened anew; try again")
 
     # --- writing -----------------------------------------------------------------------------------
 
@@ -157,6 +188,8 @@ class Region:
         batch = self.store.batch()
         step = self._draft_into(batch, mutation, self._clock())
         synced = self._sync_by_default and mutation.durability is Durability.SYNC
+        if synced and self._unsynced:
+            synced = self._touches_synced(mutation)
         if step.failed_condition is None:
             self._write(batch, [step], synced)
         return self._applied(step, [mutation], synced)
@@ -171,8 +204,16 @@ class Region:
         assert not any(m.conditions for m in listed), "conditions are for single rows"
         steps = [self._draft_into(batch, mutation, now_ms) for mutation in listed]
         synced = self._sync_by_default and _wants_sync(listed)
+        if synced and self._unsynced:
+            synced = any(
+                mutation.durability is Durability.SYNC and self._touches_synced(mutation) for mutation in listed
+            )
         self._write(batch, steps, synced)
         return self._applied(steps[-1], listed, synced)
+
+    def _touches_synced(self, mutation: RowMutation) -> bool:
+        """Some family of the mutation wants the fsync: then the whole row waits for it."""
+        return any(operation.family not in self._unsynced for operation in mutation.operations)
 
     def _write(self, batch: Batch, steps: list[_Step], synced: bool) -> None:
         if synced:
@@ -186,6 +227,8 @@ class Region:
 
     def _draft_into(self, batch: Batch, mutation: RowMutation, now_ms: int) -> _Step:
         """Decide one row's next state into ``batch``; nothing where a condition fails."""
+        if self._refuses:
+            raise self._refusal()
         if self._may_put_unread(mutation, now_ms):
             return self._put_unread(batch, mutation, now_ms)
         clock_ms = now_ms
@@ -256,6 +299,8 @@ class Region:
 
         The future resolves after their fsync.
         """
+        if self._held:
+            raise self._refusal()
         batch = self.store.batch()
         steps = []
         for record in records:
@@ -265,6 +310,27 @@ class Region:
             batch.put(META_SPACE, key, value)
         self._write(batch, steps, True)
         return self._gather().acknowledged
+
+    def can_delete_at_once(self, now_ms: int) -> bool:
+        """Nobody reads its changes, no marker must stay, and no cell lies in the future, which deletes spare."""
+        return self.log_policy is None and not self._markers and now_ms > self._future
+
+    def delete_at_once(self, start: bytes, stop: bytes) -> asyncio.Future[None]:
+        """Remove the rows ``start <= row < stop`` (empty: to the last) by one range in each space.
+
+        As one atomic step; only where ``can_delete_at_once``.  The future resolves after its fsync.
+        """
+        if self._refuses:
+            raise self._refusal()
+        batch = self.store.batch()
+        for space, low, high in row_ranges(self.store, self.table, start, stop):
+            batch.delete_range(space, low, high)
+        self.store.write(batch)
+        self.writes += 1
+        self._hot.clear()
+        group = self._gather()
+        group.whole = True
+        return group.acknowledged
 
     def mark(self, key: bytes) -> bytes | None:
         """What ``log_records`` left under ``key``."""
@@ -314,10 +380,10 @@ class Region:
         held |= {version_from(name, at): raw for at, raw in column.pushed.items()}
         view, surplus, last_kept = column.view, [], name
         newest = column.newest
-        room = view.max_versions - (newest is not None and is_alive(unpack(newest), view, now_ms))
+        kept = int(newest is not None and is_alive(unpack(newest), view, now_ms, 0))
         for key, raw in sorted(held.items()):
-            if room > 0 and is_alive(unpack(raw), view, now_ms):
-                room, last_kept = room - 1, key
+            if kept < view.max_versions and is_alive(unpack(raw), view, now_ms, kept):
+                kept, last_kept = kept + 1, key
             else:
                 surplus.append(key)
         return surplus, last_kept
@@ -372,7 +438,7 @@ class Region:
     def barrier(self, row: bytes) -> asyncio.Future[None] | None:
         """The fsync that a reply about ``row`` must wait for, or None (I2)."""
         for group in reversed(self._groups):
-            if row in group.rows:
+            if row in group.rows or group.whole:
                 return group.acknowledged
         return None
 

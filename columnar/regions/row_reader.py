@@ -127,7 +127,7 @@ def latest_timestamp(raw_row: RawRow, now_ms: int) -> int | None:
     for view, group in raw_row:
         for _, raw in group:
             stored = unpack(raw)
-            if is_alive(stored, view, now_ms) and (found is None or stored.timestamp > found):
+            if is_alive(stored, view, now_ms, 0) and (found is None or stored.timestamp > found):
                 found = stored.timestamp
     return found
 

@@ -14,23 +14,28 @@ import logging
 import os
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import Final
 
 from columnar.errors import ColumnarError, NotServingRegion
 from columnar.limits import OPEN_REGIONS
 from columnar.model.region_info import RegionInfo
+from columnar.model.schema import Table
 from columnar.regions.hooks import ChangeListener, LogPolicy, NoListener
-from columnar.regions.region import Region
+from columnar.regions.region import Region, spaces_of
+from columnar.regions.spaces import options_of_spaces
 from columnar.regions.sweeper import needs_sweep, sweep
 from columnar.regions.tables import ServedTable, Tables
-from columnar.storage.api import Engine, Store
+from columnar.storage.api import Engine, Store, StoreClosed
 from columnar.storage.commit import Committer
 
 _log = logging.getLogger(__name__)
 
 ASYNC_SYNC_S: Final = 1.0  # unsynced writes are synced within this time
 SWEEP_EVERY_S: Final = 600.0
+FOLLOW_PAUSE_S: Final = 0.005  # between two regions that follow an altered table, each some 15 ms on the loop
 LOOKED_AT: Final = 16  # regions that may not be closed are passed over at one opening
 
 
@@ -91,16 +96,22 @@ class RegionServer:
 
     def open_region(self, served: ServedTable, info: RegionInfo) -> Region:
         last = self._last_used
-        if last is not None and last.info is info:
+        if last is not None and last.info is info and last.table is served.schema:
             return last
         region = self._open.get(info.region_id)
         if region is not None:
             self._open.move_to_end(info.region_id)
             self._last_used = region
+            if region.table is not served.schema:
+                self._follow(region)
             return region
         if self._closed:
             raise NotServingRegion("the server is stopping; try another or try again")
-        region = Region(self._engine, self.folder_of(info), info, served.schema, self._committer, self.clock)
+        # The caller may have waited since he looked: an older schema would drop spaces of newer families.
+        current = self.tables.named(info.table)
+        if current is None or info not in current.regions:
+            raise NotServingRegion(f"region {info.encoded} of {info.table} is no more; try again")
+        region = Region(self._engine, self.folder_of(info), info, current.schema, self._committer, self.clock)
         region.log_policy = self._policies.get(served.schema.name)
         region.on_durable = self._changes_durable
         self._open[info.region_id] = self._last_used = region
@@ -109,6 +120,36 @@ class RegionServer:
         if region.log_policy is not None:
             self.listener.region_opened(region)
         return region
+
+    def _follow(self, region: Region) -> None:
+        """The table was altered, or the caller remembers an older schema of it."""
+        current = self.tables.named(region.info.table)
+        if current is not None and region.table is not current.schema:
+            region.follow(current.schema)
+
+    async def follow_schema(self, table: str) -> None:
+        """Bring every open region of the table to its schema; each is away for some 10 ms at most."""
+        for region in self.open_regions_of(table):
+            if region.is_open:
+                self._follow(region)
+                if region.wants_reopening:
+                    await self.reopen(region)
+                await asyncio.sleep(FOLLOW_PAUSE_S)
+
+    async def reopen(self, region: Region) -> None:
+        """Close the region and open it again.  Writers wait meanwhile; readers open it where they come first."""
+        with suppress(StoreClosed):  # somebody else closed it: the next one to open it does so by the schema
+            await self.flush(region)  # so that the opening finds little in the log
+        region.hold_writes(True)
+        try:
+            await self.quiesce(region)
+            if region.is_open:
+                self._close(region)
+        finally:
+            region.hold_writes(False)
+        served = self.tables.named(region.info.table)
+        if served is not None and served.enabled and region.info in served.regions:
+            self.open_region(served, region.info)
 
     def open_regions_of(self, table: str) -> list[Region]:
         return [region for region in self._open.values() if region.info.table == table]
@@ -186,10 +227,19 @@ class RegionServer:
         loop.call_later(delay_s, waited)
         return held
 
-    async def major_compact(self, region: Region) -> None:
-        """Sweep the region and have the engine compact it; others are served meanwhile."""
-        await sweep(region.store, region.table, region.views, region.now_ms)
+    async def flush(self, region: Region) -> None:
+        """What the region holds in memory, to files; others are served meanwhile."""
+        region.store.settle()
+        await asyncio.get_running_loop().run_in_executor(None, region.store.flush)
+
+    async def compact(self, region: Region) -> None:
+        """Merge the region's files; others are served meanwhile."""
         await asyncio.get_running_loop().run_in_executor(None, region.store.compact)
+
+    async def major_compact(self, region: Region) -> None:
+        """Sweep the region and have the engine write all its files anew; others are served meanwhile."""
+        await _sweep(region)
+        await asyncio.get_running_loop().run_in_executor(None, partial(region.store.compact, everything=True))
 
     def start_sweeping(self) -> None:
         """Sweep, one after the other, the open regions that were written to since their last sweep."""
@@ -204,7 +254,7 @@ class RegionServer:
                 if writes == swept.get(region_id, 0) or not needs_sweep(region.table) or region_id not in self._open:
                     continue
                 try:
-                    gone = await sweep(region.store, region.table, region.views, region.now_ms)
+                    gone = await _sweep(region)
                 except ColumnarError as error:  # closed meanwhile, or the disk refuses: its writers hear that
                     _log.warning("sweep of region %s stopped: %s", region.info.encoded, error.text)
                     continue
@@ -228,6 +278,24 @@ class RegionServer:
             await self.quiesce(region)
             self._close(region)
 
+    async def prepare_regions(self, table: Table, infos: list[RegionInfo]) -> None:
+        """Make the stores of regions that will soon be served: making one costs some 40 ms, opening it 6."""
+        for info in infos:
+            self._engine.open(self.folder_of(info), spaces_of(table), options_of_spaces(table)).close()
+            await asyncio.sleep(FOLLOW_PAUSE_S)
+
+    async def close_regions(self, infos: list[RegionInfo]) -> None:
+        """Close those that are open; nobody may be led to them any more."""
+        for info in infos:
+            region = self._open.get(info.region_id)
+            if region is not None:
+                with suppress(StoreClosed):
+                    await self.flush(region)  # closing it would do so on the loop
+                region.hold_writes(True)
+                await self.quiesce(region)
+                if region.is_open:
+                    self._close(region)
+
     def destroy_region(self, info: RegionInfo) -> None:
         self._engine.destroy(self.folder_of(info))
 
@@ -241,3 +309,17 @@ class RegionServer:
         for region in self.all_open():
             await self.quiesce(region)
             self._close(region)
+
+
+async def _sweep(region: Region) -> int:
+    """Sweep it by the schema that it has at the end."""
+    gone, schema = 0, None
+    while schema is not region.table:
+        schema = region.table
+        is_current = partial(_has_schema, region, schema)
+        gone += await sweep(region.store, schema, region.views, region.now_ms, is_current)
+    return gone
+
+
+def _has_schema(region: Region, schema: Table) -> bool:
+    return region.table is schema

@@ -9,6 +9,7 @@ served between two steps; at its end the engine compacts.  Reads never need it: 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from itertools import islice
 from typing import NamedTuple
@@ -30,22 +31,29 @@ class _Versions(NamedTuple):
     kept: int  # versions of it that stay, so far
 
 
-async def sweep(store: Store, table: Table, views: dict[bytes, FamilyView], now_ms: int) -> int:
+async def sweep(
+    store: Store,
+    table: Table,
+    views: dict[bytes, FamilyView],
+    now_ms: int,
+    is_current: Callable[[], bool] = lambda: True,
+) -> int:
     """Returns how many stored values went.  Gives way to others after each step.
 
+    Ends early when ``is_current`` says that the schema is another by now, which may keep more.
     A step reads and deletes with nothing in between: what a writer puts meanwhile is never taken.
     Older versions go first, so that an expired newest one with none left behind it can follow.
     """
     gone = 0
     by_number = {view.number: view for view in views.values()}
     place: _Versions | None = _Versions(b"", b"", 0)
-    while place is not None:
+    while place is not None and is_current():
         count, place = await patiently(partial(_versions_step, store, by_number, now_ms, place))
         gone += count
         await asyncio.sleep(0)
     for view in views.values():
         start: bytes | None = b""
-        while start is not None:
+        while start is not None and is_current():
             count, start = await patiently(partial(_newest_step, store, view, now_ms, table.delete_markers_ms, start))
             gone += count
             await asyncio.sleep(0)
@@ -68,7 +76,7 @@ def _newest_step(
         if stored.kind == MARKER:
             if markers_ms is None or marker_made_ms(stored) + markers_ms <= now_ms:
                 doomed.append(key)
-        elif not is_alive(stored, view, now_ms) and not _has_older(store, view, key):
+        elif not is_alive(stored, view, now_ms, 0) and not _has_older(store, view, key):
             doomed.append(key)
     return _delete(store, view.space, doomed), step[-1][0] + b"\x00" if step else None
 
@@ -84,7 +92,7 @@ def _versions_step(
         view = by_number.get(int.from_bytes(key[:2], "big"))
         if key[:-8] != name:
             name, kept = key[:-8], _newest_kept(store, view, key, now_ms)
-        alive = view is not None and is_alive(unpack(raw), view, now_ms)
+        alive = view is not None and is_alive(unpack(raw), view, now_ms, kept)
         if view is None or not alive or kept >= view.max_versions:
             doomed.append(key)
         else:
@@ -102,7 +110,7 @@ def _has_older(store: Store, view: FamilyView, key: bytes) -> bool:
 def _newest_kept(store: Store, view: FamilyView | None, key: bytes, now_ms: int) -> int:
     """1 where the newest version, which stands in the family's own space, takes one of the places."""
     newest = store.get(view.space, split_version_key(key)[0]) if view is not None else None
-    return int(view is not None and newest is not None and is_alive(unpack(newest), view, now_ms))
+    return int(view is not None and newest is not None and is_alive(unpack(newest), view, now_ms, 0))
 
 
 def _delete(store: Store, space: str, doomed: list[bytes]) -> int:

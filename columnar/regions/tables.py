@@ -58,6 +58,9 @@ class Tables:
     def all(self) -> list[ServedTable]:
         return [self._by_name[name] for name in sorted(self._by_name)]
 
+    def named(self, name: str) -> ServedTable | None:
+        return self._by_name.get(name)
+
     def find(self, name: bytes) -> ServedTable | None:
         return self._by_wire_name.get(name) or self._by_wire_name.get(name.removeprefix(b"default:"))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ _NEXT_STEP: Final = {  # by HBase's exception class
     "TableExistsException": "choose another name, or drop it first with 'columnar drop'",
     "TableNotEnabledException": "'columnar enable TABLE' opens it again",
     "NoSuchColumnFamilyException": "'columnar tables' shows its families",
+    "NamespaceNotFoundException": "'columnar namespace list' shows those there are",
     "RegionTooBusyException": "try again; 'columnar trigger list' shows what is behind",
 }
 
@@ -89,6 +91,15 @@ def with_server(command: Callable[..., Any]) -> Callable[..., Any]:
                 connection.close()
 
     return connected
+
+
+def ask(question: str, yes: bool) -> None:
+    """Before what cannot be undone.  ``yes``: it was said beforehand."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise Misused(f"{question} Nobody can be asked here: say --yes")
+    click.confirm(question, abort=True)
 
 
 @contextmanager

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import click
 
 from columnar.client.errors import NotColumnar
 from columnar.errors import IllegalArgument
-from columnar.shell.connecting import Misused, Refused, Server, with_server
-from columnar.shell.text import bytes_text, family_of, readable, typed
+from columnar.model.attributes import with_attributes
+from columnar.model.presplit import hex_splits, uniform_splits
+from columnar.model.schema import Family
+from columnar.shell.connecting import Misused, Refused, Server, ask, with_server
+from columnar.shell.text import attribute_of, bytes_text, family_of, readable, typed
 
 
 @click.command()
@@ -67,35 +69,77 @@ def _described(connection: Any, name: bytes, size: int | None) -> dict[str, Any]
 
 @click.command()
 @click.argument("table")
-@click.argument("families", metavar="FAMILY[:versions=N,ttl=S,compression=C]...", nargs=-1, required=True)
-@click.option("--attribute", "attributes", multiple=True, metavar="K=V", help="DELETE_MARKERS, CHANGE_LOG, DURABILITY.")
+@click.argument("families", metavar="FAMILY[:KEY=VALUE,...]...", nargs=-1, required=True)
+@click.option("--attribute", "--set", "attributes", multiple=True, metavar="K=V", help="Of the table; may be repeated.")
 @click.option("--split", "splits", multiple=True, metavar="ROW", help="A region begins here; may be repeated.")
+@click.option(
+    "--splits-hex", type=click.IntRange(1), metavar="N", help="N regions for keys that begin with hex digits."
+)
+@click.option(
+    "--splits-uniform", type=click.IntRange(1), metavar="N", help="N regions for keys of evenly spread bytes."
+)
 @with_server
 def create(
-    server: Server, table: str, families: tuple[str, ...], attributes: tuple[str, ...], splits: tuple[str, ...]
+    server: Server,
+    table: str,
+    families: tuple[str, ...],
+    attributes: tuple[str, ...],
+    splits: tuple[str, ...],
+    splits_hex: int | None,
+    splits_uniform: int | None,
 ) -> None:
     """Make a table with its column families; one version for ever where nothing else is said.
 
+    A family takes versions, min_versions, ttl, compression (none, snappy, lz4, zstd), bloomfilter, in_memory,
+    blockcache, blocksize and durability; a table DELETE_MARKERS, CHANGE_LOG, DURABILITY, READONLY and MAX_FILESIZE.
+
     \b
       columnar create pages text meta:versions=3
-      columnar create sessions data:ttl=7d,compression=ZSTD
+      columnar create sessions data:ttl=7d,compression=zstd
       columnar create backlinks link --attribute DELETE_MARKERS=3600000
       columnar create events e --split 2025 --split 2026
+      columnar create by_md5 f --splits-hex 16
     """
     described = dict(family_of(family) for family in families)
     if len(described) < len(families):
         raise IllegalArgument("a family is named twice")
-    given = dict(_attribute(attribute) for attribute in attributes)
-    keys = [typed(split) for split in splits]
-    server.connection.create_table(typed(table), described, attributes=given, splits=keys)
+    given = dict(attribute_of(attribute) for attribute in attributes)
+    keys = _split_points(splits, splits_hex, splits_uniform)
+    if server.connection.is_columnar:
+        server.connection.admin.create_table(
+            typed(table), {typed(name): options for name, options in described.items()}, given, splits=keys
+        )
+    elif given or keys:
+        raise Refused(f"{server.address} is a plain HBase gateway: it takes neither attributes nor split points")
+    else:
+        happybase_options = {typed(name): _for_happybase(name, options) for name, options in described.items()}
+        server.connection.create_table(typed(table), happybase_options)
     server.output.done(f"table {table} made", {"created": table})
 
 
-def _attribute(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise IllegalArgument(f"'{text}' is no attribute: write KEY=VALUE, for example DELETE_MARKERS=3600000")
-    return key, value
+def _split_points(splits: tuple[str, ...], hexadecimal: int | None, uniform: int | None) -> list[bytes]:
+    ways = [way for way in (splits, hexadecimal, uniform) if way]
+    if len(ways) > 1:
+        raise Misused("say how to split once: --split, --splits-hex or --splits-uniform")
+    if hexadecimal is not None:
+        return hex_splits(hexadecimal)
+    return uniform_splits(uniform) if uniform is not None else [typed(split) for split in splits]
+
+
+def _for_happybase(name: str, attributes: dict[str, str]) -> dict[str, Any]:
+    """What a plain HBase can be told."""
+    family = with_attributes(Family(name), attributes)
+    unknown = sorted(attributes.keys() & {"MIN_VERSIONS", "BLOCKSIZE", "DURABILITY"})
+    if unknown:
+        raise Misused(f"a plain HBase gateway takes no {unknown[0]} of a family")
+    options: dict[str, Any] = {
+        "max_versions": family.max_versions,
+        "compression": family.compression,
+        "in_memory": family.in_memory,
+        "bloom_filter_type": family.bloom_filter,
+        "block_cache_enabled": family.block_cache,
+    }
+    return options if family.ttl_s is None else {**options, "time_to_live": family.ttl_s}
 
 
 @click.command()
@@ -111,10 +155,7 @@ def drop(server: Server, table: str, yes: bool) -> None:
     """
     name = typed(table)
     enabled = server.connection.is_table_enabled(name)  # refuses where there is no such table
-    if not yes:
-        if not sys.stdin.isatty():
-            raise Misused("nobody can be asked here: say --yes to drop the table and all its rows")
-        click.confirm(f"Remove {table} and all its rows for good?", abort=True)
+    ask(f"Remove {table} and all its rows for good?", yes)
     server.connection.delete_table(name, disable=enabled)
     server.output.done(f"table {table} is gone", {"dropped": table})
 

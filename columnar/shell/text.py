@@ -12,8 +12,12 @@ import re
 from typing import Final
 
 from columnar.errors import IllegalArgument
+from columnar.model.attributes import FAMILY_ATTRIBUTES, with_attributes
+from columnar.model.schema import Family
 
 _ESCAPE: Final = re.compile(rb"\\x([0-9A-Fa-f]{2})")
+_SHORT_NAMES: Final = {"bloom": "BLOOMFILTER", "cache": "BLOCKCACHE"}
+_SIZES: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
@@ -43,27 +47,38 @@ def cell_of(text: str) -> tuple[bytes, bytes]:
     return typed(column), typed(value)
 
 
-def family_of(text: str) -> tuple[str, dict[str, object]]:
-    """``name`` or ``name:versions=3,ttl=7d,compression=ZSTD``: the name and happybase's options."""
+def family_of(text: str) -> tuple[str, dict[str, str]]:
+    """``name`` or ``name:versions=3,ttl=7d,compression=zstd``: the name and its attributes; ``ttl=`` is the default."""
     name, _, rest = text.partition(":")
-    options: dict[str, object] = {"max_versions": 1}
+    attributes: dict[str, str] = {}
     for part in filter(None, rest.split(",")):
-        key, _, value = part.partition("=")
-        if key == "versions":
-            options["max_versions"] = _number(part, value)
-        elif key == "ttl":
-            options["time_to_live"] = seconds_of(value)
-        elif key == "compression":
-            options["compression"] = value.upper()
-        else:
-            raise IllegalArgument(f"'{part}' in '{text}': a family takes versions=N, ttl=SECONDS and compression=NAME")
-    return name, options
+        key, equals, value = part.partition("=")
+        attribute = _SHORT_NAMES.get(key.lower(), key.upper())
+        if attribute not in FAMILY_ATTRIBUTES or not equals:
+            names = ", ".join(name.lower() for name in FAMILY_ATTRIBUTES)
+            raise IllegalArgument(f"'{part}' in '{text}': a family takes KEY=VALUE of {names}")
+        if attribute == "TTL" and value and value.lower() != "forever":
+            value = str(seconds_of(value))
+        elif attribute == "BLOCKSIZE" and value:
+            value = str(bytes_of(value))
+        attributes[attribute] = value
+    if not name:
+        raise IllegalArgument(f"'{text}' names no family: write FAMILY or FAMILY:KEY=VALUE,...")
+    with_attributes(Family(name), attributes)  # what cannot be is told before anything is asked of a server
+    return name, attributes
 
 
-def _number(part: str, value: str) -> int:
-    if not (value.isascii() and value.isdigit()):
-        raise IllegalArgument(f"'{part}' needs a whole number, for example versions=3")
-    return int(value)
+def attribute_of(text: str) -> tuple[str, str]:
+    """``KEY=VALUE`` of a table; ``KEY=`` takes it away.  Sizes may be written ``10g``, times ``7d``."""
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise IllegalArgument(f"'{text}' is no attribute: write KEY=VALUE, for example DELETE_MARKERS=3600000")
+    key = key.upper()
+    if key == "MAX_FILESIZE" and value:
+        value = str(bytes_of(value))
+    elif key == "CHANGE_LOG" and value:
+        value = str(seconds_of(value))
+    return key, value
 
 
 def seconds_of(text: str) -> int:
@@ -72,6 +87,14 @@ def seconds_of(text: str) -> int:
     if found is None:
         raise IllegalArgument(f"'{text}' is no duration: write seconds, or a number with s, m, h or d, for example 7d")
     return int(found[1]) * _UNITS[found[2]]
+
+
+def bytes_of(text: str) -> int:
+    """``65536``, ``64k``, ``16m`` or ``10g``."""
+    found = re.fullmatch(r"(\d{1,15})([kmg]?)", text.lower(), re.ASCII)
+    if found is None:
+        raise IllegalArgument(f"'{text}' is no size: write bytes, or a number with k, m or g, for example 64k")
+    return int(found[1]) * _SIZES[found[2]]
 
 
 def address_of(text: str) -> tuple[str, int]:

@@ -12,14 +12,18 @@ Promises, each attacked by tests/contracts/test_storage_contract.py over every i
     S4. ``checkpoint`` makes a copy, at another path, of the state at the time of the call.
     S5. A folder is open in one store at a time.
 
+    S6. The options of a space say how its bytes are kept, never what they are: with any of them
+        every read answers the same.
+
 Threads: all methods but ``sync``, ``flush`` and ``compact`` belong to the loop's thread and hold
 the interpreter lock; those three may run in any thread and release it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol
 
 from columnar.errors import HostError, RetryLater
 
@@ -32,6 +36,19 @@ class StoreBusy(RetryLater):
 
 class StoreClosed(HostError):
     """The store was closed meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceOptions:
+    """How one space is kept.  A hint to the engine (S6); one without files may do nothing with it."""
+
+    compression: Literal["none", "snappy", "lz4", "zstd"] = "lz4"
+    bloom: bool = True  # whether a get of an absent key can be answered without reading a block
+    block_bytes: int | None = None  # read from disk and kept in memory at a time; None: the engine's own choice
+    cache: Literal["shared", "reserved", "none"] = "shared"  # reserved: a cache that only such spaces share
+
+
+DEFAULT_OPTIONS: Final = SpaceOptions()
 
 
 class Batch(Protocol):
@@ -79,13 +96,26 @@ class Store(Protocol):
     def sync(self) -> None:
         """S2.  Blocks.  After an error the store takes no more writes: it must be opened anew."""
 
-    def add_space(self, name: str) -> None: ...
+    def add_space(self, name: str, options: SpaceOptions = DEFAULT_OPTIONS) -> None:
+        """An empty space; nothing happens where it is there.  StoreBusy: one of this name is still being dropped."""
 
-    def drop_space(self, name: str) -> None: ...
+    def drop_space(self, name: str) -> None:
+        """From now on it is not there; its bytes go at once, or at the next opening where a thread works on it."""
 
-    def flush(self) -> None: ...
+    def options_of(self, name: str) -> SpaceOptions:
+        """What the space was opened or made with, or was told since."""
 
-    def compact(self) -> None: ...
+    def set_options(self, name: str, options: SpaceOptions) -> bool:
+        """True: they hold for all that is written from now on; False: some of them from the next opening.
+
+        What stands in files is rewritten by compaction (``compact(everything=True)``: all of it).
+        """
+
+    def flush(self) -> None:
+        """What is in memory, to files.  StoreClosed: the store was closed meanwhile."""
+
+    def compact(self, *, everything: bool = False) -> None:
+        """Merge files; ``everything``: also those that hold nothing superfluous.  StoreClosed as ``flush``."""
 
     def checkpoint(self, path: str) -> None: ...
 
@@ -98,8 +128,11 @@ class Store(Protocol):
 class Engine(Protocol):
     """Opens stores; what stores share (cache, write buffers) belongs to it."""
 
-    def open(self, path: str, spaces: frozenset[str]) -> Store:
-        """Create or open; missing spaces are made.  HostError: in use, unreadable, no descriptors."""
+    def open(self, path: str, spaces: frozenset[str], options: Mapping[str, SpaceOptions] | None = None) -> Store:
+        """Create or open; missing spaces are made.  HostError: in use, unreadable, no descriptors.
+
+        A space that ``options`` does not name has DEFAULT_OPTIONS.
+        """
 
     def destroy(self, path: str) -> None: ...
 

@@ -7,11 +7,11 @@ takes back everything after the last ``sync``, as a power cut would (S2).
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from columnar.errors import HostError
-from columnar.storage.api import Batch, StoreClosed
+from columnar.storage.api import DEFAULT_OPTIONS, Batch, SpaceOptions, StoreClosed
 
 _Operation = tuple[str, str, bytes, bytes]  # verb, space, key or start, value or stop
 
@@ -85,8 +85,9 @@ class MemoryBatch:
 
 
 class MemoryStore:
-    def __init__(self, engine: MemoryEngine, path: str, disk: _Disk) -> None:
+    def __init__(self, engine: MemoryEngine, path: str, disk: _Disk, options: Mapping[str, SpaceOptions]) -> None:
         self._engine = engine
+        self._options = dict(options)
         self._path = path
         self._disk: _Disk | None = disk
 
@@ -139,8 +140,10 @@ class MemoryStore:
         disk.synced = dict(disk.spaces)
         del done
 
-    def add_space(self, name: str) -> None:
+    def add_space(self, name: str, options: SpaceOptions = DEFAULT_OPTIONS) -> None:
         disk = self._open_disk()
+        if name not in disk.spaces:
+            self._options[name] = options
         disk.spaces.setdefault(name, _Space())
         disk.synced.setdefault(name, _Space())
 
@@ -148,11 +151,20 @@ class MemoryStore:
         disk = self._open_disk()
         disk.spaces.pop(name, None)
         disk.synced.pop(name, None)
+        self._options.pop(name, None)
+
+    def options_of(self, name: str) -> SpaceOptions:
+        return self._options.get(name, DEFAULT_OPTIONS)
+
+    def set_options(self, name: str, options: SpaceOptions) -> bool:
+        self._open_disk()
+        self._options[name] = options
+        return True  # nothing is compressed, filtered or cached here
 
     def flush(self) -> None:
         self._open_disk()
 
-    def compact(self) -> None:
+    def compact(self, *, everything: bool = False) -> None:
         self._open_disk()
 
     def checkpoint(self, path: str) -> None:
@@ -176,14 +188,14 @@ class MemoryEngine:
     def __init__(self) -> None:
         self.disks: dict[str, _Disk] = {}
 
-    def open(self, path: str, spaces: frozenset[str]) -> MemoryStore:
+    def open(self, path: str, spaces: frozenset[str], options: Mapping[str, SpaceOptions] | None = None) -> MemoryStore:
         disk = self.disks.setdefault(path, _Disk())
         if disk.open:
             raise HostError(f"the store {path} is open already")
         for name in spaces - disk.spaces.keys():
             disk.spaces[name] = disk.synced[name] = _Space()
         disk.open = True
-        return MemoryStore(self, path, disk)
+        return MemoryStore(self, path, disk, options or {})
 
     def destroy(self, path: str) -> None:
         self.disks.pop(path, None)

@@ -12,7 +12,9 @@ Known habits of rocksdict 0.3.29, each with what we do about it:
     * an iterator does not keep its ``ReadOptions`` alive, whose memory holds the upper bound: we do
       (else a scan ends wherever the freed bytes happen to say);
     * ``set_iterate_lower_bound`` is silently ignored: ``scan_back`` tests the bound itself;
-    * ``write`` holds the interpreter lock: callers keep batches under ``limits.BATCH_BYTES``.
+    * ``write`` holds the interpreter lock: callers keep batches under ``limits.BATCH_BYTES``;
+    * a handle cannot be closed while a thread flushes or compacts it ("Already borrowed"): ``close``
+      cancels the engine's work and waits for the thread, ``drop_space`` leaves the rest to the next opening.
 """
 
 from __future__ import annotations
@@ -20,21 +22,22 @@ from __future__ import annotations
 import operator
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import rocksdict
 
 from columnar.errors import DamagedData, HostError
 from columnar.limits import MIB
-from columnar.storage.api import Batch, StoreBusy, StoreClosed
+from columnar.storage.api import DEFAULT_OPTIONS, Batch, SpaceOptions, StoreBusy, StoreClosed
+from columnar.storage.rocks_options import Caches, changed_options, space_options
 
 CACHE_BYTES: Final = 64 * MIB
+IN_MEMORY_CACHE_BYTES: Final = 32 * MIB  # beside it, for spaces whose cache is "reserved"
 WRITE_BUFFERS_BYTES: Final = 64 * MIB  # of all regions together; over it the fullest is flushed
-WRITE_BUFFER_BYTES: Final = 16 * MIB  # of one space
 WAL_BYTES: Final = 64 * MIB  # of one region; over it the oldest spaces are flushed
-BLOCK_BYTES: Final = 16 * 1024
-BLOOM_BITS_PER_KEY: Final = 10
 LOG_FILES_KEPT: Final = 3
 GATHERED_BYTES: Final = 256 * 1024  # of writes that wait for one handing over: some 1 ms of the interpreter lock
 
@@ -92,14 +95,23 @@ class _Spaces(dict[str, Any]):
 class RocksStore:
     """Owned by the loop's thread but for sync, flush and compact."""
 
-    def __init__(self, engine: RocksEngine, path: str, spaces: frozenset[str]) -> None:
+    def __init__(
+        self, engine: RocksEngine, path: str, spaces: frozenset[str], options: Mapping[str, SpaceOptions]
+    ) -> None:
         self._path = path
         self._engine = engine
+        self._options = dict(options)
+        self._at_work = threading.Condition()  # guards the next two
+        self._workers = 0  # threads in ``flush`` or ``compact``
+        self._closing = False
+        self._dropping: dict[str, Any] = {}  # spaces that a thread worked on when they were dropped
         try:
             existing = frozenset(rocksdict.Rdict.list_cf(path)) if engine.exists(path) else frozenset()
             names = spaces | existing | {"default"}
             self._db: Any = rocksdict.Rdict(
-                path, engine.database_options(), column_families={name: engine.space_options() for name in names}
+                path,
+                engine.database_options(),
+                column_families={name: engine.space_options(self.options_of(name)) for name in names},
             )
         except Exception as error:  # rocksdict raises nothing narrower
             raise _translated(error, path) from error
@@ -266,24 +278,80 @@ class RocksStore:
         except Exception as error:  # rocksdict raises nothing narrower
             raise _translated(error, self._path) from error
 
-    def add_space(self, name: str) -> None:
+    def add_space(self, name: str, options: SpaceOptions = DEFAULT_OPTIONS) -> None:
+        if name in self._dropping:
+            raise StoreBusy(f"the space {name} is still being dropped; try again")
         if name not in self._handles:
-            self._db.create_column_family(name, self._engine.space_options())
+            self._call(lambda: self._db.create_column_family(name, self._engine.space_options(options)))
+            self._options[name] = options
             self._attach(name)
 
     def drop_space(self, name: str) -> None:
-        if name in self._handles:
-            del self._handles[name]
-            self._dicts.pop(name).close()
-            self._db.drop_column_family(name)
+        if name not in self._handles:
+            return
+        self._hand_over()  # what was gathered may be for it
+        del self._handles[name]
+        self._options.pop(name, None)
+        held = self._dicts.pop(name)
+        with self._at_work:
+            if self._workers:
+                self._dropping[name] = held
+                return
+        held.close()
+        self._call(lambda: self._db.drop_column_family(name))
+
+    def options_of(self, name: str) -> SpaceOptions:
+        return self._options.get(name, DEFAULT_OPTIONS)
+
+    def set_options(self, name: str, options: SpaceOptions) -> bool:
+        had = self.options_of(name)
+        changes = changed_options(had, options)
+        if changes:
+            self._call(lambda: self._dicts[name].set_options(changes))
+        self._options[name] = options
+        return had.cache == options.cache
+
+    def _call(self, what: Callable[[], Any]) -> Any:
+        try:
+            return what()
+        except StoreClosed:
+            raise
+        except Exception as error:  # rocksdict raises nothing narrower
+            raise _translated(error, self._path) from error
+
+    @contextmanager
+    def _working(self) -> Iterator[list[tuple[str, Any]]]:
+        """In a thread: the spaces as they are now; meanwhile nobody closes them."""
+        with self._at_work:
+            if not self._dicts:
+                raise StoreClosed(f"the store {self._path} is closed")
+            self._workers += 1
+            spaces = list(self._dicts.items())
+        try:
+            yield spaces
+        except Exception as error:  # rocksdict raises nothing narrower
+            if self._closing:
+                raise StoreClosed(f"the store {self._path} was closed meanwhile") from error
+            raise _translated(error, self._path) from error
+        finally:
+            with self._at_work:
+                self._workers -= 1
+                self._at_work.notify_all()
 
     def flush(self) -> None:
-        for held in list(self._dicts.values()):
-            held.flush(True)
+        with self._working() as spaces:
+            for name, held in spaces:
+                if name not in self._dropping:
+                    held.flush(True)
 
-    def compact(self) -> None:
-        for held in list(self._dicts.values()):
-            held.compact_range(None, None)
+    def compact(self, *, everything: bool = False) -> None:
+        options = rocksdict.CompactOptions()
+        if everything:
+            options.set_bottommost_level_compaction(rocksdict.BottommostLevelCompaction.force())
+        with self._working() as spaces:
+            for name, held in spaces:
+                if name not in self._dropping and not self._closing:
+                    held.compact_range(None, None, options)
 
     def checkpoint(self, path: str) -> None:
         self._hand_over()
@@ -302,9 +370,18 @@ class RocksStore:
             return
         dicts, self._dicts = self._dicts, _Spaces(self._path)
         self._handles.clear()  # in place: a batch that somebody still holds shares them
-        for held in dicts.values():
-            held.close()
-        self._db.close()
+        with self._at_work:
+            self._closing = cancelled = self._workers > 0
+            if cancelled:
+                self._db.flush_wal(True)  # what is in memory stays in the log: nothing can be flushed any more
+                self._db.cancel_all_background(False)
+                self._at_work.wait_for(lambda: self._workers == 0)
+        for held in [*dicts.values(), *self._dropping.values(), self._db]:
+            try:
+                held.close()
+            except Exception as error:  # rocksdict raises nothing narrower
+                if not cancelled or "Shutdown" not in str(error):
+                    raise
 
 
 def _overlaid(
@@ -330,7 +407,7 @@ def _overlaid(
 
 class RocksEngine:
     def __init__(self, *, cache_bytes: int = CACHE_BYTES, write_buffers_bytes: int = WRITE_BUFFERS_BYTES) -> None:
-        self._cache = rocksdict.Cache(cache_bytes)
+        self._caches = Caches(rocksdict.Cache(cache_bytes), rocksdict.Cache(IN_MEMORY_CACHE_BYTES))
         # allow_stall would freeze the loop: over the budget RocksDB flushes instead.
         self._write_buffers = rocksdict.WriteBufferManager(write_buffers_bytes, False)
 
@@ -350,24 +427,12 @@ class RocksEngine:
         options.set_skip_stats_update_on_db_open(True)
         return options
 
-    def space_options(self) -> Any:
-        table = rocksdict.BlockBasedOptions()
-        table.set_block_cache(self._cache)
-        table.set_block_size(BLOCK_BYTES)
-        table.set_bloom_filter(BLOOM_BITS_PER_KEY, False)
-        table.set_cache_index_and_filter_blocks(True)
-        table.set_pin_l0_filter_and_index_blocks_in_cache(True)
-        options = rocksdict.Options(raw_mode=True)
-        options.set_block_based_table_factory(table)
-        options.set_write_buffer_size(WRITE_BUFFER_BYTES)
-        options.set_compression_type(rocksdict.DBCompressionType.lz4())
-        # Files full of tombstones are compacted soon: a queue-like table must not slow its readers.
-        options.add_compact_on_deletion_collector_factory(1024, 256, 0.5)
-        return options
+    def space_options(self, options: SpaceOptions) -> Any:
+        return space_options(options, self._caches)
 
-    def open(self, path: str, spaces: frozenset[str]) -> RocksStore:
+    def open(self, path: str, spaces: frozenset[str], options: Mapping[str, SpaceOptions] | None = None) -> RocksStore:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        return RocksStore(self, path, spaces)
+        return RocksStore(self, path, spaces, options or {})
 
     def exists(self, path: str) -> bool:
         return os.path.exists(os.path.join(path, "CURRENT"))

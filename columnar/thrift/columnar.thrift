@@ -129,6 +129,53 @@ struct StatusReport {
   8: map<string, i64> requests
 }
 
+// --- administration -------------------------------------------------------------------------------
+
+// Every attribute as it acts, as text (docs/administration.md).
+struct FamilyDescription {
+  1: binary name,
+  2: map<string, string> attributes
+}
+
+struct TableDescription {
+  1: binary name,
+  2: bool enabled,
+  3: list<FamilyDescription> families,
+  4: map<string, string> attributes,
+  5: i32 regions,
+  6: list<string> triggers
+}
+
+// In changeFamilies only what is set changes; an empty text of an attribute, here and there, means its default.
+struct TableChange {
+  1: list<FamilyOptions> addFamilies,
+  2: list<FamilyOptions> changeFamilies,
+  3: list<binary> dropFamilies,
+  4: map<string, string> attributes
+}
+
+// rows is -1 where a range went whole and nobody counted.
+struct DeletedRows {
+  1: i64 rows,
+  2: bool done,
+  3: binary nextRow
+}
+
+// reads, writes and logRecords are of open regions, and count from their opening.
+struct RegionStatus {
+  1: binary name,
+  2: binary encodedName,
+  3: binary startKey,
+  4: binary endKey,
+  5: i64 regionId,
+  6: bool open,
+  7: i64 sizeBytes,
+  8: i64 reads,
+  9: i64 writes,
+  10: i64 logRecords,
+  11: i64 logBytes
+}
+
 service ColumnarStore extends hbase.Hbase {
   // The conditions are looked at and the operations applied, in the order given, as one step.
   CheckAndMutateResult columnarCheckAndMutate(1: binary table, 2: binary row,
@@ -168,4 +215,35 @@ service ColumnarStore extends hbase.Hbase {
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
 
   StatusReport columnarStatus() throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+
+  // Administration (structs above, "administration").
+
+  TableDescription columnarDescribeTable(1: binary table)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  bool columnarTableExists(1: binary table)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // All of the change or nothing, while the table serves.
+  void columnarAlterTable(1: binary table, 2: TableChange change)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // Answers how many regions there were.
+  i32 columnarTruncateTable(1: binary table, 2: bool preserveSplits)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // Rows from start to stop, not with it; empty is the table's end.  Call it again from nextRow until done.
+  DeletedRows columnarDeleteRows(1: binary table, 2: binary start, 3: binary stop)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  list<RegionStatus> columnarRegions(1: binary table)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // Of a table or a region, by its full or its encoded name; answer when it is done.
+  void columnarFlush(1: binary tableOrRegion)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  void columnarCompact(1: binary tableOrRegion, 2: bool major)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  void columnarCreateNamespace(1: binary name)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  void columnarDropNamespace(1: binary name)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  list<binary> columnarListNamespaces()
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  list<binary> columnarListNamespaceTables(1: binary name)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
 }

@@ -12,13 +12,13 @@ from typing import Any
 from columnar.errors import IllegalArgument
 from columnar.master.schema_changes import SchemaChanges
 from columnar.model.mutation import Append, Increment, RowMutation
-from columnar.model.schema import FOR_EVER, Family, checked_family_name
 from columnar.regions.region import Applied
 from columnar.regions.scanners import ScannerTable
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import checked_row
 from columnar.storage.folders import size_of
 from columnar.thrift import translate
+from columnar.thrift.admin_methods import family_of
 from columnar.thrift.rows import RowMethods
 from columnar.wire.idl import columnar, hbase
 
@@ -85,7 +85,7 @@ class ExtensionMethods:
         if not families:
             raise IllegalArgument("a table needs at least one column family")
         return self._changes.create(
-            table or b"", [_family(one) for one in families], attributes or {}, list(splits or ())
+            table or b"", [family_of(one) for one in families], attributes or {}, list(splits or ())
         )
 
     async def columnarStatus(self, _ctx: Any) -> Any:
@@ -134,16 +134,3 @@ def _sizes_on_disk(folders: list[tuple[str, str]]) -> Counter[str]:
     for table, folder in folders:
         sizes[table] += size_of(folder)
     return sizes
-
-
-def _family(options: Any) -> Family:
-    """Our own defaults: one version, for ever."""
-    ttl = options.ttlSeconds
-    if ttl is not None and ttl <= 0:
-        raise IllegalArgument(f"a time to live is positive, not {ttl} s; leave it out for ever")
-    return Family(
-        checked_family_name(options.name or b""),
-        max_versions=1 if options.maxVersions is None else options.maxVersions,
-        ttl_s=None if ttl is None or ttl >= FOR_EVER else ttl,
-        compression=options.compression or "NONE",
-    )

@@ -267,7 +267,8 @@ class RowMethods:
 
     def _apply(self, step: tuple[ServedTable, list[RowMutation]], waits: list[Any]) -> Applied:
         served, mutations = step
-        # Asked for again: opening the others may have closed it (limits.OPEN_REGIONS).
+        # Asked for again: opening the others may have closed it (limits.OPEN_REGIONS), and the table may have changed.
+        served = self._tables.enabled(served.schema.name.encode())
         region = self._server.region_for(served, mutations[0].row)
         applied = region.apply(mutations[0]) if len(mutations) == 1 else region.apply_many(mutations)
         waits.append(self._waiting(region, applied))

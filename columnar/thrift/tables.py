@@ -94,20 +94,20 @@ class TableMethods:
 
     def compact(self, _ctx: Any, name: bytes) -> None:
         """The engine compacts by itself all the time; there is nothing to hurry."""
-        self._regions_named(name)
+        self.regions_named(name)
 
     def majorCompact(self, _ctx: Any, name: bytes) -> Any:
         """Really major: returns when surplus versions, expired cells and old markers are gone."""
         return self._major_compact(name)
 
     async def _major_compact(self, name: bytes) -> None:
-        for served, info in self._regions_named(name):
+        for served, info in self.regions_named(name):
             # The regions before took their time: the table may be disabled or gone by now.
             current = self._tables.find(served.schema.name.encode())
             if current is not None and current.enabled and info in current.regions:
                 await self._server.major_compact(self._server.open_region(current, info))
 
-    def _regions_named(self, name: bytes) -> list[tuple[ServedTable, RegionInfo]]:
+    def regions_named(self, name: bytes) -> list[tuple[ServedTable, RegionInfo]]:
         """The regions of a table, or the one region, by its full or its encoded name (observed row 31)."""
         served = self._tables.find(name)
         if served is not None:

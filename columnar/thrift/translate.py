@@ -31,14 +31,18 @@ _TTL_ATTRIBUTE: Final = b"_ttl"
 def family_from_wire(descriptor: Any) -> Family:
     """A ColumnDescriptor; a time to live of zero or less means for ever (HBase's gateway)."""
     ttl = descriptor.timeToLive
+    bloom_filter = descriptor.bloomFilterType or "NONE"
+    # "Off" is what the IDL says where a client says nothing: it is told back, and does not act (model.schema).
+    unsaid = ("BLOCKCACHE",) * (not descriptor.blockCacheEnabled) + ("BLOOMFILTER",) * (bloom_filter == "NONE")
     return Family(
         checked_family_name(descriptor.name or b""),
         max_versions=descriptor.maxVersions,
         ttl_s=None if ttl is None or ttl <= 0 or ttl >= FOR_EVER else ttl,
         compression=descriptor.compression or "NONE",
-        bloom_filter=descriptor.bloomFilterType or "NONE",
+        bloom_filter=bloom_filter,
         in_memory=bool(descriptor.inMemory),
         block_cache=bool(descriptor.blockCacheEnabled),
+        unsaid=unsaid,
     )
 
 

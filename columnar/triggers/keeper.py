@@ -153,11 +153,22 @@ class TriggerKeeper:
 
     # --- tables ------------------------------------------------------------------------------------
 
+    @property
+    def lock(self) -> asyncio.Lock:
+        """Whoever holds it knows that no trigger is added or removed."""
+        return self._one_at_a_time
+
     def table_installed(self, table: str) -> None:
         """It is served from now on, in this state: what waits in its logs goes on."""
         self._apply_policy(table)
         if self._serves and table in self._by_table:
             self._open_soon(table)
+
+    def schema_followed(self, table: str) -> None:
+        """Its regions serve by another schema: a log that nobody reads any more ends."""
+        if self._server.policy_of(table) is None:
+            for region in self._server.open_regions_of(table):
+                self.feeder.upkeep.save(region)
 
     async def table_dropping(self, table: str) -> None:
         """A dropped table takes its triggers with it; what they had not delivered is said, and gone with it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from columnar.errors import DamagedData, HostError
-from columnar.storage.api import Engine, Store, StoreClosed
+from columnar.storage.api import DEFAULT_OPTIONS, Engine, SpaceOptions, Store, StoreClosed
 from columnar.storage.memory import MemoryEngine
 from columnar.storage.rocks import RocksEngine
 
@@ -309,3 +311,131 @@ def test_gathered_settled_and_synced_is_there_after_opening(engine: Engine, path
         assert len(contents(again, "a")) == 600
     finally:
         again.close()
+
+
+# --- options of spaces -----------------------------------------------------------------------------
+
+EVERY_OPTION = [
+    SpaceOptions(compression, bloom, block_bytes, cache)  # type: ignore[arg-type]
+    for compression in ("none", "snappy", "lz4", "zstd")
+    for bloom, block_bytes, cache in ((True, None, "shared"), (False, 4_096, "reserved"), (True, 65_536, "none"))
+]
+
+
+def filled(store: Store, space: str) -> dict[bytes, bytes]:
+    pairs = {b"%04d" % n: b"columnar " * (n % 40) for n in range(2_000)}
+    batch = store.batch()
+    for key, value in pairs.items():
+        batch.put(space, key, value)
+    store.write(batch)
+    return pairs
+
+
+@pytest.mark.parametrize("options", EVERY_OPTION, ids=str)
+def test_options_change_no_answer(engine: Engine, path: str, options: SpaceOptions) -> None:
+    store = engine.open(path, SPACES, {"a": options})
+    assert (store.options_of("a"), store.options_of("b")) == (options, DEFAULT_OPTIONS)
+    pairs = filled(store, "a")
+    store.flush()
+    assert contents(store, "a") == pairs
+    assert store.get("a", b"none") is None
+    store.close()
+    again = engine.open(path, SPACES)  # whatever it was written with can be read
+    assert contents(again, "a") == pairs
+    again.close()
+
+
+def test_options_change_while_the_space_is_open(engine: Engine, path: str) -> None:
+    store = engine.open(path, SPACES)
+    pairs = filled(store, "a")
+    for options in EVERY_OPTION:
+        store.set_options("a", options)
+        assert store.options_of("a") == options
+        store.compact(everything=True)
+        assert contents(store, "a") == pairs
+    store.close()
+
+
+def test_a_space_is_added_with_options(store: Store) -> None:
+    store.add_space("new", SpaceOptions("zstd"))
+    assert store.options_of("new") == SpaceOptions("zstd")
+    store.add_space("new", SpaceOptions("none"))  # it is there
+    assert store.options_of("new") == SpaceOptions("zstd")
+    store.drop_space("new")
+    store.add_space("new")
+    assert store.options_of("new") == DEFAULT_OPTIONS
+
+
+def test_a_dropped_space_takes_what_was_gathered_with_it(engine: Engine, path: str) -> None:
+    store = engine.open(path, SPACES | {"c"})
+    gather(store, ("c", b"k", b"v"), ("a", b"k", b"v"))
+    store.drop_space("c")
+    store.settle()
+    store.sync()
+    store.close()
+    again = engine.open(path, SPACES | {"c"})
+    assert (contents(again, "a"), contents(again, "c")) == ({b"k": b"v"}, {})
+    again.close()
+
+
+def compression_of(path: str) -> set[str]:
+    """What the engine wrote into the properties of its files."""
+    known = {b"NoCompression": "none", b"Snappy": "snappy", b"LZ4": "lz4", b"ZSTD": "zstd"}
+    data = [file.read_bytes() for file in Path(path).glob("*.sst")]
+    assert data, "nothing was written"
+    return {word for text in data for mark, word in known.items() if mark in text}
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy", "lz4", "zstd"])
+def test_rocksdb_compresses_as_it_was_told(path: str, compression: str) -> None:
+    store = RocksEngine().open(path, SPACES, {"a": SpaceOptions(compression)})  # type: ignore[arg-type]
+    pairs = filled(store, "a")
+    store.flush()
+    size = sum(file.stat().st_size for file in Path(path).glob("*.sst"))
+    assert compression_of(path) == {compression}
+    assert (size > sum(map(len, pairs.values()))) == (compression == "none")
+    store.close()
+
+
+def test_rocksdb_compresses_as_it_is_told_while_open(path: str) -> None:
+    store = RocksEngine().open(path, SPACES, {"a": SpaceOptions("none")})
+    filled(store, "a")
+    store.flush()
+    assert store.set_options("a", SpaceOptions("zstd", False, 65_536))
+    assert not store.set_options("a", SpaceOptions("zstd", False, 65_536, "reserved"))
+    store.compact(everything=True)
+    assert compression_of(path) == {"zstd"}
+    options = max(Path(path).glob("OPTIONS-*")).read_text().split('[TableOptions/BlockBasedTable "a"]')[1]
+    assert "block_size=65536" in options.split("[CFOptions")[0]
+    assert "filter_policy=nullptr" in options.split("[CFOptions")[0]
+    store.close()
+
+
+def test_a_store_is_closed_and_its_spaces_dropped_while_a_thread_compacts(path: str) -> None:
+    store = RocksEngine().open(path, SPACES | {"c"})
+    for _ in range(4):
+        batch = store.batch()
+        for _ in range(4_000):
+            batch.put("a", os.urandom(16), os.urandom(500))
+        store.write(batch)
+        store.flush()
+    ended: list[BaseException | None] = []
+
+    def compact() -> None:
+        try:
+            for _ in range(50):
+                store.compact(everything=True)
+            ended.append(None)
+        except StoreClosed as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=compact)
+    thread.start()
+    store.drop_space("c")
+    assert "c" not in store.spaces
+    store.close()
+    thread.join()
+    assert ended
+    again = RocksEngine().open(path, SPACES | {"c"})
+    assert len(contents(again, "a")) == 16_000
+    again.close()

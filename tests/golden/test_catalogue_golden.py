@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from columnar.errors import FolderInUse, HostError
 from columnar.master.catalogue import Catalogue
+from columnar.model.alteration import TableChange, altered
 from columnar.model.mutation import Delete, Put, RowMutation
 from columnar.model.schema import Family, make_table
 from columnar.standalone import DataFolder
 from tests.support.golden import hold_to
 
+Work = Callable[[Catalogue, list[RowMutation]], Awaitable[None]]
 
-def recorded(*, drop: bool) -> dict[str, str]:
+
+def recorded(work: Work) -> dict[str, str]:
     written: list[RowMutation] = []
 
     async def write(mutations: list[RowMutation]) -> None:
@@ -27,9 +32,7 @@ def recorded(*, drop: bool) -> dict[str, str]:
         families = [Family("meta", max_versions=3, ttl_s=60, compression="lz4"), Family("body")]
         await catalogue.create(make_table("wiki", families, {"DELETE_MARKERS": "1000"}), [b"", b"m\x00"])
         await catalogue.set_enabled("wiki", False)
-        if drop:
-            written.clear()
-            await catalogue.forget_dropped(await catalogue.drop("wiki"))
+        await work(catalogue, written)
 
     asyncio.run(main())
     found = {}
@@ -42,12 +45,46 @@ def recorded(*, drop: bool) -> dict[str, str]:
     return found
 
 
+async def nothing_more(_catalogue: Catalogue, _written: list[RowMutation]) -> None:
+    pass
+
+
+async def drop(catalogue: Catalogue, written: list[RowMutation]) -> None:
+    written.clear()
+    await catalogue.forget_dropped(await catalogue.drop("wiki"))
+
+
+async def administration(catalogue: Catalogue, written: list[RowMutation]) -> None:
+    written.clear()
+    table = replace(catalogue.tables["wiki"].schema, attributes={})
+    every = {name: text for name, text in EVERY.items() if name != "BLOCKCACHE"}
+    change = TableChange(add=(Family("new"),), drop=frozenset({"body"}), change={"meta": every})
+    await catalogue.alter(altered(table, change))
+    await catalogue.truncate("wiki", [b""])
+    await catalogue.create_namespace("team")
+    await catalogue.drop_namespace("team")
+
+
+EVERY = {
+    "MIN_VERSIONS": "2",
+    "BLOCKSIZE": "65536",
+    "DURABILITY": "ASYNC_WAL",
+    "IN_MEMORY": "true",
+    "BLOCKCACHE": "false",
+    "BLOOMFILTER": "NONE",
+}
+
+
 def test_rows_of_a_table() -> None:
-    hold_to("catalogue.txt", recorded(drop=False))
+    hold_to("catalogue.txt", recorded(nothing_more))
 
 
 def test_rows_of_a_drop() -> None:
-    hold_to("catalogue-drop.txt", recorded(drop=True))
+    hold_to("catalogue-drop.txt", recorded(drop))
+
+
+def test_rows_of_alter_truncate_and_namespaces() -> None:
+    hold_to("catalogue-administration.txt", recorded(administration))
 
 
 def test_the_folder(tmp_path: Path) -> None:

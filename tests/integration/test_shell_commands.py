@@ -257,6 +257,86 @@ def test_trigger_wait_out_of_time(shell: Shell, heard: list[tuple[Any, ...]], mo
     assert shell.error("trigger", "wait", "t", "--timeout", "0.1").startswith("not delivered within 0.1 s")
 
 
+# --- administration ------------------------------------------------------------------------------
+
+
+def test_describe_and_alter(shell: Shell, pages: str) -> None:
+    shell.out(
+        "alter", pages, "--add", "links:versions=2,compression=zstd", "--change", "meta:ttl=30d,blocksize=64k",
+        "--set", "MAX_FILESIZE=2g", "--set", "change_log=1d",
+    )  # fmt: skip
+    found = shell.json("describe", pages)
+    assert list(found["families"]) == ["links", "meta", "text"]
+    assert (
+        found["families"]["meta"] | {"VERSIONS": "3", "TTL": "2592000", "BLOCKSIZE": "65536"}
+        == (found["families"]["meta"])
+    )
+    assert (found["attributes"], found["regions"]) == ({"MAX_FILESIZE": str(2 << 30), "CHANGE_LOG": "86400"}, 1)
+    shell.out("alter", pages, "--drop", "links", "--change", "meta:ttl=", "--set", "CHANGE_LOG=", "--yes")
+    found = shell.json("describe", pages)
+    assert (list(found["families"]), found["families"]["meta"]["TTL"]) == (["meta", "text"], "FOREVER")
+    assert found["attributes"] == {"MAX_FILESIZE": str(2 << 30)}
+    lines = [line.split("\t")[0] for line in shell.out("describe", pages).splitlines()]
+    assert lines == ["meta", "text"]
+
+
+def test_what_alter_refuses(shell: Shell, pages: str) -> None:
+    assert shell.error("alter", pages, status=2).startswith("say what to change")
+    assert "say --yes" in shell.error("alter", pages, "--drop", "text", status=2)
+    assert "takes KEY=VALUE of versions" in shell.error("alter", pages, "--change", "text:nope=1", status=2)
+    assert "COMPRESSION is one of" in shell.error("alter", pages, "--add", "x:compression=gzip", status=2)
+    assert "--change takes" in shell.error("alter", pages, "--change", "text", status=2)
+    assert "NoSuchColumnFamilyException" in shell.error("alter", pages, "--drop", "nope", "--yes")
+    assert "read only" in shell.out("alter", pages, "--set", "READONLY=true") + shell.error(
+        "put", pages, "r", "text:a=1"
+    )
+    shell.out("alter", pages, "--set", "READONLY=")
+
+
+def test_truncate_and_delete_rows(shell: Shell, pages: str) -> None:
+    for row in ("a", "b1", "b2", "c"):
+        shell.out("put", pages, row, "text:n=1")
+    assert "say which rows" in shell.error("delete-rows", pages, status=2)
+    assert "say --yes" in shell.error("delete-rows", pages, "--all", status=2)
+    shell.out("delete-rows", pages, "--prefix", "b", "--yes")
+    assert [line.split("\t")[0] for line in shell.out("scan", pages).splitlines()] == ["a", "c"]
+    shell.out("alter", pages, "--set", "CHANGE_LOG=1h")
+    assert shell.json("delete-rows", pages, "--start", "b", "--yes") == {"table": "pages", "rows": 1}
+    assert "delete its rows instead" in shell.error("truncate", pages, "--yes")
+    shell.out("alter", pages, "--set", "CHANGE_LOG=")
+    assert "say --yes" in shell.error("truncate", pages, status=2)
+    assert shell.json("truncate", pages, "--yes") == {"truncated": "pages"}
+    assert shell.out("scan", pages) == ""
+
+
+def test_regions_flush_and_compact(shell: Shell) -> None:
+    shell.out("create", "hashed", "f:compression=none", "--splits-hex", "4")
+    shell.out("put", "hashed", "4711", "f:q=v")
+    shell.out("flush", "hashed")
+    shell.out("compact", "hashed")
+    assert shell.json("compact", "hashed", "--major") == {"compacted": "hashed", "major": True}
+    found = shell.json("regions", "hashed")
+    assert [one["start"] for one in found] == ["", "40000000", "80000000", "c0000000"]
+    assert (found[1]["open"], found[1]["writes"]) == (True, 1)
+    shell.out("flush", found[1]["encoded_name"])
+    assert len(shell.out("regions", "hashed").splitlines()) == 4
+    assert "neither a table nor a region" in shell.error("flush", "nope")
+    assert "say how to split once" in shell.error("create", "x", "f", "--split", "a", "--splits-hex", "4", status=2)
+    shell.out("drop", "hashed", "--yes")
+
+
+def test_namespaces(shell: Shell) -> None:
+    assert "'columnar namespace list'" in shell.error("create", "team:pages", "f")
+    shell.out("namespace", "create", "team")
+    shell.out("create", "team:pages", "f")
+    assert shell.json("namespace", "list") == ["columnar", "default", "team"]
+    assert shell.out("namespace", "list", "team") == "team:pages\n"
+    assert "only empty namespaces" in shell.error("namespace", "drop", "team")
+    shell.out("drop", "team:pages", "--yes")
+    shell.out("namespace", "drop", "team")
+    assert shell.out("namespace", "list").split() == ["columnar", "default"]
+
+
 # --- help ----------------------------------------------------------------------------------------
 
 

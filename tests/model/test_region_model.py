@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from columnar.errors import NotALong, OutcomeUnknown
+from columnar.errors import CallerError, NoSuchColumnFamily, NotALong, OutcomeUnknown
+from columnar.model.alteration import TableChange, altered
 from columnar.model.mutation import Append, CompareOp, Condition, Delete, Increment, Put, RowMutation
 from columnar.model.read import ReadSpec, ScanSpec, projection
 from columnar.model.region_info import RegionInfo
@@ -38,6 +40,21 @@ from tests.support.held_engine import FakeClock, HeldEngine
 from tests.support.row_model import Refused, RowModel
 
 PLAIN = make_table("t", [Family("a"), Family("b", max_versions=3), Family("c", max_versions=3, ttl_s=1)])
+KEPT = make_table(
+    "t",
+    [Family("a", ttl_s=1, min_versions=1), Family("b", max_versions=4, min_versions=2, ttl_s=1), Family("c")],
+)
+ALTERED = make_table("t", [Family("a"), Family("b", max_versions=3), Family("c", max_versions=3)])
+CHANGES = [
+    TableChange(change={"b": {"VERSIONS": "1"}}),
+    TableChange(change={"b": {"VERSIONS": "3"}, "c": {"VERSIONS": "1", "COMPRESSION": "ZSTD", "IN_MEMORY": "true"}}),
+    TableChange(change={"c": {"VERSIONS": "3", "BLOCKCACHE": "false", "BLOCKSIZE": "4096", "BLOOMFILTER": "NONE"}}),
+    TableChange(drop=frozenset({"b"})),
+    TableChange(drop=frozenset({"c"}), add=(Family("d", max_versions=3),)),
+    TableChange(add=(Family("b", max_versions=3),)),
+    TableChange(add=(Family("c"),), drop=frozenset({"b"})),
+    TableChange(drop=frozenset({"d"}), attributes={"DURABILITY": "SYNC_WAL"}),
+]
 MARKED = make_table("t", [Family("a"), Family("b")], {"DELETE_MARKERS": "100000"})
 ROWS = [b"r", b"r\x00", b"r\x00\x01", b"s\xff"]
 QUALIFIERS = [b"", b"q", b"q\x00", b"\xff"]
@@ -73,9 +90,7 @@ class Harness:
     def open(self) -> None:
         self.clock.now_ms += 1  # an opening takes longer than a millisecond
         self.server = RegionServer(self.engine, self.folder, self.committer, self.clock)
-        families = frozenset(family.bytes_name for family in self.table.families)
-        if self.logged:
-            self.server.set_policy("t", LogPolicy(families, families))
+        self.log_all()
         served = ServedTable(self.table, True, [INFO])
         self.server.install(served)
         self.region: Region = self.server.open_region(served, INFO)
@@ -106,6 +121,11 @@ class Harness:
         if not acknowledge:
             self.engine.gate.hold()
         self.given = self.clock.now_ms
+        touched = {one.family for one in (*mutation.operations, *mutation.conditions)}
+        if not touched <= self.region.views.keys():
+            with suppress(NoSuchColumnFamily):
+                assert self.region.apply(mutation).failed_condition is not None
+            return
         try:
             applied = self.region.apply(mutation)
         except NotALong:
@@ -152,10 +172,39 @@ class Harness:
         self.committer = Committer(asyncio.get_running_loop(), threads=1)
         self.open()
 
+    def log_all(self) -> None:
+        families = frozenset(family.bytes_name for family in self.table.families)
+        if self.logged:
+            self.server.set_policy("t", LogPolicy(families, families))
+
     async def restart(self) -> None:
         await self.settle()
         await self.server.close()
         self.open()
+
+    async def alter(self, change: TableChange, while_closed: bool) -> None:
+        await self.settle()
+        try:
+            table = altered(self.table, change)
+        except CallerError:
+            return
+        if while_closed:
+            await self.server.close()
+        self.table = table
+        self.model.alter(table)
+        if while_closed:
+            self.open()
+        else:
+            self.server.install(ServedTable(table, True, [INFO]))
+            self.log_all()
+            self.clock.now_ms += 1
+            await self.server.follow_schema("t")
+            (region,) = self.server.all_open()
+            if region is not self.region:  # the engine took some of it at an opening only
+                self.region = region
+                self.last = self.written = self.durable
+                self.watch_clock()
+        self.rebase()
 
     # --- looking -----------------------------------------------------------------------------------
 
@@ -277,6 +326,8 @@ async def play(harness: Harness, played: list[tuple[Any, ...]]) -> None:
             harness.rebase()
         elif verb == "restart":
             await harness.restart()
+        elif verb == "alter":
+            await harness.alter(*rest)
         await harness.check()
     await harness.close()
 
@@ -317,3 +368,38 @@ def rocks(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], tuple[Any, N
 @settings(max_examples=EXAMPLES // 4, deadline=None, derandomize=True, phases=PHASES)
 def test_region_on_rocksdb(rocks: Any, played: Any, logged: bool) -> None:
     run(PLAIN, rocks, played, logged=logged)
+
+
+def focused_steps(*more: st.SearchStrategy[tuple[Any, ...]]) -> st.SearchStrategy[list[tuple[Any, ...]]]:
+    """Few cells, written again and again: what versions and schemas do to them shows only then."""
+    family, qualifier = st.sampled_from([*[b"b"] * 7, b"a", b"c", b"d"]), st.sampled_from([*[b"q"] * 5, b""])
+    put = st.builds(Put, family, qualifier, values, st.one_of(st.none(), timestamps), st.none())
+    operation = st.one_of(put, put, st.builds(Delete, family, st.one_of(st.none(), qualifier), timestamps))
+    mutation = operation.map(lambda one: RowMutation(ROWS[0], (one,)))
+    mutate = st.tuples(st.just("mutate"), mutation, st.booleans())
+    tick = st.tuples(st.just("tick"), st.sampled_from([1, 2, 500, 1000]))
+    rare = st.one_of(
+        st.tuples(st.just("crash"), st.integers(0, 40)), st.tuples(st.just("restart")), st.tuples(st.just("sweep"))
+    )
+    return st.lists(st.one_of(*[mutate] * 6, tick, tick, rare, *more), min_size=12, max_size=24)
+
+
+@given(focused_steps(), st.booleans())
+@settings(max_examples=EXAMPLES, deadline=None, derandomize=True, phases=PHASES)
+def test_region_with_min_versions_and_crashes(played: Any, logged: bool) -> None:
+    run(KEPT, in_memory, played, logged=logged)
+
+
+alterations = st.tuples(st.just("alter"), st.sampled_from([*CHANGES[:2] * 3, *CHANGES]), st.booleans())
+
+
+@given(focused_steps(alterations, alterations), st.booleans())
+@settings(max_examples=EXAMPLES, deadline=None, derandomize=True, phases=PHASES)
+def test_region_whose_table_is_altered(played: Any, logged: bool) -> None:
+    run(ALTERED, in_memory, played, logged=logged)
+
+
+@given(focused_steps(alterations, alterations), st.booleans())
+@settings(max_examples=EXAMPLES // 10, deadline=None, derandomize=True, phases=PHASES)
+def test_region_on_rocksdb_whose_table_is_altered(rocks: Any, played: Any, logged: bool) -> None:
+    run(ALTERED, rocks, played, logged=logged)

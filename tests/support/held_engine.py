@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from typing import Any
 
 from columnar.errors import HostError
-from columnar.storage.api import Engine, Store
+from columnar.storage.api import Engine, SpaceOptions, Store
 
 
 class Gate:
@@ -61,8 +62,8 @@ class HeldEngine:
         self._engine = engine
         self.gate = Gate()
 
-    def open(self, path: str, spaces: frozenset[str]) -> Any:
-        return HeldStore(self._engine.open(path, spaces), self.gate)
+    def open(self, path: str, spaces: frozenset[str], options: Mapping[str, SpaceOptions] | None = None) -> Any:
+        return HeldStore(self._engine.open(path, spaces, options), self.gate)
 
     def destroy(self, path: str) -> None:
         self._engine.destroy(path)

@@ -7,7 +7,9 @@ The rules (HBase's reference 2.6, the design's sections 3 and 5):
     * a delete of a column or a family removes what stands at or below its timestamp; on a table
       with DELETE_MARKERS it also hides later puts below its timestamp in the columns it removed;
     * increments, appends and checked mutations go past a cell that lies in the future;
-    * a family's time to live hides what is older, a cell's own may be shorter;
+    * a family's time to live hides what is older, but for its MIN_VERSIONS newest; a cell's own may be
+      shorter and hides it always;
+    * a family that is dropped takes its cells along; one whose VERSIONS become 1 keeps the newest;
     * the operations of a mutation apply in the order given, all or none.
 """
 
@@ -40,18 +42,30 @@ class RowModel:
 
     # --- reading -----------------------------------------------------------------------------------
 
-    def _alive(self, family: bytes, timestamp: int, version: Version, now: int) -> bool:
+    def _alive(self, family: bytes, timestamp: int, version: Version, now: int, rank: int = 0) -> bool:
         lives = [ttl for ttl in (version[1],) if ttl is not None]
         seconds = self.table.family(family).ttl_s
-        if seconds is not None:
+        if seconds is not None and rank >= self.table.family(family).min_versions:
             lives.append(seconds * 1000)
         return not lives or timestamp + min(lives) > now
 
     def versions(self, row: bytes, family: bytes, qualifier: bytes, now: int) -> list[tuple[int, bytes]]:
         """(timestamp, value), newest first, that the family keeps."""
         held = self.cells.get((row, family, qualifier), {})
-        alive = [(at, v[0]) for at, v in sorted(held.items(), reverse=True) if self._alive(family, at, v, now)]
+        alive: list[tuple[int, bytes]] = []
+        for at, version in sorted(held.items(), reverse=True):
+            if self._alive(family, at, version, now, len(alive)):
+                alive.append((at, version[0]))
         return alive[: self.table.family(family).max_versions]
+
+    def alter(self, table: Table) -> None:
+        numbers = {family.number for family in self.table.families} & {family.number for family in table.families}
+        kept = {family.bytes_name: family for family in table.families if family.number in numbers}
+        self.cells = {column: held for column, held in self.cells.items() if column[1] in kept}
+        for column, held in self.cells.items():
+            if kept[column[1]].max_versions == 1:
+                self.cells[column] = {at: version for at, version in held.items() if at == max(held)}
+        self.table = table
 
     def row(self, row: bytes, now: int, low: int = 0, high: int = 1 << 63) -> list[tuple[bytes, bytes, int]]:
         """(column, value, timestamp) of the newest version in the range, columns ascending."""

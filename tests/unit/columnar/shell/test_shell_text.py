@@ -61,10 +61,10 @@ def test_cells() -> None:
 
 
 def test_families() -> None:
-    assert family_of("text") == ("text", {"max_versions": 1})
+    assert family_of("text") == ("text", {})
     assert family_of("m:versions=3,ttl=7d,compression=zstd") == (
         "m",
-        {"max_versions": 3, "time_to_live": 604_800, "compression": "ZSTD"},
+        {"VERSIONS": "3", "TTL": "604800", "COMPRESSION": "zstd"},
     )
     for wrong in ("m:versions=x", "m:ttl=-1", "m:colour=red"):
         with pytest.raises(IllegalArgument):

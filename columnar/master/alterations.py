@@ -1,0 +1,165 @@
+"""Change a table's schema, empty a table, make and drop namespaces: each one atomic write of the catalogue.
+
+Regions follow it; where a crash comes between, they follow at their next opening
+(``columnar.regions.spaces``), and what a truncated table held before is removed at the next start, as
+that of a dropped one.
+
+What each does to triggers and logs (promise 6: a derived table equals what recomputing it gives):
+    * a family that a trigger is for is not dropped, and what makes its cells vanish or come back by
+      themselves (TTL, MIN_VERSIONS) is not changed: no trigger would hear of it;
+    * a table with a trigger, with CHANGE_LOG or with DELETE_MARKERS is not truncated: its rows are
+      deleted one by one instead (``columnar.regions.row_deletes``), which is logged as every delete.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from columnar.errors import IllegalArgument, NamespaceExists, NamespaceNotFound, NotAllowed, TableNotFound, shown
+from columnar.master.catalogue import BUILT_IN_NAMESPACES, Catalogue, TableEntry
+from columnar.model.alteration import TableChange, altered, expiry_changes
+from columnar.model.region_info import RegionInfo
+from columnar.model.schema import Table, checked_namespace, namespace_of
+
+_log = logging.getLogger(__name__)
+
+
+class AlterationHost(Protocol):
+    """Whoever serves regions and knows of triggers."""
+
+    def install(self, table: Table, enabled: bool, regions: list[RegionInfo]) -> None:
+        """Serve the table by this schema and in these regions from now on."""
+
+    async def follow_schema(self, name: str) -> None:
+        """Return when every open region of the table serves by its schema."""
+
+    async def prepare_regions(self, table: Table, regions: list[RegionInfo]) -> None:
+        """Make what can be made of regions that are not served yet, so that their first requests need not wait."""
+
+    async def close_regions(self, regions: list[RegionInfo]) -> None:
+        """Return when none of them is open any more."""
+
+    def destroy_region(self, info: RegionInfo) -> None:
+        """Called in a thread: removing large files takes its time."""
+
+    def triggers_stay(self) -> AbstractAsyncContextManager[object]:
+        """While it is entered no trigger is added or removed."""
+
+    def watchers(self, table: str) -> dict[str, frozenset[str]]:
+        """Triggers of the table, and the families each is for."""
+
+
+class Alterations:
+    def __init__(self, catalogue: Catalogue, host: AlterationHost, lock: asyncio.Lock) -> None:
+        """``lock``: of all changes of the catalogue (``SchemaChanges.lock``)."""
+        self._catalogue = catalogue
+        self._host = host
+        self._lock = lock
+
+    # --- tables ------------------------------------------------------------------------------------
+
+    async def alter(self, name: bytes, change: TableChange) -> None:
+        """All of the change or nothing; the table serves meanwhile, by the new schema when this returns."""
+        async with self._lock, self._host.triggers_stay():
+            entry = self._of_user(name, "changed")
+            before, after = entry.schema, altered(entry.schema, change)
+            self._check_watched(before, after, change)
+            if after == before:
+                return
+            entry = await self._catalogue.alter(after)
+            self._host.install(after, entry.enabled, entry.regions)
+            await self._host.follow_schema(after.name)
+        _log.info("table %s altered", after.name)
+
+    def _check_watched(self, before: Table, after: Table, change: TableChange) -> None:
+        expiring = expiry_changes(before, after)
+        for trigger, families in sorted(self._host.watchers(before.name).items()):
+            gone = sorted(families & change.drop)
+            if gone:
+                raise NotAllowed(
+                    f"family {gone[0]} of {before.name} is not dropped: trigger {trigger} is for it; "
+                    f"remove it first (columnar trigger remove {trigger})"
+                )
+            unheard = sorted(families & set(expiring))
+            if unheard:
+                raise NotAllowed(
+                    f"TTL and MIN_VERSIONS of family {unheard[0]} of {before.name} stay: cells would vanish or come "
+                    f"back without trigger {trigger} hearing of it; remove it, alter, add it --from beginning"
+                )
+
+    async def truncate(self, name: bytes, preserve_splits: bool) -> int:
+        """All rows go as one atomic step; how many regions they were in."""
+        async with self._lock, self._host.triggers_stay():
+            entry = self._of_user(name, "truncated")
+            self._check_unheard(entry.schema)
+            starts = [info.start for info in entry.regions] if preserve_splits else [b""]
+            old = await self._catalogue.truncate(entry.schema.name, starts)
+            # What is written until the new ones serve counts as written before: it goes too.
+            await self._host.prepare_regions(entry.schema, entry.regions)
+            self._host.install(entry.schema, entry.enabled, entry.regions)
+            await self._host.close_regions(old)
+            for info in old:
+                await asyncio.to_thread(self._host.destroy_region, info)
+            await self._catalogue.forget_dropped(old)
+        _log.info("table %s truncated: %d regions in place of %d", entry.schema.name, len(starts), len(old))
+        return len(old)
+
+    def _check_unheard(self, table: Table) -> None:
+        instead = f"delete its rows instead, which is logged (columnar delete-rows {table.name} --all)"
+        watchers = sorted(self._host.watchers(table.name))
+        if watchers:
+            raise NotAllowed(f"{table.name} is not truncated: trigger {watchers[0]} would not hear of it; {instead}")
+        if table.change_log_s is not None:
+            raise NotAllowed(f"{table.name} is not truncated: CHANGE_LOG keeps its changes for readers; {instead}")
+        if table.delete_markers_ms is not None:
+            raise NotAllowed(
+                f"{table.name} is not truncated: DELETE_MARKERS guards it against late writes of triggers; {instead}"
+            )
+
+    def _of_user(self, name: bytes, what: str) -> TableEntry:
+        text = name.decode("latin-1").removeprefix("default:")
+        entry = self._catalogue.tables.get(text)
+        if entry is None:
+            raise TableNotFound(shown(name))
+        if entry.schema.is_system:
+            raise IllegalArgument(f"{text} is a table of the system and is not {what}")
+        return entry
+
+    # --- namespaces --------------------------------------------------------------------------------
+
+    async def create_namespace(self, name: bytes) -> None:
+        text = checked_namespace(name)
+        async with self._lock:
+            if text in self._catalogue.namespaces:
+                raise NamespaceExists(f"{text}; there is nothing to make")
+            await self._catalogue.create_namespace(text)
+
+    async def drop_namespace(self, name: bytes) -> None:
+        """Only an empty one."""
+        async with self._lock:
+            text = self._known(name)
+            if text in BUILT_IN_NAMESPACES:
+                raise NotAllowed(f"namespace {text} is always there and cannot be dropped")
+            tables = self.tables_of(name)
+            if tables:
+                raise NotAllowed(
+                    f"only empty namespaces can be dropped; {text} has {len(tables)} tables, drop {tables[0]} first"
+                )
+            await self._catalogue.drop_namespace(text)
+
+    def namespaces(self) -> list[str]:
+        return sorted(self._catalogue.namespaces)
+
+    def tables_of(self, name: bytes) -> list[str]:
+        """NamespaceNotFound."""
+        namespace = self._known(name)
+        return sorted(table for table in self._catalogue.tables if namespace_of(table) == namespace)
+
+    def _known(self, name: bytes) -> str:
+        text = name.decode("latin-1")
+        if text not in self._catalogue.namespaces:
+            raise NamespaceNotFound(f"{shown(name)}; columnar namespace list shows those there are")
+        return text

@@ -1,0 +1,110 @@
+"""Delete the rows of a range: by one range in each region, or row by row where somebody must hear of each.
+
+Where changes are logged (a trigger, CHANGE_LOG) or deletes leave markers, every row is deleted as a
+client would delete it, so that triggers see it and a derived table follows; elsewhere the engine
+forgets the range whole, at a cost that does not depend on how many rows there were.
+
+A call does a bounded amount and says where to go on.  It can be repeated: after a crash what was
+acknowledged is gone and the rest is still there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from columnar.model.mutation import Delete, RowMutation
+from columnar.model.read import ReadSpec, projection
+from columnar.model.region_info import RegionInfo
+from columnar.regions.patience import patiently
+from columnar.regions.region import Region
+from columnar.regions.row_reader import RowCursor, wire_cells
+from columnar.regions.server import RegionServer
+from columnar.storage.api import StoreClosed
+from columnar.storage.layout import range_start
+
+ROWS_PER_STEP: Final = 200  # deleted in one batch; its fsync comes before the next: writers go between
+ROWS_PER_CALL: Final = 10_000
+LOOKED_AT_PER_STEP: Final = 2_000  # rows without a visible cell among them
+BRAKE_PAUSE_S: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """``rows`` is None where a range went whole; ``next_row`` is where to go on, None: all is done."""
+
+    rows: int | None
+    next_row: bytes | None
+
+
+async def delete_rows(server: RegionServer, table: bytes, start: bytes, stop: bytes) -> Deleted:
+    """Rows ``start <= row < stop``, an empty stop to the last, as they are when their turn comes."""
+    counted: int | None = None
+    row: bytes | None = start
+    while row is not None:
+        served = server.tables.enabled(table)
+        info = served.holding(row)
+        region = server.open_region(served, info)
+        try:
+            if region.can_delete_at_once(region.now_ms):
+                await _delete_at_once(region, row, stop)
+                row = _after(info, stop)
+                continue
+            gone, row = await _delete_step(region, row, stop)
+        except StoreClosed:  # it was closed meanwhile, to be opened anew: go on with the one that is open
+            continue
+        counted = (counted or 0) + gone
+        if row is not None and counted >= ROWS_PER_CALL:
+            break
+    return Deleted(counted, row)
+
+
+async def _delete_at_once(region: Region, row: bytes, stop: bytes) -> None:
+    end = min((bound for bound in (stop, region.info.end) if bound), default=b"")
+    synced = await patiently(partial(region.delete_at_once, max(row, region.info.start), end))
+    await asyncio.shield(synced)
+
+
+async def _delete_step(region: Region, row: bytes, stop: bytes) -> tuple[int, bytes | None]:
+    """One batch; how many rows, and where the next begins."""
+    while region.refuses_writes and region.is_open:  # noqa: ASYNC110 - as a writer that is told to try later
+        await asyncio.sleep(BRAKE_PAUSE_S)
+    doomed, after = _visible_rows(region, row, stop)
+    if doomed:
+        families = [family.bytes_name for family in region.table.families]
+        mutations = [RowMutation(one, tuple(Delete(family, None) for family in families)) for one in doomed]
+        applied = await patiently(partial(region.apply_many, mutations))
+        if applied.durable is not None:
+            await asyncio.shield(applied.durable)
+        if region.write_delay_s > 0:
+            await asyncio.sleep(region.write_delay_s)
+    await asyncio.sleep(0)
+    return len(doomed), after
+
+
+def _visible_rows(region: Region, row: bytes, stop: bytes) -> tuple[list[bytes], bytes | None]:
+    spec = ReadSpec(projection(region.table, []))
+    end = min((bound for bound in (stop, region.info.end) if bound), default=b"")
+    low = range_start(max(row, region.info.start))
+    cursor = RowCursor(
+        region.store, region.views, spec.projection, low, range_start(end) if end else None, reverse=False
+    )
+    doomed: list[bytes] = []
+    for _ in range(LOOKED_AT_PER_STEP):
+        found = cursor.next_row()
+        if found is None:
+            return doomed, _after(region.info, stop)
+        name, raw = found
+        row = name
+        if wire_cells(region.store, name, raw, spec, region.now_ms):
+            doomed.append(name)
+        if len(doomed) >= ROWS_PER_STEP:
+            break
+    return doomed, row + b"\x00"
+
+
+def _after(info: RegionInfo, stop: bytes) -> bytes | None:
+    """The first row of the next region, if it is to be looked at."""
+    return None if not info.end or (stop and info.end >= stop) else info.end

@@ -1,0 +1,106 @@
+"""The key spaces of a region's store: how each is kept, and how they follow a change of the schema.
+
+Invariants:
+    I1. A space ``f:...`` that no family of the schema owns holds nothing that anybody may see: it is
+        dropped when its family is, or at the next opening after a crash.
+    I2. Older versions exist only of families that keep more than one: those of others are removed when
+        VERSIONS is lowered, or at the next opening, so that a later raise brings nothing deleted back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final, Literal
+
+from columnar.model.schema import Family, Table
+from columnar.regions.row_draft import VERSIONS_SPACE
+from columnar.storage.api import DEFAULT_OPTIONS, SpaceOptions, Store
+from columnar.storage.layout import range_start
+
+_Compression = Literal["none", "snappy", "lz4", "zstd"]
+_COMPRESSIONS: Final[dict[str, _Compression]] = {"NONE": "none", "SNAPPY": "snappy", "LZ4": "lz4", "ZSTD": "zstd"}
+_BY_STRENGTH: Final = ("NONE", "SNAPPY", "LZ4", "ZSTD")
+_FAMILY_SPACES: Final = "f:"
+_NUMBERS: Final = 1 << 16
+
+
+def options_of_family(family: Family) -> SpaceOptions:
+    cache: Literal["shared", "reserved", "none"] = "reserved" if family.in_memory else "shared"
+    return SpaceOptions(
+        compression=_COMPRESSIONS[family.compression],
+        bloom=family.uses_bloom_filter,
+        block_bytes=family.block_size,
+        cache=cache if family.uses_block_cache else "none",
+    )
+
+
+def options_of_spaces(table: Table) -> dict[str, SpaceOptions]:
+    """Older versions of all families share one space: it has the strongest compression among those that keep any."""
+    options = {family.space: options_of_family(family) for family in table.families}
+    keeping = [family.compression for family in table.families if family.max_versions > 1]
+    if keeping:
+        options[VERSIONS_SPACE] = SpaceOptions(_COMPRESSIONS[max(keeping, key=_BY_STRENGTH.index)])
+    return options
+
+
+def follow_spaces(store: Store, before: Table, after: Table) -> bool:
+    """Make the spaces those of ``after``; True: the store must be opened anew for some of it."""
+    wanted = options_of_spaces(after)
+    is_whole = True
+    for name, options in wanted.items():
+        if name not in store.spaces:
+            store.add_space(name, options)
+        elif store.options_of(name) != options:
+            is_whole = store.set_options(name, options) and is_whole
+    if VERSIONS_SPACE not in wanted and store.options_of(VERSIONS_SPACE) != DEFAULT_OPTIONS:
+        store.set_options(VERSIONS_SPACE, DEFAULT_OPTIONS)
+    kept = {family.space for family in after.families}
+    for family in before.families:
+        if family.space not in kept:
+            store.drop_space(family.space)
+    _drop_versions(store, after)
+    return not is_whole
+
+
+def drop_leftovers(store: Store, table: Table) -> None:
+    """At an opening: what a crash, or a thread at work, left of families that are no more (I1, I2)."""
+    owned = {family.space for family in table.families}
+    for name in store.spaces:
+        if name.startswith(_FAMILY_SPACES) and name not in owned:
+            store.drop_space(name)
+    _drop_versions(store, table)
+
+
+def _drop_versions(store: Store, table: Table) -> None:
+    """Older versions under every number that keeps none."""
+    if next(iter(store.scan(VERSIONS_SPACE, b"", None)), None) is None:
+        return
+    keeping = sorted(family.number for family in table.families if family.max_versions > 1)
+    batch = store.batch()
+    for low, high in pairwise([-1, *keeping, _NUMBERS]):
+        start, stop = _number(low + 1), _number(high)
+        if next(iter(store.scan(VERSIONS_SPACE, start, stop)), None) is not None:
+            batch.delete_range(VERSIONS_SPACE, start, stop)
+    if batch.size_bytes():
+        store.write(batch)
+
+
+def _number(number: int) -> bytes:
+    """Where the versions of a family begin; one past the last number is past every key."""
+    return number.to_bytes(2, "big") if number < _NUMBERS else b"\xff\xff\xff"
+
+
+def row_ranges(store: Store, table: Table, start: bytes, stop: bytes) -> Iterator[tuple[str, bytes, bytes]]:
+    """(space, first key, first key after) of what rows ``start <= row < stop`` have there; empty: to the end."""
+    low = range_start(start)
+    for family in table.families:
+        if stop:
+            yield family.space, low, range_start(stop)
+        else:
+            last = next(iter(store.scan_back(family.space, low, None)), None)
+            if last is not None:
+                yield family.space, low, last[0] + b"\x00"
+        if family.max_versions > 1:
+            number = _number(family.number)
+            yield VERSIONS_SPACE, number + low, number + range_start(stop) if stop else _number(family.number + 1)

@@ -1,0 +1,255 @@
+"""``columnar describe | alter | truncate | delete-rows | regions | flush | compact``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any, Final
+
+import click
+
+from columnar.client import RegionStatus
+from columnar.errors import IllegalArgument
+from columnar.shell.connecting import Misused, Server, ask, with_server
+from columnar.shell.text import attribute_of, bytes_text, family_of, readable, typed, upper_end
+
+LONG_ANSWER_S: Final = 3_600.0  # of one region's compaction
+_TABLE_ATTRIBUTES: Final = "DELETE_MARKERS, CHANGE_LOG, DURABILITY, READONLY, MAX_FILESIZE"
+
+
+@click.command()
+@click.argument("table")
+@with_server
+def describe(server: Server, table: str) -> None:
+    """Show how a table is made: families with every attribute as it acts, attributes of the table, triggers.
+
+    \b
+      columnar describe pages
+      columnar describe pages --json
+    """
+    found = server.connection.admin.describe(typed(table))
+    families = {readable(family.name): family.attributes for family in found.families}
+    if server.output.as_json:
+        server.output.json(
+            {
+                "name": readable(found.name),
+                "enabled": found.enabled,
+                "regions": found.regions,
+                "attributes": found.attributes,
+                "families": families,
+                "triggers": list(found.triggers),
+            }
+        )
+        return
+    if server.output.is_terminal:
+        state = "enabled" if found.enabled else "DISABLED"
+        click.echo(f"{readable(found.name)}: {state}, {found.regions} regions")
+        for name, text in found.attributes.items():
+            click.echo(f"  {name}={text}")
+        for trigger in found.triggers:
+            click.echo(f"  trigger {trigger}")
+    names = sorted({name for attributes in families.values() for name in attributes})
+    rows = [(name, *(attributes.get(one, "-") for one in names)) for name, attributes in families.items()]
+    server.output.table(("Family", *names), rows)
+
+
+@click.command()
+@click.argument("table")
+@click.option("--add", multiple=True, metavar="FAMILY[:KEY=VALUE,...]", help="A new family; may be repeated.")
+@click.option(
+    "--change", multiple=True, metavar="FAMILY:KEY=VALUE,...", help="Only these attributes; KEY= is the default."
+)
+@click.option("--drop", "gone", multiple=True, metavar="FAMILY", help="The family and all its cells, for good.")
+@click.option(
+    "--set", "attributes", multiple=True, metavar="K=V", help=f"Of the table: {_TABLE_ATTRIBUTES}; K= unsets."
+)
+@click.option("--yes", is_flag=True, help="Do not ask before a family is dropped.")
+@with_server
+def alter(
+    server: Server,
+    table: str,
+    add: tuple[str, ...],
+    change: tuple[str, ...],
+    gone: tuple[str, ...],
+    attributes: tuple[str, ...],
+    yes: bool,
+) -> None:
+    """Change a table while it serves: all of what is asked, or nothing.
+
+    Compression, block size and bloom filter hold for files written from then on; 'columnar compact --major'
+    writes the others anew. A family that a trigger is for is not dropped.
+
+    \b
+      columnar alter pages --add links:versions=1,compression=zstd
+      columnar alter pages --change text:versions=10 --change meta:ttl=30d,in_memory=true
+      columnar alter pages --drop scratch --yes
+      columnar alter pages --set READONLY=true
+      columnar alter pages --set MAX_FILESIZE=2g --set CHANGE_LOG=
+    """
+    if not (add or change or gone or attributes):
+        raise Misused("say what to change: --add, --change, --drop or --set; 'columnar alter --help' shows how")
+    families = {kind: _families(texts) for kind, texts in (("add", add), ("change", change))}
+    if any(not given for given in families["change"].values()):
+        raise Misused("--change takes FAMILY:KEY=VALUE, for example --change text:versions=3")
+    if gone:
+        ask(f"Remove {', '.join(gone)} of {table} and all cells in it for good?", yes)
+    server.connection.admin.alter_table(
+        typed(table),
+        add=families["add"],
+        change=families["change"],
+        drop=[typed(name) for name in gone],
+        attributes=dict(attribute_of(text) for text in attributes),
+    )
+    server.output.done(f"table {table} altered", {"altered": table})
+
+
+def _families(texts: tuple[str, ...]) -> dict[bytes, dict[str, str]]:
+    found = {typed(name): attributes for name, attributes in map(family_of, texts)}
+    if len(found) < len(texts):
+        raise IllegalArgument("a family is named twice")
+    return found
+
+
+@click.command()
+@click.argument("table")
+@click.option("--preserve-splits", is_flag=True, help="Keep the regions' borders; else there is one region.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_server
+def truncate(server: Server, table: str, preserve_splits: bool, yes: bool) -> None:
+    """Remove all rows of a table at once; its families and attributes stay.
+
+    Refused where somebody must hear of each row: a trigger, CHANGE_LOG, DELETE_MARKERS. There
+    'columnar delete-rows TABLE --all' deletes row after row, and triggers see it.
+
+    \b
+      columnar truncate events --preserve-splits
+      columnar truncate events --yes
+    """
+    ask(f"Remove all rows of {table} for good?", yes)
+    server.connection.admin.truncate(typed(table), preserve_splits=preserve_splits)
+    server.output.done(f"table {table} is empty", {"truncated": table})
+
+
+@click.command("delete-rows")
+@click.argument("table")
+@click.option("--start", default="", metavar="ROW", help="First row that goes.")
+@click.option("--stop", default="", metavar="ROW", help="First row that stays.")
+@click.option("--prefix", default="", help="Rows that begin so.")
+@click.option("--all", "everything", is_flag=True, help="Every row.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_server
+def delete_rows(server: Server, table: str, start: str, stop: str, prefix: str, everything: bool, yes: bool) -> None:
+    """Remove the rows of a range.
+
+    Where changes are logged (a trigger, CHANGE_LOG) or deletes leave markers, row after row is deleted, as
+    a client would, and counted; elsewhere the range goes at once. When it was interrupted, repeat it.
+
+    \b
+      columnar delete-rows events --stop 2025
+      columnar delete-rows pages --prefix draft/ --yes
+      columnar delete-rows pages --all
+    """
+    ways = [bool(start or stop), bool(prefix), everything]
+    if sum(ways) != 1:
+        raise Misused("say which rows: --start and --stop, --prefix, or --all")
+    first, last = typed(start or prefix), typed(stop)
+    if prefix:
+        last = upper_end(first) or b""
+    what = "all rows" if everything else f"the rows of this range of {table}"
+    ask(f"Remove {what} of {table} for good?" if everything else f"Remove {what} for good?", yes)
+    with closing(server.patient(LONG_ANSWER_S)) as connection:
+        count = connection.admin.delete_rows(typed(table), first, last)
+    said = "the range is empty" if count is None else f"{count} rows are gone"
+    server.output.done(said, {"table": table, "rows": count})
+
+
+@click.command()
+@click.argument("table")
+@with_server
+def regions(server: Server, table: str) -> None:
+    """Show a table's regions: which rows, how big, how much was read and written since it was opened.
+
+    \b
+      columnar regions pages
+      columnar regions pages --json
+    """
+    found = server.connection.admin.regions(typed(table))
+    if server.output.as_json:
+        server.output.json([_as_json(one) for one in found])
+        return
+    rows = [
+        (
+            one.encoded_name,
+            readable(one.start_key),
+            readable(one.end_key),
+            "open" if one.open else "closed",
+            bytes_text(one.size_bytes) if server.output.is_terminal else one.size_bytes,
+            one.reads,
+            one.writes,
+            one.log_records,
+        )
+        for one in found
+    ]
+    headings = ("Region", "From", "To", "State", "Size", "Reads", "Writes", "Logged")
+    server.output.table(headings, rows, numbers=(4, 5, 6, 7))
+
+
+def _as_json(one: RegionStatus) -> dict[str, object]:
+    return {
+        "name": readable(one.name),
+        "encoded_name": one.encoded_name,
+        "start": readable(one.start_key),
+        "end": readable(one.end_key),
+        "region_id": one.region_id,
+        "open": one.open,
+        "bytes": one.size_bytes,
+        "reads": one.reads,
+        "writes": one.writes,
+        "log_records": one.log_records,
+        "log_bytes": one.log_bytes,
+    }
+
+
+@click.command()
+@click.argument("name", metavar="TABLE|REGION")
+@with_server
+def flush(server: Server, name: str) -> None:
+    """Write what a table or a region holds in memory to files. Nothing needs it: the log is on disk.
+
+    \b
+      columnar flush pages
+    """
+    _for_each_region(server, name, lambda admin, region: admin.flush(region))
+    server.output.done(f"{name} is flushed", {"flushed": name})
+
+
+@click.command()
+@click.argument("name", metavar="TABLE|REGION")
+@click.option("--major", is_flag=True, help="Remove what no reader sees any more, and write every file anew.")
+@with_server
+def compact(server: Server, name: str, major: bool) -> None:
+    """Merge the files of a table or a region, one region after the other; it serves meanwhile.
+
+    The engine does so by itself; --major also takes surplus versions, expired cells and old markers away, and
+    brings a change of compression, block size or bloom filter to every file.
+
+    \b
+      columnar compact pages
+      columnar compact pages --major
+    """
+    _for_each_region(
+        server, name, lambda admin, region: admin.major_compact(region) if major else admin.compact(region)
+    )
+    server.output.done(f"{name} is compacted", {"compacted": name, "major": major})
+
+
+def _for_each_region(server: Server, name: str, work: Callable[[Any, Any], None]) -> None:
+    """Region by region, so that no single answer takes as long as all of them."""
+    wanted = typed(name)
+    with closing(server.patient(LONG_ANSWER_S)) as connection:
+        admin = connection.admin
+        if not admin.exists(wanted):
+            work(admin, wanted)
+            return
+        for region in admin.regions(wanted):
+            work(admin, region.name)

@@ -1,0 +1,135 @@
+"""Rows of a range are deleted whole or one by one, over regions, and a read waits for the fsync of it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from columnar.model.mutation import Put
+from columnar.model.schema import Family, make_table
+from columnar.regions import row_deletes
+from columnar.regions.hooks import LogPolicy
+from columnar.regions.row_deletes import Deleted, delete_rows
+from columnar.storage.rocks import RocksEngine
+from tests.support.region_house import House, names_of
+
+TABLE = make_table("t", [Family("a"), Family("b", max_versions=3)])
+NAMES = [b"a", b"a\x00", b"b", b"c", b"m", b"m\x00", b"x\xff", b"\xff\xff"]
+
+
+async def filled(house: House) -> None:
+    for row in NAMES:
+        for n in range(2):
+            house.clock.now_ms += 1
+            await house.put(row, Put(b"a", b"q", b"%d" % n), Put(b"b", b"", b"%d" % n))
+
+
+def entries(house: House) -> int:
+    return sum(
+        len(list(r.store.scan(s, b"", None))) for r in house.server.all_open() for s in ("f:a", "f:b", "versions")
+    )
+
+
+@pytest.mark.parametrize("logged", [False, True])
+@pytest.mark.parametrize(("start", "stop"), [(b"", b""), (b"a\x00", b"m"), (b"m", b""), (b"", b"m\x00"), (b"c", b"d")])
+def test_just_the_range_goes(start: bytes, stop: bytes, logged: bool) -> None:
+    async def main() -> None:
+        house = House(TABLE, (b"b\x00", b"m"))
+        house.clock.now_ms += 1
+        if logged:
+            house.server.set_policy("t", LogPolicy(frozenset({b"a", b"b"}), frozenset()))
+        await filled(house)
+        house.clock.now_ms += 1
+        doomed = [row for row in NAMES if start <= row and (not stop or row < stop)]
+        deleted = await delete_rows(house.server, b"t", start, stop)
+        assert deleted == Deleted(len(doomed) if logged else None, None)
+        left = [row for row in NAMES if row not in doomed]
+        assert await names_of(house.scanner()) == left
+        assert entries(house) == 3 * len(left)
+        await house.put_value(b"c", b"again")
+        assert b"c" in await names_of(house.scanner())
+        await house.close()
+
+    asyncio.run(main())
+
+
+def test_every_deleted_row_is_in_the_log() -> None:
+    async def main() -> None:
+        house = House(TABLE)
+        house.server.set_policy("t", LogPolicy(frozenset({b"a"}), frozenset()))
+        await filled(house)
+        house.clock.now_ms += 1
+        await delete_rows(house.server, b"t", b"b", b"n")
+        records = [record for _, record in house.region().log.read(None)][2 * len(NAMES) :]
+        assert [record.row for record in records] == [b"b", b"c", b"m", b"m\x00"]
+        assert await delete_rows(house.server, b"t", b"b", b"n") == Deleted(0, None), "repeating it finds nothing"
+        await house.close()
+
+    asyncio.run(main())
+
+
+def test_a_long_range_is_deleted_call_by_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_deletes, "ROWS_PER_STEP", 3)
+    monkeypatch.setattr(row_deletes, "ROWS_PER_CALL", 5)
+
+    async def main() -> None:
+        house = House(make_table("t", [Family("a"), Family("b")], {"DELETE_MARKERS": "100000"}), (b"m",))
+        await filled(house)
+        house.clock.now_ms += 1
+        first = await delete_rows(house.server, b"t", b"", b"")
+        assert first.next_row is not None
+        second = await delete_rows(house.server, b"t", first.next_row, b"")
+        assert (first.rows, second) == (7, Deleted(1, None))
+        assert await names_of(house.scanner()) == []
+        assert await delete_rows(house.server, b"t", b"", b"") == Deleted(0, None), "markers are no rows"
+        await house.close()
+
+    asyncio.run(main())
+
+
+def test_a_read_waits_for_the_fsync_of_a_range_that_went() -> None:
+    async def main() -> None:
+        house = House(TABLE)
+        await filled(house)
+        house.clock.now_ms += 1
+        house.gate.hold()
+        deleting = asyncio.ensure_future(delete_rows(house.server, b"t", b"b", b"d"))
+        await asyncio.sleep(0)
+        assert house.row(b"c") == []
+        barrier = house.region().barrier(b"c")
+        assert barrier is not None
+        assert not barrier.done()
+        house.gate.release()
+        await deleting
+        await house.close()
+
+    asyncio.run(main())
+
+
+def test_cells_of_the_future_are_spared_as_by_every_delete() -> None:
+    async def main() -> None:
+        house = House(TABLE)
+        await filled(house)
+        house.clock.now_ms += 1
+        await house.put(b"c", Put(b"a", b"q", b"later", house.clock.now_ms + 5_000))
+        assert (await delete_rows(house.server, b"t", b"", b"")).rows == len(NAMES)
+        assert await names_of(house.scanner()) == [b"c"]
+        await house.close()
+
+    asyncio.run(main())
+
+
+def test_rocksdb_forgets_a_range(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(str(tmp_path))
+
+    async def main() -> None:
+        house = House(TABLE, (b"b\x00", b"m"), engine=RocksEngine())
+        await filled(house)
+        house.clock.now_ms += 1
+        await delete_rows(house.server, b"t", b"a\x00", b"")
+        assert await names_of(house.scanner()) == [b"a"]
+        assert entries(house) == 3
+        await house.close()
+
+    asyncio.run(main())
