@@ -27,6 +27,8 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
     "drop": ("columnar.shell.tables:drop", "Remove a table and all its rows."),
     "enable": ("columnar.shell.tables:enable", "Open a disabled table again."),
     "disable": ("columnar.shell.tables:disable", "Turn requests for a table away; its rows stay."),
+    "split": ("columnar.shell.regions:split", "Split a region in two."),
+    "merge": ("columnar.shell.regions:merge", "Merge two neighbouring regions."),
     "status": ("columnar.shell.tables:status", "Say how the server is."),
     "trigger": ("columnar.shell.triggers:trigger", "Look at triggers and change them."),
     "bench": ("columnar.bench.commands:bench", "Measure a store, two in turn, or how cost grows."),

@@ -18,6 +18,7 @@ class StandaloneConfig:
     trigger_modules: tuple[str, ...] = ()  # what triggers may name; nothing else is ever imported
     slow_request_ms: int = limits.SLOW_REQUEST_MS
     open_regions: int = limits.OPEN_REGIONS  # 0.34 MB and 9 descriptors each
+    region_bytes: int = limits.REGION_BYTES  # larger regions split; the table attribute MAX_FILESIZE goes before it
     scanner_lease_s: float = limits.SCANNER_LEASE_S
     log_records: int = limits.LOG_RECORDS  # of one region's change log; nearing it slows its writers
     log_bytes: int = limits.LOG_BYTES

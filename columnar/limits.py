@@ -36,6 +36,8 @@ SCANNER_LEASE_S: Final = 600  # idle; the client's read timeout is usually short
 ORPHAN_SCANNER_LEASE_S: Final = 60  # once the connection that opened it has closed
 OPEN_REGIONS: Final = 500  # each some 0.34 MB and 9 descriptors; the least used is closed over it
 
+REGION_BYTES: Final = 1024 * MIB  # a region that is larger splits by itself; docs/regions.md says why so large
+
 # --- buffers ---------------------------------------------------------------------------------------
 CONNECTION_INPUT_BYTES: Final = 256 * KIB  # read ahead of the message being served
 CONNECTION_OUTPUT_BYTES: Final = 4 * MIB  # unsent replies; over it the connection is not read

@@ -24,6 +24,7 @@ from typing import IO, Final
 from columnar.config import StandaloneConfig
 from columnar.errors import FolderInUse, HostError
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
+from columnar.master.region_changes import RegionChanges
 from columnar.master.schema_changes import SchemaChanges
 from columnar.model.mutation import RowMutation
 from columnar.model.read import ReadSpec, projection
@@ -31,13 +32,16 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.patience import patiently
 from columnar.regions.region import Region
+from columnar.regions.replacing import remove_unnamed
 from columnar.regions.row_reader import RowCursor, wire_cells
 from columnar.regions.scanners import ScannerTable
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
+from columnar.replacing_regions import ReplacingRegions
 from columnar.storage.commit import Committer
 from columnar.storage.rocks import RocksEngine
 from columnar.thrift.extension import ExtensionMethods, Facts
+from columnar.thrift.region_methods import RegionMethods
 from columnar.thrift.rows import RowMethods
 from columnar.thrift.scans import ScanMethods
 from columnar.thrift.service import ThriftService
@@ -238,6 +242,9 @@ class Standalone:
         self.server.listener = self.keeper
         self.changes = SchemaChanges(self.catalogue, LocalRegions(self.server, self.keeper))
         self.changes.start()
+        self._remove_unnamed(regions_folder)
+        hand = ReplacingRegions(self.server, regions_folder, self.config.region_bytes)
+        self.region_changes = RegionChanges(self.catalogue, self.changes, hand)
         for name, family in SYSTEM_TABLES:
             if name not in self.catalogue.tables:
                 await self.changes.create(name.encode(), [family], system=True)
@@ -247,7 +254,16 @@ class Standalone:
         self.keeper.start(_reachable(self.config.host), self.port)
         await self.changes.finish_drops()
         self.server.start_sweeping()
+        self.region_changes.start()
         self._sweep_scanners()
+
+    def _remove_unnamed(self, regions_folder: str) -> None:
+        """What a crash left of a split or a merge that never came to be."""
+        tables = self.catalogue.tables.values()
+        named = ["meta", *(info.encoded for entry in tables for info in entry.regions)]
+        named += [info.encoded for info in self.catalogue.dropped]
+        for name in remove_unnamed(regions_folder, named, self._engine.destroy):
+            _log.info("removed folder %s, which no table has: a split or a merge was cut off", name)
 
     async def _listen(self) -> None:
         rows = RowMethods(self.server)
@@ -259,6 +275,7 @@ class Standalone:
             TableMethods(self.server, self.changes, lambda: (self.config.host, self.port), self.folder.cluster_id),
             ExtensionMethods(self.server, rows, self.scanners, self.changes, facts),
             TriggerMethods(self.keeper),
+            RegionMethods(self.server, self.region_changes),
         )
         self.slow_log = SlowLog(self.server.tables, self.scanners, self.config.slow_request_ms)
         self.service.handlers = self.slow_log.wrapped(self.service.handlers)
@@ -311,6 +328,7 @@ class Standalone:
             timer.cancel()
         await self.keeper.close()  # before the port: a call cut off by it would count as failed
         await self.wire.close(STOP_GRACE_S)
+        await self.region_changes.close()
         await self.server.close()
         await self.server.quiesce(self._meta)
         self._meta.close()

@@ -7,6 +7,7 @@ says whether the other side is more than a plain HBase.
 """
 
 from columnar.client.connection import Connection, ConnectionPool
+from columnar.client.regions import RegionAdmin
 from columnar.client.table import Append, CheckResult, Delete, Expect, Increment, Put, Table
 from columnar.client.triggers import DeadLetter, Triggers, TriggerStatus
 
@@ -20,6 +21,7 @@ __all__ = [
     "Expect",
     "Increment",
     "Put",
+    "RegionAdmin",
     "Table",
     "TriggerStatus",
     "Triggers",

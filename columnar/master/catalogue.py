@@ -2,7 +2,7 @@ r"""The catalogue: the table ``columnar:meta``, a row for each table and one for
 
     row ``t/NAME``            info:schema = JSON of the table, info:state = enabled | disabled
     row ``r/NAME\0START\0ID``  info:region = JSON of the region
-    row ``d/ENCODED``          info:region = a region that was dropped and whose folder is still to go
+    row ``d/ENCODED``          info:region = a region that was dropped, split or merged and whose folder is still to go
     row ``n``                  info:next = the next region id, eight bytes
 
 A change of several rows (a table with its regions) is one atomic batch of the catalogue's one
@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from columnar.master.replacements import replaced
 from columnar.model import region_info, schema
 from columnar.model.mutation import Delete, Operation, Put, RowMutation
 from columnar.model.region_info import RegionInfo
@@ -92,6 +93,23 @@ class Catalogue:
         del self.tables[name]
         self.dropped += regions
         return regions
+
+    def next_ids(self, count: int) -> list[int]:
+        """Ids that no region has had.  They are used up once ``replace`` has named them, or never were."""
+        first = self._next_region_id
+        self._next_region_id += count
+        return list(range(first, first + count))
+
+    async def replace(self, gone: list[RegionInfo], fresh: list[RegionInfo]) -> None:
+        """``fresh`` in the place of ``gone``, in one write; the old ones are remembered as dropped."""
+        entry = self.tables[gone[0].table]
+        mutations = [_erase(_region_row(info)) for info in gone]
+        mutations += [_put(_dropped_row(info), region=region_info.to_json(info)) for info in gone]
+        mutations += [_put(_region_row(info), region=region_info.to_json(info)) for info in fresh]
+        mutations.append(_put(b"n", next=self._next_region_id.to_bytes(8, "big")))
+        await self._write(mutations)
+        entry.regions = replaced(entry.regions, gone, fresh)
+        self.dropped += gone
 
     async def forget_dropped(self, regions: list[RegionInfo]) -> None:
         if regions:

@@ -47,6 +47,11 @@ class RegionHost(Protocol):
 
 
 class SchemaChanges:
+    @property
+    def lock(self) -> asyncio.Lock:
+        """Held by whoever changes tables or their regions."""
+        return self._one_at_a_time
+
     def __init__(self, catalogue: Catalogue, host: RegionHost) -> None:
         self._catalogue = catalogue
         self._host = host
@@ -60,7 +65,7 @@ class SchemaChanges:
 
     async def finish_drops(self) -> None:
         for info in list(self._catalogue.dropped):
-            _log.info("removing what is left of region %s of the dropped table %s", info.encoded, info.table)
+            _log.info("removing what is left of region %s of %s", info.encoded, info.table)
             self._host.destroy_region(info)
             await self._catalogue.forget_dropped([info])
 

@@ -26,6 +26,16 @@ _MS: Final = Struct(">Q")
 MARKS: Final = 64  # over the time that is asked for: records stay up to 1/64 longer
 
 
+def marks_of(store: Store) -> list[bytes]:
+    """The keys of the marks in ``meta``."""
+    return [key for key, _ in store.scan(META_SPACE, _TIME, _TIME[:-1] + b"0")]
+
+
+def mark(now_ms: int, written_to: Sequence) -> tuple[bytes, bytes]:
+    """Key and value that say: everything up to ``written_to`` was written by now."""
+    return _TIME + _MS.pack(now_ms), pack_key(written_to)
+
+
 class LogRetention:
     """Owned by the loop's thread."""
 
@@ -45,7 +55,7 @@ class LogRetention:
         if marks and (marks[-1][1] >= written_to or now_ms - marks[-1][0] < keep_s * 1000 // MARKS):
             return
         batch = self._store.batch()
-        batch.put(META_SPACE, _TIME + _MS.pack(now_ms), pack_key(written_to))
+        batch.put(META_SPACE, *mark(now_ms, written_to))
         self._store.write(batch)
         marks.append((now_ms, written_to))
 

@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple
@@ -58,6 +59,7 @@ RECENT_ROWS: Final = 4_096
 _EPOCH_SHIFT: Final = 40
 _FUTURE: Final = b"future"  # in ``meta``: the highest timestamp written ahead of the clock (I5)
 _STAMP: Final = b"stamp"  # in ``meta``: the highest timestamp given ahead of the clock
+HIGHEST_MARKS: Final = (_FUTURE, _STAMP)  # of two regions that become one the higher
 
 
 def spaces_of(table: Table) -> frozenset[str]:
@@ -119,6 +121,8 @@ class Region:
         self.refuses_writes = False  # the change log has reached its bound
         self.log_alarmed = False  # somebody was told that it comes near
         self.write_delay_s = 0.0  # the change log comes near its bound: acknowledgements are held back
+        self.touched: set[bytes] | None = None  # rows written while a merge copies the region, and somebody counts them
+        self.upkeep = 0  # sweeps and compactions that run: it is neither closed nor replaced under them
         self.reads = self.writes = 0
         self._committer = committer
         self._clock = clock
@@ -315,6 +319,8 @@ class Region:
             durable = group.acknowledged
         else:
             self._async_dirty = True
+            if self.touched is not None:
+                self.touched.update(mutation.row for mutation in mutations)
         return Applied(step.sequence, step.timestamp, step.results, step.failed_condition, durable)
 
     def _gather(self) -> _Group:
@@ -339,6 +345,8 @@ class Region:
             group.acknowledged.exception()  # seen: a group that nobody waits for must not warn
             return
         self.log.durable_n = group.last_n
+        if self.touched is not None:
+            self.touched |= group.rows
         group.acknowledged.set_result(None)
         if self.log_policy is not None and self.on_durable is not None:
             self.on_durable(self)
@@ -387,6 +395,24 @@ class Region:
         return self._clock()
 
     # --- life --------------------------------------------------------------------------------------
+
+    async def aside(self, work: Callable[[], None]) -> None:
+        """Run a flush or a compaction of the store in a thread; nobody closes the region under it."""
+        running = asyncio.get_running_loop().run_in_executor(None, work)
+        self.upkeep += 1
+        running.add_done_callback(self._aside_ended)
+        await asyncio.shield(running)  # a caller that is cancelled does not end the thread
+
+    def _aside_ended(self, _: asyncio.Future[None]) -> None:
+        self.upkeep -= 1
+
+    @contextmanager
+    def kept_up(self) -> Iterator[None]:
+        self.upkeep += 1
+        try:
+            yield
+        finally:
+            self.upkeep -= 1
 
     @property
     def is_quiet(self) -> bool:

@@ -17,11 +17,12 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
-from columnar.errors import ColumnarError, NotServingRegion
+from columnar.errors import ColumnarError, NotServingRegion, RegionAway, RegionTooBusy
 from columnar.limits import OPEN_REGIONS
 from columnar.model.region_info import RegionInfo
 from columnar.regions.hooks import ChangeListener, LogPolicy, NoListener
 from columnar.regions.region import Region
+from columnar.regions.row_range import clip_where_marked
 from columnar.regions.sweeper import needs_sweep, sweep
 from columnar.regions.tables import ServedTable, Tables
 from columnar.storage.api import Engine, Store
@@ -31,6 +32,7 @@ _log = logging.getLogger(__name__)
 
 ASYNC_SYNC_S: Final = 1.0  # unsynced writes are synced within this time
 SWEEP_EVERY_S: Final = 600.0
+UPKEEP_LOOK_S: Final = 0.01
 LOOKED_AT: Final = 16  # regions that may not be closed are passed over at one opening
 
 
@@ -54,6 +56,9 @@ class RegionServer:
         self._committer = committer
         self._open_bound = open_regions
         self._open: OrderedDict[int, Region] = OrderedDict()  # by region id, least used first
+        self._pinned: set[int] = set()  # being split or merged: not closed for being little used, nor swept
+        self._shut: dict[int, Region] = {}  # open, but no longer served: others are about to stand in their place
+        self._gates: dict[int, asyncio.Future[None]] = {}  # resolved when the region, or others for it, may be opened
         self._policies: dict[str, LogPolicy] = {}
         self._closed = False
         self._sweeping: asyncio.Future[None] | None = None
@@ -95,9 +100,15 @@ class RegionServer:
             return region
         if self._closed:
             raise NotServingRegion("the server is stopping; try another or try again")
+        gate = self._gates.get(info.region_id)
+        if gate is not None:
+            raise RegionAway(info.encoded, gate)
+        if not self.tables.serves(info):
+            raise NotServingRegion(f"region {info.encoded} of {info.table} was split, merged or dropped; ask again")
         region = Region(self._engine, self.folder_of(info), info, served.schema, self._committer, self.clock)
         region.log_policy = self._policies.get(served.schema.name)
         region.on_durable = self._changes_durable
+        clip_where_marked(region.store, region.views, info)
         self._open[info.region_id] = region
         _log.debug("region %s of %s is open", info.encoded, info.table)
         self._close_surplus()
@@ -122,7 +133,7 @@ class RegionServer:
         for region_id, region in list(islice(self._open.items(), surplus + LOOKED_AT)):
             if region_id == next(reversed(self._open)):  # the one that is being opened
                 return
-            if region.is_quiet and (region.log_policy is None or self.listener.may_close(region)):
+            if self._may_close(region) and (region.log_policy is None or self.listener.may_close(region)):
                 self._close(region)
                 surplus -= 1
             else:
@@ -132,10 +143,52 @@ class RegionServer:
             if surplus == 0:
                 return
 
+    def _may_close(self, region: Region) -> bool:
+        return region.info.region_id not in self._pinned and not region.upkeep and region.is_quiet
+
     def _close(self, region: Region) -> None:
         self.listener.region_closing(region)
         self._open.pop(region.info.region_id, None)
         region.close()
+
+    # --- regions in whose place others will stand (``replacing``) ------------------------------------
+
+    @property
+    def engine(self) -> Engine:
+        return self._engine
+
+    def is_pinned(self, region: Region) -> bool:
+        return region.info.region_id in self._pinned
+
+    def pin(self, region: Region) -> None:
+        """It stays open until ``unpin``, unless its disk fails."""
+        self._pinned.add(region.info.region_id)
+
+    def unpin(self, region: Region) -> None:
+        self._pinned.discard(region.info.region_id)
+
+    def shut(self, region: Region) -> None:
+        """From now on requests for it wait.  The region stays open for whoever shut it."""
+        region_id = region.info.region_id
+        self._shut[region_id] = self._open.pop(region_id)
+        self._gates[region_id] = asyncio.get_running_loop().create_future()
+
+    def lift(self, region: Region) -> None:
+        """Requests that wait look anew for the region of their row: this one where it is open, else others."""
+        region_id = region.info.region_id
+        self._shut.pop(region_id, None)
+        if region.is_open:
+            self._open[region_id] = region
+        self._gates.pop(region_id).set_result(None)
+
+    def condemn(self, region: Region, why: str) -> None:
+        """Nobody knows whether the region or others in its place will be there after a restart: it is not served."""
+        gate = self._gates[region.info.region_id]
+        gate.set_exception(NotServingRegion(why))
+        gate.exception()  # seen: there may be nobody waiting
+
+    def gates(self) -> list[asyncio.Future[None]]:
+        return [gate for gate in self._gates.values() if not gate.done()]
 
     def _changes_durable(self, region: Region) -> None:
         self.listener.changes_durable(region)
@@ -144,6 +197,9 @@ class RegionServer:
         for region in [r for r in self._open.values() if r.store is store]:
             _log.error("region %s of %s: fsync failed: %s", region.info.encoded, region.info.table, failure.text)
             self._close(region)
+        for region in [r for r in self._shut.values() if r.store is store]:
+            _log.error("region %s of %s: fsync failed: %s", region.info.encoded, region.info.table, failure.text)
+            region.close()  # whoever shut it sees that
 
     # --- unsynced writes ---------------------------------------------------------------------------
 
@@ -181,8 +237,11 @@ class RegionServer:
 
     async def major_compact(self, region: Region) -> None:
         """Sweep the region and have the engine compact it; others are served meanwhile."""
-        await sweep(region.store, region.table, region.views, region.now_ms)
-        await asyncio.get_running_loop().run_in_executor(None, region.store.compact)
+        if self.is_pinned(region):
+            raise RegionTooBusy(f"region {region.info.encoded} is being split or merged; compact it afterwards")
+        with region.kept_up():
+            await sweep(region.store, region.table, region.views, region.now_ms)
+            await region.aside(region.store.compact)
 
     def start_sweeping(self) -> None:
         """Sweep, one after the other, the open regions that were written to since their last sweep."""
@@ -196,8 +255,11 @@ class RegionServer:
                 region_id, writes = region.info.region_id, region.writes
                 if writes == swept.get(region_id, 0) or not needs_sweep(region.table) or region_id not in self._open:
                     continue
+                if region_id in self._pinned:
+                    continue
                 try:
-                    gone = await sweep(region.store, region.table, region.views, region.now_ms)
+                    with region.kept_up():
+                        gone = await sweep(region.store, region.table, region.views, region.now_ms)
                 except ColumnarError as error:  # closed meanwhile, or the disk refuses: its writers hear that
                     _log.warning("sweep of region %s stopped: %s", region.info.encoded, error.text)
                     continue
@@ -207,7 +269,9 @@ class RegionServer:
     # --- leaving -----------------------------------------------------------------------------------
 
     async def quiesce(self, region: Region) -> None:
-        """Wait until no write of ``region`` waits for its fsync."""
+        """Wait until no write of ``region`` waits for its fsync, and nothing keeps it up in a thread."""
+        while region.upkeep:  # noqa: ASYNC110 - rarely anything, and then for seconds
+            await asyncio.sleep(UPKEEP_LOOK_S)
         while not region.is_quiet:
             waiting = region.sync_async_writes() or region.barrier_any()
             if waiting is not None:

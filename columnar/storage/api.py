@@ -12,14 +12,14 @@ Promises, each attacked by tests/contracts/test_storage_contract.py over every i
     S4. ``checkpoint`` makes a copy, at another path, of the state at the time of the call.
     S5. A folder is open in one store at a time.
 
-Threads: all methods but ``sync``, ``flush`` and ``compact`` belong to the loop's thread and hold
-the interpreter lock; those three may run in any thread and release it.
+Threads: all methods but ``sync``, ``flush``, ``compact`` and ``compact_span`` belong to the loop's thread
+and hold the interpreter lock; those four may run in any thread and release it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from columnar.errors import HostError, RetryLater
 
@@ -45,6 +45,14 @@ class Batch(Protocol):
         """Half open.  Dear to later reads of that range: meant for many keys."""
 
     def size_bytes(self) -> int: ...
+
+
+class FileSpan(NamedTuple):
+    """A file of a store: its keys stand between ``first`` and ``last``, both there or deleted."""
+
+    first: bytes
+    last: bytes
+    size_bytes: int
 
 
 class Store(Protocol):
@@ -87,10 +95,16 @@ class Store(Protocol):
 
     def compact(self) -> None: ...
 
+    def compact_span(self, space: str, start: bytes, stop: bytes | None) -> None:
+        """Give back what was deleted in ``start <= key < stop``; files that hold none of it are left alone."""
+
     def checkpoint(self, path: str) -> None: ...
 
     def size_bytes(self) -> int:
         """Bytes on disk and in memory, roughly; cheap."""
+
+    def files(self) -> list[FileSpan]:
+        """Of all spaces together; cheap.  What is in memory only is in none."""
 
     def close(self) -> None: ...
 

@@ -27,7 +27,7 @@ import rocksdict
 
 from columnar.errors import DamagedData, HostError
 from columnar.limits import MIB
-from columnar.storage.api import Batch, StoreBusy, StoreClosed
+from columnar.storage.api import Batch, FileSpan, StoreBusy, StoreClosed
 
 CACHE_BYTES: Final = 64 * MIB
 WRITE_BUFFERS_BYTES: Final = 64 * MIB  # of all regions together; over it the fullest is flushed
@@ -285,6 +285,14 @@ class RocksStore:
         for held in list(self._dicts.values()):
             held.compact_range(None, None)
 
+    def compact_span(self, space: str, start: bytes, stop: bytes | None) -> None:
+        try:
+            self._dicts[space].compact_range(start or None, stop)
+        except StoreClosed:
+            raise
+        except Exception as error:  # rocksdict raises nothing narrower
+            raise _translated(error, self._path) from error
+
     def checkpoint(self, path: str) -> None:
         self._hand_over()
         self.flush()  # a full memtable would hold the interpreter lock for tens of milliseconds
@@ -297,13 +305,20 @@ class RocksStore:
             total += held.property_int_value("rocksdb.cur-size-all-mem-tables") or 0
         return total
 
+    def files(self) -> list[FileSpan]:
+        return [FileSpan(file["start_key"], file["end_key"], file["size"]) for file in self._db.live_files()]
+
     def close(self) -> None:
         if not self._dicts:
             return
         dicts, self._dicts = self._dicts, _Spaces(self._path)
         self._handles.clear()  # in place: a batch that somebody still holds shares them
         for held in dicts.values():
-            held.close()
+            try:
+                held.close()
+            except RuntimeError:  # a thread is still in it ("Already borrowed"): the last reference closes it
+                continue
+        del held, dicts
         self._db.close()
 
 

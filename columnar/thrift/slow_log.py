@@ -1,8 +1,9 @@
 """Slow requests, one log line each: method, table, region, row, how long, how many cells.
 
 Wraps the handlers, because only there arguments and result are at hand; a request that is not
-slow pays two looks at the clock (0.2 microseconds).  Time counts from the handler's start to its
-answer, the wait for the fsync included.
+slow pays two looks at the clock (0.2 microseconds).  A request that meets a region in the middle of
+a split or a merge is asked again from here (``away``); that is part of its time.  Time counts from
+the handler's start to its answer, the wait for the fsync included.
 
 Owned by the loop.
 """
@@ -15,9 +16,10 @@ from collections.abc import Awaitable, Mapping
 from time import perf_counter
 from typing import Any, Final
 
-from columnar.errors import ScannerNotFound, shown
+from columnar.errors import RegionAway, ScannerNotFound, shown
 from columnar.regions.scanners import Scanner, ScannerTable
 from columnar.regions.tables import Tables
+from columnar.thrift.away import asked_again
 from columnar.wire.codec_replies import RowList
 from columnar.wire.idl import SERVICE
 from columnar.wire.service import CallContext, Handler, Later
@@ -25,7 +27,9 @@ from columnar.wire.service import CallContext, Handler, Later
 _log = logging.getLogger("columnar.slow")
 
 LINES_PER_FSYNC: Final = 8  # one slow fsync makes slow requests of all that wait for it
-PATIENT: Final = frozenset({"columnarTriggerWait", "majorCompact"})  # slow is what they are for
+PATIENT: Final = frozenset(
+    {"columnarTriggerWait", "majorCompact", "columnarSplit", "columnarMerge"}
+)  # slow is what they are for
 _DIRECT: Final = frozenset({list, RowList, type(None), bool, int, str, bytes, dict})
 
 _Call = tuple[float, str, CallContext, tuple[Any, ...]]  # start, method, who, arguments
@@ -50,6 +54,8 @@ class SlowLog:
             result: Any = None
             try:
                 result = handler(ctx, *args)
+            except RegionAway as away:
+                result = asked_again(handler, ctx, args, away)
             finally:
                 took = perf_counter() - started
                 if took >= limit_s and type(result) in _DIRECT:
