@@ -93,11 +93,9 @@ class Merging(Replacement):
         folder = self.server.folder_of(merged)
         self._base.store.checkpoint(folder)
         store = self.server.engine.open(folder, spaces_of(self._base.table))
-        try:
-            self._carry_over(store, merged)
-            await asyncio.get_running_loop().run_in_executor(None, store.sync)
-        finally:
-            store.close()
+        self.server.adopt(merged, store)
+        self._carry_over(store, merged)
+        await asyncio.get_running_loop().run_in_executor(None, store.sync)
         self.check_pause()
 
     def _carry_over(self, store: Store, merged: RegionInfo) -> None:

@@ -107,12 +107,20 @@ class Region:
     """Owned by the loop's thread."""
 
     def __init__(
-        self, engine: Engine, path: str, info: RegionInfo, table: Table, committer: Committer, clock: Callable[[], int]
+        self,
+        engine: Engine,
+        path: str,
+        info: RegionInfo,
+        table: Table,
+        committer: Committer,
+        clock: Callable[[], int],
+        store: Store | None = None,
     ) -> None:
+        """``store`` where it is open already."""
         self.info = info
         self.table = table
         self.views = views_of(table)
-        self.store: Store = engine.open(path, spaces_of(table))
+        self.store: Store = store if store is not None else engine.open(path, spaces_of(table))
         self.log = ChangeLog(self.store, info.region_id)
         self.log_policy: LogPolicy | None = None
         self.is_open = True

@@ -104,11 +104,12 @@ class Replacement:
         server, gone = self.server, {region.info.region_id for region in self.regions}
         for region in self.regions:
             server.listener.region_leaving(region)
-            region.close()
+            region.is_open = False
         kept = [info for info in self.served.regions if info.region_id not in gone]
         self.served.replace_regions(sorted([*kept, *fresh], key=lambda info: info.start))
-        for info in fresh:
-            self._open(info)
+        if server.policy_of(self.served.schema.name) is not None:  # others at their first touch
+            for info in fresh:
+                self._open(info)
         server.listener.regions_replaced(self.regions, fresh)
         self._lift()
         self._unpin()
@@ -153,6 +154,7 @@ class Replacement:
         """Of the old regions, once the catalogue has forgotten them; in a thread, files may be large."""
         loop = asyncio.get_running_loop()
         for region in self.regions:
+            region.close()
             await loop.run_in_executor(None, self.server.destroy_region, region.info)
 
 

@@ -59,6 +59,7 @@ class RegionServer:
         self._pinned: set[int] = set()  # being split or merged: not closed for being little used, nor swept
         self._shut: dict[int, Region] = {}  # open, but no longer served: others are about to stand in their place
         self._gates: dict[int, asyncio.Future[None]] = {}  # resolved when the region, or others for it, may be opened
+        self._adopted: dict[int, Store] = {}  # opened for regions that are not served yet
         self._policies: dict[str, LogPolicy] = {}
         self._closed = False
         self._sweeping: asyncio.Future[None] | None = None
@@ -105,7 +106,8 @@ class RegionServer:
             raise RegionAway(info.encoded, gate)
         if not self.tables.serves(info):
             raise NotServingRegion(f"region {info.encoded} of {info.table} was split, merged or dropped; ask again")
-        region = Region(self._engine, self.folder_of(info), info, served.schema, self._committer, self.clock)
+        path, store = self.folder_of(info), self._adopted.pop(info.region_id, None)
+        region = Region(self._engine, path, info, served.schema, self._committer, self.clock, store)
         region.log_policy = self._policies.get(served.schema.name)
         region.on_durable = self._changes_durable
         clip_where_marked(region.store, region.views, info)
@@ -186,6 +188,10 @@ class RegionServer:
         gate = self._gates[region.info.region_id]
         gate.set_exception(NotServingRegion(why))
         gate.exception()  # seen: there may be nobody waiting
+
+    def adopt(self, info: RegionInfo, store: Store) -> None:
+        """The region's store, made and open; ``open_region`` or ``destroy_region`` takes it."""
+        self._adopted[info.region_id] = store
 
     def gates(self) -> list[asyncio.Future[None]]:
         return [gate for gate in self._gates.values() if not gate.done()]
@@ -286,6 +292,9 @@ class RegionServer:
             self._close(region)
 
     def destroy_region(self, info: RegionInfo) -> None:
+        store = self._adopted.pop(info.region_id, None)
+        if store is not None:
+            store.close()
         self._engine.destroy(self.folder_of(info))
 
     async def close(self) -> None:

@@ -53,7 +53,7 @@ class Client:
     def __init__(self, connect: Callable[[], Connection], number: int, tables: list[bytes], seed: float) -> None:
         self._connect = connect
         self._number = number
-        self._tables = tables
+        self._tables = [table for table in tables if table != SOURCE]  # each change of the source is noted
         self._rng = random.Random(seed)
         self.timed = Timed()
         self.sequences: dict[bytes, list[str]] = {}  # source row -> tokens of its changes, in order
