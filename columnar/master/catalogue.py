@@ -65,18 +65,15 @@ class Catalogue:
 
     async def create(self, table: Table, starts: list[bytes]) -> TableEntry:
         """One region from each of ``starts`` (the first is empty) to the next."""
-        first = self._next_region_id
         ends = [*starts[1:], b""]
         regions = [
-            RegionInfo(table.name, first + n, start, end)
-            for n, (start, end) in enumerate(zip(starts, ends, strict=True))
+            RegionInfo(table.name, region_id, start, end)
+            for region_id, start, end in zip(self.next_ids(len(starts)), starts, ends, strict=True)
         ]
-        next_id = first + len(regions)
         mutations = [_put(_table_row(table.name), schema=schema.to_json(table), state=b"enabled")]
         mutations += [_put(_region_row(info), region=region_info.to_json(info)) for info in regions]
-        mutations.append(_put(b"n", next=next_id.to_bytes(8, "big")))
+        mutations.append(self._next_id())
         await self._write(mutations)
-        self._next_region_id = next_id
         entry = self.tables[table.name] = TableEntry(table, True, regions)
         return entry
 
@@ -100,13 +97,16 @@ class Catalogue:
         self._next_region_id += count
         return list(range(first, first + count))
 
+    def _next_id(self) -> RowMutation:
+        return _put(b"n", next=self._next_region_id.to_bytes(8, "big"))
+
     async def replace(self, gone: list[RegionInfo], fresh: list[RegionInfo]) -> None:
         """``fresh`` in the place of ``gone``, in one write; the old ones are remembered as dropped."""
         entry = self.tables[gone[0].table]
         mutations = [_erase(_region_row(info)) for info in gone]
         mutations += [_put(_dropped_row(info), region=region_info.to_json(info)) for info in gone]
         mutations += [_put(_region_row(info), region=region_info.to_json(info)) for info in fresh]
-        mutations.append(_put(b"n", next=self._next_region_id.to_bytes(8, "big")))
+        mutations.append(self._next_id())
         await self._write(mutations)
         entry.regions = replaced(entry.regions, gone, fresh)
         self.dropped += gone

@@ -1,6 +1,6 @@
 """Splits and merges, on request and by size: one at a time, each committed by one write of the catalogue.
 
-    begin -> prepare (background) -> hold -> [locks] shut -> make -> COMMIT -> succeed -> [unlocks] clean up
+    begin -> prepare -> [locks] hold -> shut -> make -> COMMIT -> succeed -> [unlocks] remove, clean up
 
 Invariants:
     I1. The write of the catalogue is the commit: a crash before it leaves the old regions, and folders that
@@ -45,15 +45,17 @@ class Changing(Protocol):
     async def middle(self) -> bytes | None:
         """The row at which the region falls in two halves; None: it has fewer than two rows."""
 
-    async def prepare(self) -> None:
-        """All that can be done while the regions serve."""
+    async def prepare(self, fresh: Sequence[RegionInfo]) -> None:
+        """All that can be done while the old regions serve."""
 
-    async def hold(self) -> None: ...
+    async def hold(self) -> None:
+        """Triggers take up nothing more, and little is left to be done."""
 
-    async def shut(self) -> None: ...
+    async def shut(self) -> None:
+        """Requests wait from here on."""
 
     async def make(self, fresh: Sequence[RegionInfo]) -> None:
-        """The folders of the new regions are on disk when this returns."""
+        """The new regions are on disk when this returns."""
 
     def discard(self, fresh: Sequence[RegionInfo]) -> None: ...
 
@@ -64,6 +66,10 @@ class Changing(Protocol):
     def leave(self) -> None: ...
 
     async def remove_folders(self) -> None: ...
+
+    @property
+    def is_over(self) -> bool:
+        """The catalogue names the new ones, or nobody knows whether it does."""
 
     @property
     def shut_s(self) -> float: ...
@@ -112,33 +118,28 @@ class RegionChanges:
             if row is not None:
                 check_split(parent, row)
             async with self._begun([parent]) as work:
-                await work.prepare()
-                self.at("prepared")
-                if row is None:
-                    row = await work.middle()
-                if row is None:
+                at = row if row is not None else await work.middle()
+                if at is None:
                     raise IllegalArgument(f"region {parent.encoded} has fewer than two rows and cannot be split")
-                at = row
-                fresh = await self._change(work, [parent], lambda: split_plan(parent, at, self._catalogue.next_ids(2)))
-                self.splits += 1
+                plan = split_plan(parent, at, self._catalogue.next_ids(2))
+                await self._carry_out(work, plan)
+            self.splits += 1
         _log.info("region %s of %s is split; requests waited %.0f ms", parent.encoded, parent.table, 1e3 * work.shut_s)
-        self._clean_soon(fresh)
-        return fresh
+        self._clean_soon(plan.fresh)
+        return list(plan.fresh)
 
     async def merge(self, one: RegionInfo, other: RegionInfo) -> RegionInfo:
         """Neighbours, in any order.  The new region, which serves when this returns."""
         async with self._one_at_a_time:
             check_merge(one, other)
-            pair = sorted([one, other], key=lambda info: info.start)
-            for info in pair:
+            plan = merge_plan(one, other, *self._catalogue.next_ids(1))
+            for info in plan.gone:
                 self._check(info)
-            async with self._begun(pair) as work:
-                await work.prepare()
-                self.at("prepared")
-                (fresh,) = await self._change(work, pair, lambda: merge_plan(one, other, *self._catalogue.next_ids(1)))
-                self.merges += 1
+            async with self._begun(plan.gone) as work:
+                await self._carry_out(work, plan)
+            self.merges += 1
         _log.info("two regions of %s are merged; requests waited %.0f ms", one.table, 1e3 * work.shut_s)
-        return fresh
+        return plan.fresh[0]
 
     def _check(self, info: RegionInfo) -> None:
         entry = self._catalogue.tables.get(info.table)
@@ -162,22 +163,35 @@ class RegionChanges:
             work.leave()
             self.longest_s = max(self.longest_s, work.shut_s)
 
-    async def _change(
-        self, work: Changing, gone: Sequence[RegionInfo], plan_of: Callable[[], Plan]
-    ) -> list[RegionInfo]:
+    async def _carry_out(self, work: Changing, plan: Plan) -> None:
+        try:
+            await work.prepare(plan.fresh)
+            self.at("prepared")
+            async with self._changes.lock, self._host.changing_triggers():
+                await self._change(work, plan)
+        except BaseException:
+            if not work.is_over:  # nothing was written: those to come never were
+                work.discard(plan.fresh)
+            raise
+        await self._remove(work, plan)
+
+    async def _change(self, work: Changing, plan: Plan) -> None:
+        for info in plan.gone:
+            self._check(info)
         await work.hold()
         self.at("held")
-        async with self._changes.lock, self._host.changing_triggers():
-            for info in gone:
-                self._check(info)
-            plan = plan_of()
-            await work.shut()
-            self.at("shut")
-            await self._commit(work, plan)
-            work.succeed(plan.fresh)
-            self.at("succeeded")
-        await self._remove(work, plan)
-        return list(plan.fresh)
+        await work.shut()
+        self.at("shut")
+        await work.make(plan.fresh)
+        self.at("made")
+        try:
+            await self._catalogue.replace(list(plan.gone), list(plan.fresh))
+        except (OutcomeUnknown, asyncio.CancelledError) as error:
+            work.condemn(f"nobody knows what became of its split or merge; restart the store ({error})")
+            raise
+        self.at("committed")
+        work.succeed(plan.fresh)
+        self.at("succeeded")
 
     async def _remove(self, work: Changing, plan: Plan) -> None:
         """The old folders.  What fails is done at the next start: the catalogue remembers them."""

@@ -25,7 +25,7 @@ from columnar.storage.api import Batch, Store
 from columnar.storage.layout import END_OF_COLUMN
 
 LOG_SPACE: Final = "log"
-_EPOCH: Final = b"epoch"
+EPOCH: Final = b"epoch"
 CURSOR: Final = b"cursor/"
 TRIM_RECORDS: Final = 10_000  # of one call
 
@@ -34,10 +34,10 @@ class ChangeLog:
     def __init__(self, store: Store, origin: int) -> None:
         self._store = store
         self.origin = origin
-        held = store.get(META_SPACE, _EPOCH)
+        held = store.get(META_SPACE, EPOCH)
         self.epoch = (int.from_bytes(held, "big") if held else 0) + 1
         batch = store.batch()
-        batch.put(META_SPACE, _EPOCH, self.epoch.to_bytes(4, "big"))
+        batch.put(META_SPACE, EPOCH, self.epoch.to_bytes(4, "big"))
         store.write(batch)  # no fsync: whatever of this epoch becomes durable follows it in the same log
         self.last_n = 0
         self.durable_n = 0

@@ -59,7 +59,6 @@ RECENT_ROWS: Final = 4_096
 _EPOCH_SHIFT: Final = 40
 _FUTURE: Final = b"future"  # in ``meta``: the highest timestamp written ahead of the clock (I5)
 _STAMP: Final = b"stamp"  # in ``meta``: the highest timestamp given ahead of the clock
-HIGHEST_MARKS: Final = (_FUTURE, _STAMP)  # of two regions that become one the higher
 
 
 def spaces_of(table: Table) -> frozenset[str]:
@@ -257,6 +256,14 @@ class Region:
             batch.put(META_SPACE, key, value)
         self._write(batch, steps, True)
         return self._gather().acknowledged
+
+    def highest_marks(self) -> dict[bytes, int]:
+        """What those that take this region's place must begin with, in ``meta``; of two regions the higher.
+
+        They may be open within the millisecond in which a row was written last: they give later ones (I4).
+        """
+        stamp = max(self._stamp_ahead, self._clock()) if self.log_policy is not None else self._stamp_ahead
+        return {_FUTURE: self._future, _STAMP: stamp}
 
     def mark(self, key: bytes) -> bytes | None:
         """What ``log_records`` left under ``key``."""

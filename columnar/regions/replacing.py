@@ -29,9 +29,11 @@ from typing import Final
 
 from columnar.errors import ColumnarError, NotServingRegion, RegionTooBusy
 from columnar.model.region_info import RegionInfo
+from columnar.regions.carrying import Carrying
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
+from columnar.storage.api import Store
 
 _log = logging.getLogger(__name__)
 
@@ -55,11 +57,38 @@ class Replacement:
         for region in self.regions:
             server.pin(region)
         self._held: list[Region] = []
+        self._carrying: Carrying | None = None
+        self.is_over = False  # the catalogue names the successors, or nobody knows whether it does
         self._is_shut = False
         self._shut_at = 0.0
         self.shut_s = 0.0  # how long requests waited, once it is over
 
-    async def wait_for_upkeep(self) -> None:
+    def carrying(self, fresh: Sequence[RegionInfo]) -> Carrying:
+        raise NotImplementedError
+
+    def finish(self, info: RegionInfo, store: Store) -> None:
+        """While it is shut: what of ``meta`` the new region is to have."""
+        raise NotImplementedError
+
+    async def prepare(self, fresh: Sequence[RegionInfo]) -> None:
+        """All that can be done while the old ones serve: their successors' stores, but for the last few rows."""
+        await self._wait_for_upkeep()
+        self._carrying = self.carrying(fresh)
+        await self._carrying.begin()
+        await self._carrying.catch_up()
+
+    async def make(self, fresh: Sequence[RegionInfo]) -> None:
+        """While they are shut: the rest.  The successors' stores are on disk when this returns."""
+        carrying = self._carrying
+        assert carrying is not None, "prepared before"
+        await carrying.round()
+        for info, store in zip(fresh, carrying.stores, strict=True):
+            self.finish(info, store)
+        await carrying.sync()
+        if monotonic() - self._shut_at > SHUT_S:
+            raise RegionTooBusy(f"it took over {SHUT_S} s while requests waited, and was called off; try again")
+
+    async def _wait_for_upkeep(self) -> None:
         deadline = monotonic() + UPKEEP_PATIENCE_S
         while any(region.upkeep for region in self.regions):
             if monotonic() > deadline:
@@ -73,6 +102,8 @@ class Replacement:
             under_way = await self.server.listener.hold(region, HOLD_PATIENCE_S)
             if under_way:
                 raise RegionTooBusy(f"region {region.info.encoded} stays as it is for now: {under_way}")
+        if self._carrying is not None:
+            await self._carrying.catch_up()
 
     async def shut(self) -> None:
         """Requests wait from here on; when this returns every write is on disk and answered."""
@@ -89,11 +120,6 @@ class Replacement:
             if not region.is_open or not self.server.tables.serves(region.info):
                 raise NotServingRegion(f"region {region.info.encoded} was closed meanwhile; try again")
 
-    def check_pause(self) -> None:
-        """RegionTooBusy: requests have waited for as long as they may; nothing was changed."""
-        if monotonic() - self._shut_at > SHUT_S:
-            raise RegionTooBusy(f"it took over {SHUT_S} s while requests waited, and was called off; try again")
-
     def discard(self, fresh: Sequence[RegionInfo]) -> None:
         """Remove what was made for successors that never came to be."""
         for info in fresh:
@@ -101,15 +127,15 @@ class Replacement:
 
     def succeed(self, fresh: Sequence[RegionInfo]) -> None:
         """The catalogue names ``fresh``: they serve from now on."""
+        self.is_over = True
         server, gone = self.server, {region.info.region_id for region in self.regions}
         for region in self.regions:
             server.listener.region_leaving(region)
             region.is_open = False
         kept = [info for info in self.served.regions if info.region_id not in gone]
         self.served.replace_regions(sorted([*kept, *fresh], key=lambda info: info.start))
-        if server.policy_of(self.served.schema.name) is not None:  # others at their first touch
-            for info in fresh:
-                self._open(info)
+        for info in fresh:
+            self._open(info)
         server.listener.regions_replaced(self.regions, fresh)
         self._lift()
         self._unpin()
@@ -126,11 +152,16 @@ class Replacement:
             if region.is_open:
                 self.server.listener.release(region)
         self._held.clear()
+        if self._carrying is not None:
+            self._carrying.stop()
         self._lift()
         self._unpin()
 
     def condemn(self, why: str) -> None:
         """Nobody knows what the catalogue names: none of them is served until a restart reads it."""
+        self.is_over = True
+        for info in self._carrying.fresh if self._carrying is not None else ():
+            self.server.disown(info)
         for region in self.regions:
             self.server.condemn(region, why)
             self.server.listener.region_leaving(region)

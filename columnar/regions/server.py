@@ -22,7 +22,6 @@ from columnar.limits import OPEN_REGIONS
 from columnar.model.region_info import RegionInfo
 from columnar.regions.hooks import ChangeListener, LogPolicy, NoListener
 from columnar.regions.region import Region
-from columnar.regions.row_range import clip_where_marked
 from columnar.regions.sweeper import needs_sweep, sweep
 from columnar.regions.tables import ServedTable, Tables
 from columnar.storage.api import Engine, Store
@@ -110,7 +109,6 @@ class RegionServer:
         region = Region(self._engine, path, info, served.schema, self._committer, self.clock, store)
         region.log_policy = self._policies.get(served.schema.name)
         region.on_durable = self._changes_durable
-        clip_where_marked(region.store, region.views, info)
         self._open[info.region_id] = region
         _log.debug("region %s of %s is open", info.encoded, info.table)
         self._close_surplus()
@@ -190,8 +188,13 @@ class RegionServer:
         gate.exception()  # seen: there may be nobody waiting
 
     def adopt(self, info: RegionInfo, store: Store) -> None:
-        """The region's store, made and open; ``open_region`` or ``destroy_region`` takes it."""
+        """The region's store, made and open; ``open_region``, ``disown`` or ``destroy_region`` takes it."""
         self._adopted[info.region_id] = store
+
+    def disown(self, info: RegionInfo) -> None:
+        store = self._adopted.pop(info.region_id, None)
+        if store is not None:
+            store.close()
 
     def gates(self) -> list[asyncio.Future[None]]:
         return [gate for gate in self._gates.values() if not gate.done()]
@@ -292,9 +295,7 @@ class RegionServer:
             self._close(region)
 
     def destroy_region(self, info: RegionInfo) -> None:
-        store = self._adopted.pop(info.region_id, None)
-        if store is not None:
-            store.close()
+        self.disown(info)
         self._engine.destroy(self.folder_of(info))
 
     async def close(self) -> None:

@@ -82,7 +82,9 @@ def check(connection: Connection, writers: list[Client], tables: list[bytes]) ->
     }
     assert delivered == sequences, "a change was not delivered once, in its row's order"
     changes = sum(map(len, sequences.values()))
-    return f"{sum(counted.values())} writes, {changes} changes of the source delivered once each, {len(derived)} derived"
+    return (
+        f"{sum(counted.values())} writes, {changes} changes of the source delivered once each, {len(derived)} derived"
+    )
 
 
 @pytest.mark.timeout(1_200)
@@ -118,7 +120,9 @@ def test_nothing_is_lost_and_nothing_twice(store: StoreProcess) -> None:
         counts += client.timed.counts
         for kind, seconds in client.timed.longest_s.items():
             longest[kind] = max(seconds, longest.get(kind, 0.0))
-    print(f"changes {dict(changer.done)}, called off {len(changer.called_off)}, longest {changer.longest_s * 1e3:.0f} ms")
+    print(
+        f"changes {dict(changer.done)}, called off {len(changer.called_off)}, longest {changer.longest_s * 1e3:.0f} ms"
+    )
     for line in changer.called_off[:5]:
         print("  ", line)
     print("requests " + ", ".join(f"{kind} {counts[kind]} longest {1e3 * s:.0f} ms" for kind, s in longest.items()))

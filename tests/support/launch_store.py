@@ -20,12 +20,9 @@ from columnar.standalone import Standalone
 async def serve(folder: str, port_file: Path, modules: tuple[str, ...]) -> None:
     store = Standalone(StandaloneConfig(folder, port=0, web_port=-1, trigger_modules=modules))
     await store.start()
-    if os.environ.get("SP_TIMES"):
-        import time
-        last = [time.monotonic(), ""]
-        def at(step):
-            now = time.monotonic(); print(f"{step} +{1e3*(now-last[0]):.0f}", file=sys.stderr, flush=True); last[0] = now
-        store.region_changes.at = at
+    die_at = os.environ.get("COLUMNAR_DIE_AT")  # a step of a split or a merge
+    if die_at:
+        store.region_changes.at = lambda step: os.kill(os.getpid(), signal.SIGKILL) if step == die_at else None
     told = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
     fresh = port_file.with_suffix(".new")
