@@ -39,6 +39,7 @@ from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.replacing_regions import ReplacingRegions
 from columnar.storage.commit import Committer
+from columnar.storage.descriptors import stores_within
 from columnar.storage.rocks import RocksEngine
 from columnar.thrift.extension import ExtensionMethods, Facts
 from columnar.thrift.region_methods import RegionMethods
@@ -227,7 +228,11 @@ class Standalone:
         self._committer = Committer(loop)
         regions_folder = os.path.join(self.folder.path, "regions")
         self.server = RegionServer(
-            self._engine, regions_folder, self._committer, clock, open_regions=self.config.open_regions
+            self._engine,
+            regions_folder,
+            self._committer,
+            clock,
+            open_regions=stores_within(self.config.open_regions),
         )
         meta_info = RegionInfo(META_SCHEMA.name, META_REGION_ID)
         self._meta = Region(

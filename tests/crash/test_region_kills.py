@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import threading
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -97,10 +98,8 @@ def test_whatever_the_step_it_dies_at(tmp_path: Path, monkeypatch: pytest.Monkey
         connection = store.connect()
         writing = threading.Thread(target=writer.run, args=(store,))
         writing.start()
-        try:
+        with suppress(TException, OSError, EOFError):  # it dies meanwhile
             begin_change(connection, kind, rng)
-        except (TException, OSError, EOFError):
-            pass
         connection.close()
         writing.join()
         store.kill()

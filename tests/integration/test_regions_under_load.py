@@ -1,7 +1,8 @@
-"""Splits and merges under a running load with a trigger: nothing lost, nothing twice, no request fails.
+r"""Splits and merges under a running load with a trigger: nothing lost, nothing twice, no request fails.
 
-The full form (50 tables, 1,000 regions, 200 changes), which prints what it saw:
-    COLUMNAR_LOAD_TABLES=50 COLUMNAR_LOAD_REGIONS=1000 COLUMNAR_LOAD_CHANGES=200 pytest -s tests/integration/test_regions_under_load.py
+The full form has 50 tables, 1,000 regions and 200 changes, and prints what it saw:
+    COLUMNAR_LOAD_TABLES=50 COLUMNAR_LOAD_REGIONS=1000 COLUMNAR_LOAD_CHANGES=200 \
+        pytest -s tests/integration/test_regions_under_load.py
 COLUMNAR_SEED repeats a run's choices.
 """
 

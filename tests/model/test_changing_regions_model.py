@@ -157,7 +157,7 @@ class Run:
         for row, token in self.told:
             found.setdefault(row, []).append(token)
         for row, tokens in self.expected.items():
-            assert Counter(found.get(row, [])) == Counter({token: TRIGGERS for token in tokens}), row
+            assert Counter(found.get(row, [])) == Counter(dict.fromkeys(tokens, TRIGGERS)), row
             for n in range(TRIGGERS):
                 first = [tokens.index(token) for token in dict.fromkeys(found[row][n:])]
                 assert first == sorted(first), f"{row!r} was told out of order"

@@ -1,4 +1,4 @@
-"""A master, a server and triggers on an engine of the test's choice: regions can be split and merged, nothing else runs."""
+"""A master, a server and triggers on an engine of the test's choice: regions split and merge, nothing else runs."""
 
 from __future__ import annotations
 
