@@ -35,6 +35,8 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
     "flush": ("columnar.shell.administration:flush", "Write what is in memory to files."),
     "compact": ("columnar.shell.administration:compact", "Merge files, or with --major write all of them anew."),
     "namespace": ("columnar.shell.namespaces:namespace", "Make, drop and list namespaces."),
+    "split": ("columnar.shell.regions:split", "Split a region in two."),
+    "merge": ("columnar.shell.regions:merge", "Merge two neighbouring regions."),
     "status": ("columnar.shell.tables:status", "Say how the server is."),
     "trigger": ("columnar.shell.triggers:trigger", "Look at triggers and change them."),
     "bench": ("columnar.bench.commands:bench", "Measure a store, two in turn, or how cost grows."),

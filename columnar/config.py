@@ -17,7 +17,8 @@ class StandaloneConfig:
     web_port: int = 9095  # 0: any free one; -1: no web page
     trigger_modules: tuple[str, ...] = ()  # what triggers may name; nothing else is ever imported
     slow_request_ms: int = limits.SLOW_REQUEST_MS
-    open_regions: int = limits.OPEN_REGIONS  # 0.34 MB and 9 descriptors each
+    open_regions: int = limits.OPEN_REGIONS  # fewer where the system grants fewer descriptors, 12 for each
+    region_bytes: int = limits.REGION_BYTES  # larger regions split; the table attribute MAX_FILESIZE goes before it
     scanner_lease_s: float = limits.SCANNER_LEASE_S
     log_records: int = limits.LOG_RECORDS  # of one region's change log; nearing it slows its writers
     log_bytes: int = limits.LOG_BYTES

@@ -18,6 +18,7 @@ Knows nothing of Thrift: which declared exception a method answers with is one t
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import ClassVar
 
 
@@ -169,6 +170,17 @@ class CallQueueTooBig(RetryLater):
 
 class NotServingRegion(RetryLater):
     hbase_class = "NotServingRegionException"
+
+
+class RegionAway(NotServingRegion):
+    """A split or a merge is putting others in the region's place: nothing was done, ask again when ``back`` resolves.
+
+    Callers hear of it only where that takes too long; until then whoever serves them waits.
+    """
+
+    def __init__(self, region: str, back: Awaitable[None]) -> None:
+        super().__init__(f"region {region} is being split or merged; try again shortly")
+        self.back = back
 
 
 class TooManyScanners(RetryLater):

@@ -34,7 +34,11 @@ OPEN_SCANNERS: Final = 10_000
 SCANNERS_BYTES: Final = 64 * MIB  # rows, columns and filters that all open scanners remember
 SCANNER_LEASE_S: Final = 600  # idle; the client's read timeout is usually shorter
 ORPHAN_SCANNER_LEASE_S: Final = 60  # once the connection that opened it has closed
-OPEN_REGIONS: Final = 500  # each some 0.34 MB and 9 descriptors; the least used is closed over it
+# Each some 0.34 MB and 10 descriptors, once written to 0.6 MB; the least used is closed over it.  Above what a
+# server is to hold: a load over more regions than are open spends its time with opening them, 12 ms each.
+OPEN_REGIONS: Final = 1_200
+
+REGION_BYTES: Final = 1024 * MIB  # a region that is larger splits by itself; docs/regions.md says why so large
 
 # --- buffers ---------------------------------------------------------------------------------------
 CONNECTION_INPUT_BYTES: Final = 256 * KIB  # read ahead of the message being served

@@ -24,6 +24,7 @@ from columnar.config import StandaloneConfig
 from columnar.errors import FolderInUse, HostError
 from columnar.master.alterations import Alterations
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
+from columnar.master.region_changes import RegionChanges
 from columnar.master.schema_changes import SchemaChanges
 from columnar.model.mutation import RowMutation
 from columnar.model.read import ReadSpec, projection
@@ -31,14 +32,18 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.patience import patiently
 from columnar.regions.region import Region
+from columnar.regions.replacing import remove_unnamed
 from columnar.regions.row_reader import RowCursor, wire_cells
 from columnar.regions.scanners import ScannerTable
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
+from columnar.replacing_regions import ReplacingRegions
 from columnar.storage.commit import Committer
+from columnar.storage.descriptors import stores_within
 from columnar.storage.rocks import RocksEngine
 from columnar.thrift.admin_methods import AdminMethods
 from columnar.thrift.extension import ExtensionMethods, Facts
+from columnar.thrift.region_methods import RegionMethods
 from columnar.thrift.rows import RowMethods
 from columnar.thrift.scans import ScanMethods
 from columnar.thrift.service import ThriftService
@@ -244,7 +249,11 @@ class Standalone:
         self._committer = Committer(loop)
         regions_folder = os.path.join(self.folder.path, "regions")
         self.server = RegionServer(
-            self._engine, regions_folder, self._committer, clock, open_regions=self.config.open_regions
+            self._engine,
+            regions_folder,
+            self._committer,
+            clock,
+            open_regions=stores_within(self.config.open_regions),
         )
         meta_info = RegionInfo(META_SCHEMA.name, META_REGION_ID)
         self._meta = Region(
@@ -261,6 +270,9 @@ class Standalone:
         self.changes = SchemaChanges(self.catalogue, host)
         self.alterations = Alterations(self.catalogue, host, self.changes.lock)
         self.changes.start()
+        self._remove_unnamed(regions_folder)
+        hand = ReplacingRegions(self.server, regions_folder, self.config.region_bytes)
+        self.region_changes = RegionChanges(self.catalogue, self.changes, hand)
         for name, family in SYSTEM_TABLES:
             if name not in self.catalogue.tables:
                 await self.changes.create(name.encode(), [family], system=True)
@@ -270,7 +282,16 @@ class Standalone:
         self.keeper.start(_reachable(self.config.host), self.port)
         await self.changes.finish_drops()
         self.server.start_sweeping()
+        self.region_changes.start()
         self._sweep_scanners()
+
+    def _remove_unnamed(self, regions_folder: str) -> None:
+        """What a crash left of a split or a merge that never came to be."""
+        tables = self.catalogue.tables.values()
+        named = ["meta", *(info.encoded for entry in tables for info in entry.regions)]
+        named += [info.encoded for info in self.catalogue.dropped]
+        for name in remove_unnamed(regions_folder, named, self._engine.destroy):
+            _log.info("removed folder %s, which no table has: a split or a merge was cut off", name)
 
     async def _listen(self) -> None:
         rows = RowMethods(self.server)
@@ -286,6 +307,7 @@ class Standalone:
             ExtensionMethods(self.server, rows, self.scanners, self.changes, facts),
             TriggerMethods(self.keeper),
             AdminMethods(self.server, self.alterations, tables.regions_named, self._triggers_of),
+            RegionMethods(self.server, self.region_changes),
         )
         self.wire = WireServer(self.service, self.counters)
         try:
@@ -339,6 +361,7 @@ class Standalone:
             timer.cancel()
         await self.keeper.close()  # before the port: a call cut off by it would count as failed
         await self.wire.close(STOP_GRACE_S)
+        await self.region_changes.close()
         await self.server.close()
         await self.server.quiesce(self._meta)
         self._meta.close()

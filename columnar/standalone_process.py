@@ -23,6 +23,7 @@ from columnar import compiled
 from columnar.config import StandaloneConfig
 from columnar.errors import ColumnarError, HostError
 from columnar.standalone import Standalone
+from columnar.storage.descriptors import raise_limit
 from columnar.webui.server import WebServer, bind
 
 _log = logging.getLogger("columnar")
@@ -56,6 +57,7 @@ def _log_to_stderr(level: str) -> None:
 def run(config: StandaloneConfig, log_level: str) -> int:
     """Serve until a signal says stop; the exit status."""
     _log_to_stderr(log_level)
+    raise_limit()
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             return runner.run(_serve(config))

@@ -9,6 +9,7 @@ a plain HBase.
 
 from columnar.client.admin import Admin, FamilyDescription, RegionStatus, TableDescription
 from columnar.client.connection import Connection, ConnectionPool
+from columnar.client.regions import RegionAdmin
 from columnar.client.table import Append, CheckResult, Delete, Expect, Increment, Put, Table
 from columnar.client.triggers import DeadLetter, Triggers, TriggerStatus
 from columnar.model.presplit import hex_splits, uniform_splits
@@ -25,6 +26,7 @@ __all__ = [
     "FamilyDescription",
     "Increment",
     "Put",
+    "RegionAdmin",
     "RegionStatus",
     "Table",
     "TableDescription",

@@ -2,7 +2,7 @@ r"""The catalogue: the table ``columnar:meta``, a row for each table and one for
 
     row ``t/NAME``            info:schema = JSON of the table, info:state = enabled | disabled
     row ``r/NAME\0START\0ID``  info:region = JSON of the region
-    row ``d/ENCODED``          info:region = a region that was dropped and whose folder is still to go
+    row ``d/ENCODED``          info:region = a region that was dropped, split or merged and whose folder is still to go
     row ``ns/NAME``           info:state = enabled: a namespace; ``default`` and the system's have none
     row ``n``                  info:next = the next region id, eight bytes
 
@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from columnar.master.replacements import replaced
 from columnar.model import region_info, schema
 from columnar.model.mutation import Delete, Operation, Put, RowMutation
 from columnar.model.region_info import RegionInfo
@@ -70,20 +71,18 @@ class Catalogue:
     async def create(self, table: Table, starts: list[bytes]) -> TableEntry:
         """One region from each of ``starts`` (the first is empty) to the next."""
         regions = self._new_regions(table.name, starts)
-        next_id = self._next_region_id + len(regions)
         mutations = [_put(_table_row(table.name), schema=schema.to_json(table), state=b"enabled")]
         mutations += [_put(_region_row(info), region=region_info.to_json(info)) for info in regions]
-        mutations.append(_put(b"n", next=next_id.to_bytes(8, "big")))
+        mutations.append(self._next_id())
         await self._write(mutations)
-        self._next_region_id = next_id
         entry = self.tables[table.name] = TableEntry(table, True, regions)
         return entry
 
     def _new_regions(self, table: str, starts: list[bytes]) -> list[RegionInfo]:
         ends = [*starts[1:], b""]
         return [
-            RegionInfo(table, self._next_region_id + n, start, end)
-            for n, (start, end) in enumerate(zip(starts, ends, strict=True))
+            RegionInfo(table, region_id, start, end)
+            for region_id, start, end in zip(self.next_ids(len(starts)), starts, ends, strict=True)
         ]
 
     async def alter(self, table: Table) -> TableEntry:
@@ -97,13 +96,11 @@ class Catalogue:
         """New, empty regions in place of the old ones, which are given back: dropped until ``forget_dropped``."""
         entry = self.tables[name]
         old, regions = entry.regions, self._new_regions(name, starts)
-        next_id = self._next_region_id + len(regions)
         mutations = [_erase(_region_row(info)) for info in old]
         mutations += [_put(_dropped_row(info), region=region_info.to_json(info)) for info in old]
         mutations += [_put(_region_row(info), region=region_info.to_json(info)) for info in regions]
-        mutations.append(_put(b"n", next=next_id.to_bytes(8, "big")))
+        mutations.append(self._next_id())
         await self._write(mutations)
-        self._next_region_id = next_id
         entry.regions = regions
         self.dropped += old
         return old
@@ -129,6 +126,26 @@ class Catalogue:
         del self.tables[name]
         self.dropped += regions
         return regions
+
+    def next_ids(self, count: int) -> list[int]:
+        """Ids that no region has had.  They are used up once ``replace`` has named them, or never were."""
+        first = self._next_region_id
+        self._next_region_id += count
+        return list(range(first, first + count))
+
+    def _next_id(self) -> RowMutation:
+        return _put(b"n", next=self._next_region_id.to_bytes(8, "big"))
+
+    async def replace(self, gone: list[RegionInfo], fresh: list[RegionInfo]) -> None:
+        """``fresh`` in the place of ``gone``, in one write; the old ones are remembered as dropped."""
+        entry = self.tables[gone[0].table]
+        mutations = [_erase(_region_row(info)) for info in gone]
+        mutations += [_put(_dropped_row(info), region=region_info.to_json(info)) for info in gone]
+        mutations += [_put(_region_row(info), region=region_info.to_json(info)) for info in fresh]
+        mutations.append(self._next_id())
+        await self._write(mutations)
+        entry.regions = replaced(entry.regions, gone, fresh)
+        self.dropped += gone
 
     async def forget_dropped(self, regions: list[RegionInfo]) -> None:
         if regions:

@@ -73,7 +73,7 @@ class SchemaChanges:
 
     async def finish_drops(self) -> None:
         for info in list(self._catalogue.dropped):
-            _log.info("removing what is left of region %s of the dropped table %s", info.encoded, info.table)
+            _log.info("removing what is left of region %s of %s", info.encoded, info.table)
             self._host.destroy_region(info)
             await self._catalogue.forget_dropped([info])
 

@@ -25,8 +25,8 @@ from columnar.storage.api import Batch, Store
 from columnar.storage.layout import END_OF_COLUMN
 
 LOG_SPACE: Final = "log"
-_EPOCH: Final = b"epoch"
-_CURSOR: Final = b"cursor/"
+EPOCH: Final = b"epoch"
+CURSOR: Final = b"cursor/"
 TRIM_RECORDS: Final = 10_000  # of one call
 
 
@@ -34,10 +34,10 @@ class ChangeLog:
     def __init__(self, store: Store, origin: int) -> None:
         self._store = store
         self.origin = origin
-        held = store.get(META_SPACE, _EPOCH)
+        held = store.get(META_SPACE, EPOCH)
         self.epoch = (int.from_bytes(held, "big") if held else 0) + 1
         batch = store.batch()
-        batch.put(META_SPACE, _EPOCH, self.epoch.to_bytes(4, "big"))
+        batch.put(META_SPACE, EPOCH, self.epoch.to_bytes(4, "big"))
         store.write(batch)  # no fsync: whatever of this epoch becomes durable follows it in the same log
         self.last_n = 0
         self.durable_n = 0
@@ -93,8 +93,8 @@ class ChangeLog:
     def cursors(self) -> dict[str, bytes]:
         """What each consumer last saved."""
         return {
-            key[len(_CURSOR) :].decode(): value
-            for key, value in self._store.scan(META_SPACE, _CURSOR, _CURSOR[:-1] + b"0")
+            key[len(CURSOR) :].decode(): value
+            for key, value in self._store.scan(META_SPACE, CURSOR, CURSOR[:-1] + b"0")
         }
 
     def record_at(self, sequence: Sequence) -> ChangeRecord | None:
@@ -104,13 +104,13 @@ class ChangeLog:
     def save_cursor(self, consumer: str, state: bytes) -> None:
         """Unsynced: after a crash a consumer may see again what it had passed, never miss anything."""
         batch = self._store.batch()
-        batch.put(META_SPACE, _CURSOR + consumer.encode(), state)
+        batch.put(META_SPACE, CURSOR + consumer.encode(), state)
         self._store.write(batch)
 
     def drop_cursor(self, consumer: str, *marks: bytes) -> None:
         """Forget the consumer, and what ``Region.log_records`` left for it under ``marks``."""
         batch = self._store.batch()
-        for key in (_CURSOR + consumer.encode(), *marks):
+        for key in (CURSOR + consumer.encode(), *marks):
             batch.delete(META_SPACE, key)
         self._store.write(batch)
 

@@ -7,8 +7,13 @@ server calls ``ChangeListener.changes_durable``; a listener reads the log from i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from columnar.model.region_info import RegionInfo
+from columnar.regions import change_record
 
 if TYPE_CHECKING:
     from columnar.regions.region import Region
@@ -33,6 +38,29 @@ class ChangeListener(Protocol):
     def region_closing(self, region: Region) -> None:
         """After this call nothing may touch the region."""
 
+    # --- regions in whose place others will stand (``replacing``) ------------------------------------
+
+    def changing(self) -> AbstractAsyncContextManager[None]:
+        """While it is held nobody begins or ends to follow a table."""
+
+    async def hold(self, region: Region, patience_s: float) -> str:
+        """Take up nothing more of the region; returns when nothing is under way.  Else what still is, for people."""
+
+    def release(self, region: Region) -> None:
+        """The region stays after all: go on."""
+
+    async def merge_obstacle(self, region: Region, patience_s: float) -> str:
+        """Why what it has still to read cannot be carried over into another region, for people; empty: it can."""
+
+    def merged_cursors(self, regions: Sequence[Region], read_to: change_record.Sequence) -> dict[str, bytes]:
+        """Where each consumer of a merged region stands: all up to ``read_to`` is read, what is open is named."""
+
+    def region_leaving(self, region: Region) -> None:
+        """Its cursors are saved; after this call nothing may touch the region.  It does not come back."""
+
+    def regions_replaced(self, gone: Sequence[Region], fresh: Sequence[RegionInfo]) -> None:
+        """``fresh`` stand in the place of ``gone``, and those with a log have been opened."""
+
 
 class NoListener:
     def region_opened(self, region: Region) -> None:
@@ -45,4 +73,25 @@ class NoListener:
         return True
 
     def region_closing(self, region: Region) -> None:
+        pass
+
+    def changing(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
+
+    async def hold(self, region: Region, patience_s: float) -> str:
+        return ""
+
+    def release(self, region: Region) -> None:
+        pass
+
+    async def merge_obstacle(self, region: Region, patience_s: float) -> str:
+        return ""
+
+    def merged_cursors(self, regions: Sequence[Region], read_to: change_record.Sequence) -> dict[str, bytes]:
+        return {}
+
+    def region_leaving(self, region: Region) -> None:
+        pass
+
+    def regions_replaced(self, gone: Sequence[Region], fresh: Sequence[RegionInfo]) -> None:
         pass

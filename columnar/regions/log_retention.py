@@ -21,9 +21,14 @@ from columnar.regions.change_record import Sequence, pack_key, unpack_key
 from columnar.storage.api import Store
 
 META_SPACE: Final = "meta"
-_TIME: Final = b"time/"
+TIME: Final = b"time/"
 _MS: Final = Struct(">Q")
 MARKS: Final = 64  # over the time that is asked for: records stay up to 1/64 longer
+
+
+def mark(now_ms: int, written_to: Sequence) -> tuple[bytes, bytes]:
+    """Key and value that say: everything up to ``written_to`` was written by now."""
+    return TIME + _MS.pack(now_ms), pack_key(written_to)
 
 
 class LogRetention:
@@ -35,8 +40,8 @@ class LogRetention:
 
     def _known(self) -> list[tuple[int, Sequence]]:
         if self._marks is None:
-            found = self._store.scan(META_SPACE, _TIME, _TIME[:-1] + b"0")
-            self._marks = [(_MS.unpack(key[len(_TIME) :])[0], unpack_key(value)) for key, value in found]
+            found = self._store.scan(META_SPACE, TIME, TIME[:-1] + b"0")
+            self._marks = [(_MS.unpack(key[len(TIME) :])[0], unpack_key(value)) for key, value in found]
         return self._marks
 
     def note(self, written_to: Sequence, now_ms: int, keep_s: int) -> None:
@@ -45,7 +50,7 @@ class LogRetention:
         if marks and (marks[-1][1] >= written_to or now_ms - marks[-1][0] < keep_s * 1000 // MARKS):
             return
         batch = self._store.batch()
-        batch.put(META_SPACE, _TIME + _MS.pack(now_ms), pack_key(written_to))
+        batch.put(META_SPACE, *mark(now_ms, written_to))
         self._store.write(batch)
         marks.append((now_ms, written_to))
 
@@ -57,7 +62,7 @@ class LogRetention:
             return None
         if len(old) > 1:
             batch = self._store.batch()
-            batch.delete_range(META_SPACE, _TIME, _TIME + _MS.pack(old[-1][0]))
+            batch.delete_range(META_SPACE, TIME, TIME + _MS.pack(old[-1][0]))
             self._store.write(batch)
             del marks[: len(old) - 1]
         return old[-1][1]

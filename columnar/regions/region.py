@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -125,12 +126,20 @@ class Region:
     """Owned by the loop's thread."""
 
     def __init__(
-        self, engine: Engine, path: str, info: RegionInfo, table: Table, committer: Committer, clock: Callable[[], int]
+        self,
+        engine: Engine,
+        path: str,
+        info: RegionInfo,
+        table: Table,
+        committer: Committer,
+        clock: Callable[[], int],
+        store: Store | None = None,
     ) -> None:
+        """``store`` where it is open already."""
         self.info = info
         self.table = table
         self.views: Views = views_of(table)
-        self.store: Store = engine.open(path, spaces_of(table), options_of_spaces(table))
+        self.store: Store = store or engine.open(path, spaces_of(table), options_of_spaces(table))
         drop_leftovers(self.store, table)
         self.log = ChangeLog(self.store, info.region_id)
         self.log_policy: LogPolicy | None = None
@@ -140,6 +149,8 @@ class Region:
         self.refuses_writes = False  # the change log has reached its bound
         self.log_alarmed = False  # somebody was told that it comes near
         self.write_delay_s = 0.0  # the change log comes near its bound: acknowledgements are held back
+        self.touched: set[bytes] | None = None  # rows written while a merge copies the region, and somebody counts them
+        self.upkeep = 0  # sweeps and compactions that run: it is neither closed nor replaced under them
         self.reads = self.writes = 0
         self._committer = committer
         self._clock = clock
@@ -312,8 +323,12 @@ class Region:
         return self._gather().acknowledged
 
     def can_delete_at_once(self, now_ms: int) -> bool:
-        """Nobody reads its changes, no marker must stay, and no cell lies in the future, which deletes spare."""
-        return self.log_policy is None and not self._markers and now_ms > self._future
+        """Nobody reads its changes, no marker must stay, no cell lies in the future, which deletes spare.
+
+        Nor is the region being split or merged: what replaces it is told of rows, not of ranges.
+        """
+        quiet = self.log_policy is None and self.touched is None
+        return quiet and not self._markers and now_ms > self._future
 
     def delete_at_once(self, start: bytes, stop: bytes) -> asyncio.Future[None]:
         """Remove the rows ``start <= row < stop`` (empty: to the last) by one range in each space.
@@ -331,6 +346,14 @@ class Region:
         group = self._gather()
         group.whole = True
         return group.acknowledged
+
+    def highest_marks(self) -> dict[bytes, int]:
+        """What those that take this region's place must begin with, in ``meta``; of two regions the higher.
+
+        They may be open within the millisecond in which a row was written last: they give later ones (I4).
+        """
+        stamp = max(self._stamp_ahead, self._clock()) if self.log_policy is not None else self._stamp_ahead
+        return {_FUTURE: self._future, _STAMP: stamp}
 
     def mark(self, key: bytes) -> bytes | None:
         """What ``log_records`` left under ``key``."""
@@ -401,6 +424,8 @@ class Region:
             durable = group.acknowledged
         else:
             self._async_dirty = True
+            if self.touched is not None:
+                self.touched.update(mutation.row for mutation in mutations)
         return Applied(step.sequence, step.timestamp, step.results, step.failed_condition, durable)
 
     def _gather(self) -> _Group:
@@ -425,6 +450,8 @@ class Region:
             group.acknowledged.exception()  # seen: a group that nobody waits for must not warn
             return
         self.log.durable_n = group.last_n
+        if self.touched is not None:
+            self.touched |= group.rows
         group.acknowledged.set_result(None)
         if self.log_policy is not None and self.on_durable is not None:
             self.on_durable(self)
@@ -473,6 +500,24 @@ class Region:
         return self._clock()
 
     # --- life --------------------------------------------------------------------------------------
+
+    async def aside(self, work: Callable[[], None]) -> None:
+        """Run a flush or a compaction of the store in a thread; nobody closes the region under it."""
+        running = asyncio.get_running_loop().run_in_executor(None, work)
+        self.upkeep += 1
+        running.add_done_callback(self._aside_ended)
+        await asyncio.shield(running)  # a caller that is cancelled does not end the thread
+
+    def _aside_ended(self, _: asyncio.Future[None]) -> None:
+        self.upkeep -= 1
+
+    @contextmanager
+    def kept_up(self) -> Iterator[None]:
+        self.upkeep += 1
+        try:
+            yield
+        finally:
+            self.upkeep -= 1
 
     @property
     def is_quiet(self) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from columnar.errors import IllegalArgument, ScannerNotFound, TooManyScanners
+from columnar.errors import IllegalArgument, RegionAway, ScannerNotFound, TooManyScanners
 from columnar.limits import (
     OPEN_SCANNERS,
     ORPHAN_SCANNER_LEASE_S,
@@ -29,6 +29,7 @@ from columnar.limits import (
 from columnar.model.filters import Filter
 from columnar.model.filters import apply as apply_filter
 from columnar.model.read import ScanSpec
+from columnar.regions.patience import back
 from columnar.regions.region import Region
 from columnar.regions.row_reader import RawRow, RowCursor, WireCell, filter_cells, wire_cells
 from columnar.regions.server import RegionServer
@@ -71,18 +72,25 @@ class Scanner:
         self._barriers.clear()
         count = min(count, ROWS_PER_REPLY)
         self._failed = True  # until the rows are handed over: a failed call must not be a hole in the scan
-        if self._step(rows, count, 0) is None and not self._barriers:
-            self._failed = False
-            return rows
+        try:
+            if self._step(rows, count, 0) is None and not self._barriers:
+                self._failed = False
+                return rows
+        except RegionAway as away:
+            return self._go_on(rows, count, away)
         return self._go_on(rows, count)
 
-    async def _go_on(self, rows: list[ScanRow], count: int) -> list[ScanRow]:
+    async def _go_on(self, rows: list[ScanRow], count: int, away: RegionAway | None = None) -> list[ScanRow]:
         self.busy = True
         try:
             size: int | None = sum(_size(row) for row in rows)
             while size is not None and len(rows) < count and size < REPLY_BYTES and not self._at_end:
-                await asyncio.sleep(0)
-                size = self._step(rows, count, size)
+                await (asyncio.sleep(0) if away is None else back(away))
+                away = None
+                try:
+                    size = self._step(rows, count, size)
+                except RegionAway as another:  # its place and its rows stand as they were before the region
+                    away, size = another, sum(_size(row) for row in rows)
             for barrier in self._barriers:
                 await asyncio.shield(barrier)
             self._failed = False

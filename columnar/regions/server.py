@@ -19,7 +19,7 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from columnar.errors import ColumnarError, NotServingRegion
+from columnar.errors import ColumnarError, NotServingRegion, RegionAway, RegionTooBusy
 from columnar.limits import OPEN_REGIONS
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
@@ -36,6 +36,7 @@ _log = logging.getLogger(__name__)
 ASYNC_SYNC_S: Final = 1.0  # unsynced writes are synced within this time
 SWEEP_EVERY_S: Final = 600.0
 FOLLOW_PAUSE_S: Final = 0.005  # between two regions that follow an altered table, each some 15 ms on the loop
+UPKEEP_LOOK_S: Final = 0.01
 LOOKED_AT: Final = 16  # regions that may not be closed are passed over at one opening
 
 
@@ -60,6 +61,10 @@ class RegionServer:
         self._open_bound = open_regions
         self._open: OrderedDict[int, Region] = OrderedDict()  # by region id, least used first
         self._last_used: Region | None = None  # the last of ``_open``, unless it was closed
+        self._pinned: set[int] = set()  # being split or merged: not closed for being little used, nor swept
+        self._shut: dict[int, Region] = {}  # open, but no longer served: others are about to stand in their place
+        self._gates: dict[int, asyncio.Future[None]] = {}  # resolved when the region, or others for it, may be opened
+        self._adopted: dict[int, Store] = {}  # opened for regions that are not served yet
         self._policies: dict[str, LogPolicy] = {}
         self._closed = False
         self._sweeping: asyncio.Future[None] | None = None
@@ -107,11 +112,15 @@ class RegionServer:
             return region
         if self._closed:
             raise NotServingRegion("the server is stopping; try another or try again")
+        gate = self._gates.get(info.region_id)
+        if gate is not None:
+            raise RegionAway(info.encoded, gate)
         # The caller may have waited since he looked: an older schema would drop spaces of newer families.
         current = self.tables.named(info.table)
-        if current is None or info not in current.regions:
-            raise NotServingRegion(f"region {info.encoded} of {info.table} is no more; try again")
-        region = Region(self._engine, self.folder_of(info), info, current.schema, self._committer, self.clock)
+        if current is None or not self.tables.serves(info):
+            raise NotServingRegion(f"region {info.encoded} of {info.table} was split, merged or dropped; ask again")
+        path, store = self.folder_of(info), self._adopted.pop(info.region_id, None)
+        region = Region(self._engine, path, info, current.schema, self._committer, self.clock, store)
         region.log_policy = self._policies.get(served.schema.name)
         region.on_durable = self._changes_durable
         self._open[info.region_id] = self._last_used = region
@@ -168,7 +177,7 @@ class RegionServer:
         for region_id, region in list(islice(self._open.items(), surplus + LOOKED_AT)):
             if region_id == next(reversed(self._open)):  # the one that is being opened
                 return
-            if region.is_quiet and (region.log_policy is None or self.listener.may_close(region)):
+            if self._may_close(region) and (region.log_policy is None or self.listener.may_close(region)):
                 self._close(region)
                 surplus -= 1
             else:
@@ -178,12 +187,65 @@ class RegionServer:
             if surplus == 0:
                 return
 
+    def _may_close(self, region: Region) -> bool:
+        return region.info.region_id not in self._pinned and not region.upkeep and region.is_quiet
+
     def _close(self, region: Region) -> None:
         self.listener.region_closing(region)
         self._open.pop(region.info.region_id, None)
         if self._last_used is region:
             self._last_used = None
         region.close()
+
+    # --- regions in whose place others will stand (``replacing``) ------------------------------------
+
+    @property
+    def engine(self) -> Engine:
+        return self._engine
+
+    def is_pinned(self, region: Region) -> bool:
+        return region.info.region_id in self._pinned
+
+    def pin(self, region: Region) -> None:
+        """It stays open until ``unpin``, unless its disk fails."""
+        self._pinned.add(region.info.region_id)
+
+    def unpin(self, region: Region) -> None:
+        self._pinned.discard(region.info.region_id)
+
+    def shut(self, region: Region) -> None:
+        """From now on requests for it wait.  The region stays open for whoever shut it."""
+        region_id = region.info.region_id
+        self._shut[region_id] = self._open.pop(region_id)
+        if self._last_used is region:
+            self._last_used = None
+        self._gates[region_id] = asyncio.get_running_loop().create_future()
+
+    def lift(self, region: Region) -> None:
+        """Requests that wait look anew for the region of their row: this one where it is open, else others."""
+        region_id = region.info.region_id
+        self._shut.pop(region_id, None)
+        if region.is_open:
+            self._open[region_id] = region
+        self._gates.pop(region_id).set_result(None)
+
+    def condemn(self, region: Region, why: str) -> None:
+        """Nobody knows whether the region or others in its place will be there after a restart: it is not served."""
+        gate = self._gates[region.info.region_id]
+        gate.set_exception(NotServingRegion(why))
+        gate.exception()  # seen: there may be nobody waiting
+
+    def adopt(self, info: RegionInfo, store: Store) -> None:
+        """The region's store, made and open; ``open_region``, ``disown`` or ``destroy_region`` takes it."""
+        self._adopted[info.region_id] = store
+
+    def disown(self, info: RegionInfo) -> None:
+        store = self._adopted.pop(info.region_id, None)
+        if store is not None:
+            store.close()
+
+    def gates(self) -> list[asyncio.Future[None]]:
+        return [gate for gate in self._gates.values() if not gate.done()]
 
     def _changes_durable(self, region: Region) -> None:
         self.listener.changes_durable(region)
@@ -192,6 +254,9 @@ class RegionServer:
         for region in [r for r in self._open.values() if r.store is store]:
             _log.error("region %s of %s: fsync failed: %s", region.info.encoded, region.info.table, failure.text)
             self._close(region)
+        for region in [r for r in self._shut.values() if r.store is store]:
+            _log.error("region %s of %s: fsync failed: %s", region.info.encoded, region.info.table, failure.text)
+            region.close()  # whoever shut it sees that
 
     # --- unsynced writes ---------------------------------------------------------------------------
 
@@ -230,16 +295,23 @@ class RegionServer:
     async def flush(self, region: Region) -> None:
         """What the region holds in memory, to files; others are served meanwhile."""
         region.store.settle()
-        await asyncio.get_running_loop().run_in_executor(None, region.store.flush)
+        await region.aside(region.store.flush)
 
     async def compact(self, region: Region) -> None:
-        """Merge the region's files; others are served meanwhile."""
-        await asyncio.get_running_loop().run_in_executor(None, region.store.compact)
+        """Merge the region's files; others are served meanwhile.  RegionTooBusy while it is split or merged."""
+        self._refuse_pinned(region)
+        await region.aside(region.store.compact)
 
     async def major_compact(self, region: Region) -> None:
         """Sweep the region and have the engine write all its files anew; others are served meanwhile."""
-        await _sweep(region)
-        await asyncio.get_running_loop().run_in_executor(None, partial(region.store.compact, everything=True))
+        self._refuse_pinned(region)
+        with region.kept_up():
+            await _sweep(region)
+            await region.aside(partial(region.store.compact, everything=True))
+
+    def _refuse_pinned(self, region: Region) -> None:
+        if self.is_pinned(region):
+            raise RegionTooBusy(f"region {region.info.encoded} is being split or merged; compact it afterwards")
 
     def start_sweeping(self) -> None:
         """Sweep, one after the other, the open regions that were written to since their last sweep."""
@@ -253,8 +325,11 @@ class RegionServer:
                 region_id, writes = region.info.region_id, region.writes
                 if writes == swept.get(region_id, 0) or not needs_sweep(region.table) or region_id not in self._open:
                     continue
+                if region_id in self._pinned:
+                    continue
                 try:
-                    gone = await _sweep(region)
+                    with region.kept_up():
+                        gone = await _sweep(region)
                 except ColumnarError as error:  # closed meanwhile, or the disk refuses: its writers hear that
                     _log.warning("sweep of region %s stopped: %s", region.info.encoded, error.text)
                     continue
@@ -264,7 +339,9 @@ class RegionServer:
     # --- leaving -----------------------------------------------------------------------------------
 
     async def quiesce(self, region: Region) -> None:
-        """Wait until no write of ``region`` waits for its fsync."""
+        """Wait until no write of ``region`` waits for its fsync, and nothing keeps it up in a thread."""
+        while region.upkeep:  # noqa: ASYNC110 - rarely anything, and then for seconds
+            await asyncio.sleep(UPKEEP_LOOK_S)
         while not region.is_quiet:
             waiting = region.sync_async_writes() or region.barrier_any()
             if waiting is not None:
@@ -297,6 +374,7 @@ class RegionServer:
                     self._close(region)
 
     def destroy_region(self, info: RegionInfo) -> None:
+        self.disown(info)
         self._engine.destroy(self.folder_of(info))
 
     async def close(self) -> None:

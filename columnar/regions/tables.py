@@ -33,6 +33,11 @@ class ServedTable:
         """O(log regions)."""
         return self.regions[bisect_right(self.starts, row) - 1]
 
+    def replace_regions(self, regions: list[RegionInfo]) -> None:
+        """In place: whoever holds this table across a wait finds the regions that serve it now."""
+        self.regions = regions
+        self.starts = [info.start for info in regions]
+
     def below(self, row: bytes | None) -> RegionInfo:
         """The region that holds the last row before ``row``; None: the last region."""
         if row is None:
@@ -54,6 +59,11 @@ class Tables:
     def remove(self, name: str) -> ServedTable | None:
         self._by_wire_name.pop(name.encode(), None)
         return self._by_name.pop(name, None)
+
+    def serves(self, info: RegionInfo) -> bool:
+        """Whether ``info`` is a region of its table now: it may have been split, merged or dropped."""
+        served = self._by_name.get(info.table)
+        return served is not None and served.holding(info.start) == info
 
     def all(self) -> list[ServedTable]:
         return [self._by_name[name] for name in sorted(self._by_name)]

@@ -15,15 +15,15 @@ Promises, each attacked by tests/contracts/test_storage_contract.py over every i
     S6. The options of a space say how its bytes are kept, never what they are: with any of them
         every read answers the same.
 
-Threads: all methods but ``sync``, ``flush`` and ``compact`` belong to the loop's thread and hold
-the interpreter lock; those three may run in any thread and release it.
+Threads: all methods but ``sync``, ``flush``, ``compact`` and ``compact_span`` belong to the loop's thread
+and hold the interpreter lock; those four may run in any thread and release it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 from columnar.errors import HostError, RetryLater
 
@@ -62,6 +62,14 @@ class Batch(Protocol):
         """Half open.  Dear to later reads of that range: meant for many keys."""
 
     def size_bytes(self) -> int: ...
+
+
+class FileSpan(NamedTuple):
+    """A file of a store: its keys stand between ``first`` and ``last``, both there or deleted."""
+
+    first: bytes
+    last: bytes
+    size_bytes: int
 
 
 class Store(Protocol):
@@ -117,10 +125,16 @@ class Store(Protocol):
     def compact(self, *, everything: bool = False) -> None:
         """Merge files; ``everything``: also those that hold nothing superfluous.  StoreClosed as ``flush``."""
 
+    def compact_span(self, space: str, start: bytes, stop: bytes | None) -> None:
+        """Give back what was deleted in ``start <= key < stop``; files that hold none of it are left alone."""
+
     def checkpoint(self, path: str) -> None: ...
 
     def size_bytes(self) -> int:
         """Bytes on disk and in memory, roughly; cheap."""
+
+    def files(self) -> list[FileSpan]:
+        """Of all spaces together; cheap.  What is in memory only is in none."""
 
     def close(self) -> None: ...
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from columnar.errors import HostError
-from columnar.storage.api import DEFAULT_OPTIONS, Batch, SpaceOptions, StoreClosed
+from columnar.storage.api import DEFAULT_OPTIONS, Batch, FileSpan, SpaceOptions, StoreClosed
 
 _Operation = tuple[str, str, bytes, bytes]  # verb, space, key or start, value or stop
 
@@ -167,6 +167,9 @@ class MemoryStore:
     def compact(self, *, everything: bool = False) -> None:
         self._open_disk()
 
+    def compact_span(self, space: str, start: bytes, stop: bytes | None) -> None:
+        self._open_disk()
+
     def checkpoint(self, path: str) -> None:
         spaces = dict(self._open_disk().spaces)
         self._engine.disks[path] = _Disk(spaces=spaces, synced=dict(spaces))
@@ -175,6 +178,9 @@ class MemoryStore:
         return sum(
             len(key) + len(value) for space in self._open_disk().spaces.values() for key, value in space.values.items()
         )
+
+    def files(self) -> list[FileSpan]:
+        return []
 
     def close(self) -> None:
         if self._disk is not None:

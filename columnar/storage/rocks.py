@@ -31,7 +31,7 @@ import rocksdict
 
 from columnar.errors import DamagedData, HostError
 from columnar.limits import MIB
-from columnar.storage.api import DEFAULT_OPTIONS, Batch, SpaceOptions, StoreBusy, StoreClosed
+from columnar.storage.api import DEFAULT_OPTIONS, Batch, FileSpan, SpaceOptions, StoreBusy, StoreClosed
 from columnar.storage.rocks_options import Caches, changed_options, space_options
 
 CACHE_BYTES: Final = 64 * MIB
@@ -353,6 +353,12 @@ class RocksStore:
                 if name not in self._dropping and not self._closing:
                     held.compact_range(None, None, options)
 
+    def compact_span(self, space: str, start: bytes, stop: bytes | None) -> None:
+        with self._working() as spaces:
+            held = dict(spaces).get(space)
+            if held is not None and space not in self._dropping and not self._closing:
+                held.compact_range(start or None, stop)
+
     def checkpoint(self, path: str) -> None:
         self._hand_over()
         self.flush()  # a full memtable would hold the interpreter lock for tens of milliseconds
@@ -364,6 +370,9 @@ class RocksStore:
             total += held.property_int_value("rocksdb.live-sst-files-size") or 0
             total += held.property_int_value("rocksdb.cur-size-all-mem-tables") or 0
         return total
+
+    def files(self) -> list[FileSpan]:
+        return [FileSpan(file["start_key"], file["end_key"], file["size"]) for file in self._db.live_files()]
 
     def close(self) -> None:
         if not self._dicts:

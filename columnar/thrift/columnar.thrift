@@ -214,6 +214,16 @@ service ColumnarStore extends hbase.Hbase {
   bool columnarTriggerWait(1: string trigger, 2: string token, 3: i64 timeoutMs)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
 
+  // --- splits and merges -------------------------------------------------------------------------
+  // Of a region, by its full or encoded name, or of a table: then of its region that holds the row,
+  // or without a row of its largest.  An empty row means the middle.  Answers the full names of
+  // the two, which serve by then.
+  list<binary> columnarSplit(1: binary tableOrRegion, 2: binary row)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // Two neighbours, by their full or encoded names, in any order; answers the full name of the one.
+  binary columnarMerge(1: binary region, 2: binary other)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+
   StatusReport columnarStatus() throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
 
   // Administration (structs above, "administration").

@@ -7,7 +7,8 @@ future that others may share (the group commit); nothing here is a task of its o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -39,7 +40,7 @@ _SEEK_CELLS: Final = 50  # what finding a row costs, counted in cells
 class _Gathered:
     """Rows on their way into one reply."""
 
-    left: Iterator[bytes]  # still to be read
+    left: list[bytes]  # still to be read, the next one last
     found: list[tuple[bytes, list[WireCell]]] = field(default_factory=list)
     barriers: list[Any] = field(default_factory=list)
     size_bytes: int = 0
@@ -138,7 +139,7 @@ class RowMethods:
         """In the order asked, without those that are not there (gateway behaviour 8)."""
         served = self._tables.enabled(table)
         spec = self._spec(served, columns, timestamp)
-        gathered = _Gathered(iter([checked_row(row) for row in rows or ()]))
+        gathered = _Gathered([checked_row(row) for row in rows or ()][::-1])
         if self._gather(served, spec, gathered):
             return after_all(gathered.barriers, RowList(gathered.found))
         return self._gather_rest(table, spec, gathered)
@@ -147,10 +148,11 @@ class RowMethods:
         """Read rows for one turn on the loop; True: that was all."""
         cells_left, bytes_left = STEP_CELLS, STEP_BYTES
         while cells_left > 0 and bytes_left > 0:
-            row = next(gathered.left, None)
-            if row is None:
+            if not gathered.left:
                 return True
+            row = gathered.left[-1]
             region = self._server.region_for(served, row)
+            gathered.left.pop()  # now, not before: where its region is away it is read later
             cells = region.get_row(row, spec)
             barrier = region.barrier(row)
             if barrier is not None:
@@ -171,7 +173,7 @@ class RowMethods:
             served = self._tables.enabled(table)
             for family, _ in spec.projection.families:
                 served.schema.family(family)  # the table may have been made anew meanwhile
-            if self._gather(served, spec, gathered):
+            if await patiently(partial(self._gather, served, spec, gathered)):
                 break
         waiting = joined(gathered.barriers)
         if waiting is not None:
@@ -258,12 +260,26 @@ class RowMethods:
 
     async def _go_on(self, work: Work, waits: list[Any], answer: Answer) -> Any:
         applied: Applied | None = None
-        for step in work:
-            applied = await patiently(partial(self._apply, step, waits))
+        left = deque(work)
+        while left:
+            applied = await patiently(partial(self._apply_next, left, waits))
         for waiting in waits:
             if waiting is not None:
                 await waiting
         return answer(applied)
+
+    def _apply_next(self, left: deque[tuple[ServedTable, list[RowMutation]]], waits: list[Any]) -> Applied:
+        """The first batch of ``left``, or as much of it as one region holds: it may have been split meanwhile."""
+        served, mutations = left[0]
+        info = served.holding(mutations[0].row)
+        here = [mutation for mutation in mutations if info.holds(mutation.row)]
+        applied = self._apply((served, here), waits)
+        elsewhere = [mutation for mutation in mutations if not info.holds(mutation.row)]
+        if elsewhere:
+            left[0] = (served, elsewhere)
+        else:
+            left.popleft()
+        return applied
 
     def _apply(self, step: tuple[ServedTable, list[RowMutation]], waits: list[Any]) -> Applied:
         served, mutations = step

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from columnar.errors import RegionAway
 from columnar.regions.scanners import ScannerTable
+from columnar.thrift.away import asked_again
 from columnar.thrift.errors import to_wire
 from columnar.thrift.slow_log import SlowLog
 from columnar.wire.idl import SERVICE
+from columnar.wire.service import CallContext, Handler
 
 
 def _methods() -> list[str]:
@@ -41,6 +44,11 @@ class ThriftService:
 
     def translate(self, method: str, error: Exception) -> Any | None:
         return to_wire(method, error)
+
+    def asked_again(
+        self, handler: Handler, ctx: CallContext, args: list[Any], error: Exception
+    ) -> Awaitable[Any] | None:
+        return asked_again(handler, ctx, args, error) if isinstance(error, RegionAway) else None
 
     def connection_closed(self, connection_id: int) -> None:
         self._scanners.connection_closed(connection_id)

@@ -23,7 +23,9 @@ from columnar.wire.service import CallContext
 _log = logging.getLogger("columnar.slow")
 
 LINES_PER_SECOND: Final = 8  # one slow fsync makes slow requests of all that wait for it
-PATIENT: Final = frozenset({"columnarTriggerWait", "majorCompact"})  # slow is what they are for
+PATIENT: Final = frozenset(
+    {"columnarTriggerWait", "majorCompact", "columnarSplit", "columnarMerge"}
+)  # slow is what they are for
 
 
 class SlowLog:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from columnar.errors import CallerError, TableNotFound, shown
 from columnar.master.schema_changes import SchemaChanges
 from columnar.model.region_info import RegionInfo
+from columnar.regions.patience import patiently
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.thrift import translate
@@ -105,7 +107,8 @@ class TableMethods:
             # The regions before took their time: the table may be disabled or gone by now.
             current = self._tables.find(served.schema.name.encode())
             if current is not None and current.enabled and info in current.regions:
-                await self._server.major_compact(self._server.open_region(current, info))
+                region = await patiently(partial(self._server.open_region, current, info))
+                await self._server.major_compact(region)
 
     def regions_named(self, name: bytes) -> list[tuple[ServedTable, RegionInfo]]:
         """The regions of a table, or the one region, by its full or its encoded name (observed row 31)."""

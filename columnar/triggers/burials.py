@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Final
 
 from columnar.model.read import ReadSpec, projection
@@ -11,6 +12,7 @@ from columnar.regions.patience import patiently
 from columnar.regions.region import Region
 from columnar.regions.row_reader import latest_timestamp
 from columnar.regions.server import RegionServer
+from columnar.regions.tables import ServedTable
 from columnar.triggers import dead_letters
 from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.registration import DEAD_LETTERS_TABLE
@@ -61,14 +63,16 @@ class Burials:
                 if row and letter.row != row:
                     continue
                 served = self._server.tables.enabled(letter.table.encode())
-                region = self._server.region_for(served, letter.row)
-                record = ChangeRecord(letter.row, _stamp(region, letter.row), (), (), name)
-                logged = await patiently(lambda r=region, c=record: r.log_records([c], {}))  # type: ignore[misc]
+                logged = await patiently(partial(self._log_again, served, letter.row, name))
                 await asyncio.shield(logged)
                 await self._tables.write(DEAD_LETTERS_TABLE, dead_letters.removing(letter))
                 self._count(name, -1)
                 taken += 1
         return taken
+
+    def _log_again(self, served: ServedTable, row: bytes, name: str) -> asyncio.Future[None]:
+        region = self._server.region_for(served, row)
+        return region.log_records([ChangeRecord(row, _stamp(region, row), (), (), name)], {})
 
 
 def _stamp(region: Region, row: bytes) -> int:

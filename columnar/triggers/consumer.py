@@ -50,7 +50,7 @@ class Consumer:
         state = DeliveryState(cursor.read_to)
         for sequence, attempts in cursor.open:
             record = self.region.log.record_at(sequence)
-            if record is not None:
+            if record is not None and self.region.info.holds(record.row):  # else a sister of a split delivers it
                 state.read(sequence, record.row, attempts)
         return state
 
@@ -65,7 +65,7 @@ class Consumer:
         seen = 0
         for sequence, record in islice(log.read(state.read_to), count):
             seen += 1
-            if self._is_mine(record):
+            if self.is_mine(record):
                 state.read(sequence, record.row)
             else:
                 state.passed(sequence)
@@ -81,7 +81,10 @@ class Consumer:
         if self.state.read_to is None or durable > self.state.read_to:
             self.state.passed(durable)
 
-    def _is_mine(self, record: ChangeRecord) -> bool:
+    def is_mine(self, record: ChangeRecord) -> bool:
+        """A log inherited from a split holds changes of the sister's rows too."""
+        if not self.region.info.holds(record.row):
+            return False
         if record.only_for is not None:
             return record.only_for == self.registration.name
         return any(entry.family in self._families for entry in record.entries)
@@ -136,8 +139,9 @@ class Consumer:
         region = self.region
         key = _backfill_key(self.registration.name)
         mark = region.mark(key)
-        start = mark[1:] if mark else range_start(region.info.start)
-        cursor = RowCursor(region.store, region.views, self._spec.projection, start, None, reverse=False)
+        start = max(mark[1:] if mark else b"", range_start(region.info.start))  # the mark may be of before a split
+        stop = range_start(region.info.end) if region.info.end else None
+        cursor = RowCursor(region.store, region.views, self._spec.projection, start, stop, reverse=False)
         records: list[ChangeRecord] = []
         last = b""
         while len(records) < BACKFILL_ROWS and (found := cursor.next_row()) is not None:
@@ -208,8 +212,10 @@ def undelivered(region: Region, trigger: str) -> int:
     if saved is None:
         return 0
     cursor = unpack_cursor(saved)
+    found = [region.log.record_at(sequence) for sequence, _ in cursor.open]
+    found += [record for _, record in islice(region.log.read(cursor.read_to), LAG_COUNTED)]
     forget(region, trigger)
-    return len(cursor.open) + region.log.count_after(cursor.read_to, LAG_COUNTED)
+    return sum(1 for record in found if record is not None and region.info.holds(record.row))
 
 
 def _backfill_key(trigger: str) -> bytes:

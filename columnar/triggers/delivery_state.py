@@ -175,6 +175,10 @@ class DeliveryState:
         return len(self._open)
 
     @property
+    def in_flight_count(self) -> int:
+        return len(self._in_flight)
+
+    @property
     def parked_count(self) -> int:
         return len(self._parked)
 

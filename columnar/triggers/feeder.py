@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any, Final
 
 from columnar.errors import ColumnarError
+from columnar.regions import change_record
 from columnar.regions.region import Region
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter
@@ -33,6 +34,7 @@ from columnar.triggers.registration import Registration
 _log = logging.getLogger(__name__)
 
 Key = tuple[str, int]  # a consumer: trigger and region id
+RegionWatcher = Callable[[frozenset[int], Sequence[int]], None]  # told the ids of regions gone and of those instead
 _DIED: Final = "the worker process went while it ran: "
 
 
@@ -50,7 +52,9 @@ class Feeder:
         self._suspects: deque[tuple[Consumer, Delivery]] = deque()  # taken, waiting for the ward
         self._last_call = 0
         self._paused: set[str] = set()
+        self._held: set[int] = set()  # regions in whose place others will soon stand: nothing is taken up from them
         self._watchers: dict[Key, list[Callable[[Key], None]]] = {}
+        self._region_watchers: list[RegionWatcher] = []
         self._burials: set[asyncio.Task[None]] = set()
         self._wake_timers: dict[int, asyncio.TimerHandle] = {}  # by id() of the consumer
         self._closing: asyncio.Event = asyncio.Event()
@@ -125,6 +129,22 @@ class Feeder:
     def is_paused(self, trigger: str) -> bool:
         return trigger in self._paused
 
+    def hold(self, region_id: int) -> None:
+        """Take up nothing more from the region; what is in flight ends as it would."""
+        self._held.add(region_id)
+        waiting = [held for held in self._suspects if _key(held[0])[1] == region_id]
+        self._suspects = deque(held for held in self._suspects if _key(held[0])[1] != region_id)
+        for consumer, delivery in waiting:
+            self._not_delivered(consumer, delivery.sequence)
+
+    def let_go(self, region_id: int) -> None:
+        self._held.discard(region_id)
+        for consumer in list(self.consumers_at(region_id)):
+            self._go_on(consumer)
+
+    def _rests(self, consumer: Consumer) -> bool:
+        return consumer.registration.name in self._paused or consumer.region.info.region_id in self._held
+
     # --- from regions ------------------------------------------------------------------------------
 
     def changes_durable(self, region: Region) -> None:
@@ -138,7 +158,7 @@ class Feeder:
 
     def _go_on(self, consumer: Consumer) -> None:
         """Read what there is room for, and queue for a turn when something is ready."""
-        if self._closing.is_set() or consumer.registration.name in self._paused:
+        if self._closing.is_set() or self._rests(consumer):
             return
         more = self._fill(consumer)
         if more and not consumer.state.has_ready:
@@ -191,7 +211,7 @@ class Feeder:
         while self._turns and self.main.has_room:
             consumer = self._turns.popleft()
             self._waiting_turn.discard(id(consumer))
-            if consumer.registration.name in self._paused:
+            if self._rests(consumer):
                 continue
             delivery = consumer.state.take(now_s)
             if delivery is not None and delivery.sequence in consumer.suspects:
@@ -202,7 +222,7 @@ class Feeder:
             self._requeue(consumer)
 
     def _deliver_suspect(self) -> None:
-        while self._suspects and self._suspects[0][0].registration.name in self._paused:
+        while self._suspects and self._rests(self._suspects[0][0]):
             consumer, delivery = self._suspects.popleft()
             consumer.state.lost(delivery.sequence)
         if self._suspects and self.ward.wanted() and self.ward.has_room:
@@ -304,8 +324,11 @@ class Feeder:
 
     def _lost(self, call: Call) -> None:
         if not call.is_abandoned:
-            call.consumer.state.lost(call.delivery.sequence)
-            self._progress(call.consumer)
+            self._not_delivered(call.consumer, call.delivery.sequence)
+
+    def _not_delivered(self, consumer: Consumer, sequence: change_record.Sequence) -> None:
+        consumer.state.lost(sequence)
+        self._progress(consumer)
 
     def lane_gone(self, lane: Lane, how: str) -> None:
         """The process ended: with one call in it, that has failed; of several nobody knows which did it."""
@@ -382,6 +405,17 @@ class Feeder:
         for key in keys:
             self._watchers.setdefault(key, []).append(watcher)
         return partial(self._unwatch, keys, watcher)
+
+    def watch_regions(self, watcher: RegionWatcher) -> Callable[[], None]:
+        """Call ``watcher`` when regions take the place of others, until the returned function is called."""
+        self._region_watchers.append(watcher)
+        return partial(self._region_watchers.remove, watcher)
+
+    def replaced(self, gone: frozenset[int], fresh: Sequence[int]) -> None:
+        """Regions ``fresh`` are open in the place of ``gone``, whose consumers are dropped."""
+        self._held -= gone
+        for watcher in list(self._region_watchers):
+            watcher(gone, fresh)
 
     def _unwatch(self, keys: Sequence[Key], watcher: Callable[[Key], None]) -> None:
         for key in keys:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -31,6 +32,7 @@ from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.delivery_state import pause_s
 from columnar.triggers.feeder import Feeder, Key
 from columnar.triggers.function_checks import FunctionChecks
+from columnar.triggers.handover import Handover
 from columnar.triggers.lane import MakeLink
 from columnar.triggers.log_brake import LONGEST_DELAY_S, LogBounds
 from columnar.triggers.registration import (
@@ -72,6 +74,10 @@ class TriggerKeeper:
         self.burials = Burials(server, self._system)
         self.feeder = Feeder(self.burials.bury, bounds or LogBounds())
         self._checks = FunctionChecks(self.feeder)
+        handover = self._handover = Handover(self.feeder)
+        self.hold, self.release = handover.hold, handover.release  # regions.hooks.ChangeListener
+        self.merge_obstacle, self.merged_cursors = handover.merge_obstacle, handover.merged_cursors
+        self.regions_replaced = handover.regions_replaced
         self._registrations: dict[str, Registration] = {}
         self._by_table: dict[str, list[Registration]] = {}
         self._adding: Registration | None = None
@@ -128,7 +134,8 @@ class TriggerKeeper:
 
     def _open(self, info: RegionInfo) -> None:
         served = self._server.tables.find(info.table.encode())
-        if self._serves and served is not None and served.enabled and info.table in self._by_table:
+        is_wanted = self._serves and served is not None and served.enabled and info.table in self._by_table
+        if served is not None and is_wanted and self._server.tables.serves(info):
             self._server.open_region(served, info)
 
     def _open_later(self, info: RegionInfo) -> None:
@@ -211,15 +218,22 @@ class TriggerKeeper:
         return all(consumer.is_idle for consumer in self.feeder.consumers_in(region))
 
     def region_closing(self, region: Region) -> None:
-        self.feeder.upkeep.save(region)
-        self.feeder.upkeep.forget(region)
-        consumers = list(self.feeder.consumers_in(region))
         served = self._server.tables.find(region.info.table.encode())
         is_served = self._serves and served is not None and served.enabled
         if is_served and not self.may_close(region):
             self._open_later(region.info)
-        for consumer in consumers:
+        self.region_leaving(region)
+
+    def region_leaving(self, region: Region) -> None:
+        self.feeder.upkeep.save(region)
+        self.feeder.upkeep.forget(region)
+        for consumer in list(self.feeder.consumers_in(region)):
             self._drop(consumer)
+
+    @asynccontextmanager
+    async def changing(self) -> AsyncIterator[None]:
+        async with self._one_at_a_time:
+            yield
 
     def _consume(self, registration: Registration, region: Region) -> None:
         consumer = self.feeder.add(registration, region)
@@ -418,11 +432,12 @@ class TriggerKeeper:
         deadline = time.monotonic() + timeout_s
         if token:
             sequence = _parsed(token)
+            await self._all_there(deadline)
             if not self.feeder.consumers_at(sequence.origin):
                 await self._settled(deadline, [sequence.origin])
             targets = self._target_of(name, sequence)
         else:
-            if not await self._settled(deadline, list(self._away)):
+            if not (await self._all_there(deadline) and await self._settled(deadline, list(self._away))):
                 return False
             backfills = [task for (trigger, _), task in self._backfills.items() if trigger == name or not name]
             if backfills:
@@ -439,12 +454,18 @@ class TriggerKeeper:
         _, missing = await asyncio.wait(tasks, timeout=max(0.0, deadline - time.monotonic()))
         return not missing
 
+    async def _all_there(self, deadline: float) -> bool:
+        """No region is in the middle of a split or a merge; False: not in time."""
+        gates = self._server.gates()
+        if not gates:
+            return True
+        _, missing = await asyncio.wait(gates, timeout=max(0.0, deadline - time.monotonic()))
+        return not missing
+
     def _target_of(self, name: str, sequence: Sequence) -> dict[Key, HasPassed]:
-        consumers = self.feeder.consumers_at(sequence.origin)
         return {
-            (consumer.registration.name, sequence.origin): lambda c: c.state.is_delivered(sequence)
-            for consumer in consumers
-            if not name or consumer.registration.name == name
+            (consumer.registration.name, consumer.region.info.region_id): lambda c: c.state.is_delivered(sequence)
+            for consumer in self._handover.waiting_for(name, sequence)
         }
 
     def _targets(self, name: str) -> dict[Key, HasPassed]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.feeder import Feeder, Key
@@ -16,29 +16,49 @@ async def until_passed(
 ) -> bool:
     """True: each consumer has passed its target, or its trigger is removed; False: not in time.
 
-    A consumer whose region is closed for the moment has not passed: it will be back.
+    A consumer whose region is closed for the moment has not passed: it will be back, or others in its place.
     """
 
-    def has_passed(key: Key) -> bool:
-        consumer = feeder.find(key)
-        return targets[key](consumer) if consumer is not None else not is_known(key[0])
+    wanted = {key: [has_passed] for key, has_passed in targets.items()}  # more than one where regions were merged
 
-    missing = {key for key in targets if not has_passed(key)}
+    def is_done(key: Key) -> bool:
+        consumer = feeder.find(key)
+        if consumer is None:
+            return not is_known(key[0])
+        return all(has_passed(consumer) for has_passed in wanted[key])
+
+    missing = {key for key in wanted if not is_done(key)}
     if not missing:
         return True
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    unwatch: list[Callable[[], None]] = []
 
     def look(key: Key) -> None:
-        if key in missing and has_passed(key):
+        if key in missing and is_done(key):
             missing.discard(key)
-            if not missing and not done.done():
-                done.set_result(None)
+        if not missing and not done.done():
+            done.set_result(None)
 
-    unwatch = feeder.watch(tuple(missing), look)
+    def replaced(gone: frozenset[int], fresh: Sequence[int]) -> None:
+        """What was waited for in a region is waited for in each of those that took its place."""
+        heirs: set[Key] = set()
+        for key in [key for key in missing if key[1] in gone]:
+            missing.discard(key)
+            for region_id in fresh:
+                heir = (key[0], region_id)
+                wanted.setdefault(heir, []).extend(wanted[key])
+                heirs.add(heir)
+        missing.update(heirs)
+        unwatch.append(feeder.watch(tuple(heirs), look))
+        for heir in heirs:
+            look(heir)
+
+    unwatch += [feeder.watch(tuple(missing), look), feeder.watch_regions(replaced)]
     try:
         await asyncio.wait_for(done, timeout_s)
         return True
     except TimeoutError:
         return False
     finally:
-        unwatch()
+        for end in unwatch:
+            end()

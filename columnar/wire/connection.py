@@ -242,6 +242,9 @@ class Connection:
                     return self._pending(message, result, started, None)
             reply = method.reply(self._stream.protocol, message.seqid, result)
         except Exception as error:  # noqa: BLE001 - the server's loop: every fault is answered
+            again = self._server.service.asked_again(handler, self._ctx, message.args, error)
+            if again is not None:
+                return self._pending(message, again, started, None)
             return self._failed(message, error, started)
         return self._done(message, reply, None, started, result)
 

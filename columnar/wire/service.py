@@ -59,6 +59,11 @@ class Service(Protocol):
         CallQueueTooBig), with methods that have not been called.
         """
 
+    def asked_again(
+        self, handler: Handler, ctx: CallContext, args: list[Any], error: Exception
+    ) -> Awaitable[Any] | None:
+        """Where what the call wants is away for a moment: its result, once that is back.  None: ``error`` stands."""
+
     @property
     def slow_after_s(self) -> float:
         """From when on ``was_slow`` wants to hear of a request."""

@@ -20,6 +20,9 @@ from columnar.standalone import Standalone
 async def serve(folder: str, port_file: Path, modules: tuple[str, ...]) -> None:
     store = Standalone(StandaloneConfig(folder, port=0, web_port=-1, trigger_modules=modules))
     await store.start()
+    die_at = os.environ.get("COLUMNAR_DIE_AT")  # a step of a split or a merge
+    if die_at:
+        store.region_changes.at = lambda step: os.kill(os.getpid(), signal.SIGKILL) if step == die_at else None
     told = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
     fresh = port_file.with_suffix(".new")

@@ -29,6 +29,7 @@ LAYERS: dict[str, int] = {
     "columnar.bench": 5,
     "columnar.standalone": 6,
     "columnar.standalone_process": 6,
+    "columnar.replacing_regions": 6,
     "columnar.cli": 6,
     "columnar.__main__": 6,
 }

@@ -1,0 +1,121 @@
+"""(pure) Which regions take the place of which: splits and merges as changes of a table's list of regions.
+
+A table's regions are ascending and cover all rows without hole or overlap (``hole_or_overlap`` tells);
+whatever is planned here keeps that.  Nothing here knows how a region's rows get from one to the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from columnar.errors import IllegalArgument, shown
+from columnar.limits import ROW_KEY_BYTES
+from columnar.model.region_info import RegionInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """``fresh`` hold together exactly the rows of ``gone``."""
+
+    gone: tuple[RegionInfo, ...]
+    fresh: tuple[RegionInfo, ...]
+
+
+def split_plan(parent: RegionInfo, row: bytes, ids: Sequence[int]) -> Plan:
+    """Rows before ``row`` and rows from it on.  IllegalArgument where one of the two could hold none."""
+    check_split(parent, row)
+    low, high = ids
+    return Plan(
+        (parent,),
+        (
+            RegionInfo(parent.table, low, parent.start, row),
+            RegionInfo(parent.table, high, row, parent.end),
+        ),
+    )
+
+
+def check_split(parent: RegionInfo, row: bytes) -> None:
+    if not 0 < len(row) <= ROW_KEY_BYTES:
+        raise IllegalArgument(f"a region splits at a row of 1 to {ROW_KEY_BYTES} bytes, not {len(row)}")
+    if row == parent.start:
+        raise IllegalArgument(
+            f"row {shown(row)} is the first that region {parent.encoded} may hold; choose a later one"
+        )
+    if not parent.holds(row):
+        raise IllegalArgument(
+            f"row {shown(row)} is outside region {parent.encoded}, which holds {shown(parent.start)} to "
+            f"{shown(parent.end) or 'the end'}"
+        )
+
+
+def merge_plan(left: RegionInfo, right: RegionInfo, region_id: int) -> Plan:
+    """In any order; IllegalArgument where they are no neighbours."""
+    if right.start < left.start:
+        left, right = right, left
+    check_merge(left, right)
+    return Plan((left, right), (RegionInfo(left.table, region_id, left.start, right.end),))
+
+
+def check_merge(left: RegionInfo, right: RegionInfo) -> None:
+    if right.start < left.start:
+        left, right = right, left
+    if left == right:
+        raise IllegalArgument(f"a region is merged with its neighbour, not with itself ({left.encoded})")
+    if left.table != right.table:
+        raise IllegalArgument(f"region {left.encoded} is of {left.table}, {right.encoded} of {right.table}")
+    if not left.end or left.end != right.start:
+        raise IllegalArgument(
+            f"regions {left.encoded} and {right.encoded} are no neighbours: one ends at "
+            f"{shown(left.end) or 'the end'}, the other begins at {shown(right.start)}"
+        )
+
+
+def replaced(
+    regions: Sequence[RegionInfo], gone: Sequence[RegionInfo], fresh: Sequence[RegionInfo]
+) -> list[RegionInfo]:
+    """The table's regions after the change, ascending."""
+    left = {info.region_id for info in gone}
+    return sorted([*(info for info in regions if info.region_id not in left), *fresh], key=lambda info: info.start)
+
+
+def hole_or_overlap(regions: Sequence[RegionInfo]) -> str | None:
+    """What is wrong with a table's ascending regions, for people; None: they cover all rows exactly once."""
+    if not regions or regions[0].start:
+        return "no region begins at the first row"
+    if regions[-1].end:
+        return f"no region holds the rows from {shown(regions[-1].end)} on"
+    for left, right in pairwise(regions):
+        if left.end != right.start:
+            what = "overlap" if not left.end or left.end > right.start else "leave a hole"
+            return f"regions {left.encoded} and {right.encoded} {what} at {shown(right.start)}"
+    return None
+
+
+# --- by themselves -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is known of an open region when it is looked at."""
+
+    info: RegionInfo
+    size_bytes: int
+    limit_bytes: int  # of its table
+
+
+def due(loads: Iterable[Load], tried: dict[int, int], free_bytes: int) -> RegionInfo | None:
+    """The region that should split next, the one that is most over its limit; None: none should.
+
+    ``tried``: by region id, the size at which a region could not be split; it is left alone until it has grown by
+    half.  A split needs no room at first, but the cleaning up after it writes up to the whole region anew.
+    """
+    over = [
+        load
+        for load in loads
+        if load.size_bytes > load.limit_bytes
+        and load.size_bytes * 2 < free_bytes
+        and load.size_bytes > tried.get(load.info.region_id, 0) * 3 // 2
+    ]
+    return max(over, key=lambda load: load.size_bytes / load.limit_bytes).info if over else None

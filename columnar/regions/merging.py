@@ -1,0 +1,61 @@
+"""Two neighbours become one: a checkpoint of the larger, into which the smaller is copied while both serve.
+
+What is special is ``meta``, and that both change logs end up in one:
+
+    log        records of both; sequences carry the origin in which they were given, so none clash
+    cursor/    everything up to the new region's first sequence is read; what either had still to deliver is open
+    future, stamp    the higher
+    time/      everything is as old as the merge
+    backfill/  both are at their end (``merge_obstacle``)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from columnar.errors import RegionTooBusy
+from columnar.model.region_info import RegionInfo
+from columnar.regions import change_record, log_retention
+from columnar.regions.carrying import Carrying
+from columnar.regions.change_log import CURSOR
+from columnar.regions.log_retention import META_SPACE
+from columnar.regions.replacing import HOLD_PATIENCE_S, Replacement
+from columnar.regions.server import RegionServer
+from columnar.regions.tables import ServedTable
+from columnar.storage.api import Store
+
+
+class Merging(Replacement):
+    """Of two neighbours; see ``Replacement``."""
+
+    def __init__(self, server: RegionServer, served: ServedTable, infos: Sequence[RegionInfo]) -> None:
+        super().__init__(server, served, infos)
+        self._small, self._base = sorted(self.regions, key=lambda region: region.store.size_bytes())
+
+    async def middle(self) -> bytes | None:
+        raise AssertionError("a merge has no middle")
+
+    def carrying(self, fresh: Sequence[RegionInfo]) -> Carrying:
+        return Carrying(self.server, self._base, (self._small,), fresh, self.check_open)
+
+    async def prepare(self, fresh: Sequence[RegionInfo]) -> None:
+        for region in self.regions:
+            obstacle = await self.server.listener.merge_obstacle(region, HOLD_PATIENCE_S)
+            if obstacle:
+                raise RegionTooBusy(f"region {region.info.encoded} cannot be merged now: {obstacle}")
+        await super().prepare(fresh)
+
+    def finish(self, info: RegionInfo, store: Store) -> None:
+        read_to = change_record.Sequence(info.region_id, 0, 0)
+        batch = store.batch()
+        for prefix in (CURSOR, log_retention.TIME):
+            for key, _ in store.scan(META_SPACE, prefix, prefix[:-1] + b"0"):
+                batch.delete(META_SPACE, key)
+        for name, state in self.server.listener.merged_cursors(self.regions, read_to).items():
+            batch.put(META_SPACE, CURSOR + name.encode(), state)
+        others = self._small.highest_marks()
+        for mark, highest in self._base.highest_marks().items():
+            batch.put(META_SPACE, mark, max(highest, others[mark]).to_bytes(8, "big"))
+        if self._base.table.change_log_s is not None:
+            batch.put(META_SPACE, *log_retention.mark(self._base.now_ms, read_to))
+        store.write(batch)

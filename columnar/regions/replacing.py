@@ -1,0 +1,203 @@
+"""Others in the place of regions: what splits and merges have in common, from the first pin to the last folder.
+
+    serving --hold--> held --shut--> shut --(catalogue)--> gone: ``succeed``
+       ^                |              |
+       +----- leave ----+--------------+
+
+While ``held`` requests are served as ever, but the region's consumers take up nothing more, so that
+nothing is under way when it goes: what they were told once they are not told again by its successors.
+While ``shut`` requests wait; that is the pause, and it has a bound (SHUT_S): what is not ready by then is
+called off.
+
+Invariants:
+    I1. Until the catalogue names the successors nothing of the old regions has changed for a reader, and
+        ``leave`` makes them serve on.
+    I2. A region is not closed while it is shut, unless its disk failed; then nothing succeeds it.
+    I3. Successors of logged regions are open, with their consumers, before any request reaches them.
+
+Knows nothing of the catalogue: whoever calls writes it between ``shut`` and ``succeed``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Sequence
+from time import monotonic
+from typing import Final
+
+from columnar.errors import ColumnarError, NotServingRegion, RegionTooBusy
+from columnar.model.region_info import RegionInfo
+from columnar.regions.carrying import Carrying
+from columnar.regions.region import Region
+from columnar.regions.server import RegionServer
+from columnar.regions.tables import ServedTable
+from columnar.storage.api import Store
+
+_log = logging.getLogger(__name__)
+
+HOLD_PATIENCE_S: Final = 10.0  # for what triggers have under way; the region serves meanwhile
+UPKEEP_PATIENCE_S: Final = 60.0  # for a sweep or a compaction that somebody began before
+SHUT_S: Final = 0.3  # the longest that requests wait
+LOOK_S: Final = 0.02
+
+
+class Replacement:
+    """Owned by the loop.  One use.  What is made of the regions is ``splitting``'s and ``merging``'s."""
+
+    def __init__(self, server: RegionServer, served: ServedTable, infos: Sequence[RegionInfo]) -> None:
+        """Opens the regions.  RegionTooBusy: one of them is being replaced already."""
+        self.server = server
+        self.served = served
+        self.regions = [server.open_region(served, info) for info in infos]
+        self._schemas = [region.table for region in self.regions]
+        for region in self.regions:
+            if server.is_pinned(region):
+                raise RegionTooBusy(f"region {region.info.encoded} is being split or merged already")
+        for region in self.regions:
+            server.pin(region)
+        self._held: list[Region] = []
+        self._carrying: Carrying | None = None
+        self.is_over = False  # the catalogue names the successors, or nobody knows whether it does
+        self._is_shut = False
+        self._shut_at = 0.0
+        self.shut_s = 0.0  # how long requests waited, once it is over
+
+    def carrying(self, fresh: Sequence[RegionInfo]) -> Carrying:
+        raise NotImplementedError
+
+    def finish(self, info: RegionInfo, store: Store) -> None:
+        """While it is shut: what of ``meta`` the new region is to have."""
+        raise NotImplementedError
+
+    async def prepare(self, fresh: Sequence[RegionInfo]) -> None:
+        """All that can be done while the old ones serve: their successors' stores, but for the last few rows."""
+        await self._wait_for_upkeep()
+        self._carrying = self.carrying(fresh)
+        await self._carrying.begin()
+        await self._carrying.catch_up()
+
+    async def make(self, fresh: Sequence[RegionInfo]) -> None:
+        """While they are shut: the rest.  The successors' stores are on disk when this returns."""
+        carrying = self._carrying
+        assert carrying is not None, "prepared before"
+        await carrying.round()
+        for info, store in zip(fresh, carrying.stores, strict=True):
+            self.finish(info, store)
+        await carrying.sync()
+        if monotonic() - self._shut_at > SHUT_S:
+            raise RegionTooBusy(f"it took over {SHUT_S} s while requests waited, and was called off; try again")
+
+    async def _wait_for_upkeep(self) -> None:
+        deadline = monotonic() + UPKEEP_PATIENCE_S
+        while any(region.upkeep for region in self.regions):
+            if monotonic() > deadline:
+                raise RegionTooBusy("a compaction of the region is still running; try again when it is done")
+            await asyncio.sleep(LOOK_S)
+
+    async def hold(self) -> None:
+        """Have consumers come to rest.  RegionTooBusy says who does not."""
+        for region in self.regions:
+            self._held.append(region)
+            under_way = await self.server.listener.hold(region, HOLD_PATIENCE_S)
+            if under_way:
+                raise RegionTooBusy(f"region {region.info.encoded} stays as it is for now: {under_way}")
+        if self._carrying is not None:
+            await self._carrying.catch_up()
+
+    async def shut(self) -> None:
+        """Requests wait from here on; when this returns every write is on disk and answered."""
+        self.check_open()
+        self._is_shut, self._shut_at = True, monotonic()
+        for region in self.regions:
+            self.server.shut(region)
+        for region in self.regions:
+            await self.server.quiesce(region)
+        self.check_open()
+
+    def check_open(self) -> None:
+        for region in self.regions:
+            if not region.is_open or not self.server.tables.serves(region.info):
+                raise NotServingRegion(f"region {region.info.encoded} was closed meanwhile; try again")
+        if any(region.table is not schema for region, schema in zip(self.regions, self._schemas, strict=True)):
+            raise NotServingRegion(f"table {self.served.schema.name} was altered meanwhile; try again")
+
+    def discard(self, fresh: Sequence[RegionInfo]) -> None:
+        """Remove what was made for successors that never came to be."""
+        for info in fresh:
+            self.server.destroy_region(info)
+
+    def succeed(self, fresh: Sequence[RegionInfo]) -> None:
+        """The catalogue names ``fresh``: they serve from now on."""
+        self.is_over = True
+        server, gone = self.server, {region.info.region_id for region in self.regions}
+        for region in self.regions:
+            server.listener.region_leaving(region)
+            region.is_open = False
+        kept = [info for info in self.served.regions if info.region_id not in gone]
+        self.served.replace_regions(sorted([*kept, *fresh], key=lambda info: info.start))
+        for info in fresh:
+            self._open(info)
+        server.listener.regions_replaced(self.regions, fresh)
+        self._lift()
+        self._unpin()
+
+    def _open(self, info: RegionInfo) -> None:
+        try:
+            self.server.open_region(self.served, info)
+        except ColumnarError as error:  # the next request tries again, and the listener where there is a log
+            _log.error("region %s of %s cannot be opened: %s", info.encoded, info.table, error.text)
+
+    def leave(self) -> None:
+        """Called off: the old regions serve on.  Does nothing after ``succeed`` or ``condemn``."""
+        for region in self._held:
+            if region.is_open:
+                self.server.listener.release(region)
+        self._held.clear()
+        if self._carrying is not None:
+            self._carrying.stop()
+        self._lift()
+        self._unpin()
+
+    def condemn(self, why: str) -> None:
+        """Nobody knows what the catalogue names: none of them is served until a restart reads it."""
+        self.is_over = True
+        for info in self._carrying.fresh if self._carrying is not None else ():
+            self.server.disown(info)
+        for region in self.regions:
+            self.server.condemn(region, why)
+            self.server.listener.region_leaving(region)
+            region.close()
+        self._is_shut = False
+        self._held.clear()
+        self._unpin()
+
+    def _lift(self) -> None:
+        if self._is_shut:
+            self._is_shut = False
+            self.shut_s = monotonic() - self._shut_at
+            for region in self.regions:
+                self.server.lift(region)
+
+    def _unpin(self) -> None:
+        for region in self.regions:
+            self.server.unpin(region)
+
+    async def remove_folders(self) -> None:
+        """Of the old regions, once the catalogue has forgotten them; in a thread, files may be large."""
+        loop = asyncio.get_running_loop()
+        for region in self.regions:
+            region.close()
+            await loop.run_in_executor(None, self.server.destroy_region, region.info)
+
+
+def remove_unnamed(regions_folder: str, named: Sequence[str], destroy: Callable[[str], None]) -> list[str]:
+    """Folders that a crash left behind: no catalogue names them.  Returns which; before any region is made."""
+    if not os.path.isdir(regions_folder):
+        return []
+    known = frozenset(named)
+    left = sorted({name.removesuffix(".deleted") for name in os.listdir(regions_folder)} - known)
+    for name in left:
+        destroy(os.path.join(regions_folder, name))
+    return left

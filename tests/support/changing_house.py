@@ -1,0 +1,136 @@
+"""A master, a server and triggers on an engine of the test's choice: regions split and merge, nothing else runs."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import Any
+
+from columnar.master.catalogue import Catalogue
+from columnar.master.region_changes import RegionChanges
+from columnar.master.schema_changes import SchemaChanges
+from columnar.model.mutation import Put, RowMutation
+from columnar.model.region_info import RegionInfo
+from columnar.model.schema import Family
+from columnar.regions.patience import patiently
+from columnar.regions.region import Applied
+from columnar.regions.server import RegionServer
+from columnar.regions.tables import ServedTable
+from columnar.replacing_regions import ReplacingRegions
+from columnar.standalone import LocalRegions
+from columnar.storage.commit import Committer
+from columnar.triggers import registration
+from columnar.triggers.keeper import TriggerKeeper
+from columnar.triggers.registration import SYSTEM_TABLES, TRIGGERS_TABLE, Registration
+from columnar.triggers.system_tables import SystemTables
+from tests.support.fake_links import FakeLink
+
+
+class CatalogueRows:
+    """The catalogue's table as a dictionary; a write may be told to fail."""
+
+    def __init__(self) -> None:
+        self.cells: dict[bytes, dict[bytes, bytes]] = {}
+        self.failure: Exception | None = None
+
+    def read(self) -> list[tuple[bytes, dict[bytes, bytes]]]:
+        return sorted(self.cells.items())
+
+    async def write(self, mutations: list[RowMutation]) -> None:
+        await asyncio.sleep(0)
+        if self.failure is not None:
+            raise self.failure
+        for mutation in mutations:
+            for operation in mutation.operations:
+                if hasattr(operation, "value"):
+                    self.cells.setdefault(mutation.row, {})[b"info:" + (operation.qualifier or b"")] = operation.value
+                else:
+                    self.cells.pop(mutation.row, None)
+
+
+class Worker(FakeLink):
+    """Answers each call well, some turns of the loop later; remembers what it was told, in order."""
+
+    def __init__(self, listener: Any, rng: random.Random, told: list[tuple[bytes, str]]) -> None:
+        super().__init__(listener)
+        self._rng, self._told = rng, told
+        self.is_held = False
+        self._waiting: list[int] = []
+
+    def send(self, *parts: Any) -> None:
+        super().send(*parts)
+        if parts[0] == "run":
+            self._told.append((parts[4][1], parts[4][3]))
+            self._later(parts[1], self._rng.randrange(6))
+
+    def _later(self, call_id: int, turns: int) -> None:
+        if turns or self.is_held:
+            asyncio.get_running_loop().call_soon(self._later, call_id, max(0, turns - 1))
+        else:
+            self.answer(call_id)
+
+
+class ChangingHouse:
+    def __init__(self, engine: Any, folder: str, rows: CatalogueRows, clock: Callable[[], int], seed: int = 0) -> None:
+        self.engine, self.folder = engine, folder
+        self.rows = rows
+        self.committer = Committer(asyncio.get_running_loop(), threads=2)
+        self.server = RegionServer(engine, folder, self.committer, clock)
+        self.catalogue = Catalogue(rows.read, rows.write)
+        self.keeper = TriggerKeeper(self.server, ("m",))
+        self.server.listener = self.keeper
+        self.changes = SchemaChanges(self.catalogue, LocalRegions(self.server, self.keeper))
+        self.regions = RegionChanges(self.catalogue, self.changes, ReplacingRegions(self.server, "/", 1 << 60))
+        self.told: list[tuple[bytes, str]] = []
+        self.workers: list[Worker] = []
+        self._rng = random.Random(seed)
+
+    async def start(self) -> None:
+        self.changes.start()
+        for name, family in SYSTEM_TABLES:
+            if name not in self.catalogue.tables:
+                await self.changes.create(name.encode(), [family], system=True)
+        self.keeper.load()
+        self.keeper.start_with(self._worker)
+
+    def _worker(self, listener: Any) -> Worker:
+        self.workers.append(Worker(listener, self._rng, self.told))
+        return self.workers[-1]
+
+    async def make(self, families: list[Family], triggers: int = 1, splits: list[bytes] | None = None) -> None:
+        """Table ``t`` and its triggers; they begin with what comes."""
+        await self.changes.create(b"t", families, splits=splits)
+        for n in range(triggers):
+            held = Registration(f"trigger-{n}", "t", "m:f", tuple(family.name for family in families))
+            await SystemTables(self.server).write(TRIGGERS_TABLE, registration_row(held))
+        self.keeper.load()
+
+    @property
+    def table(self) -> ServedTable:
+        return self.server.tables.known(b"t")
+
+    @property
+    def infos(self) -> list[RegionInfo]:
+        return self.table.regions
+
+    async def apply(self, mutation: RowMutation) -> Applied:
+        """Returns when it is acknowledged."""
+        applied = await patiently(lambda: self.server.region_for(self.table, mutation.row).apply(mutation))
+        if applied.durable is not None:
+            await asyncio.shield(applied.durable)
+        return applied
+
+    async def drain(self) -> None:
+        assert await self.keeper.wait("", "", 20), "not delivered in time"
+
+    async def close(self) -> None:
+        await self.regions.close()
+        await self.keeper.close()
+        await self.server.close()
+        self.committer.close()
+
+
+def registration_row(held: Registration) -> RowMutation:
+    put = Put(b"info", b"registration", registration.to_json(held))
+    return RowMutation(held.name.encode(), (put, Put(b"info", b"state", b"running")))

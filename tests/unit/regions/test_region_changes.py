@@ -1,0 +1,276 @@
+"""Splits and merges that are called off, cut off or waited for: nothing changes but what is said to."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from columnar.errors import (
+    HostError,
+    IllegalArgument,
+    NotServingRegion,
+    OutcomeUnknown,
+    RegionTooBusy,
+    TableNotEnabled,
+)
+from columnar.master.replacements import Load
+from columnar.model.mutation import Put, RowMutation
+from columnar.model.read import ReadSpec, projection
+from columnar.model.schema import Family
+from columnar.regions import carrying, replacing
+from columnar.regions.region import Region
+from columnar.storage.memory import MemoryEngine
+from columnar.storage.rocks import RocksEngine
+from tests.support.changing_house import CatalogueRows, ChangingHouse
+from tests.support.held_engine import FakeClock, HeldEngine
+
+Test = Callable[["House"], Awaitable[None]]
+
+
+class House(ChangingHouse):
+    async def put(self, *rows: bytes, value: bytes = b"1") -> str:
+        token = ""
+        for row in rows:
+            token = (await self.apply(RowMutation(row, (Put(b"f", b"q", value),)))).sequence.token
+        return token
+
+    def rows_held(self) -> list[bytes]:
+        spec = ReadSpec(projection(self.table.schema, []))
+        names = [b"%02d" % n for n in range(100)]
+        return [row for row in names if self.server.region_for(self.table, row).get_row(row, spec)]
+
+    def region(self, row: bytes) -> Region:
+        return self.server.region_for(self.table, row)
+
+
+def housed(triggers: int = 0, splits: tuple[bytes, ...] = ()) -> Callable[[Test], Callable[[], None]]:
+    def decorate(test: Test) -> Callable[[], None]:
+        async def run() -> None:
+            house = House(HeldEngine(MemoryEngine()), "regions", CatalogueRows(), FakeClock())
+            await house.start()
+            await house.make([Family("f")], triggers, list(splits))
+            try:
+                async with asyncio.timeout(20):
+                    await test(house)
+            finally:
+                house.engine.gate.release()
+                await house.close()
+
+        def wrapped() -> None:
+            asyncio.run(run())
+
+        wrapped.__name__, wrapped.__doc__ = test.__name__, test.__doc__
+        return wrapped
+
+    return decorate
+
+
+@housed()
+async def test_a_catalogue_that_takes_no_write_calls_it_off(house: House) -> None:
+    await house.put(b"10", b"90")
+    before = list(house.infos)
+    house.rows.failure = HostError("no more")
+    with pytest.raises(HostError):
+        await house.regions.split(before[0], b"50")
+    house.rows.failure = None
+    assert house.infos == before
+    await house.put(b"20")
+    assert house.rows_held() == [b"10", b"20", b"90"]
+    await house.regions.split(before[0], b"50")
+    assert [info.start for info in house.infos] == [b"", b"50"]
+    assert house.rows_held() == [b"10", b"20", b"90"]
+
+
+@housed()
+async def test_where_nobody_knows_the_outcome_nobody_serves(house: House) -> None:
+    await house.put(b"10", b"90")
+    house.rows.failure = OutcomeUnknown("the disk refused")
+    with pytest.raises(OutcomeUnknown):
+        await house.regions.split(house.infos[0], b"50")
+    with pytest.raises(NotServingRegion, match="restart the store"):
+        await house.put(b"20")
+
+
+@housed()
+async def test_requests_wait_while_it_is_shut(house: House) -> None:
+    await house.put(b"10", b"90")
+    seen: list[asyncio.Task[str]] = []
+
+    def at(step: str) -> None:
+        if step == "shut":
+            seen.append(asyncio.ensure_future(house.put(b"60", value=b"2")))
+
+    house.regions.at = at
+    await house.regions.split(house.infos[0], b"50")
+    await seen[0]
+    assert house.region(b"60").info.start == b"50"
+    assert house.rows_held() == [b"10", b"60", b"90"]
+
+
+@housed()
+async def test_a_pause_that_would_be_too_long_is_called_off(house: House) -> None:
+    await house.put(b"10", b"90")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(replacing, "SHUT_S", -1.0)
+        with pytest.raises(RegionTooBusy, match="called off"):
+            await house.regions.split(house.infos[0], b"50")
+    assert len(house.infos) == 1
+    assert house.rows_held() == [b"10", b"90"]
+
+
+@housed(splits=(b"50",))
+async def test_a_region_that_never_calms_down_is_left_alone(house: House) -> None:
+    await house.put(b"10", b"90")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(carrying, "FEW", -1)
+        with pytest.raises(RegionTooBusy, match="faster than it can be copied"):
+            await house.regions.merge(*house.infos)
+    assert [info.start for info in house.infos] == [b"", b"50"]
+    assert house.rows_held() == [b"10", b"90"]
+    assert house.region(b"10").touched is None
+
+
+@housed()
+async def test_a_failed_fsync_calls_it_off(house: House) -> None:
+    await house.put(b"10", b"90")
+    lost: list[Any] = []
+
+    def at(step: str) -> None:
+        if step == "held":
+            house.engine.gate.hold()
+            lost.append(house.region(b"10").apply(RowMutation(b"10", (Put(b"f", b"q", b"lost"),))).durable)
+            asyncio.get_running_loop().call_later(0.02, house.engine.gate.fail)
+
+    house.regions.at = at
+    with pytest.raises(NotServingRegion):
+        await house.regions.split(house.infos[0], b"50")
+    with pytest.raises(OutcomeUnknown):
+        await lost[0]
+    house.engine.gate.release()
+    assert len(house.infos) == 1
+    assert house.rows_held() == [b"10", b"90"]
+
+
+@housed(triggers=1)
+async def test_it_waits_for_what_triggers_have_under_way(house: House) -> None:
+    house.workers[0].is_held = True
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(replacing, "HOLD_PATIENCE_S", 0.05)
+        await house.put(b"10", b"90")
+        await house.workers[0].until(lambda: house.told)
+        with pytest.raises(RegionTooBusy, match="trigger-0 has been running for"):
+            await house.regions.split(house.infos[0], b"50")
+    house.workers[0].is_held = False
+    await house.regions.split(house.infos[0], b"50")
+    await house.put(b"20", b"80")
+    await house.drain()
+    assert sorted(row for row, _ in house.told) == [b"10", b"20", b"80", b"90"]
+
+
+@housed(triggers=1)
+async def test_tokens_of_a_region_that_is_gone_are_answered(house: House) -> None:
+    tokens = [await house.put(b"10"), await house.put(b"90")]
+    await house.regions.split(house.infos[0], b"50")
+    for token in tokens:
+        assert await house.keeper.wait("trigger-0", token, 5)
+    house.keeper.feeder.pause("trigger-0")
+    late = await house.put(b"20")
+    await house.regions.merge(*house.infos)
+    assert not await house.keeper.wait("", late, 0.01)
+    house.keeper.feeder.resume("trigger-0")
+    assert await house.keeper.wait("", late, 5)
+    assert [row for row, _ in house.told] == [b"10", b"90", b"20"]
+
+
+@housed(triggers=2)
+async def test_a_wait_outlives_the_region(house: House) -> None:
+    for n in range(2):
+        house.keeper.feeder.pause(f"trigger-{n}")
+    token = await house.put(b"90")
+    await house.put(b"10")
+    waits = [
+        asyncio.ensure_future(house.keeper.wait(*args, 10)) for args in (("", ""), ("trigger-1", token), ("", token))
+    ]
+    await asyncio.sleep(0)
+    await house.regions.split(house.infos[0], b"50")
+    await house.regions.split(house.infos[1], b"70")
+    await house.regions.merge(house.infos[1], house.infos[2])
+    await house.regions.merge(house.infos[0], house.infos[1])
+    assert not any(wait.done() for wait in waits)
+    house.keeper.feeder.resume("trigger-0")
+    house.keeper.feeder.resume("trigger-1")
+    assert await asyncio.gather(*waits) == [True, True, True]
+    assert len(house.told) == 4
+    assert len(house.infos) == 1
+
+
+@housed(triggers=1, splits=(b"50",))
+async def test_a_region_far_behind_is_not_merged(house: House) -> None:
+    house.keeper.feeder.pause("trigger-0")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("columnar.triggers.handover.CARRIED_CHANGES", 1)
+        patch.setattr("columnar.regions.merging.HOLD_PATIENCE_S", 0.01)
+        await house.put(b"10", b"11", b"90")
+        with pytest.raises(RegionTooBusy, match="a trigger is far behind"):
+            await house.regions.merge(*house.infos)
+    await house.regions.merge(*house.infos)
+    house.keeper.feeder.resume("trigger-0")
+    await house.drain()
+    assert sorted(row for row, _ in house.told) == [b"10", b"11", b"90"]
+
+
+@housed()
+async def test_what_cannot_be_says_so(house: House) -> None:
+    with pytest.raises(IllegalArgument, match="fewer than two rows"):
+        await house.regions.split(house.infos[0], None)
+    await house.put(b"10", b"90")
+    parent = house.infos[0]
+    await house.regions.split(parent, None)
+    with pytest.raises(NotServingRegion, match="meanwhile"):
+        await house.regions.split(parent, b"20")
+    system = house.catalogue.tables["columnar:triggers"].regions[0]
+    with pytest.raises(IllegalArgument, match="table of the system"):
+        await house.regions.split(system, b"20")
+    await house.changes.disable(b"t")
+    with pytest.raises(TableNotEnabled):
+        await house.regions.merge(*house.infos)
+    await house.changes.enable(b"t")
+    await house.regions.merge(*house.infos)
+    assert house.rows_held() == [b"10", b"90"]
+
+
+@housed()
+async def test_a_large_region_splits_by_itself(house: House) -> None:
+    await house.put(*(b"%02d" % n for n in range(0, 100, 5)))
+    limit = [100]
+
+    class Host:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(own, name)
+
+        def loads(self) -> list[Load]:
+            return [Load(load.info, load.size_bytes, limit[0]) for load in own.loads()]
+
+    own = house.regions._host
+    house.regions._host = Host()  # type: ignore[assignment]
+    while await house.regions.split_the_largest():
+        await asyncio.gather(*house.regions._cleaning)
+    assert len(house.infos) > 4
+    sizes = [house.region(info.start or b"0").store.size_bytes() for info in house.infos]
+    assert all(load.size_bytes <= 100 or load.info.region_id in house.regions._tried for load in own.loads()), sizes
+    assert len(house.rows_held()) == 20
+
+
+def test_a_start_removes_what_a_crash_left(tmp_path: Path) -> None:
+    engine = RocksEngine()
+    folder = tmp_path / "regions"
+    for name in ("known", "left", "gone.deleted"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "CURRENT").touch()
+    assert replacing.remove_unnamed(str(folder), ["known"], engine.destroy) == ["gone", "left"]
+    assert os.listdir(folder) == ["known"]
