@@ -1,11 +1,5 @@
 """Everything in one process: opens the folder, starts what must run, stops it in order.
 
-The folder:
-    FORMAT              ``columnar-data 1``: a newer number is refused
-    LOCK                held by the process that serves the folder; says which
-    cluster-id
-    regions/ENCODED     one RocksDB of each region; ``regions/meta`` is the catalogue's
-
 Start: lock, format, catalogue, system tables, port.  Stop: port (calls in flight are answered),
 trigger worker, regions (synced and closed), lock.  Each is finished before the next begins.
 """
@@ -13,16 +7,14 @@ trigger worker, regions (synced and closed), lock.  Each is finished before the 
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import logging
 import os
 import time
-import uuid
 from collections.abc import Iterator
-from typing import IO, Final
+from typing import Final
 
 from columnar.config import StandaloneConfig
-from columnar.errors import FolderInUse, HostError
+from columnar.errors import HostError
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
 from columnar.master.schema_changes import SchemaChanges
 from columnar.model.mutation import RowMutation
@@ -36,6 +28,7 @@ from columnar.regions.scanners import ScannerTable
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.commit import Committer
+from columnar.storage.data_folder import DataFolder
 from columnar.storage.rocks import RocksEngine
 from columnar.thrift.extension import ExtensionMethods, Facts
 from columnar.thrift.rows import RowMethods
@@ -54,8 +47,6 @@ from columnar.wire.server import WireServer
 
 _log = logging.getLogger(__name__)
 
-FORMAT_VERSIONS: Final = (1,)  # append only; one line each in docs/formats/folder.md
-_FORMAT_WORD: Final = "columnar-data"
 SCANNER_SWEEP_S: Final = 5.0
 STOP_GRACE_S: Final = 5.0  # for calls in flight
 
@@ -75,71 +66,6 @@ class Clock:
         if now > self._last:
             self._last = now
         return self._last
-
-
-class DataFolder:
-    """The root folder, locked for this process."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        try:
-            os.makedirs(os.path.join(path, "regions"), exist_ok=True)
-            self._lock = self._take_lock()
-        except OSError as error:
-            raise self._unusable(error) from error
-        try:
-            self._check_format()
-            self.cluster_id = self._cluster_id()
-        except OSError as error:
-            self.close()
-            raise self._unusable(error) from error
-        except HostError:
-            self.close()
-            raise
-
-    def _unusable(self, error: OSError) -> HostError:
-        why = f"{error.strerror} ({error.filename})" if error.filename else error.strerror
-        return HostError(f"cannot use the data folder {self.path}: {why}; mend it or choose another with --data")
-
-    def _take_lock(self) -> IO[str]:
-        lock = open(os.path.join(self.path, "LOCK"), "a+", encoding="utf-8")  # noqa: SIM115 - held until close
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            lock.seek(0)
-            owner = lock.read().strip() or "another process"
-            lock.close()
-            raise FolderInUse(self.path, owner) from None
-        lock.truncate(0)
-        lock.write(f"process {os.getpid()}\n")
-        lock.flush()
-        return lock
-
-    def _check_format(self) -> None:
-        text = self._read_or_write("FORMAT", f"{_FORMAT_WORD} {FORMAT_VERSIONS[-1]}")
-        word, _, number = text.partition(" ")
-        if word != _FORMAT_WORD or not number.isdigit():
-            raise HostError(f"{self.path} is no data folder of ours: its FORMAT says '{text[:40]}'")
-        if int(number) not in FORMAT_VERSIONS:
-            raise HostError(f"{self.path} has format {number}; this version knows up to {FORMAT_VERSIONS[-1]}: upgrade")
-
-    def _cluster_id(self) -> str:
-        return self._read_or_write("cluster-id", str(uuid.uuid4()))
-
-    def _read_or_write(self, name: str, text: str) -> str:
-        """The file's text; made with ``text``, whole or not at all, when it is not there."""
-        path = os.path.join(self.path, name)
-        if not os.path.exists(path):
-            with open(path + ".new", "w", encoding="utf-8") as new:
-                new.write(text + "\n")
-                new.flush()
-                os.fsync(new.fileno())
-            os.replace(path + ".new", path)
-        with open(path, encoding="utf-8") as held:
-            return held.read().strip()
-
-    def close(self) -> None:
-        self._lock.close()
 
 
 class LocalRegions:

@@ -10,7 +10,9 @@ Promises, each attacked by tests/contracts/test_storage_contract.py over every i
     S3. An iterator sees the store as it was when it was made, whatever is written meanwhile;
         iterators made with no write between them see one and the same state.
     S4. ``checkpoint`` makes a copy, at another path, of the state at the time of the call.
-    S5. A folder is open in one store at a time.
+    S5. A folder is open in one store at a time; stores that only read do not count.
+    S6. ``ingest`` takes sorted files in as if their pairs had been written after all that was written
+        before; space by space, so a crash between two spaces leaves the first ones in.
 
 Threads: all methods but ``sync``, ``flush`` and ``compact`` belong to the loop's thread and hold
 the interpreter lock; those three may run in any thread and release it.
@@ -18,7 +20,7 @@ the interpreter lock; those three may run in any thread and release it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from columnar.errors import HostError, RetryLater
@@ -89,10 +91,23 @@ class Store(Protocol):
 
     def checkpoint(self, path: str) -> None: ...
 
+    def ingest(self, files: Mapping[str, Sequence[str]]) -> None:
+        """S6.  Finished files by space; those of one space must not overlap.  They are moved, not copied."""
+
     def size_bytes(self) -> int:
         """Bytes on disk and in memory, roughly; cheap."""
 
     def close(self) -> None: ...
+
+
+class SortedFile(Protocol):
+    """A file of sorted pairs on its way to ``Store.ingest``; belongs to one thread, any one."""
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Keys rise strictly: ValueError."""
+
+    def finish(self) -> None:
+        """The file is on disk; at least one pair."""
 
 
 class Engine(Protocol):
@@ -100,6 +115,11 @@ class Engine(Protocol):
 
     def open(self, path: str, spaces: frozenset[str]) -> Store:
         """Create or open; missing spaces are made.  HostError: in use, unreadable, no descriptors."""
+
+    def open_reading(self, path: str) -> Store:
+        """What stands in the folder, changed by nobody: no file is touched, every write is a HostError."""
+
+    def sorted_file(self, path: str) -> SortedFile: ...
 
     def destroy(self, path: str) -> None: ...
 

@@ -7,7 +7,7 @@ takes back everything after the last ``sync``, as a power cut would (S2).
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from columnar.errors import HostError
@@ -85,9 +85,10 @@ class MemoryBatch:
 
 
 class MemoryStore:
-    def __init__(self, engine: MemoryEngine, path: str, disk: _Disk) -> None:
+    def __init__(self, engine: MemoryEngine, path: str, disk: _Disk, *, reads_only: bool = False) -> None:
         self._engine = engine
         self._path = path
+        self._reads_only = reads_only
         self._disk: _Disk | None = disk
 
     def _open_disk(self) -> _Disk:
@@ -124,6 +125,8 @@ class MemoryStore:
     def write(self, batch: Batch) -> None:
         assert isinstance(batch, MemoryBatch), "a batch belongs to the store that made it"
         disk = self._open_disk()
+        if self._reads_only:
+            raise HostError(f"the store {self._path} is open for reading")
         batch.apply(disk.spaces)
         disk.unsynced.append(batch)
 
@@ -159,6 +162,15 @@ class MemoryStore:
         spaces = dict(self._open_disk().spaces)
         self._engine.disks[path] = _Disk(spaces=spaces, synced=dict(spaces))
 
+    def ingest(self, files: Mapping[str, Sequence[str]]) -> None:
+        batch = self.batch()
+        for space, paths in files.items():
+            for path in paths:
+                for key, value in self._engine.files.pop(path):
+                    batch.put(space, key, value)
+        self.write(batch)
+        self.sync()
+
     def size_bytes(self) -> int:
         return sum(
             len(key) + len(value) for space in self._open_disk().spaces.values() for key, value in space.values.items()
@@ -166,8 +178,21 @@ class MemoryStore:
 
     def close(self) -> None:
         if self._disk is not None:
-            self._disk.open = False
+            self._disk.open = self._disk.open and self._reads_only
             self._disk = None
+
+
+class MemorySortedFile:
+    def __init__(self, pairs: list[tuple[bytes, bytes]]) -> None:
+        self._pairs = pairs
+
+    def put(self, key: bytes, value: bytes) -> None:
+        if self._pairs and self._pairs[-1][0] >= key:
+            raise ValueError("keys must rise strictly")
+        self._pairs.append((key, value))
+
+    def finish(self) -> None:
+        pass
 
 
 class MemoryEngine:
@@ -175,6 +200,7 @@ class MemoryEngine:
 
     def __init__(self) -> None:
         self.disks: dict[str, _Disk] = {}
+        self.files: dict[str, list[tuple[bytes, bytes]]] = {}
 
     def open(self, path: str, spaces: frozenset[str]) -> MemoryStore:
         disk = self.disks.setdefault(path, _Disk())
@@ -184,6 +210,14 @@ class MemoryEngine:
             disk.spaces[name] = disk.synced[name] = _Space()
         disk.open = True
         return MemoryStore(self, path, disk)
+
+    def open_reading(self, path: str) -> MemoryStore:
+        if path not in self.disks:
+            raise HostError(f"{path} holds no store")
+        return MemoryStore(self, path, self.disks[path], reads_only=True)
+
+    def sorted_file(self, path: str) -> MemorySortedFile:
+        return MemorySortedFile(self.files.setdefault(path, []))
 
     def destroy(self, path: str) -> None:
         self.disks.pop(path, None)

@@ -20,7 +20,7 @@ from __future__ import annotations
 import operator
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import rocksdict
@@ -92,15 +92,15 @@ class _Spaces(dict[str, Any]):
 class RocksStore:
     """Owned by the loop's thread but for sync, flush and compact."""
 
-    def __init__(self, engine: RocksEngine, path: str, spaces: frozenset[str]) -> None:
+    def __init__(self, engine: RocksEngine, path: str, spaces: frozenset[str], *, reads_only: bool = False) -> None:
         self._path = path
         self._engine = engine
+        access = rocksdict.AccessType.read_only() if reads_only else rocksdict.AccessType.read_write()
         try:
             existing = frozenset(rocksdict.Rdict.list_cf(path)) if engine.exists(path) else frozenset()
             names = spaces | existing | {"default"}
-            self._db: Any = rocksdict.Rdict(
-                path, engine.database_options(), column_families={name: engine.space_options() for name in names}
-            )
+            families = {name: engine.space_options() for name in names}
+            self._db: Any = rocksdict.Rdict(path, engine.database_options(), families, access)
         except Exception as error:  # rocksdict raises nothing narrower
             raise _translated(error, path) from error
         self._dicts: dict[str, Any] = _Spaces(path)
@@ -279,16 +279,29 @@ class RocksStore:
 
     def flush(self) -> None:
         for held in list(self._dicts.values()):
-            held.flush(True)
+            self._run(held.flush, True)
 
     def compact(self) -> None:
         for held in list(self._dicts.values()):
-            held.compact_range(None, None)
+            self._run(held.compact_range, None, None)
+
+    def _run(self, step: Callable[..., None], *arguments: Any) -> None:
+        try:
+            step(*arguments)
+        except Exception as error:  # rocksdict raises nothing narrower
+            raise _translated(error, self._path) from error
 
     def checkpoint(self, path: str) -> None:
         self._hand_over()
         self.flush()  # a full memtable would hold the interpreter lock for tens of milliseconds
-        rocksdict.Checkpoint(self._db).create_checkpoint(path)
+        self._run(rocksdict.Checkpoint(self._db).create_checkpoint, path)
+
+    def ingest(self, files: Mapping[str, Sequence[str]]) -> None:
+        self._hand_over()
+        options = rocksdict.IngestExternalFileOptions()
+        options.set_move_files(True)
+        for space, paths in files.items():
+            self._run(self._dicts[space].ingest_external_file, list(paths), options)
 
     def size_bytes(self) -> int:
         total = 0
@@ -326,6 +339,29 @@ def _overlaid(
     for key, latest in fresh[position:]:
         if latest is not None:
             yield key, latest
+
+
+class RocksSortedFile:
+    """An SST file in the making."""
+
+    def __init__(self, path: str, options: Any) -> None:
+        self._path = path
+        self._writer = rocksdict.SstFileWriter(options)
+        self._writer.open(path)
+
+    def put(self, key: bytes, value: bytes) -> None:
+        try:
+            self._writer[key] = value
+        except Exception as error:  # rocksdict raises nothing narrower
+            if "ascending" in str(error):
+                raise ValueError(f"{self._path}: keys must rise strictly") from None
+            raise _translated(error, self._path) from error
+
+    def finish(self) -> None:
+        try:
+            self._writer.finish()
+        except Exception as error:  # rocksdict raises nothing narrower
+            raise _translated(error, self._path) from error
 
 
 class RocksEngine:
@@ -368,6 +404,14 @@ class RocksEngine:
     def open(self, path: str, spaces: frozenset[str]) -> RocksStore:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         return RocksStore(self, path, spaces)
+
+    def open_reading(self, path: str) -> RocksStore:
+        if not self.exists(path):
+            raise HostError(f"{path} holds no store")
+        return RocksStore(self, path, frozenset(), reads_only=True)
+
+    def sorted_file(self, path: str) -> RocksSortedFile:
+        return RocksSortedFile(path, self.space_options())
 
     def exists(self, path: str) -> bool:
         return os.path.exists(os.path.join(path, "CURRENT"))
