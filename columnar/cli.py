@@ -29,6 +29,7 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
     "disable": ("columnar.shell.tables:disable", "Turn requests for a table away; its rows stay."),
     "status": ("columnar.shell.tables:status", "Say how the server is."),
     "trigger": ("columnar.shell.triggers:trigger", "Look at triggers and change them."),
+    "snapshot": ("columnar.shell.snapshots:snapshot", "Keep a table as it is now, and bring it back."),
     "bench": ("columnar.bench.commands:bench", "Measure a store, two in turn, or how cost grows."),
     "completion": ("columnar.shell.completion:completion", "Print the script that completes commands with Tab."),
 }

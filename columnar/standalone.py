@@ -17,6 +17,7 @@ from columnar.config import StandaloneConfig
 from columnar.errors import HostError
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
 from columnar.master.schema_changes import SchemaChanges
+from columnar.master.snapshots import Snapshots
 from columnar.model.mutation import RowMutation
 from columnar.model.read import ReadSpec, projection
 from columnar.model.region_info import RegionInfo
@@ -27,6 +28,7 @@ from columnar.regions.row_reader import RowCursor, wire_cells
 from columnar.regions.scanners import ScannerTable
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
+from columnar.standalone_copies import LocalCopies
 from columnar.storage.commit import Committer
 from columnar.storage.data_folder import DataFolder
 from columnar.storage.rocks import RocksEngine
@@ -35,6 +37,7 @@ from columnar.thrift.rows import RowMethods
 from columnar.thrift.scans import ScanMethods
 from columnar.thrift.service import ThriftService
 from columnar.thrift.slow_log import SlowLog
+from columnar.thrift.snapshot_methods import SnapshotMethods
 from columnar.thrift.tables import TableMethods
 from columnar.thrift.trigger_methods import TriggerMethods
 from columnar.triggers.keeper import TriggerKeeper
@@ -162,7 +165,11 @@ class Standalone:
             self.server, self.config.trigger_modules, LogBounds(self.config.log_records, self.config.log_bytes)
         )
         self.server.listener = self.keeper
-        self.changes = SchemaChanges(self.catalogue, LocalRegions(self.server, self.keeper))
+        host = LocalRegions(self.server, self.keeper)
+        self.changes = SchemaChanges(self.catalogue, host)
+        copies = LocalCopies(self.server, self.keeper, self._meta, self._engine)
+        self.snapshots = Snapshots(self.folder.path, self.catalogue, self.changes, host, copies, clock)
+        self.snapshots.sweep()
         self.changes.start()
         for name, family in SYSTEM_TABLES:
             if name not in self.catalogue.tables:
@@ -185,6 +192,7 @@ class Standalone:
             TableMethods(self.server, self.changes, lambda: (self.config.host, self.port), self.folder.cluster_id),
             ExtensionMethods(self.server, rows, self.scanners, self.changes, facts),
             TriggerMethods(self.keeper),
+            SnapshotMethods(self.server, rows, self.snapshots),
         )
         self.slow_log = SlowLog(self.server.tables, self.scanners, self.config.slow_request_ms)
         self.service.handlers = self.slow_log.wrapped(self.service.handlers)

@@ -93,6 +93,32 @@ class Catalogue:
         self.dropped += regions
         return regions
 
+    async def reserve(self, table: str, ranges: list[tuple[bytes, bytes]]) -> list[RegionInfo]:
+        """Regions of ``table`` to be, with ids of their own; until ``adopt`` a restart removes their folders."""
+        first = self._next_region_id
+        regions = [RegionInfo(table, first + n, start, end) for n, (start, end) in enumerate(ranges)]
+        next_id = first + len(regions)
+        mutations = [_put(_dropped_row(info), region=region_info.to_json(info)) for info in regions]
+        await self._write([*mutations, _put(b"n", next=next_id.to_bytes(8, "big"))])
+        self._next_region_id = next_id
+        return regions
+
+    async def adopt(self, table: Table, regions: list[RegionInfo]) -> list[RegionInfo]:
+        """The table has this schema and these reserved regions from now on; those it had are dropped and returned."""
+        held = self.tables.get(table.name)
+        old = held.regions if held is not None else []
+        enabled = held.enabled if held is not None else True
+        state = b"enabled" if enabled else b"disabled"
+        mutations = [_put(_table_row(table.name), schema=schema.to_json(table), state=state)]
+        mutations += [_put(_region_row(info), region=region_info.to_json(info)) for info in regions]
+        mutations += [_erase(_dropped_row(info)) for info in regions]
+        mutations += [_erase(_region_row(info)) for info in old]
+        mutations += [_put(_dropped_row(info), region=region_info.to_json(info)) for info in old]
+        await self._write(mutations)
+        self.tables[table.name] = TableEntry(table, enabled, regions)
+        self.dropped += old
+        return old
+
     async def forget_dropped(self, regions: list[RegionInfo]) -> None:
         if regions:
             await self._write([_erase(_dropped_row(info)) for info in regions])

@@ -52,6 +52,11 @@ class SchemaChanges:
         self._host = host
         self._one_at_a_time = asyncio.Lock()
 
+    @property
+    def lock(self) -> asyncio.Lock:
+        """Who holds it sees tables and regions stand still."""
+        return self._one_at_a_time
+
     def start(self) -> None:
         """Serve every table of the catalogue; finish what a crash left of dropped ones."""
         for name in sorted(self._catalogue.tables):

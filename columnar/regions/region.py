@@ -35,6 +35,7 @@ from columnar.regions.change_log import LOG_SPACE, ChangeLog
 from columnar.regions.change_record import ChangeRecord, Sequence
 from columnar.regions.family_view import is_alive, views_of
 from columnar.regions.hooks import LogPolicy
+from columnar.regions.ingestion import undo_cut_off
 from columnar.regions.log_retention import META_SPACE
 from columnar.regions.row_draft import VERSIONS_SPACE, ColumnDraft, RowDraft
 from columnar.regions.row_reader import RawRow, WireCell, column_versions, fetch_row, read_column, wire_cells
@@ -111,6 +112,7 @@ class Region:
         self.table = table
         self.views = views_of(table)
         self.store: Store = engine.open(path, spaces_of(table))
+        undo_cut_off(self.store, self.views)
         self.log = ChangeLog(self.store, info.region_id)
         self.log_policy: LogPolicy | None = None
         self.is_open = True
@@ -245,6 +247,19 @@ class Region:
             batch.put(META_SPACE, key, value)
         self._write(batch, steps, True)
         return self._gather().acknowledged
+
+    async def note(self, key: bytes, value: bytes | None, highest: int) -> None:
+        """``key`` of ``meta`` (None: gone), and that timestamps up to ``highest`` may come (I5); after the fsync."""
+        batch = self.store.batch()
+        if value is None:
+            batch.delete(META_SPACE, key)
+        else:
+            batch.put(META_SPACE, key, value)
+        if highest > max(self._clock(), self._future):
+            self._future = highest
+            batch.put(META_SPACE, _FUTURE, highest.to_bytes(8, "big"))
+        self.store.gather(batch)
+        await asyncio.shield(self._gather().acknowledged)
 
     def mark(self, key: bytes) -> bytes | None:
         """What ``log_records`` left under ``key``."""

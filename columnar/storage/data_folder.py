@@ -1,12 +1,12 @@
 """The root folder of a store: its lock, its format, its name, and the names of what is in it.
 
-    FORMAT              ``columnar-data 1``: a newer number is refused
-    LOCK                held by the process that serves the folder; says which
-    cluster-id
-    regions/ENCODED     one RocksDB of each region; ``regions/meta`` is the catalogue's
-    snapshots/NAME      a snapshot of a table (``columnar.master.snapshots``)
-    staging/TOKEN       what a command of this machine reads or brings (``columnar.master.staging``)
-    lost+found/         what a repair moved aside (``columnar.checking.repair``)
+FORMAT              ``columnar-data 1``: a newer number is refused
+LOCK                held by the process that serves the folder; says which
+cluster-id
+regions/ENCODED     one RocksDB of each region; ``regions/meta`` is the catalogue's
+snapshots/NAME      a snapshot of a table (``columnar.master.snapshots``)
+staging/TOKEN       what a command of this machine reads or brings (``columnar.master.staging``)
+lost+found/         what a repair moved aside (``columnar.checking.repair``)
 """
 
 from __future__ import annotations
