@@ -30,6 +30,11 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
     "status": ("columnar.shell.tables:status", "Say how the server is."),
     "trigger": ("columnar.shell.triggers:trigger", "Look at triggers and change them."),
     "snapshot": ("columnar.shell.snapshots:snapshot", "Keep a table as it is now, and bring it back."),
+    "export": ("columnar.shell.transfer:export", "Write a table into a folder."),
+    "import": ("columnar.shell.transfer:import_", "Make a table out of an exported folder."),
+    "digest": ("columnar.shell.transfer:digest", "Count a table's cells and reckon their digest."),
+    "backup": ("columnar.shell.backup:backup", "Save the whole store into a folder."),
+    "restore-backup": ("columnar.shell.backup:restore_backup", "Make a data folder out of a backup."),
     "bench": ("columnar.bench.commands:bench", "Measure a store, two in turn, or how cost grows."),
     "completion": ("columnar.shell.completion:completion", "Print the script that completes commands with Tab."),
 }

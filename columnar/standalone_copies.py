@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from typing import Final
 
-from columnar.errors import TableNotFound
+from columnar.errors import RetryLater, TableNotFound
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.patience import patiently
@@ -14,6 +15,9 @@ from columnar.regions.region_copy import forget_log
 from columnar.regions.server import RegionServer
 from columnar.storage.api import Engine, StoreClosed
 from columnar.triggers.keeper import TriggerKeeper
+
+CALLS_PATIENCE_S: Final = 40.0  # over the default time limit of a call
+CALLS_POLL_S: Final = 0.01
 
 
 class LocalCopies:
@@ -53,11 +57,20 @@ class LocalCopies:
     def watchers_of(self, table: str) -> list[str]:
         return [registration.name for registration in self._keeper.registrations() if registration.table == table]
 
-    def hold_cursors(self) -> None:
-        self._keeper.feeder.upkeep.hold()
+    async def hold_triggers(self) -> None:
+        """A call that runs may read what is newer than a copy, so those under way are waited for."""
+        feeder = self._keeper.feeder
+        feeder.upkeep.hold()
+        deadline_s = asyncio.get_running_loop().time() + CALLS_PATIENCE_S
+        while feeder.calls_in_flight():
+            if asyncio.get_running_loop().time() > deadline_s:
+                self.release_triggers()
+                raise RetryLater(f"triggers are still running after {CALLS_PATIENCE_S:.0f} s; try again")
+            await asyncio.sleep(CALLS_POLL_S)
 
-    def release_cursors(self) -> None:
+    def release_triggers(self) -> None:
         self._keeper.feeder.upkeep.release()
+        self._keeper.feeder.deliver()
 
 
 async def _copied(region: Region, path: str) -> None:

@@ -77,10 +77,14 @@ class RegionCopies(Protocol):
     def watchers_of(self, table: str) -> list[str]:
         """Names of the triggers on it."""
 
-    def hold_cursors(self) -> None:
-        """From now on no cursor moves on disk, so no copy of a region claims what a copy of another lacks."""
+    async def hold_triggers(self) -> None:
+        """No call of a trigger runs and no cursor moves on disk until ``release_triggers``.
 
-    def release_cursors(self) -> None: ...
+        Then every copy of a table that triggers write holds what was derived from changes that are in the copy
+        of their source, and of changes that the cursors have not passed: those come again.  RetryLater.
+        """
+
+    def release_triggers(self) -> None: ...
 
 
 class Snapshots:
@@ -287,7 +291,7 @@ class Snapshots:
     async def _copy_everything_into(self, token: str) -> None:
         """The system's tables come first: a dead letter that is gone from its copy has had its effect in the others."""
         folder = self.staging.path(token, REGIONS)
-        self._copies.hold_cursors()
+        await self._copies.hold_triggers()
         try:
             async with self._changes.lock:
                 os.makedirs(folder)
@@ -296,7 +300,7 @@ class Snapshots:
                         await self._copies.copy(info, os.path.join(folder, info.encoded))
                 await self._copies.copy_catalogue(os.path.join(folder, META))
         finally:
-            self._copies.release_cursors()
+            self._copies.release_triggers()
 
     async def release(self, token: str) -> None:
         await _in_thread(lambda: self.staging.remove(token))

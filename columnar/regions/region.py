@@ -57,7 +57,7 @@ HOT_CELLS: Final = 4_096  # cells whose overwrites are counted
 TRIM_AFTER: Final = 16  # overwrites of a counted cell between two removals of surplus versions
 RECENT_ROWS: Final = 4_096
 _EPOCH_SHIFT: Final = 40
-_FUTURE: Final = b"future"  # in ``meta``: the highest timestamp written ahead of the clock (I5)
+FUTURE: Final = b"future"  # in ``meta``: the highest timestamp written ahead of the clock (I5)
 _STAMP: Final = b"stamp"  # in ``meta``: the highest timestamp given ahead of the clock
 
 
@@ -129,7 +129,7 @@ class Region:
         self._recent: dict[bytes, int] = {}
         self._stamp_floor = int.from_bytes(self.store.get(META_SPACE, _STAMP) or b"", "big")  # of earlier openings
         self._stamp_ahead = self._stamp_floor  # the highest of this one
-        self._future = int.from_bytes(self.store.get(META_SPACE, _FUTURE) or b"", "big")
+        self._future = int.from_bytes(self.store.get(META_SPACE, FUTURE) or b"", "big")
         self._async_dirty = False
         self._markers = table.delete_markers_ms is not None
         self._sync_by_default = table.durability not in ("SKIP_WAL", "ASYNC_WAL")
@@ -198,7 +198,7 @@ class Region:
                 self._trim_hot(batch, column, now_ms)
         if draft.highest > max(clock_ms, self._future):
             self._future = draft.highest
-            batch.put(META_SPACE, _FUTURE, draft.highest.to_bytes(8, "big"))
+            batch.put(META_SPACE, FUTURE, draft.highest.to_bytes(8, "big"))
         logged = self._log(batch, draft, sequence)
         return _Step(sequence, draft.timestamp, tuple(draft.results), None, logged)
 
@@ -257,7 +257,7 @@ class Region:
             batch.put(META_SPACE, key, value)
         if highest > max(self._clock(), self._future):
             self._future = highest
-            batch.put(META_SPACE, _FUTURE, highest.to_bytes(8, "big"))
+            batch.put(META_SPACE, FUTURE, highest.to_bytes(8, "big"))
         self.store.gather(batch)
         await asyncio.shield(self._gather().acknowledged)
 

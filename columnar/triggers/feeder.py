@@ -125,6 +125,9 @@ class Feeder:
     def is_paused(self, trigger: str) -> bool:
         return trigger in self._paused
 
+    def calls_in_flight(self) -> int:
+        return len(self.main.calls) + len(self.ward.calls)
+
     # --- from regions ------------------------------------------------------------------------------
 
     def changes_durable(self, region: Region) -> None:
@@ -182,7 +185,7 @@ class Feeder:
 
     def deliver(self) -> None:
         """Send changes to the workers, one of each consumer in turn, while they have threads free."""
-        if self._closing.is_set():
+        if self._closing.is_set() or self.upkeep.is_held:
             return
         self._deliver_suspect()
         if not self._turns or not self.main.wanted():

@@ -38,8 +38,12 @@ class LogUpkeep:
         self._holds = 0  # who asked that cursors stand still on disk
 
     def hold(self) -> None:
-        """No cursor is saved and nothing trimmed until ``release``: deliveries go on."""
+        """No cursor is saved and nothing trimmed until ``release``; the feeder begins no call meanwhile."""
         self._holds += 1
+
+    @property
+    def is_held(self) -> bool:
+        return self._holds > 0
 
     def release(self) -> None:
         self._holds -= 1

@@ -1,0 +1,57 @@
+"""The cells of a region's store that nobody writes to: every version a reader could see, row by row.
+
+What is read is a copy (``master.snapshots``) or a store that no process serves, so nothing here waits for
+anybody.  Which versions: those the family keeps and that have not expired at ``now_ms``; delete markers are none.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping
+from operator import itemgetter
+
+from columnar.backup.cell_blocks import ExportedCell
+from columnar.regions.family_view import FamilyView, kept_versions
+from columnar.regions.row_draft import VERSIONS_SPACE
+from columnar.storage.api import Store
+from columnar.storage.layout import split_cell_key, version_prefix
+
+_Pair = tuple[bytes, bytes]
+
+
+def cells_of(store: Store, views: Mapping[bytes, FamilyView], now_ms: int) -> Iterator[ExportedCell]:
+    """Ascending by row, family, qualifier; of one column the newest first."""
+    families = [_family_cells(store, view, now_ms) for _, view in sorted(views.items()) if view.space in store.spaces]
+    if len(families) == 1:
+        yield from families[0]
+        return
+    # By row and family: within a row the families come one after the other.
+    yield from heapq.merge(*families, key=itemgetter(0, 1))
+
+
+def _family_cells(store: Store, view: FamilyView, now_ms: int) -> Iterator[ExportedCell]:
+    older = _Older(store, view) if view.max_versions > 1 and VERSIONS_SPACE in store.spaces else None
+    name = view.name
+    for key, raw in store.scan(view.space, b"", None):
+        row, qualifier = split_cell_key(key)
+        raws = [raw] if older is None else [raw, *older.of(key)]
+        for stored in kept_versions(raws, view, now_ms):
+            yield ExportedCell(row, name, qualifier, stored.timestamp, stored.ttl_ms, stored.value)
+
+
+class _Older:
+    """The older versions of a family, walked once beside its newest ones: both stand in the order of cell keys."""
+
+    def __init__(self, store: Store, view: FamilyView) -> None:
+        self._number = view.number
+        number = view.number.to_bytes(2, "big")
+        self._items = store.scan(VERSIONS_SPACE, number, (view.number + 1).to_bytes(2, "big"))
+        self._next: _Pair | None = next(self._items, None)
+
+    def of(self, key: bytes) -> Iterator[bytes]:
+        prefix = version_prefix(self._number, key)
+        while self._next is not None and self._next[0] < prefix:
+            self._next = next(self._items, None)  # its newest version is gone: nobody sees it
+        while self._next is not None and self._next[0].startswith(prefix):
+            yield self._next[1]
+            self._next = next(self._items, None)
