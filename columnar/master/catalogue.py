@@ -119,10 +119,27 @@ class Catalogue:
         self.dropped += old
         return old
 
+    async def exchange(self, table: str, gone: list[RegionInfo], come: list[RegionInfo]) -> None:
+        """Reserved regions in place of others, whose folders nobody names any more: for repairs."""
+        entry = self.tables[table]
+        mutations = [_erase(_region_row(info)) for info in gone]
+        mutations += [_put(_region_row(info), region=region_info.to_json(info)) for info in come]
+        mutations += [_erase(_dropped_row(info)) for info in come]
+        await self._write(mutations)
+        entry.regions = sorted([info for info in entry.regions if info not in gone] + come, key=lambda info: info.start)
+
     async def forget_dropped(self, regions: list[RegionInfo]) -> None:
         if regions:
             await self._write([_erase(_dropped_row(info)) for info in regions])
             self.dropped = [info for info in self.dropped if info not in regions]
+
+
+def strays(rows: Rows) -> tuple[list[bytes], list[tuple[bytes, dict[bytes, bytes]]]]:
+    """(regions whose table is not there, or that cannot be read; all other rows), for a look at a damaged catalogue."""
+    held = list(rows)
+    tables = {row[2:] for row, _ in held if row.startswith(b"t/")}
+    stray = [row for row, _ in held if row.startswith(b"r/") and row[2:].partition(b"\x00")[0] not in tables]
+    return stray, [pair for pair in held if pair[0] not in stray]
 
 
 def _table_row(name: str) -> bytes:

@@ -119,6 +119,12 @@ class Engine(Protocol):
     def open_reading(self, path: str) -> Store:
         """What stands in the folder, changed by nobody: no file is touched, every write is a HostError."""
 
+    def mend(self, path: str) -> None:
+        """Make what the folder's whole files hold readable again where the list of them is damaged or one is missing.
+
+        What was only in the missing files is lost: older values of theirs may show.  For copies.
+        """
+
     def sorted_file(self, path: str) -> SortedFile: ...
 
     def destroy(self, path: str) -> None: ...

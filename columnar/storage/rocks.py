@@ -410,6 +410,12 @@ class RocksEngine:
             raise HostError(f"{path} holds no store")
         return RocksStore(self, path, frozenset(), reads_only=True)
 
+    def mend(self, path: str) -> None:
+        try:
+            rocksdict.Rdict.repair(path, self.database_options())
+        except Exception as error:  # rocksdict raises nothing narrower
+            raise _translated(error, path) from error
+
     def sorted_file(self, path: str) -> RocksSortedFile:
         return RocksSortedFile(path, self.space_options())
 
