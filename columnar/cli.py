@@ -33,6 +33,7 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
     "export": ("columnar.shell.transfer:export", "Write a table into a folder."),
     "import": ("columnar.shell.transfer:import_", "Make a table out of an exported folder."),
     "digest": ("columnar.shell.transfer:digest", "Count a table's cells and reckon their digest."),
+    "bulk-load": ("columnar.shell.loading:bulk_load", "Put many cells into a table, from files."),
     "backup": ("columnar.shell.backup:backup", "Save the whole store into a folder."),
     "restore-backup": ("columnar.shell.backup:restore_backup", "Make a data folder out of a backup."),
     "check": ("columnar.shell.checking:check", "Read everything and say what is wrong."),

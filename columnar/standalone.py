@@ -85,6 +85,9 @@ class LocalRegions:
     async def close_table(self, name: str) -> None:
         await self._server.close_table(name)
 
+    async def close_regions(self, infos: list[RegionInfo]) -> None:
+        await self._server.close_regions(infos)
+
     def remove(self, name: str) -> None:
         self._server.tables.remove(name)
 

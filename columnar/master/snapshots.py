@@ -242,7 +242,7 @@ class Snapshots:
         entry = self._catalogue.tables[table.name]
         self._host.install(entry.schema, entry.enabled, entry.regions)
         if old:
-            await self._host.close_table(table.name)  # the new ones open again at the next touch
+            await self._host.close_regions(old)
             for info in old:
                 self._host.destroy_region(info)
             await self._catalogue.forget_dropped(old)

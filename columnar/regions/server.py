@@ -221,6 +221,14 @@ class RegionServer:
             await self.quiesce(region)
             self._close(region)
 
+    async def close_regions(self, infos: list[RegionInfo]) -> None:
+        """As ``close_table``, of some regions that no table has any more."""
+        for info in infos:
+            region = self._open.get(info.region_id)
+            if region is not None:
+                await self.quiesce(region)
+                self._close(region)
+
     def destroy_region(self, info: RegionInfo) -> None:
         self._engine.destroy(self.folder_of(info))
 
