@@ -35,6 +35,7 @@ SCANNERS_BYTES: Final = 64 * MIB  # rows, columns and filters that all open scan
 SCANNER_LEASE_S: Final = 600  # idle; the client's read timeout is usually shorter
 ORPHAN_SCANNER_LEASE_S: Final = 60  # once the connection that opened it has closed
 OPEN_REGIONS: Final = 500  # each some 0.34 MB and 9 descriptors; the least used is closed over it
+STAGED_FOLDERS: Final = 32  # that commands hold at once; each keeps files from being removed
 
 # --- buffers ---------------------------------------------------------------------------------------
 CONNECTION_INPUT_BYTES: Final = 256 * KIB  # read ahead of the message being served

@@ -16,7 +16,7 @@ from columnar.backup.export_manifest import MANIFEST, ExportManifest, Part
 from columnar.backup.region_reader import cells_of
 from columnar.errors import CallerError, DamagedData, HostError
 from columnar.master import snapshot_manifest
-from columnar.master.snapshot_manifest import SnapshotManifest
+from columnar.master.snapshot_manifest import RegionCopy, SnapshotManifest
 from columnar.regions.family_view import views_of
 from columnar.storage.api import Engine
 from columnar.storage.file_copies import sync_file, sync_folder, write_whole
@@ -51,7 +51,7 @@ def export_table(engine: Engine, copy: str, folder: str, progress: Progress) -> 
     for number, region in enumerate(manifest.regions):
         digest = CellDigest()
         name = f"part-{number:05}.cells"
-        cells = _region_cells(engine, os.path.join(copy, region.folder), manifest)
+        cells = _region_cells(engine, copy, manifest, region)
         size = _write_part(os.path.join(folder, name), counted(cells, digest, progress))
         parts.append(Part(name, region.start, region.end, size, digest.rows, digest.cells))
         whole.include(digest)
@@ -67,7 +67,7 @@ def digest_of(engine: Engine, copy: str, progress: Progress) -> CellDigest:
     whole = CellDigest()
     for region in manifest.regions:
         digest = CellDigest()
-        for _ in counted(_region_cells(engine, os.path.join(copy, region.folder), manifest), digest, progress):
+        for _ in counted(_region_cells(engine, copy, manifest, region), digest, progress):
             pass
         whole.include(digest)
     return whole
@@ -112,10 +112,10 @@ def counted(cells: Iterator[ExportedCell], digest: CellDigest, progress: Progres
     progress(digest.value_bytes - told)
 
 
-def _region_cells(engine: Engine, path: str, manifest: SnapshotManifest) -> Iterator[ExportedCell]:
-    store = engine.open_reading(path)
+def _region_cells(engine: Engine, copy: str, manifest: SnapshotManifest, region: RegionCopy) -> Iterator[ExportedCell]:
+    store = engine.open_reading(os.path.join(copy, region.folder))
     try:
-        yield from cells_of(store, views_of(manifest.table), manifest.created_ms)
+        yield from cells_of(store, views_of(manifest.table), manifest.created_ms, region.start, region.end)
     finally:
         store.close()
 

@@ -14,14 +14,22 @@ from columnar.backup.cell_blocks import ExportedCell
 from columnar.regions.family_view import FamilyView, kept_versions
 from columnar.regions.row_draft import VERSIONS_SPACE
 from columnar.storage.api import Store
-from columnar.storage.layout import split_cell_key, version_prefix
+from columnar.storage.layout import range_start, split_cell_key, version_prefix
 
 _Pair = tuple[bytes, bytes]
+_Keys = tuple[bytes, bytes | None]  # from, below
 
 
-def cells_of(store: Store, views: Mapping[bytes, FamilyView], now_ms: int) -> Iterator[ExportedCell]:
-    """Ascending by row, family, qualifier; of one column the newest first."""
-    families = [_family_cells(store, view, now_ms) for _, view in sorted(views.items()) if view.space in store.spaces]
+def cells_of(
+    store: Store, views: Mapping[bytes, FamilyView], now_ms: int, start: bytes = b"", end: bytes = b""
+) -> Iterator[ExportedCell]:
+    """Rows ``start <= row < end`` (empty: to the last), ascending by row, family, qualifier; the newest version first.
+
+    A store may hold rows outside of its region's range, which a split left behind: nobody reads them.
+    """
+    keys = range_start(start), range_start(end) if end else None
+    held = [view for _, view in sorted(views.items()) if view.space in store.spaces]
+    families = [_family_cells(store, view, now_ms, keys) for view in held]
     if len(families) == 1:
         yield from families[0]
         return
@@ -29,10 +37,10 @@ def cells_of(store: Store, views: Mapping[bytes, FamilyView], now_ms: int) -> It
     yield from heapq.merge(*families, key=itemgetter(0, 1))
 
 
-def _family_cells(store: Store, view: FamilyView, now_ms: int) -> Iterator[ExportedCell]:
-    older = _Older(store, view) if view.max_versions > 1 and VERSIONS_SPACE in store.spaces else None
+def _family_cells(store: Store, view: FamilyView, now_ms: int, keys: _Keys) -> Iterator[ExportedCell]:
+    older = _Older(store, view, keys) if view.max_versions > 1 and VERSIONS_SPACE in store.spaces else None
     name = view.name
-    for key, raw in store.scan(view.space, b"", None):
+    for key, raw in store.scan(view.space, *keys):
         row, qualifier = split_cell_key(key)
         raws = [raw] if older is None else [raw, *older.of(key)]
         for stored in kept_versions(raws, view, now_ms):
@@ -42,10 +50,11 @@ def _family_cells(store: Store, view: FamilyView, now_ms: int) -> Iterator[Expor
 class _Older:
     """The older versions of a family, walked once beside its newest ones: both stand in the order of cell keys."""
 
-    def __init__(self, store: Store, view: FamilyView) -> None:
+    def __init__(self, store: Store, view: FamilyView, keys: _Keys) -> None:
         self._number = view.number
         number = view.number.to_bytes(2, "big")
-        self._items = store.scan(VERSIONS_SPACE, number, (view.number + 1).to_bytes(2, "big"))
+        stop = (view.number + 1).to_bytes(2, "big") if keys[1] is None else number + keys[1]
+        self._items = store.scan(VERSIONS_SPACE, number + keys[0], stop)
         self._next: _Pair | None = next(self._items, None)
 
     def of(self, key: bytes) -> Iterator[bytes]:

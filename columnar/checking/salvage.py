@@ -24,7 +24,7 @@ from columnar.storage.api import Engine, SortedFile, Store
 from columnar.storage.file_copies import link_folder
 from columnar.storage.layout import split_cell_key
 
-EXTRA_BYTES: Final = 8  # finer than the keys that are there, so that none readable is stepped over
+EXTRA_BYTES: Final = 16  # finer than the keys that are there, so that none readable is stepped over
 
 
 class Lost(NamedTuple):
@@ -138,33 +138,40 @@ def _readable(store: Store, space: str) -> Iterator[tuple[bytes, bytes] | Lost]:
 
 
 def _key_from(store: Store, space: str, key: bytes) -> bytes | None:
-    """What a reader that begins at ``key`` comes to; None: damage, or the end."""
-    try:
-        pair = next(iter(store.scan(space, key, None)), None)
-    except DamagedData:
-        return None
+    """What a reader that begins at ``key`` comes to; None: the end.  DamagedData."""
+    pair = next(iter(store.scan(space, key, None)), None)
     return pair[0] if pair is not None else None
 
 
 def _first_readable(key_from: Callable[[bytes], bytes | None], after: bytes) -> bytes | None:
-    """A key that is there and readable, behind ``after``: the first that steps and halving find; None: none is."""
+    """A key that is there and readable, behind ``after``: the first that steps and halving find; None: none is.
+
+    ``bad`` is always damaged, ``high`` never: between them lies an end of the damage.
+    """
     width = max(len(after), 1) + EXTRA_BYTES
-    base = int.from_bytes(after.ljust(width, b"\x00"), "big")
-    top = (1 << 8 * width) - 1
-    bad, step, good = base, 1, -1
+    bad, step = int.from_bytes(after.ljust(width, b"\x00"), "big"), 1
+    base, high, top = bad, (1 << 8 * width) - 1, (1 << 8 * width) - 1
     found: bytes | None = None
-    while found is None and bad < top:
+
+    def is_damaged(place: int) -> bool:
+        nonlocal found
+        try:
+            key = key_from(place.to_bytes(width, "big"))
+        except DamagedData:
+            return True
+        found = key if key is not None else found
+        return False
+
+    while bad < top:
         tried = min(base + step, top)
-        found = key_from(tried.to_bytes(width, "big"))
-        if found is None:
-            bad, step = tried, step * 2
-        else:
-            good = tried
-    while good - bad > 1:
-        middle = (good + bad) // 2
-        nearer = key_from(middle.to_bytes(width, "big"))
-        if nearer is None:
+        if not is_damaged(tried):
+            high = tried
+            break
+        bad, step = tried, step * 2
+    while high - bad > 1:
+        middle = (high + bad) // 2
+        if is_damaged(middle):
             bad = middle
         else:
-            good, found = middle, nearer
+            high = middle
     return found

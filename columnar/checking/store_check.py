@@ -26,7 +26,7 @@ from columnar.model.schema import Table
 from columnar.regions.family_view import views_of
 from columnar.storage.api import Engine
 from columnar.storage.data_folder import META, REGIONS, SNAPSHOTS
-from columnar.storage.file_copies import check_file
+from columnar.storage.file_copies import TABLE_FILE, check_file
 
 Progress = Callable[[int], None]  # bytes of values since the last call
 
@@ -95,6 +95,9 @@ class StoreCheck:
         path = os.path.join(self._folder, info.encoded)
         if not os.path.isdir(path):
             self.report.add(Severity.NOTE, place, "has no folder: nothing was ever read from it or written to it")
+            return
+        if not self._engine.exists(path) and not any(name.endswith(TABLE_FILE) for name in os.listdir(path)):
+            self.report.add(Severity.NOTE, place, "was being made when its process died: nothing was written to it")
             return
         self.report.looked.regions += 1
         before = self.report.looked.value_bytes

@@ -19,7 +19,8 @@ import time
 import uuid
 from typing import IO, Final
 
-from columnar.errors import CallerError
+from columnar.errors import CallerError, RetryLater
+from columnar.limits import STAGED_FOLDERS
 
 GRACE_S: Final = 60.0
 LOCK: Final = "LOCK"
@@ -32,8 +33,10 @@ class Staging:
         self._held: dict[str, IO[bytes]] = {}  # those that are being filled
 
     def make(self) -> str:
-        """A new folder's token; ours until ``hand_out``."""
+        """A new folder's token; ours until ``hand_out``.  RetryLater over STAGED_FOLDERS."""
         self.sweep()
+        if os.path.isdir(self._folder) and len(os.listdir(self._folder)) >= STAGED_FOLDERS:
+            raise RetryLater(f"{STAGED_FOLDERS} commands read or bring copies of regions already; try again later")
         token = uuid.uuid4().hex
         os.makedirs(os.path.join(self._folder, token))
         held = self._held[token] = open(self.path(token, LOCK), "wb")  # noqa: SIM115 - held until it is handed out
