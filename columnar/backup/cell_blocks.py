@@ -60,6 +60,11 @@ class Readable(Protocol):
 
 def blocks_of(cells: Iterable[ExportedCell]) -> Iterator[bytes]:
     """The blocks of a file, after its MAGIC.  Memory: one block."""
+    return map(packed_block, unpacked_blocks(cells))
+
+
+def unpacked_blocks(cells: Iterable[ExportedCell]) -> Iterator[bytes]:
+    """What each block is to hold."""
     parts: list[bytes] = []
     size = 0
     last: bytes | None = None
@@ -74,15 +79,24 @@ def blocks_of(cells: Iterable[ExportedCell]) -> Iterator[bytes]:
         parts += (head, bytes((len(family),)), family, _U32.pack(len(qualifier)), qualifier, stamp, value)
         size += len(head) + len(family) + len(qualifier) + len(value) + 17
         if size >= BLOCK_BYTES:
-            yield _block(b"".join(parts))
+            yield b"".join(parts)
             parts, size, last = [], 0, None
     if parts:
-        yield _block(b"".join(parts))
+        yield b"".join(parts)
 
 
-def _block(cells: bytes) -> bytes:
+def packed_block(cells: bytes) -> bytes:
+    """Mostly outside the interpreter lock."""
     packed = zlib.compress(cells, _LEVEL)
-    kind, stored = (_ZLIB, packed) if len(packed) < len(cells) else (_PLAIN, cells)
+    return _framed(_ZLIB, packed, cells) if len(packed) < len(cells) else plain_block(cells)
+
+
+def plain_block(cells: bytes) -> bytes:
+    """For a file that is soon read again, on the same machine."""
+    return _framed(_PLAIN, cells, cells)
+
+
+def _framed(kind: int, stored: bytes, cells: bytes) -> bytes:
     return _HEAD.pack(kind, len(stored), len(cells), zlib.crc32(stored)) + stored
 
 

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from columnar.backup.cell_blocks import MAGIC, ExportedCell, blocks_of, read_cells
+from columnar.backup.cell_blocks import MAGIC, ExportedCell, plain_block, read_cells, unpacked_blocks
 
 RUN_BYTES: Final = 64 * 1024 * 1024  # of keys and values; Python's objects take some three times that
 _CELL_BYTES: Final = 100  # what a cell costs beside its bytes
@@ -50,8 +50,8 @@ def _ordered(cells: list[ExportedCell]) -> list[ExportedCell]:
 def _spilled(cells: list[ExportedCell], path: str) -> str:
     with open(path, "wb") as file:
         file.write(MAGIC)
-        for block in blocks_of(cells):
-            file.write(block)
+        for cells_of_block in unpacked_blocks(cells):
+            file.write(plain_block(cells_of_block))
     return path
 
 

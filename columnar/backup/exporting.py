@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
 from columnar.backup import export_manifest
-from columnar.backup.cell_blocks import MAGIC, ExportedCell, blocks_of, read_cells
+from columnar.backup.cell_blocks import MAGIC, ExportedCell, packed_block, read_cells, unpacked_blocks
 from columnar.backup.cell_digest import CellDigest
 from columnar.backup.export_manifest import MANIFEST, ExportManifest, Part
 from columnar.backup.region_reader import cells_of
@@ -121,10 +122,16 @@ def _region_cells(engine: Engine, copy: str, manifest: SnapshotManifest, region:
 
 
 def _write_part(path: str, cells: Iterator[ExportedCell]) -> int:
-    with open(path, "wb") as file:
+    """One block is packed in a thread while the next one is read."""
+    with open(path, "wb") as file, ThreadPoolExecutor(1) as packer:
         file.write(MAGIC)
-        for block in blocks_of(cells):
-            file.write(block)
+        packing: Future[bytes] | None = None
+        for block in unpacked_blocks(cells):
+            before, packing = packing, packer.submit(packed_block, block)
+            if before is not None:
+                file.write(before.result())
+        if packing is not None:
+            file.write(packing.result())
         size = file.tell()
     sync_file(path)
     return size

@@ -97,10 +97,9 @@ class Catalogue:
         """Regions of ``table`` to be, with ids of their own; until ``adopt`` a restart removes their folders."""
         first = self._next_region_id
         regions = [RegionInfo(table, first + n, start, end) for n, (start, end) in enumerate(ranges)]
-        next_id = first + len(regions)
+        next_id = self._next_region_id = first + len(regions)  # before the write: nobody else takes them meanwhile
         mutations = [_put(_dropped_row(info), region=region_info.to_json(info)) for info in regions]
         await self._write([*mutations, _put(b"n", next=next_id.to_bytes(8, "big"))])
-        self._next_region_id = next_id
         return regions
 
     async def adopt(self, table: Table, regions: list[RegionInfo]) -> list[RegionInfo]:

@@ -16,6 +16,7 @@ from typing import Final
 from columnar.errors import DamagedData
 
 TABLE_FILE: Final = ".sst"
+HALF: Final = ".new"  # after a name: what is not whole yet
 _NOT_KEPT: Final = ("LOCK", "LOG")  # the engine's own lock and its diary, with ``LOG.old.N``
 
 
@@ -43,7 +44,7 @@ def copy_file(source: str, target: str) -> None:
 
 def link_folder(source: str, target: str) -> None:
     """A store's files in a new folder; ``target`` is there whole or not at all."""
-    half = target + ".new"
+    half = target + HALF
     shutil.rmtree(half, ignore_errors=True)
     os.makedirs(half)
     for name in files_of(source):
@@ -68,7 +69,7 @@ def sync_folder(path: str) -> None:
 
 def write_whole(path: str, data: bytes) -> None:
     """The file with ``data``, on disk, or what was there before."""
-    half = path + ".new"
+    half = path + HALF
     with open(half, "wb") as new:
         new.write(data)
         new.flush()

@@ -28,6 +28,7 @@ import rocksdict
 from columnar.errors import DamagedData, HostError
 from columnar.limits import MIB
 from columnar.storage.api import Batch, StoreBusy, StoreClosed
+from columnar.storage.file_copies import HALF
 
 CACHE_BYTES: Final = 64 * MIB
 WRITE_BUFFERS_BYTES: Final = 64 * MIB  # of all regions together; over it the fullest is flushed
@@ -427,6 +428,7 @@ class RocksEngine:
         doomed = f"{path}.deleted"
         if os.path.exists(doomed):
             shutil.rmtree(doomed)  # a crash came between the next two lines
+        shutil.rmtree(path + HALF, ignore_errors=True)  # or while it was made of copies
         if os.path.exists(path):
             os.rename(path, doomed)
             shutil.rmtree(doomed)

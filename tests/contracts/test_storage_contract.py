@@ -227,6 +227,7 @@ def test_destroying_goes_on_where_a_crash_left_it(tmp_path: Path) -> None:
     engine, path = RocksEngine(), tmp_path / "region"
     engine.open(str(path), SPACES).close()
     path.rename(tmp_path / "region.deleted")
+    (tmp_path / "region.new").mkdir()
     engine.destroy(str(path))
     assert list(tmp_path.iterdir()) == []
 
