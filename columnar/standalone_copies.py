@@ -14,6 +14,7 @@ from columnar.regions.region import Region, spaces_of
 from columnar.regions.region_copy import forget_log
 from columnar.regions.server import RegionServer
 from columnar.storage.api import Engine, StoreClosed
+from columnar.storage.file_copies import link_closed
 from columnar.triggers.keeper import TriggerKeeper
 
 CALLS_PATIENCE_S: Final = 40.0  # over the default time limit of a call
@@ -30,7 +31,14 @@ class LocalCopies:
         self._engine = engine
 
     async def copy(self, info: RegionInfo, path: str) -> None:
-        """Flushed in a thread first: what is left for the loop is linking files, some 5 ms."""
+        """Flushed in a thread first: what is left for the loop is linking files, some 5 ms.
+
+        One that is closed stays so: nothing else runs while its files are linked, so nobody opens it meanwhile.
+        """
+        folder = self._server.folder_of(info)
+        if not self._server.is_open(info) and self._engine.exists(folder):
+            link_closed(folder, path)
+            return
         served = self._server.tables.find(info.table.encode())
         if served is None:
             raise TableNotFound(info.table)

@@ -17,12 +17,14 @@ Format versions, append only: 1 as above.  The page: docs/formats/backups.md.  B
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -67,7 +69,7 @@ class Saving:
 
 
 class BackupFolder:
-    """Owned by one process at a time: two backups into one folder at once are not looked for."""
+    """``save`` and ``keep`` are for one process at a time, which ``locked`` sees to."""
 
     def __init__(self, path: str, *, make: bool = False) -> None:
         self.path = path
@@ -85,6 +87,16 @@ class BackupFolder:
             raise CallerError(f"{path} is no folder of backups: it has no FORMAT; choose another") from None
         if text != FORMAT:
             raise CallerError(f"{path} is of format '{text[:40]}'; this version knows '{FORMAT}'")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """CallerError while another backup into this folder runs."""
+        with open(os.path.join(self.path, "LOCK"), "ab") as held:
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise CallerError(f"another backup into {self.path} is running; wait until it has ended") from None
+            yield
 
     # --- saving ------------------------------------------------------------------------------------
 

@@ -47,7 +47,15 @@ from columnar.master.staging import Staging
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table, checked_table_name
 from columnar.storage.data_folder import META, REGIONS, SNAPSHOTS, STAGING
-from columnar.storage.file_copies import check_file, checksum, files_of, link_folder, write_whole
+from columnar.storage.file_copies import (
+    check_file,
+    checksum,
+    files_of,
+    link_folder,
+    sync_file,
+    sync_folder,
+    write_whole,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -156,6 +164,9 @@ class Snapshots:
         for region in manifest.regions:
             path = os.path.join(folder, region.folder)
             self._copies.forget_log(path, manifest.table)
+            for name in files_of(path):
+                sync_file(os.path.join(path, name))
+            sync_folder(path)
             regions.append(replace(region, files=facts_of(path)))
         finished = replace(manifest, regions=tuple(regions))
         write_whole(os.path.join(folder, MANIFEST), snapshot_manifest.to_json(finished))

@@ -33,14 +33,14 @@ def backup(server: Server, folder: str, keep: int | None) -> None:
     """
     began = time.monotonic()
     target = BackupFolder(folder, make=True)
-    with patient(server) as connection:
+    with patient(server) as connection, target.locked():
         tables = sorted(name.decode() for name in connection.tables())
         with connection.snapshots.staged("everything") as copy:
             taken_ms = time.time_ns() // 1_000_000
             data = os.path.dirname(os.path.dirname(copy.path))
             with progress_bar("saving", _bytes_in(copy.path)) as progress:
                 saved, done = target.save(copy.path, data, tables, taken_ms, progress)
-    gone = target.keep(keep) if keep is not None else 0
+        gone = target.keep(keep) if keep is not None else 0
     server.output.facts(
         {
             "backup": saved.name,

@@ -37,7 +37,7 @@ def bulk_load(server: Server, table: str, files: tuple[str, ...], form: str) -> 
     again; without timestamps in the files, the cells then get new ones. Runs on the server's machine.
 
     \b
-      columnar bulk-load pages dump.tsv more.csv.json
+      columnar bulk-load pages dump.tsv more.csv
       columnar bulk-load pages /backup/pages
     """
     began = time.monotonic()

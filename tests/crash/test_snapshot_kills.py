@@ -49,6 +49,7 @@ class Operator(threading.Thread):
         self._connection = store.connection()
         self._round = round_number
         self.done = 0
+        self.once = threading.Event()  # one of each was done
 
     def run(self) -> None:
         snapshots = self._connection.snapshots
@@ -61,6 +62,7 @@ class Operator(threading.Thread):
                 if n % 2:
                     snapshots.delete_snapshot(name)
                 self.done += 1
+                self.once.set()
         except (OSError, EOFError, TTransportException, TException):
             return  # the server was killed
 
@@ -84,6 +86,7 @@ def test_snapshots_are_whole_or_not_there(tmp_path: Path) -> None:
         for number in range(KILLS):
             operator = Operator(store, number)
             operator.start()
+            assert number > 0 or operator.once.wait(20)
             threading.Event().wait(rng.uniform(0.05, 0.7))
             store.kill()
             operator.join()

@@ -184,3 +184,29 @@ def test_rows_are_whole_in_a_snapshot_taken_under_writes(serving: Serving, conne
         writer.join()
     assert seen, "nothing was written: the test shows nothing"
     assert connection.snapshots.list_snapshots()[0].regions == 2
+
+
+def test_regions_that_are_closed_are_copied_without_being_opened(tmp_path: Path) -> None:
+    serving = Serving(tmp_path / "data", open_regions=3).start()
+    try:
+        connection = serving.connect()
+        connection.create_table(b"t", {"a": {"max_versions": 3}, "b": {}}, splits=[b"c", b"d", b"m", b"r"])
+        fill(connection, b"t", 60)
+        then = dump(connection, b"t")
+        server = serving.store.server
+        before = serving.do(lambda: {region.info.region_id for region in server.all_open()})
+        assert len(serving.do(lambda: server.open_regions_of("t"))) < 5
+        connection.snapshots.take_snapshot("s1", b"t")
+        assert serving.do(lambda: {region.info.region_id for region in server.all_open()}) == before
+        fill(connection, b"t", 60, b"later")
+        connection.snapshots.clone_snapshot("s1", b"copy")
+        assert dump(connection, b"copy") == then
+        connection.snapshots.restore_snapshot("s1")
+        assert dump(connection, b"t") == then
+    finally:
+        serving.stop()
+    again = Serving(tmp_path / "data").start()
+    try:
+        assert dump(again.connect(), b"t") == dump(again.connect(), b"copy") == then
+    finally:
+        again.stop()
