@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -260,3 +262,45 @@ def test_a_damaged_snapshot_and_a_damaged_catalogue(data: Path) -> None:
     report = run("check", "--data", str(data), status=1)
     assert any(one.startswith("catalogue: cannot be read") for one in texts(report))
     assert run("repair", "--data", str(data), status=1)["done"] == []
+
+
+def test_a_store_that_is_written_to_is_clean(tmp_path: Path) -> None:
+    """Puts in the past and in the future, deletes, counters, on a table with a trigger: no false alarm."""
+    serving = Serving(tmp_path / "data").start()
+    try:
+        connection = serving.connect()
+        connection.create_table(b"t", {"f": {"max_versions": 3}, "c": {"max_versions": 1}}, splits=[b"5"])
+        connection.create_table(b"audit", {"a": {"max_versions": 1}})
+        connection.triggers.add("noter", b"t", f"{trigger_functions.MODULE}:note", [b"f"])
+        stopped = threading.Event()
+        rounds = [0]
+
+        def write() -> None:
+            rng, table = random.Random(4), serving.connect().table(b"t")
+            while not stopped.is_set():
+                rounds[0] += 1
+                row = b"%d" % rng.randrange(10)
+                stamp = rng.choice((None, None, 1_000, 2_000, 1 << 50))
+                what = rng.randrange(5)
+                if what == 0:
+                    table.delete(row, columns=rng.choice(([b"f:v"], [b"f"], None)), timestamp=stamp)
+                elif what == 1:
+                    table.counter_inc(row, b"f:n")
+                else:
+                    table.put(row, {b"f:v": b"%d" % rounds[0], b"c:v": b"x"}, timestamp=stamp)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            for _ in range(4):
+                report = run("check", "--store", f"127.0.0.1:{serving.store.port}")
+                assert report["findings"] == []
+        finally:
+            stopped.set()
+            writer.join()
+        assert rounds[0] > 20
+        assert connection.triggers.wait("noter", timeout_ms=30_000)
+    finally:
+        serving.stop()
+    report = run("check", "--data", str(tmp_path / "data"))
+    assert report["findings"] == []
