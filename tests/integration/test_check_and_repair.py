@@ -239,13 +239,22 @@ def test_a_missing_file_and_a_lost_list_of_files(data: Path) -> None:
     next(region_path(data, b"t", 1).glob("MANIFEST-*")).unlink()
     said = texts(run("check", "--data", str(data), status=1))
     assert sum("cannot be opened" in one for one in said) == 2
+    next(region_path(data, b"watched").glob("MANIFEST-*")).unlink()
     result = run("repair", "--data", str(data), status=1)
-    assert sum("its list of table files was made anew" in one for one in result["left"]) == 2
+    assert sum("its list of table files was made anew" in one for one in result["left"]) == 3
     assert result["errors_after"] == 0
     serving = Serving(data).start()
     try:
         rows = {row[:1] for row, _ in serving.connect().table(b"t").scan()}
         assert b"z" in rows
+        connection = serving.connect()
+        assert len(list(connection.table(b"watched").scan())) == 29
+        before = len(connection.table(b"audit").row(b"5")[b"a:log"].splitlines())
+        connection.table(b"watched").put(b"5", {b"f:v": b"2"})
+        assert connection.triggers.wait("noter")
+        assert len(connection.table(b"audit").row(b"5")[b"a:log"].splitlines()) == before + 1, (
+            "log and cursor came along"
+        )
     finally:
         serving.stop()
 
