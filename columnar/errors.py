@@ -149,6 +149,14 @@ class ScannerNotFound(IllegalArgument):
         self.scanner_id = scanner_id
 
 
+class SnapshotNotFound(CallerError):
+    hbase_class = "SnapshotDoesNotExistException"
+
+
+class SnapshotExists(CallerError):
+    hbase_class = "SnapshotExistsException"
+
+
 class TriggerError(CallerError):
     """A trigger cannot be registered, found or run as asked."""
 

@@ -37,6 +37,7 @@ ORPHAN_SCANNER_LEASE_S: Final = 60  # once the connection that opened it has clo
 # Each some 0.34 MB and 10 descriptors, once written to 0.6 MB; the least used is closed over it.  Above what a
 # server is to hold: a load over more regions than are open spends its time with opening them, 12 ms each.
 OPEN_REGIONS: Final = 1_200
+STAGED_FOLDERS: Final = 32  # that commands hold at once; each keeps files from being removed
 
 REGION_BYTES: Final = 1024 * MIB  # a region that is larger splits by itself; docs/regions.md says why so large
 

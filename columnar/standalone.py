@@ -1,11 +1,5 @@
 """Everything in one process: opens the folder, starts what must run, stops it in order.
 
-The folder:
-    FORMAT              ``columnar-data 1``: a newer number is refused
-    LOCK                held by the process that serves the folder; says which
-    cluster-id
-    regions/ENCODED     one RocksDB of each region; ``regions/meta`` is the catalogue's
-
 Start: lock, format, catalogue, system tables, port.  Stop: port (calls in flight are answered),
 trigger worker, regions (synced and closed), lock.  Each is finished before the next begins.
 """
@@ -13,19 +7,19 @@ trigger worker, regions (synced and closed), lock.  Each is finished before the 
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import logging
 import os
 import time
 from collections.abc import Iterator
-from typing import IO, Final
+from typing import Final
 
 from columnar.config import StandaloneConfig
-from columnar.errors import FolderInUse, HostError
+from columnar.errors import HostError
 from columnar.master.alterations import Alterations
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
 from columnar.master.region_changes import RegionChanges
 from columnar.master.schema_changes import SchemaChanges
+from columnar.master.snapshots import Snapshots
 from columnar.model.mutation import RowMutation
 from columnar.model.read import ReadSpec, projection
 from columnar.model.region_info import RegionInfo
@@ -38,7 +32,9 @@ from columnar.regions.scanners import ScannerTable
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.replacing_regions import ReplacingRegions
+from columnar.standalone_copies import LocalCopies
 from columnar.storage.commit import Committer
+from columnar.storage.data_folder import DataFolder
 from columnar.storage.descriptors import stores_within
 from columnar.storage.rocks import RocksEngine
 from columnar.thrift.admin_methods import AdminMethods
@@ -48,6 +44,7 @@ from columnar.thrift.rows import RowMethods
 from columnar.thrift.scans import ScanMethods
 from columnar.thrift.service import ThriftService
 from columnar.thrift.slow_log import SlowLog
+from columnar.thrift.snapshot_methods import SnapshotMethods
 from columnar.thrift.tables import TableMethods
 from columnar.thrift.trigger_methods import TriggerMethods
 from columnar.triggers.keeper import TriggerKeeper
@@ -60,8 +57,6 @@ from columnar.wire.server import WireServer
 
 _log = logging.getLogger(__name__)
 
-FORMAT_VERSIONS: Final = (1,)  # append only; one line each in docs/formats/folder.md
-_FORMAT_WORD: Final = "columnar-data"
 SCANNER_SWEEP_S: Final = 5.0
 STOP_GRACE_S: Final = 5.0  # for calls in flight
 
@@ -81,75 +76,6 @@ class Clock:
         if now > self._last:
             self._last = now
         return self._last
-
-
-class DataFolder:
-    """The root folder, locked for this process."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        try:
-            os.makedirs(os.path.join(path, "regions"), exist_ok=True)
-            self._lock = self._take_lock()
-        except OSError as error:
-            raise self._unusable(error) from error
-        try:
-            self._check_format()
-            self.cluster_id = self._cluster_id()
-        except OSError as error:
-            self.close()
-            raise self._unusable(error) from error
-        except HostError:
-            self.close()
-            raise
-
-    def _unusable(self, error: OSError) -> HostError:
-        why = f"{error.strerror} ({error.filename})" if error.filename else error.strerror
-        return HostError(f"cannot use the data folder {self.path}: {why}; mend it or choose another with --data")
-
-    def _take_lock(self) -> IO[str]:
-        lock = open(os.path.join(self.path, "LOCK"), "a+", encoding="utf-8")  # noqa: SIM115 - held until close
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            lock.seek(0)
-            owner = lock.read().strip() or "another process"
-            lock.close()
-            raise FolderInUse(self.path, owner) from None
-        lock.truncate(0)
-        lock.write(f"process {os.getpid()}\n")
-        lock.flush()
-        return lock
-
-    def _check_format(self) -> None:
-        text = self._read_or_write("FORMAT", f"{_FORMAT_WORD} {FORMAT_VERSIONS[-1]}")
-        word, _, number = text.partition(" ")
-        if word != _FORMAT_WORD or not number.isdigit():
-            raise HostError(f"{self.path} is no data folder of ours: its FORMAT says '{text[:40]}'")
-        if int(number) not in FORMAT_VERSIONS:
-            raise HostError(f"{self.path} has format {number}; this version knows up to {FORMAT_VERSIONS[-1]}: upgrade")
-
-    def _cluster_id(self) -> str:
-        if not os.path.exists(os.path.join(self.path, "cluster-id")):
-            from uuid import uuid4  # needed once in a folder's life
-
-            return self._read_or_write("cluster-id", str(uuid4()))
-        return self._read_or_write("cluster-id", "")
-
-    def _read_or_write(self, name: str, text: str) -> str:
-        """The file's text; made with ``text``, whole or not at all, when it is not there."""
-        path = os.path.join(self.path, name)
-        if not os.path.exists(path):
-            with open(path + ".new", "w", encoding="utf-8") as new:
-                new.write(text + "\n")
-                new.flush()
-                os.fsync(new.fileno())
-            os.replace(path + ".new", path)
-        with open(path, encoding="utf-8") as held:
-            return held.read().strip()
-
-    def close(self) -> None:
-        self._lock.close()
 
 
 class LocalRegions:
@@ -269,6 +195,9 @@ class Standalone:
         host = LocalRegions(self.server, self.keeper)
         self.changes = SchemaChanges(self.catalogue, host)
         self.alterations = Alterations(self.catalogue, host, self.changes.lock)
+        copies = LocalCopies(self.server, self.keeper, self._meta, self._engine)
+        self.snapshots = Snapshots(self.folder.path, self.catalogue, self.changes, host, copies, clock)
+        self.snapshots.sweep()
         self.changes.start()
         self._remove_unnamed(regions_folder)
         hand = ReplacingRegions(self.server, regions_folder, self.config.region_bytes)
@@ -308,6 +237,7 @@ class Standalone:
             TriggerMethods(self.keeper),
             AdminMethods(self.server, self.alterations, tables.regions_named, self._triggers_of),
             RegionMethods(self.server, self.region_changes),
+            SnapshotMethods(self.server, rows, self.snapshots),
         )
         self.wire = WireServer(self.service, self.counters)
         try:

@@ -2,7 +2,7 @@
 
 ``Connection`` is a ``happybase.Connection``: every program written for happybase runs with it
 unchanged.  What is new: ``Table.check_and_mutate``, ``Connection.admin`` (``Admin``: create with
-attributes and split points, alter, truncate, regions, namespaces), ``Connection.triggers``,
+attributes and split points, alter, truncate, regions, namespaces), ``Connection.triggers``, ``Connection.snapshots``,
 ``Connection.status``, and ``Connection.is_columnar``, which says whether the other side is more than
 a plain HBase.
 """
@@ -10,6 +10,7 @@ a plain HBase.
 from columnar.client.admin import Admin, FamilyDescription, RegionStatus, TableDescription
 from columnar.client.connection import Connection, ConnectionPool
 from columnar.client.regions import RegionAdmin
+from columnar.client.snapshots import Snapshot, Snapshots
 from columnar.client.table import Append, CheckResult, Delete, Expect, Increment, Put, Table
 from columnar.client.triggers import DeadLetter, Triggers, TriggerStatus
 from columnar.model.presplit import hex_splits, uniform_splits
@@ -28,6 +29,8 @@ __all__ = [
     "Put",
     "RegionAdmin",
     "RegionStatus",
+    "Snapshot",
+    "Snapshots",
     "Table",
     "TableDescription",
     "TriggerStatus",

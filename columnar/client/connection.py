@@ -16,6 +16,7 @@ from thriftpy2.thrift import TApplicationException, TClient
 
 from columnar.client.admin import Admin
 from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotColumnar
+from columnar.client.snapshots import Snapshots
 from columnar.client.table import Table
 from columnar.client.triggers import Triggers
 from columnar.wire.idl import SERVICE, hbase
@@ -89,6 +90,10 @@ class Connection(happybase.Connection):  # type: ignore[misc]
     @property
     def triggers(self) -> Triggers:
         return Triggers(self)
+
+    @property
+    def snapshots(self) -> Snapshots:
+        return Snapshots(self)
 
 
 class ConnectionPool(_HappybasePool):  # type: ignore[misc]

@@ -147,10 +147,52 @@ class Catalogue:
         entry.regions = replaced(entry.regions, gone, fresh)
         self.dropped += gone
 
+    async def reserve(self, table: str, ranges: list[tuple[bytes, bytes]]) -> list[RegionInfo]:
+        """Regions of ``table`` to be, with ids of their own; until ``adopt`` a restart removes their folders."""
+        first = self._next_region_id
+        regions = [RegionInfo(table, first + n, start, end) for n, (start, end) in enumerate(ranges)]
+        next_id = self._next_region_id = first + len(regions)  # before the write: nobody else takes them meanwhile
+        mutations = [_put(_dropped_row(info), region=region_info.to_json(info)) for info in regions]
+        await self._write([*mutations, _put(b"n", next=next_id.to_bytes(8, "big"))])
+        return regions
+
+    async def adopt(self, table: Table, regions: list[RegionInfo]) -> list[RegionInfo]:
+        """The table has this schema and these reserved regions from now on; those it had are dropped and returned."""
+        held = self.tables.get(table.name)
+        old = held.regions if held is not None else []
+        enabled = held.enabled if held is not None else True
+        state = b"enabled" if enabled else b"disabled"
+        mutations = [_put(_table_row(table.name), schema=schema.to_json(table), state=state)]
+        mutations += [_put(_region_row(info), region=region_info.to_json(info)) for info in regions]
+        mutations += [_erase(_dropped_row(info)) for info in regions]
+        mutations += [_erase(_region_row(info)) for info in old]
+        mutations += [_put(_dropped_row(info), region=region_info.to_json(info)) for info in old]
+        await self._write(mutations)
+        self.tables[table.name] = TableEntry(table, enabled, regions)
+        self.dropped += old
+        return old
+
+    async def exchange(self, table: str, gone: list[RegionInfo], come: list[RegionInfo]) -> None:
+        """Reserved regions in place of others, whose folders nobody names any more: for repairs."""
+        entry = self.tables[table]
+        mutations = [_erase(_region_row(info)) for info in gone]
+        mutations += [_put(_region_row(info), region=region_info.to_json(info)) for info in come]
+        mutations += [_erase(_dropped_row(info)) for info in come]
+        await self._write(mutations)
+        entry.regions = sorted([info for info in entry.regions if info not in gone] + come, key=lambda info: info.start)
+
     async def forget_dropped(self, regions: list[RegionInfo]) -> None:
         if regions:
             await self._write([_erase(_dropped_row(info)) for info in regions])
             self.dropped = [info for info in self.dropped if info not in regions]
+
+
+def strays(rows: Rows) -> tuple[list[bytes], list[tuple[bytes, dict[bytes, bytes]]]]:
+    """(regions whose table is not there, or that cannot be read; all other rows), for a look at a damaged catalogue."""
+    held = list(rows)
+    tables = {row[2:] for row, _ in held if row.startswith(b"t/")}
+    stray = [row for row, _ in held if row.startswith(b"r/") and row[2:].partition(b"\x00")[0] not in tables]
+    return stray, [pair for pair in held if pair[0] not in stray]
 
 
 def _table_row(name: str) -> bytes:

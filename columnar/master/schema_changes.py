@@ -46,6 +46,9 @@ class RegionHost(Protocol):
     async def close_table(self, name: str) -> None:
         """Return when no region of the table is open any more."""
 
+    async def close_regions(self, infos: list[RegionInfo]) -> None:
+        """Return when none of these regions, which no table has any more, is open."""
+
     def remove(self, name: str) -> None: ...
 
     def destroy_region(self, info: RegionInfo) -> None: ...

@@ -30,6 +30,12 @@ CURSOR: Final = b"cursor/"
 TRIM_RECORDS: Final = 10_000  # of one call
 
 
+def cursors_in(store: Store) -> dict[str, bytes]:
+    """What each consumer of a region's log last saved."""
+    found = store.scan(META_SPACE, CURSOR, CURSOR[:-1] + b"0")
+    return {key[len(CURSOR) :].decode(): value for key, value in found}
+
+
 class ChangeLog:
     def __init__(self, store: Store, origin: int) -> None:
         self._store = store
@@ -92,10 +98,7 @@ class ChangeLog:
 
     def cursors(self) -> dict[str, bytes]:
         """What each consumer last saved."""
-        return {
-            key[len(CURSOR) :].decode(): value
-            for key, value in self._store.scan(META_SPACE, CURSOR, CURSOR[:-1] + b"0")
-        }
+        return cursors_in(self._store)
 
     def record_at(self, sequence: Sequence) -> ChangeRecord | None:
         data = self._store.get(LOG_SPACE, pack_key(sequence))

@@ -36,6 +36,7 @@ from columnar.regions.change_log import LOG_SPACE, ChangeLog
 from columnar.regions.change_record import ChangeRecord, Sequence
 from columnar.regions.family_view import Views, is_alive, views_of
 from columnar.regions.hooks import LogPolicy
+from columnar.regions.ingestion import undo_cut_off
 from columnar.regions.log_retention import META_SPACE
 from columnar.regions.row_draft import VERSIONS_SPACE, ColumnDraft, RowDraft
 from columnar.regions.row_reader import RawRow, WireCell, column_versions, fetch_row, read_column, wire_cells
@@ -58,7 +59,7 @@ HOT_CELLS: Final = 4_096  # cells whose overwrites are counted
 TRIM_AFTER: Final = 16  # overwrites of a counted cell between two removals of surplus versions
 RECENT_ROWS: Final = 4_096
 _EPOCH_SHIFT: Final = 40
-_FUTURE: Final = b"future"  # in ``meta``: the highest timestamp written ahead of the clock (I5)
+FUTURE: Final = b"future"  # in ``meta``: the highest timestamp written ahead of the clock (I5)
 _STAMP: Final = b"stamp"  # in ``meta``: the highest timestamp given ahead of the clock
 
 
@@ -141,6 +142,7 @@ class Region:
         self.views: Views = views_of(table)
         self.store: Store = store or engine.open(path, spaces_of(table), options_of_spaces(table))
         drop_leftovers(self.store, table)
+        undo_cut_off(self.store, self.views)
         self.log = ChangeLog(self.store, info.region_id)
         self.log_policy: LogPolicy | None = None
         self.is_open = True
@@ -159,7 +161,7 @@ class Region:
         self._recent: dict[bytes, int] = {}
         self._stamp_floor = int.from_bytes(self.store.get(META_SPACE, _STAMP) or b"", "big")  # of earlier openings
         self._stamp_ahead = self._stamp_floor  # the highest of this one
-        self._future = int.from_bytes(self.store.get(META_SPACE, _FUTURE) or b"", "big")
+        self._future = int.from_bytes(self.store.get(META_SPACE, FUTURE) or b"", "big")
         self._async_dirty = False
         self.wants_reopening = False  # its schema says what the engine takes at an opening only
         self._held = False  # writers wait: the region is about to be closed and opened
@@ -268,7 +270,7 @@ class Region:
                 self._trim_hot(batch, column, now_ms)
         if draft.highest > max(clock_ms, self._future):
             self._future = draft.highest
-            batch.put(META_SPACE, _FUTURE, draft.highest.to_bytes(8, "big"))
+            batch.put(META_SPACE, FUTURE, draft.highest.to_bytes(8, "big"))
         logged = self._log(batch, draft, sequence)
         return _Step(sequence, draft.timestamp, tuple(draft.results), None, logged)
 
@@ -353,7 +355,20 @@ class Region:
         They may be open within the millisecond in which a row was written last: they give later ones (I4).
         """
         stamp = max(self._stamp_ahead, self._clock()) if self.log_policy is not None else self._stamp_ahead
-        return {_FUTURE: self._future, _STAMP: stamp}
+        return {FUTURE: self._future, _STAMP: stamp}
+
+    async def note(self, key: bytes, value: bytes | None, highest: int) -> None:
+        """``key`` of ``meta`` (None: gone), and that timestamps up to ``highest`` may come (I5); after the fsync."""
+        batch = self.store.batch()
+        if value is None:
+            batch.delete(META_SPACE, key)
+        else:
+            batch.put(META_SPACE, key, value)
+        if highest > max(self._clock(), self._future):
+            self._future = highest
+            batch.put(META_SPACE, FUTURE, highest.to_bytes(8, "big"))
+        self.store.gather(batch)
+        await asyncio.shield(self._gather().acknowledged)
 
     def mark(self, key: bytes) -> bytes | None:
         """What ``log_records`` left under ``key``."""

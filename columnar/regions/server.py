@@ -163,6 +163,9 @@ class RegionServer:
     def open_regions_of(self, table: str) -> list[Region]:
         return [region for region in self._open.values() if region.info.table == table]
 
+    def is_open(self, info: RegionInfo) -> bool:
+        return info.region_id in self._open
+
     def open_count(self) -> int:
         return len(self._open)
 

@@ -10,10 +10,11 @@ Promises, each attacked by tests/contracts/test_storage_contract.py over every i
     S3. An iterator sees the store as it was when it was made, whatever is written meanwhile;
         iterators made with no write between them see one and the same state.
     S4. ``checkpoint`` makes a copy, at another path, of the state at the time of the call.
-    S5. A folder is open in one store at a time.
-
+    S5. A folder is open in one store at a time; stores that only read do not count.
     S6. The options of a space say how its bytes are kept, never what they are: with any of them
         every read answers the same.
+    S7. ``ingest`` takes sorted files in as if their pairs had been written after all that was written
+        before; space by space, so a crash between two spaces leaves the first ones in.
 
 Threads: all methods but ``sync``, ``flush``, ``compact`` and ``compact_span`` belong to the loop's thread
 and hold the interpreter lock; those four may run in any thread and release it.
@@ -130,6 +131,9 @@ class Store(Protocol):
 
     def checkpoint(self, path: str) -> None: ...
 
+    def ingest(self, files: Mapping[str, Sequence[str]]) -> None:
+        """S6.  Finished files by space; those of one space must not overlap.  They are moved, not copied."""
+
     def size_bytes(self) -> int:
         """Bytes on disk and in memory, roughly; cheap."""
 
@@ -137,6 +141,16 @@ class Store(Protocol):
         """Of all spaces together; cheap.  What is in memory only is in none."""
 
     def close(self) -> None: ...
+
+
+class SortedFile(Protocol):
+    """A file of sorted pairs on its way to ``Store.ingest``; belongs to one thread, any one."""
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Keys rise strictly: ValueError."""
+
+    def finish(self) -> None:
+        """The file is on disk; at least one pair."""
 
 
 class Engine(Protocol):
@@ -147,6 +161,17 @@ class Engine(Protocol):
 
         A space that ``options`` does not name has DEFAULT_OPTIONS.
         """
+
+    def open_reading(self, path: str) -> Store:
+        """What stands in the folder, changed by nobody: no file is touched, every write is a HostError."""
+
+    def mend(self, path: str) -> None:
+        """Make what the folder's whole files hold readable again where the list of them is damaged or one is missing.
+
+        What was only in the missing files is lost: older values of theirs may show.  For copies.
+        """
+
+    def sorted_file(self, path: str) -> SortedFile: ...
 
     def destroy(self, path: str) -> None: ...
 

@@ -85,10 +85,19 @@ class MemoryBatch:
 
 
 class MemoryStore:
-    def __init__(self, engine: MemoryEngine, path: str, disk: _Disk, options: Mapping[str, SpaceOptions]) -> None:
+    def __init__(
+        self,
+        engine: MemoryEngine,
+        path: str,
+        disk: _Disk,
+        options: Mapping[str, SpaceOptions],
+        *,
+        reads_only: bool = False,
+    ) -> None:
         self._engine = engine
         self._options = dict(options)
         self._path = path
+        self._reads_only = reads_only
         self._disk: _Disk | None = disk
 
     def _open_disk(self) -> _Disk:
@@ -125,6 +134,8 @@ class MemoryStore:
     def write(self, batch: Batch) -> None:
         assert isinstance(batch, MemoryBatch), "a batch belongs to the store that made it"
         disk = self._open_disk()
+        if self._reads_only:
+            raise HostError(f"the store {self._path} is open for reading")
         batch.apply(disk.spaces)
         disk.unsynced.append(batch)
 
@@ -174,6 +185,15 @@ class MemoryStore:
         spaces = dict(self._open_disk().spaces)
         self._engine.disks[path] = _Disk(spaces=spaces, synced=dict(spaces))
 
+    def ingest(self, files: Mapping[str, Sequence[str]]) -> None:
+        batch = self.batch()
+        for space, paths in files.items():
+            for path in paths:
+                for key, value in self._engine.files.pop(path):
+                    batch.put(space, key, value)
+        self.write(batch)
+        self.sync()
+
     def size_bytes(self) -> int:
         return sum(
             len(key) + len(value) for space in self._open_disk().spaces.values() for key, value in space.values.items()
@@ -184,8 +204,21 @@ class MemoryStore:
 
     def close(self) -> None:
         if self._disk is not None:
-            self._disk.open = False
+            self._disk.open = self._disk.open and self._reads_only
             self._disk = None
+
+
+class MemorySortedFile:
+    def __init__(self, pairs: list[tuple[bytes, bytes]]) -> None:
+        self._pairs = pairs
+
+    def put(self, key: bytes, value: bytes) -> None:
+        if self._pairs and self._pairs[-1][0] >= key:
+            raise ValueError("keys must rise strictly")
+        self._pairs.append((key, value))
+
+    def finish(self) -> None:
+        pass
 
 
 class MemoryEngine:
@@ -193,6 +226,7 @@ class MemoryEngine:
 
     def __init__(self) -> None:
         self.disks: dict[str, _Disk] = {}
+        self.files: dict[str, list[tuple[bytes, bytes]]] = {}
 
     def open(self, path: str, spaces: frozenset[str], options: Mapping[str, SpaceOptions] | None = None) -> MemoryStore:
         disk = self.disks.setdefault(path, _Disk())
@@ -202,6 +236,17 @@ class MemoryEngine:
             disk.spaces[name] = disk.synced[name] = _Space()
         disk.open = True
         return MemoryStore(self, path, disk, options or {})
+
+    def open_reading(self, path: str) -> MemoryStore:
+        if path not in self.disks:
+            raise HostError(f"{path} holds no store")
+        return MemoryStore(self, path, self.disks[path], {}, reads_only=True)
+
+    def mend(self, path: str) -> None:
+        """Memory loses no files."""
+
+    def sorted_file(self, path: str) -> MemorySortedFile:
+        return MemorySortedFile(self.files.setdefault(path, []))
 
     def destroy(self, path: str) -> None:
         self.disks.pop(path, None)

@@ -32,6 +32,7 @@ import rocksdict
 from columnar.errors import DamagedData, HostError
 from columnar.limits import MIB
 from columnar.storage.api import DEFAULT_OPTIONS, Batch, FileSpan, SpaceOptions, StoreBusy, StoreClosed
+from columnar.storage.file_copies import HALF
 from columnar.storage.rocks_options import Caches, changed_options, space_options
 
 CACHE_BYTES: Final = 64 * MIB
@@ -96,7 +97,13 @@ class RocksStore:
     """Owned by the loop's thread but for sync, flush and compact."""
 
     def __init__(
-        self, engine: RocksEngine, path: str, spaces: frozenset[str], options: Mapping[str, SpaceOptions]
+        self,
+        engine: RocksEngine,
+        path: str,
+        spaces: frozenset[str],
+        options: Mapping[str, SpaceOptions],
+        *,
+        reads_only: bool = False,
     ) -> None:
         self._path = path
         self._engine = engine
@@ -105,14 +112,12 @@ class RocksStore:
         self._workers = 0  # threads in ``flush`` or ``compact``
         self._closing = False
         self._dropping: dict[str, Any] = {}  # spaces that a thread worked on when they were dropped
+        access = rocksdict.AccessType.read_only() if reads_only else rocksdict.AccessType.read_write()
         try:
             existing = frozenset(rocksdict.Rdict.list_cf(path)) if engine.exists(path) else frozenset()
             names = spaces | existing | {"default"}
-            self._db: Any = rocksdict.Rdict(
-                path,
-                engine.database_options(),
-                column_families={name: engine.space_options(self.options_of(name)) for name in names},
-            )
+            families = {name: engine.space_options(self.options_of(name)) for name in names}
+            self._db: Any = rocksdict.Rdict(path, engine.database_options(), families, access)
         except Exception as error:  # rocksdict raises nothing narrower
             raise _translated(error, path) from error
         self._dicts: dict[str, Any] = _Spaces(path)
@@ -359,10 +364,23 @@ class RocksStore:
             if held is not None and space not in self._dropping and not self._closing:
                 held.compact_range(start or None, stop)
 
+    def _run(self, step: Callable[..., None], *arguments: Any) -> None:
+        try:
+            step(*arguments)
+        except Exception as error:  # rocksdict raises nothing narrower
+            raise _translated(error, self._path) from error
+
     def checkpoint(self, path: str) -> None:
         self._hand_over()
         self.flush()  # a full memtable would hold the interpreter lock for tens of milliseconds
-        rocksdict.Checkpoint(self._db).create_checkpoint(path)
+        self._run(rocksdict.Checkpoint(self._db).create_checkpoint, path)
+
+    def ingest(self, files: Mapping[str, Sequence[str]]) -> None:
+        self._hand_over()
+        options = rocksdict.IngestExternalFileOptions()
+        options.set_move_files(True)
+        for space, paths in files.items():
+            self._run(self._dicts[space].ingest_external_file, list(paths), options)
 
     def size_bytes(self) -> int:
         total = 0
@@ -414,6 +432,29 @@ def _overlaid(
             yield key, latest
 
 
+class RocksSortedFile:
+    """An SST file in the making."""
+
+    def __init__(self, path: str, options: Any) -> None:
+        self._path = path
+        self._writer = rocksdict.SstFileWriter(options)
+        self._writer.open(path)
+
+    def put(self, key: bytes, value: bytes) -> None:
+        try:
+            self._writer[key] = value
+        except Exception as error:  # rocksdict raises nothing narrower
+            if "ascending" in str(error):
+                raise ValueError(f"{self._path}: keys must rise strictly") from None
+            raise _translated(error, self._path) from error
+
+    def finish(self) -> None:
+        try:
+            self._writer.finish()
+        except Exception as error:  # rocksdict raises nothing narrower
+            raise _translated(error, self._path) from error
+
+
 class RocksEngine:
     def __init__(self, *, cache_bytes: int = CACHE_BYTES, write_buffers_bytes: int = WRITE_BUFFERS_BYTES) -> None:
         self._caches = Caches(rocksdict.Cache(cache_bytes), rocksdict.Cache(IN_MEMORY_CACHE_BYTES))
@@ -443,6 +484,20 @@ class RocksEngine:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         return RocksStore(self, path, spaces, options or {})
 
+    def open_reading(self, path: str) -> RocksStore:
+        if not self.exists(path):
+            raise HostError(f"{path} holds no store")
+        return RocksStore(self, path, frozenset(), {}, reads_only=True)
+
+    def mend(self, path: str) -> None:
+        try:
+            rocksdict.Rdict.repair(path, self.database_options())
+        except Exception as error:  # rocksdict raises nothing narrower
+            raise _translated(error, path) from error
+
+    def sorted_file(self, path: str) -> RocksSortedFile:
+        return RocksSortedFile(path, self.space_options(DEFAULT_OPTIONS))
+
     def exists(self, path: str) -> bool:
         return os.path.exists(os.path.join(path, "CURRENT"))
 
@@ -451,6 +506,7 @@ class RocksEngine:
         doomed = f"{path}.deleted"
         if os.path.exists(doomed):
             shutil.rmtree(doomed)  # a crash came between the next two lines
+        shutil.rmtree(path + HALF, ignore_errors=True)  # or while it was made of copies
         if os.path.exists(path):
             os.rename(path, doomed)
             shutil.rmtree(doomed)

@@ -176,6 +176,44 @@ struct RegionStatus {
   11: i64 logBytes
 }
 
+// --- snapshots, staging, loading -----------------------------------------------------------------
+
+struct SnapshotInfo {
+  1: string name,
+  2: binary table,
+  3: i64 createdMs,
+  4: i32 regions,
+  5: i64 sizeBytes
+}
+
+// A folder of the server's machine that a command on the same machine reads from or brings to.
+struct Staged {
+  1: string token,
+  2: string folder
+}
+
+// What a loader must know of a table: its schema as in the catalogue (JSON), its regions in
+// order, and why its rows cannot come by ingestion (empty: they can, into empty ranges).
+struct LoadTarget {
+  1: string schemaJson,
+  2: list<binary> starts,
+  3: list<string> obstacles
+}
+
+// Sorted files that hold whole rows from firstRow to lastRow, by key space, as names in the staging folder.
+struct SortedFiles {
+  1: binary firstRow,
+  2: binary lastRow,
+  3: i64 highestTimestamp,
+  4: i64 rows,
+  5: map<string, list<string>> files
+}
+
+struct LoadedRow {
+  1: binary row,
+  2: list<RowOperation> operations
+}
+
 service ColumnarStore extends hbase.Hbase {
   // The conditions are looked at and the operations applied, in the order given, as one step.
   CheckAndMutateResult columnarCheckAndMutate(1: binary table, 2: binary row,
@@ -255,5 +293,34 @@ service ColumnarStore extends hbase.Hbase {
   list<binary> columnarListNamespaces()
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   list<binary> columnarListNamespaceTables(1: binary name)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+
+  // --- snapshots, staging, loading ---
+  SnapshotInfo columnarSnapshotTake(1: string name, 2: binary table)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  list<SnapshotInfo> columnarSnapshotList()
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  void columnarSnapshotClone(1: string name, 2: binary table)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia, 3: hbase.AlreadyExists exist)
+  void columnarSnapshotRestore(1: string name)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  void columnarSnapshotDelete(1: string name)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // what is "copy" (of a table's regions), "everything" or "empty"; the caller locks LOCK in the
+  // folder, and releases the folder when he is done.
+  Staged columnarStage(1: string what, 2: binary table)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  void columnarStageRelease(1: string token)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // Makes a table of the regions, and the manifest, that were brought to a staging folder.
+  void columnarStageAdopt(1: string token, 2: binary table)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia, 3: hbase.AlreadyExists exist)
+  LoadTarget columnarLoadTarget(1: binary table)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // True: they are in, all or none; false: the range of rows is not empty, or not in one region.
+  bool columnarIngest(1: binary table, 2: string token, 3: SortedFiles files)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // Ordinary writes, each row one step; returns after the fsync.
+  void columnarLoadRows(1: binary table, 2: list<LoadedRow> rows)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
 }

@@ -219,6 +219,10 @@ class RowMethods:
             by_row[row] = RowMutation(row, operations, (), durability)
         return self._write_each(self._by_region(served, by_row), answer)
 
+    def write_all(self, served: ServedTable, by_row: dict[bytes, RowMutation]) -> Any:
+        """Each row one step, and nothing to tell but that all are durable."""
+        return self._write_each(self._by_region(served, by_row), _nothing)
+
     def _by_region(self, served: ServedTable, by_row: dict[bytes, RowMutation]) -> Work:
         """Batches of one region each, none over ``limits.BATCH_BYTES`` but for single rows."""
         found: Work = []

@@ -145,6 +145,9 @@ class Feeder:
     def _rests(self, consumer: Consumer) -> bool:
         return consumer.registration.name in self._paused or consumer.region.info.region_id in self._held
 
+    def calls_in_flight(self) -> int:
+        return len(self.main.calls) + len(self.ward.calls)
+
     # --- from regions ------------------------------------------------------------------------------
 
     def changes_durable(self, region: Region) -> None:
@@ -202,7 +205,7 @@ class Feeder:
 
     def deliver(self) -> None:
         """Send changes to the workers, one of each consumer in turn, while they have threads free."""
-        if self._closing.is_set():
+        if self._closing.is_set() or self.upkeep.is_held:
             return
         self._deliver_suspect()
         if not self._turns or not self.main.wanted():

@@ -35,6 +35,20 @@ class LogUpkeep:
         self._unsaved: dict[int, Region] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
+        self._holds = 0  # who asked that cursors stand still on disk
+
+    def hold(self) -> None:
+        """No cursor is saved and nothing trimmed until ``release``; the feeder begins no call meanwhile."""
+        self._holds += 1
+
+    @property
+    def is_held(self) -> bool:
+        return self._holds > 0
+
+    def release(self) -> None:
+        self._holds -= 1
+        for region in list(self._unsaved.values()):
+            self.soon(region)
 
     def soon(self, region: Region) -> None:
         self._unsaved[region.info.region_id] = region
@@ -48,6 +62,9 @@ class LogUpkeep:
             self.save(region)
 
     def save(self, region: Region) -> None:
+        if self._holds and not self._closed:
+            self._unsaved[region.info.region_id] = region
+            return
         try:
             for consumer in self._consumers_in(region):
                 consumer.save()

@@ -229,6 +229,7 @@ def test_destroying_goes_on_where_a_crash_left_it(tmp_path: Path) -> None:
     engine, path = RocksEngine(), tmp_path / "region"
     engine.open(str(path), SPACES).close()
     path.rename(tmp_path / "region.deleted")
+    (tmp_path / "region.new").mkdir()
     engine.destroy(str(path))
     assert list(tmp_path.iterdir()) == []
 
@@ -439,3 +440,58 @@ def test_a_store_is_closed_and_its_spaces_dropped_while_a_thread_compacts(path: 
     again = RocksEngine().open(path, SPACES | {"c"})
     assert len(contents(again, "a")) == 16_000
     again.close()
+
+
+def sorted_file(engine: Engine, path: Path, *pairs: tuple[bytes, bytes]) -> str:
+    file = engine.sorted_file(str(path))
+    for key, value in pairs:
+        file.put(key, value)
+    file.finish()
+    return str(path)
+
+
+def test_ingested_files_are_as_if_written_last(engine: Engine, store: Store, path: str, tmp_path: Path) -> None:
+    put(store, "a", a="1", k="old", z="1")
+    gather(store, ("a", b"m", b"gathered"), ("a", b"n", b"gathered"))
+    first = sorted_file(engine, tmp_path / "1.sst", (b"k", b"new"), (b"m", b"new"))
+    second = sorted_file(engine, tmp_path / "2.sst", (b"x", b"1"), (b"y", b"2"))
+    other = sorted_file(engine, tmp_path / "3.sst", (b"k", b"b"))
+    before = store.scan("a", b"", None)
+    store.ingest({"a": [first, second], "b": [other]})
+    assert len(list(before)) == 5
+    expected = {b"a": b"1", b"k": b"new", b"m": b"new", b"n": b"gathered", b"x": b"1", b"y": b"2", b"z": b"1"}
+    assert contents(store, "a") == expected
+    assert contents(store, "b") == {b"k": b"b"}
+    put(store, "a", k="newest")
+    store.sync()
+    store.close()
+    assert not any((tmp_path / name).exists() for name in ("1.sst", "2.sst", "3.sst")), "moved, not copied"
+    again = engine.open(path, SPACES)
+    assert contents(again, "a") == expected | {b"k": b"newest"}
+    again.close()
+
+
+def test_a_sorted_file_takes_rising_keys_only(engine: Engine, tmp_path: Path) -> None:
+    file = engine.sorted_file(str(tmp_path / "x.sst"))
+    file.put(b"b", b"1")
+    for key in (b"a", b"b"):
+        with pytest.raises(ValueError, match="rise strictly"):
+            file.put(key, b"1")
+
+
+def test_reading_needs_no_ownership_and_changes_nothing(engine: Engine, store: Store, path: str) -> None:
+    put(store, "a", k="v")
+    gather(store, ("a", b"g", b"v"))
+    store.settle()
+    store.sync()
+    reader = engine.open_reading(path)
+    assert contents(reader, "a") == {b"g": b"v", b"k": b"v"}
+    assert reader.get("a", b"k") == b"v"
+    batch = reader.batch()
+    batch.put("a", b"k", b"changed")
+    with pytest.raises(HostError):
+        reader.write(batch)
+    reader.close()
+    put(store, "a", k="still open")
+    with pytest.raises(HostError, match="no store"):
+        engine.open_reading(path + ".none")

@@ -59,7 +59,10 @@ class StoreProcess:
 
     def stop(self) -> int:
         self._process.terminate()
-        return self._process.wait(WAIT_S)
+        status = self._process.wait(WAIT_S)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        return status
 
     def worker_pid(self) -> int:
         """Its trigger worker; waits for one that is on its way."""

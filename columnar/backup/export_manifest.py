@@ -1,0 +1,91 @@
+"""(pure) ``manifest.json`` of an exported table: its schema, its parts, and what they hold.
+
+    {"format": "columnar-export 1", "taken_ms": ..., "table": SCHEMA, "rows": N, "cells": N, "digest": HEX,
+     "parts": [{"file": ..., "start": HEX, "end": HEX, "bytes": N, "rows": N, "cells": N}]}
+
+SCHEMA is the table's JSON as in the catalogue.  Each part is a file of cells (``cell_blocks``) with the rows
+``start <= row < end`` of one region.  The manifest is written last: a folder without one is no whole export.
+
+Format versions, append only: 1 as above.
+Golden bytes: tests/golden/export-manifest.txt; the page: docs/formats/backups.md.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from columnar.errors import CallerError, DamagedData
+from columnar.model import schema
+from columnar.model.schema import Table
+
+FORMAT: Final = "columnar-export 1"
+MANIFEST: Final = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    file: str
+    start: bytes
+    end: bytes
+    size_bytes: int
+    rows: int
+    cells: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExportManifest:
+    taken_ms: int
+    table: Table
+    rows: int
+    cells: int
+    digest: str
+    parts: tuple[Part, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(part.size_bytes for part in self.parts)
+
+
+def to_json(manifest: ExportManifest) -> bytes:
+    held = {
+        "format": FORMAT,
+        "taken_ms": manifest.taken_ms,
+        "table": json.loads(schema.to_json(manifest.table)),
+        "rows": manifest.rows,
+        "cells": manifest.cells,
+        "digest": manifest.digest,
+        "parts": [
+            {
+                "file": part.file,
+                "start": part.start.hex(),
+                "end": part.end.hex(),
+                "bytes": part.size_bytes,
+                "rows": part.rows,
+                "cells": part.cells,
+            }
+            for part in manifest.parts
+        ],
+    }
+    return json.dumps(held, indent=1, sort_keys=True).encode() + b"\n"
+
+
+def from_json(data: bytes, path: str) -> ExportManifest:
+    """CallerError for another format version, DamagedData for what is no manifest; ``path`` is for the message."""
+    try:
+        held: dict[str, Any] = json.loads(data)
+        if held["format"] != FORMAT:
+            raise CallerError(f"{path} is of format '{held['format']}'; this version knows '{FORMAT}': upgrade")
+        table = schema.from_json(json.dumps(held["table"]).encode())
+        parts = tuple(_part(part) for part in held["parts"])
+        return ExportManifest(held["taken_ms"], table, held["rows"], held["cells"], held["digest"], parts)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DamagedData(f"{path} is no manifest of an export: {error}") from error
+
+
+def _part(held: dict[str, Any]) -> Part:
+    if "/" in held["file"]:
+        raise ValueError(f"'{held['file']}' is no name of a part")
+    start, end = bytes.fromhex(held["start"]), bytes.fromhex(held["end"])
+    return Part(held["file"], start, end, held["bytes"], held["rows"], held["cells"])

@@ -1,0 +1,66 @@
+"""The cells of a region's store that nobody writes to: every version a reader could see, row by row.
+
+What is read is a copy (``master.snapshots``) or a store that no process serves, so nothing here waits for
+anybody.  Which versions: those the family keeps and that have not expired at ``now_ms``; delete markers are none.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping
+from operator import itemgetter
+
+from columnar.backup.cell_blocks import ExportedCell
+from columnar.regions.family_view import FamilyView, kept_versions
+from columnar.regions.row_draft import VERSIONS_SPACE
+from columnar.storage.api import Store
+from columnar.storage.layout import range_start, split_cell_key, version_prefix
+
+_Pair = tuple[bytes, bytes]
+_Keys = tuple[bytes, bytes | None]  # from, below
+
+
+def cells_of(
+    store: Store, views: Mapping[bytes, FamilyView], now_ms: int, start: bytes = b"", end: bytes = b""
+) -> Iterator[ExportedCell]:
+    """Rows ``start <= row < end`` (empty: to the last), ascending by row, family, qualifier; the newest version first.
+
+    A store may hold rows outside of its region's range, which a split left behind: nobody reads them.
+    """
+    keys = range_start(start), range_start(end) if end else None
+    held = [view for _, view in sorted(views.items()) if view.space in store.spaces]
+    families = [_family_cells(store, view, now_ms, keys) for view in held]
+    if len(families) == 1:
+        yield from families[0]
+        return
+    # By row and family: within a row the families come one after the other.
+    yield from heapq.merge(*families, key=itemgetter(0, 1))
+
+
+def _family_cells(store: Store, view: FamilyView, now_ms: int, keys: _Keys) -> Iterator[ExportedCell]:
+    older = _Older(store, view, keys) if view.max_versions > 1 and VERSIONS_SPACE in store.spaces else None
+    name = view.name
+    for key, raw in store.scan(view.space, *keys):
+        row, qualifier = split_cell_key(key)
+        raws = [raw] if older is None else [raw, *older.of(key)]
+        for stored in kept_versions(raws, view, now_ms):
+            yield ExportedCell(row, name, qualifier, stored.timestamp, stored.ttl_ms, stored.value)
+
+
+class _Older:
+    """The older versions of a family, walked once beside its newest ones: both stand in the order of cell keys."""
+
+    def __init__(self, store: Store, view: FamilyView, keys: _Keys) -> None:
+        self._number = view.number
+        number = view.number.to_bytes(2, "big")
+        stop = (view.number + 1).to_bytes(2, "big") if keys[1] is None else number + keys[1]
+        self._items = store.scan(VERSIONS_SPACE, number + keys[0], stop)
+        self._next: _Pair | None = next(self._items, None)
+
+    def of(self, key: bytes) -> Iterator[bytes]:
+        prefix = version_prefix(self._number, key)
+        while self._next is not None and self._next[0] < prefix:
+            self._next = next(self._items, None)  # its newest version is gone: nobody sees it
+        while self._next is not None and self._next[0].startswith(prefix):
+            yield self._next[1]
+            self._next = next(self._items, None)

@@ -1,0 +1,250 @@
+"""Backups of a whole store in a folder of their own: each a list of files; what several share lies there once.
+
+    FOLDER/FORMAT               ``columnar-backup 1``
+    FOLDER/files/SHA256         a file's bytes, under their checksum
+    FOLDER/backups/NAME.json    one backup: {"format": "columnar-backup 1", "taken_ms": ..., "version": ...,
+                                 "tables": [NAME], "files": [{"path", "bytes", "sha256", "mtime_ns"}]}
+
+``path`` is the file's place in the data folder.  NAME is the time in UTC, so names sort by age.  A table file
+that the last backup has with the same path, size and time is not read again: the engine never changes one.
+
+Invariants:
+    I1. A manifest is written after every file that it names is on disk.
+    I2. A file in ``files`` is whole: it is renamed to its checksum after its fsync.
+
+Format versions, append only: 1 as above.  The page: docs/formats/backups.md.  Blocks; for a command.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from columnar.errors import CallerError, DamagedData, HostError
+from columnar.storage.data_folder import REGIONS
+from columnar.storage.file_copies import TABLE_FILE, files_of, sync_folder, write_whole
+from columnar.version import VERSION
+
+FORMAT: Final = "columnar-backup 1"
+COPY_BYTES: Final = 1024 * 1024  # at a time
+_NAME: Final = re.compile(r"\d{8}T\d{6}\.\d{3}Z")
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFile:
+    path: str  # in the data folder
+    bytes: int
+    sha256: str
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    name: str
+    taken_ms: int
+    tables: tuple[str, ...]
+    files: tuple[SavedFile, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(file.bytes for file in self.files)
+
+
+@dataclass(slots=True)
+class Saving:
+    """What one run did."""
+
+    copied_files: int = 0
+    copied_bytes: int = 0
+    reused_files: int = 0
+
+
+class BackupFolder:
+    """``save`` and ``keep`` are for one process at a time, which ``locked`` sees to."""
+
+    def __init__(self, path: str, *, make: bool = False) -> None:
+        self.path = path
+        self._files = os.path.join(path, "files")
+        self._backups = os.path.join(path, "backups")
+        form = os.path.join(path, "FORMAT")
+        if make and (not os.path.isdir(path) or not os.listdir(path)):
+            os.makedirs(self._files, exist_ok=True)
+            os.makedirs(self._backups, exist_ok=True)
+            write_whole(form, FORMAT.encode() + b"\n")
+        try:
+            with open(form, encoding="utf-8") as held:
+                text = held.read().strip()
+        except OSError:
+            raise CallerError(f"{path} is no folder of backups: it has no FORMAT; choose another") from None
+        if text != FORMAT:
+            raise CallerError(f"{path} is of format '{text[:40]}'; this version knows '{FORMAT}'")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """CallerError while another backup into this folder runs."""
+        with open(os.path.join(self.path, "LOCK"), "ab") as held:
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise CallerError(f"another backup into {self.path} is running; wait until it has ended") from None
+            yield
+
+    # --- saving ------------------------------------------------------------------------------------
+
+    def save(
+        self, copy: str, data: str, tables: Iterable[str], taken_ms: int, progress: Callable[[int], None]
+    ) -> tuple[Backup, Saving]:
+        """``copy`` holds ``regions`` as they are to be saved; the rest comes from the data folder ``data``."""
+        known = {(file.path, file.bytes, file.mtime_ns): file for file in self._last_files()}
+        done = Saving()
+        files = [
+            self._saved(os.path.join(data, name), name, known, done, progress) for name in ("FORMAT", "cluster-id")
+        ]
+        for region in sorted(os.listdir(os.path.join(copy, REGIONS))):
+            folder = os.path.join(copy, REGIONS, region)
+            for name in files_of(folder):
+                place = f"{REGIONS}/{region}/{name}"
+                files.append(self._saved(os.path.join(folder, name), place, known, done, progress))
+        sync_folder(self._files)
+        moment = datetime.fromtimestamp(taken_ms / 1_000, UTC)
+        name = f"{moment:%Y%m%dT%H%M%S}.{taken_ms % 1_000:03}Z"
+        backup = Backup(name, taken_ms, tuple(sorted(tables)), tuple(files))
+        write_whole(os.path.join(self._backups, f"{name}.json"), _to_json(backup))
+        return backup, done
+
+    def _last_files(self) -> tuple[SavedFile, ...]:
+        names = self.names()
+        return self.read(names[-1]).files if names else ()
+
+    def _saved(
+        self,
+        source: str,
+        place: str,
+        known: dict[tuple[str, int, int], SavedFile],
+        done: Saving,
+        progress: Callable[[int], None],
+    ) -> SavedFile:
+        facts = os.stat(source)
+        held = known.get((place, facts.st_size, facts.st_mtime_ns)) if place.endswith(TABLE_FILE) else None
+        if held is not None and os.path.exists(self._stored(held.sha256)):
+            done.reused_files += 1
+            progress(facts.st_size)
+            return held
+        half = os.path.join(self._files, "half")
+        sha256, size = _copy_checked(source, half, progress)
+        os.replace(half, self._stored(sha256))
+        done.copied_files += 1
+        done.copied_bytes += size
+        return SavedFile(place, size, sha256, facts.st_mtime_ns)
+
+    # --- looking -----------------------------------------------------------------------------------
+
+    def names(self) -> list[str]:
+        """The oldest first."""
+        found = (name.removesuffix(".json") for name in os.listdir(self._backups) if name.endswith(".json"))
+        return sorted(name for name in found if _NAME.fullmatch(name))
+
+    def read(self, name: str) -> Backup:
+        path = os.path.join(self._backups, f"{name}.json")
+        if not _NAME.fullmatch(name) or not os.path.exists(path):
+            raise CallerError(f"{self.path} has no backup {name}; there are {', '.join(self.names()) or 'none'}")
+        with open(path, "rb") as held:
+            return _from_json(held.read(), path)
+
+    # --- restoring ---------------------------------------------------------------------------------
+
+    def restore(self, backup: Backup, data: str, progress: Callable[[int], None]) -> None:
+        """A new data folder at ``data``, there whole or not at all; every byte compared with its checksum.
+
+        CallerError where ``data`` holds something already.
+        """
+        data = os.path.abspath(data)
+        if os.path.isdir(data) and os.listdir(data):
+            raise CallerError(f"{data} is not empty: a backup is restored into a new folder; choose another --data")
+        half = data + ".restoring"
+        shutil.rmtree(half, ignore_errors=True)
+        folders = {half}
+        for file in backup.files:
+            target = os.path.join(half, *file.path.split("/"))
+            folders.add(os.path.dirname(target))
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            stored = self._stored(file.sha256)
+            try:
+                found, _ = _copy_checked(stored, target, progress)
+            except OSError as error:
+                raise HostError(f"cannot restore {file.path}: {error.strerror} ({error.filename})") from error
+            if found != file.sha256:
+                raise DamagedData(
+                    f"{stored}, which is {file.path} of backup {backup.name}, is damaged; try an older one"
+                )
+        for folder in folders:
+            sync_folder(folder)
+        if os.path.isdir(data):
+            os.rmdir(data)
+        os.rename(half, data)
+        sync_folder(os.path.dirname(data))
+
+    # --- forgetting --------------------------------------------------------------------------------
+
+    def keep(self, newest: int) -> int:
+        """Remove all but the newest backups, and the files that none needs any more; how many backups went."""
+        names = self.names()
+        doomed = names[: max(0, len(names) - newest)]
+        for name in doomed:
+            os.remove(os.path.join(self._backups, f"{name}.json"))
+        needed = {file.sha256 for name in self.names() for file in self.read(name).files}
+        for name in os.listdir(self._files):
+            if name not in needed:
+                os.remove(os.path.join(self._files, name))
+        return len(doomed)
+
+    def _stored(self, sha256: str) -> str:
+        return os.path.join(self._files, sha256)
+
+
+def _copy_checked(source: str, target: str, progress: Callable[[int], None]) -> tuple[str, int]:
+    """Copied and on disk; (SHA-256 in hex, bytes)."""
+    found, size = hashlib.sha256(), 0
+    with open(source, "rb") as reading, open(target, "wb") as writing:
+        while data := reading.read(COPY_BYTES):
+            found.update(data)
+            writing.write(data)
+            size += len(data)
+            progress(len(data))
+        writing.flush()
+        os.fsync(writing.fileno())
+    return found.hexdigest(), size
+
+
+def _to_json(backup: Backup) -> bytes:
+    held = {
+        "format": FORMAT,
+        "taken_ms": backup.taken_ms,
+        "version": VERSION,
+        "tables": list(backup.tables),
+        "files": [asdict(file) for file in backup.files],
+    }
+    return json.dumps(held, indent=1, sort_keys=True).encode() + b"\n"
+
+
+def _from_json(data: bytes, path: str) -> Backup:
+    try:
+        held: dict[str, Any] = json.loads(data)
+        if held["format"] != FORMAT:
+            raise CallerError(f"{path} is of format '{held['format']}'; this version knows '{FORMAT}'")
+        files = tuple(SavedFile(**file) for file in held["files"])
+        name = os.path.basename(path).removesuffix(".json")
+        if any(".." in file.path.split("/") or file.path.startswith("/") for file in files):
+            raise ValueError("a path leads out of the data folder")
+        return Backup(name, held["taken_ms"], tuple(held["tables"]), files)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DamagedData(f"{path} is no list of a backup's files: {error}") from error

@@ -1,0 +1,1 @@
+"""Whether a store is sound, and what can be mended without guessing."""

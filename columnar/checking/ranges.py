@@ -1,0 +1,36 @@
+"""(pure) Do the regions of a table cover all rows, each once?"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from columnar.model.region_info import RegionInfo
+
+
+class Hole(NamedTuple):
+    start: bytes
+    end: bytes  # empty: to the last row
+
+
+class Overlap(NamedTuple):
+    left: RegionInfo
+    right: RegionInfo
+
+
+def faults_of(regions: list[RegionInfo]) -> list[Hole | Overlap]:
+    """In the order of rows.  No region at all is one hole."""
+    found: list[Hole | Overlap] = []
+    reached: bytes | None = b""  # rows below it are covered; None: all are
+    widest: RegionInfo | None = None  # the region that reaches there
+    for info in sorted(regions, key=lambda info: (info.start, info.region_id)):
+        if reached is None or info.start < reached:
+            assert widest is not None, "something reaches that far"
+            found.append(Overlap(widest, info))
+        elif info.start > reached:
+            found.append(Hole(reached, info.start))
+        end = info.end or None
+        if reached is not None and (end is None or end > reached):
+            reached, widest = end, info
+    if reached is not None:
+        found.append(Hole(reached, b""))
+    return found

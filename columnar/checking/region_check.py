@@ -1,0 +1,190 @@
+"""One region's store, read from end to end: every block's checksum, every value, every key, the log against the cells.
+
+The engine compares each block with its checksum as it reads it, so reading everything is the check of the files.
+Beyond that:
+    * each key is one of ours; rows outside the region's range are counted;
+    * each value decodes;
+    * older versions stand only where a newest one does, and below its time (``regions.row_draft`` I1);
+    * each record of the log decodes, and what the log tells last of a cell is not newer than the cell;
+    * each cursor decodes.
+
+Memory: LAST_ROWS rows of the log.  Blocks.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from columnar.checking.findings import Report, Severity
+from columnar.errors import ColumnarError, DamagedData, shown
+from columnar.model.region_info import RegionInfo
+from columnar.model.schema import Table
+from columnar.regions.change_log import LOG_SPACE, cursors_in
+from columnar.regions.change_record import Kind, unpack_key
+from columnar.regions.change_record import unpack as unpack_record
+from columnar.regions.family_view import FamilyView, views_of
+from columnar.regions.log_retention import META_SPACE
+from columnar.regions.row_draft import VERSIONS_SPACE
+from columnar.storage.api import Store
+from columnar.storage.layout import (
+    END_OF_ROW,
+    cell_key,
+    split_cell_key,
+    split_version_key,
+    timestamp_of,
+    unpack,
+)
+from columnar.triggers.delivery_state import unpack_cursor
+
+LAST_ROWS: Final = 100_000  # of the log, whose last changes are compared with the cells
+SAID: Final = 5  # findings of one kind in one region; the rest is counted
+
+
+_LastPuts = OrderedDict[tuple[bytes, bytes], dict[bytes, int]]  # (family, row) -> qualifier -> timestamp
+
+
+class RegionCheck:
+    """Of one open store; use once."""
+
+    def __init__(self, store: Store, table: Table, info: RegionInfo, report: Report) -> None:
+        self._store = store
+        self._info = info
+        self._views = views_of(table)
+        self._report = report
+        self._place = f"{table.name} {info.encoded}"
+        self._counts: dict[str, int] = {}
+        self._outside = 0
+
+    def run(self) -> bool:
+        """False: a block could not be read, so the region wants salvage."""
+        whole = True
+        for view in self._views.values():
+            whole &= self._step(view.space, partial(self._family, view))
+        whole &= self._step(VERSIONS_SPACE, self._versions)
+        whole &= self._step(LOG_SPACE, self._log)
+        whole &= self._step(META_SPACE, self._cursors)
+        if self._outside:
+            text = f"{self._outside} cells of rows outside its range, which nobody reads"
+            self._report.add(Severity.WARNING, self._place, text)
+        for kind, count in self._counts.items():
+            if count > SAID:
+                self._report.add(Severity.ERROR, self._place, f"{kind}: {count - SAID} more")
+        return whole
+
+    def _step(self, space: str, work: Callable[[], None]) -> bool:
+        if space not in self._store.spaces:
+            return True  # never written to since the family was added
+        try:
+            work()
+        except DamagedData as error:
+            text = f"damaged table file in {space}: {error.text}"
+            self._report.add(Severity.ERROR, self._place, text, "'columnar repair' saves what is readable")
+            return False
+        except ColumnarError as error:
+            self._report.add(Severity.ERROR, self._place, f"cannot read {space}: {error.text}")
+            return False
+        return True
+
+    def _say(self, kind: str, text: str) -> None:
+        count = self._counts[kind] = self._counts.get(kind, 0) + 1
+        if count <= SAID:
+            self._report.add(Severity.ERROR, self._place, f"{kind}: {text}")
+
+    # --- cells -------------------------------------------------------------------------------------
+
+    def _family(self, view: FamilyView) -> None:
+        looked = self._report.looked
+        for key, raw in self._store.scan(view.space, b"", None):
+            looked.cells += 1
+            looked.value_bytes += len(raw)
+            row, qualifier = split_cell_key(key)
+            if cell_key(row, qualifier) != key or END_OF_ROW not in key or not row:
+                self._say("a key that is none of ours", f"{shown(key)} in {view.space}")
+            elif not self._info.holds(row):
+                self._outside += 1  # what a split left behind: nobody reads it
+            if not _decodes(raw):
+                self._say("a value that does not decode", f"row {shown(row)}, {shown(view.column_prefix + qualifier)}")
+
+    def _versions(self) -> None:
+        """Newest and older versions stand in one order, but a look-up for each cell is simpler, and these are few."""
+        by_number = {view.number: view for view in self._views.values()}
+        looked = self._report.looked
+        column, newest = b"", None
+        for key, raw in self._store.scan(VERSIONS_SPACE, b"", None):
+            looked.older_versions += 1
+            looked.value_bytes += len(raw)
+            view = by_number.get(int.from_bytes(key[:2], "big"))
+            if view is None or view.max_versions == 1:
+                continue  # of a family that is no more or keeps one version now: the next sweep takes it
+            if len(key) < 12 or not _decodes(raw):
+                self._say("an older version that does not decode", shown(key))
+                continue
+            name, timestamp = split_version_key(key)
+            if key[:-8] != column:
+                column, newest = key[:-8], self._store.get(view.space, name)
+            row, qualifier = split_cell_key(name)
+            where = f"row {shown(row)}, {shown(view.column_prefix + qualifier)}"
+            if newest is None:
+                self._say("an older version without a newest one", f"{where}, at {timestamp}")
+            elif timestamp >= timestamp_of(newest) or timestamp != timestamp_of(raw):
+                self._say("an older version with a time that cannot be", f"{where}, at {timestamp}")
+
+    # --- log ---------------------------------------------------------------------------------------
+
+    def _log(self) -> None:
+        last: _LastPuts = OrderedDict()
+        for key, raw in self._store.scan(LOG_SPACE, b"", None):
+            self._report.looked.log_records += 1
+            try:
+                sequence, record = unpack_key(key), unpack_record(raw)
+            except (DamagedData, ValueError, struct.error) as error:
+                self._say("a change record that does not decode", f"{key.hex()}: {error}")
+                continue
+            if sequence.origin == self._info.region_id and not self._info.holds(record.row):
+                self._say("a change record of a row outside the range", f"{shown(record.row)} at {sequence.token}")
+            for entry in record.entries:
+                if entry.kind is Kind.DELETE_FAMILY:
+                    last.pop((entry.family, record.row), None)
+                elif entry.kind is Kind.PUT:
+                    last.setdefault((entry.family, record.row), {})[entry.qualifier] = entry.timestamp
+                else:
+                    last.get((entry.family, record.row), {}).pop(entry.qualifier, None)
+            while len(last) > LAST_ROWS:
+                last.popitem(last=False)
+        self._compare(last)
+
+    def _compare(self, last: _LastPuts) -> None:
+        """A cell that is gone may have been deleted or have expired; one that is older than its last put may not be."""
+        for (family, row), columns in last.items():
+            view = self._views.get(family)
+            if view is None or view.space not in self._store.spaces or not self._info.holds(row):
+                continue
+            for qualifier, timestamp in columns.items():
+                newest = self._store.get(view.space, cell_key(row, qualifier))
+                if newest is not None and timestamp_of(newest) < timestamp:
+                    where = f"row {shown(row)}, {shown(view.column_prefix + qualifier)}"
+                    self._say(
+                        "a cell older than what the log tells of it", f"{where}: {timestamp_of(newest)} < {timestamp}"
+                    )
+
+    def _cursors(self) -> None:
+        for _ in self._store.scan(META_SPACE, b"", None):
+            pass  # for the checksums
+        for name, state in cursors_in(self._store).items():
+            self._report.looked.cursors += 1
+            try:
+                unpack_cursor(state)
+            except ColumnarError as error:
+                self._say("a cursor that does not decode", f"{name}: {error}")
+
+
+def _decodes(raw: bytes) -> bool:
+    try:
+        unpack(raw)
+    except (ValueError, struct.error):
+        return False
+    return True

@@ -1,0 +1,142 @@
+"""What can be mended without guessing, on a data folder that nobody serves.
+
+    a folder that nobody names      moved to lost+found, never removed
+    a hole in a table               an empty region
+    damaged files of a region       a new region with what is readable; the old folder to lost+found
+    regions that overlap, a damaged catalogue, a value that does not decode: left as they are, with advice
+
+Each step is one write of the catalogue.  A crash leaves either the old state or a folder that nobody names,
+which the next repair moves aside.
+
+Blocks; runs a loop of its own for the catalogue's writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from columnar.checking.findings import Severity
+from columnar.checking.ranges import Hole, faults_of
+from columnar.checking.salvage import salvage
+from columnar.checking.store_check import Damaged, StoreCheck, folders_nobody_names, newest_ms, read_rows
+from columnar.errors import ColumnarError
+from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue, strays
+from columnar.model.mutation import RowMutation
+from columnar.model.region_info import RegionInfo
+from columnar.regions.region import Region
+from columnar.storage.api import Engine
+from columnar.storage.commit import Committer
+from columnar.storage.data_folder import LOST_AND_FOUND, META, REGIONS
+from columnar.storage.file_copies import sync_folder
+
+
+@dataclass(slots=True)
+class Repaired:
+    done: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)  # what is for a person
+
+
+def repair(engine: Engine, data: str, check: StoreCheck) -> Repaired:
+    """``check`` has run on the folder; the caller holds its lock."""
+    result = Repaired()
+    if check.catalogue is None:
+        result.left += [finding.text for finding in check.report.findings if finding.severity is Severity.ERROR]
+        return result
+    asyncio.run(_Repair(engine, data, result).run(check.damaged))
+    return result
+
+
+class _Repair:
+    def __init__(self, engine: Engine, data: str, result: Repaired) -> None:
+        self._engine = engine
+        self._regions = os.path.join(data, REGIONS)
+        self._aside = os.path.join(data, LOST_AND_FOUND)
+        self._result = result
+
+    async def run(self, damaged: list[Damaged]) -> None:
+        """The catalogue is opened as the server opens it."""
+        path = os.path.join(self._regions, META)
+        _, rows = strays(read_rows(self._engine, path, META_SCHEMA))
+        loop = asyncio.get_running_loop()
+        committer = Committer(loop)
+        clock = _clock_not_before(newest_ms(self._engine, path, META_SCHEMA))  # else a change would lose
+        info = RegionInfo(META_SCHEMA.name, META_REGION_ID)
+        meta = Region(self._engine, path, info, META_SCHEMA, committer, clock)
+        try:
+            self._catalogue = Catalogue(lambda: rows, _writer(meta))
+            for one in damaged:
+                await self._salvage(one)
+            await self._fill_holes()
+        finally:
+            while not meta.is_quiet:  # noqa: ASYNC110 - the committer's own last turn
+                await asyncio.sleep(0)
+            meta.close()
+            committer.close()
+        self._move_aside()
+
+    async def _salvage(self, damaged: Damaged) -> None:
+        entry = self._catalogue.tables[damaged.table]
+        old = damaged.info
+        (new,) = await self._catalogue.reserve(damaged.table, [(old.start, old.end)])
+        target = os.path.join(self._regions, new.encoded)
+        self._engine.destroy(target)
+        try:
+            source = os.path.join(self._regions, old.encoded)
+            found = salvage(self._engine, source, target, entry.schema, can_be_opened=damaged.can_be_opened)
+        except ColumnarError as error:
+            self._engine.destroy(target)
+            await self._catalogue.forget_dropped([new])
+            advice = "restore the table from a snapshot, or the store from a backup"
+            self._result.left.append(f"{damaged.table} {old.encoded}: nothing can be saved ({error.text}); {advice}")
+            return
+        await self._catalogue.exchange(damaged.table, [old], [new])
+        said = f"{damaged.table} {old.encoded}: {found.pairs} stored values saved into {new.encoded}"
+        self._result.done.append(said)
+        if found.mended:
+            self._result.left.append(f"{damaged.table} {old.encoded}: {found.mended}; compare with a backup")
+        self._result.left += [f"{damaged.table} {old.encoded}: {gap.text}" for gap in found.lost]
+
+    async def _fill_holes(self) -> None:
+        for name, entry in sorted(self._catalogue.tables.items()):
+            for fault in faults_of(entry.regions):
+                if isinstance(fault, Hole):
+                    new = await self._catalogue.reserve(name, [(fault.start, fault.end)])
+                    self._engine.destroy(os.path.join(self._regions, new[0].encoded))
+                    await self._catalogue.exchange(name, [], new)
+                    self._result.done.append(f"{name}: an empty region {new[0].encoded} where none was")
+                else:
+                    both = f"{fault.left.encoded} and {fault.right.encoded}"
+                    advice = (
+                        "nobody can tell which is right; restore the table from a snapshot or the store from a backup"
+                    )
+                    self._result.left.append(f"{name}: regions {both} hold the same rows; {advice}")
+
+    def _move_aside(self) -> None:
+        for name in folders_nobody_names(os.listdir(self._regions), self._catalogue):
+            os.makedirs(self._aside, exist_ok=True)
+            target, number = os.path.join(self._aside, name), 1
+            while os.path.exists(target):
+                number += 1
+                target = os.path.join(self._aside, f"{name}.{number}")
+            os.rename(os.path.join(self._regions, name), target)
+            self._result.done.append(f"{REGIONS}/{name} moved to {LOST_AND_FOUND}/{os.path.basename(target)}")
+        if os.path.isdir(self._aside):
+            sync_folder(self._aside)
+        sync_folder(self._regions)
+
+
+def _writer(meta: Region) -> Callable[[list[RowMutation]], Awaitable[None]]:
+    async def write(mutations: list[RowMutation]) -> None:
+        durable = meta.apply_many(mutations).durable
+        assert durable is not None, "the catalogue is synced"
+        await asyncio.shield(durable)
+
+    return write
+
+
+def _clock_not_before(moment_ms: int) -> Callable[[], int]:
+    return lambda: max(time.time_ns() // 1_000_000, moment_ms)

@@ -1,0 +1,179 @@
+"""A whole data folder, or copies of all its regions: catalogue, folders, regions, snapshots.
+
+Reads and changes nothing.  Offline its caller holds the folder's lock; online it looks at copies that were
+taken at one moment (``master.snapshots.stage_everything``), and at the live folder only for names.
+
+Blocks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+from columnar.backup.region_reader import cells_of
+from columnar.checking.findings import Report, Severity
+from columnar.checking.ranges import Hole, faults_of
+from columnar.checking.region_check import RegionCheck
+from columnar.errors import CallerError, ColumnarError, HostError, shown
+from columnar.master import snapshot_manifest
+from columnar.master.catalogue import META_SCHEMA, Catalogue, Rows, strays
+from columnar.master.snapshot_manifest import MANIFEST
+from columnar.model.mutation import RowMutation
+from columnar.model.region_info import RegionInfo
+from columnar.model.schema import Table
+from columnar.regions.family_view import views_of
+from columnar.storage.api import Engine
+from columnar.storage.data_folder import META, REGIONS, SNAPSHOTS
+from columnar.storage.file_copies import TABLE_FILE, check_file
+
+Progress = Callable[[int], None]  # bytes of values since the last call
+
+
+class Damaged(NamedTuple):
+    table: str
+    info: RegionInfo
+    can_be_opened: bool
+
+
+class StoreCheck:
+    """Use once: ``run``, then look at ``report`` and at what a repair wants to know."""
+
+    def __init__(self, engine: Engine, regions_folder: str, progress: Progress = lambda _done: None) -> None:
+        self._engine = engine
+        self._folder = regions_folder
+        self._progress = progress
+        self.report = Report()
+        self.catalogue: Catalogue | None = None
+        self.damaged: list[Damaged] = []
+
+    def run(self) -> Report:
+        self.catalogue = self._read_catalogue()
+        if self.catalogue is not None:
+            self._ranges(self.catalogue)
+            for name in sorted(self.catalogue.tables):
+                entry = self.catalogue.tables[name]
+                self.report.looked.tables += 1
+                for info in entry.regions:
+                    self._region(entry.schema, info)
+        return self.report
+
+    # --- the catalogue -----------------------------------------------------------------------------
+
+    def _read_catalogue(self) -> Catalogue | None:
+        advice = "restore the store from a backup ('columnar restore-backup'), or copy the regions' folders aside"
+        try:
+            rows = read_rows(self._engine, os.path.join(self._folder, META), META_SCHEMA)
+            stray, sane = strays(rows)
+            for row in stray:
+                self.report.add(Severity.ERROR, "catalogue", f"row {shown(row)} names a region of no table")
+            return Catalogue(lambda: sane, _no_writes)
+        except ColumnarError as error:
+            self.report.add(Severity.ERROR, "catalogue", f"cannot be read: {error.text}", advice)
+        except (ValueError, KeyError, TypeError) as error:
+            self.report.add(Severity.ERROR, "catalogue", f"holds a row that is none of ours: {error!r}", advice)
+        return None
+
+    def _ranges(self, catalogue: Catalogue) -> None:
+        for name, entry in sorted(catalogue.tables.items()):
+            for fault in faults_of(entry.regions):
+                if isinstance(fault, Hole):
+                    text = f"no region holds the rows from '{shown(fault.start)}' to '{shown(fault.end)}'"
+                    self.report.add(Severity.ERROR, name, text, "'columnar repair' puts an empty region there")
+                else:
+                    text = f"regions {fault.left.encoded} and {fault.right.encoded} hold the same rows"
+                    advice = (
+                        "export the table from a backup, or copy both folders aside and drop one from a backup's view"
+                    )
+                    self.report.add(Severity.ERROR, name, text, advice)
+
+    # --- regions -----------------------------------------------------------------------------------
+
+    def _region(self, table: Table, info: RegionInfo) -> None:
+        place = f"{table.name} {info.encoded}"
+        path = os.path.join(self._folder, info.encoded)
+        if not os.path.isdir(path):
+            self.report.add(Severity.NOTE, place, "has no folder: nothing was ever read from it or written to it")
+            return
+        if not self._engine.exists(path) and not any(name.endswith(TABLE_FILE) for name in os.listdir(path)):
+            self.report.add(Severity.NOTE, place, "was being made when its process died: nothing was written to it")
+            return
+        self.report.looked.regions += 1
+        before = self.report.looked.value_bytes
+        try:
+            store = self._engine.open_reading(path)
+        except ColumnarError as error:
+            advice = "'columnar repair' saves what is readable"
+            self.report.add(Severity.ERROR, place, f"cannot be opened: {error.text}", advice)
+            self.damaged.append(Damaged(table.name, info, False))
+            return
+        try:
+            if not RegionCheck(store, table, info, self.report).run():
+                self.damaged.append(Damaged(table.name, info, True))
+        finally:
+            store.close()
+        self._progress(self.report.looked.value_bytes - before)
+
+
+def folders_nobody_names(names: list[str], catalogue: Catalogue) -> list[str]:
+    """Of the entries of ``regions``."""
+    known = {META}
+    for entry in catalogue.tables.values():
+        known.update(info.encoded for info in entry.regions)
+    for info in catalogue.dropped:
+        known.update((info.encoded, f"{info.encoded}.deleted", f"{info.encoded}.new"))
+    return sorted(name for name in names if name not in known)
+
+
+def say_orphans(report: Report, names: list[str]) -> None:
+    for name in names:
+        text = "a folder that the catalogue does not name"
+        report.add(Severity.WARNING, f"{REGIONS}/{name}", text, "'columnar repair' moves it to lost+found")
+
+
+def check_snapshots(data: str, report: Report) -> None:
+    """Each file of each snapshot against its checksum."""
+    folder = os.path.join(data, SNAPSHOTS)
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+        path = os.path.join(folder, name, MANIFEST)
+        place = f"{SNAPSHOTS}/{name}"
+        if not os.path.exists(path):
+            report.add(Severity.WARNING, place, "half taken or half removed: it goes at the next start")
+            continue
+        report.looked.snapshots += 1
+        try:
+            with open(path, "rb") as held:
+                manifest = snapshot_manifest.from_json(held.read(), path)
+            for region in manifest.regions:
+                for file, facts in region.files.items():
+                    check_file(os.path.join(folder, name, region.folder, file), facts.size_bytes, facts.sha256)
+        except ColumnarError as error:
+            report.add(Severity.ERROR, place, error.text, "delete it; it cannot be cloned or restored")
+
+
+def read_rows(engine: Engine, path: str, table: Table) -> Rows:
+    """Rows of a store, newest values only."""
+    if not engine.exists(path):
+        raise HostError(f"{path} holds no store")
+    store = engine.open_reading(path)
+    try:
+        rows: dict[bytes, dict[bytes, bytes]] = {}
+        for cell in cells_of(store, views_of(table), 0):
+            rows.setdefault(cell.row, {}).setdefault(cell.family + b":" + cell.qualifier, cell.value)
+    finally:
+        store.close()
+    return rows.items()
+
+
+def newest_ms(engine: Engine, path: str, table: Table) -> int:
+    """The highest timestamp in a store."""
+    store = engine.open_reading(path)
+    try:
+        return max((cell.timestamp for cell in cells_of(store, views_of(table), 0)), default=0)
+    finally:
+        store.close()
+
+
+async def _no_writes(_mutations: list[RowMutation]) -> None:
+    raise CallerError("a check changes nothing")

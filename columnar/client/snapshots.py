@@ -1,0 +1,93 @@
+"""Snapshots of tables from a client, and the staging folders that commands on the server's machine work with."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from columnar.errors import HostError
+
+if TYPE_CHECKING:
+    from columnar.client.connection import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    name: str
+    table: bytes
+    created_ms: int
+    regions: int
+    size_bytes: int  # of its files, which it may share with the table and other snapshots
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFolder:
+    token: str
+    path: str
+
+
+class SnapshotAdministration:
+    """For a class that has a ``_connection``.  All methods block until what they do is done on disk."""
+
+    _connection: Connection
+
+    def take_snapshot(self, name: str, table: bytes) -> Snapshot:
+        """The table serves meanwhile; each row is consistent, the whole not more than that."""
+        return _snapshot(self._connection.call("columnarSnapshotTake", name, table))
+
+    def list_snapshots(self) -> list[Snapshot]:
+        return [_snapshot(one) for one in self._connection.call("columnarSnapshotList")]
+
+    def clone_snapshot(self, name: str, table: bytes) -> None:
+        """A new table with the snapshot's schema and rows, without triggers."""
+        self._connection.call("columnarSnapshotClone", name, table)
+
+    def restore_snapshot(self, name: str) -> None:
+        """The table becomes what it was; what was written since is gone.  Refused where triggers watch it."""
+        self._connection.call("columnarSnapshotRestore", name)
+
+    def delete_snapshot(self, name: str) -> None:
+        self._connection.call("columnarSnapshotDelete", name)
+
+    @contextmanager
+    def staged(self, what: str, table: bytes = b"") -> Iterator[StagedFolder]:
+        """A folder of the server, ours until the end of the block: ``copy`` of a table, ``everything`` or ``empty``.
+
+        HostError where the server is another machine, or its folder belongs to somebody else.
+        """
+        answer = self._connection.call("columnarStage", what, table)
+        folder = StagedFolder(_text(answer.token), _text(answer.folder))
+        try:
+            try:
+                lock = open(os.path.join(folder.path, "LOCK"), "ab")  # noqa: SIM115 - held to the end
+            except OSError as error:
+                raise HostError(
+                    f"cannot use the server's folder {folder.path}: {error.strerror}; "
+                    "run this on the server's machine, as the user who runs it"
+                ) from error
+            with lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                yield folder
+        finally:
+            self._connection.call("columnarStageRelease", folder.token)
+
+    def adopt_staged(self, folder: StagedFolder, table: bytes) -> None:
+        """A new table out of the regions in ``folder``."""
+        self._connection.call("columnarStageAdopt", folder.token, table)
+
+
+class Snapshots(SnapshotAdministration):
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _snapshot(wire: Any) -> Snapshot:
+    return Snapshot(_text(wire.name), wire.table, wire.createdMs, wire.regions, wire.sizeBytes)

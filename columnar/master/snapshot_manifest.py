@@ -1,0 +1,114 @@
+"""(pure) ``manifest.json`` of a snapshot: whose it is, which regions it has, and the checksum of each file.
+
+    {"format": "columnar-snapshot 1", "name": ..., "created_ms": ..., "table": SCHEMA,
+     "regions": [{"folder": ..., "start": HEX, "end": HEX, "files": {NAME: {"bytes": N, "sha256": HEX}}}]}
+
+SCHEMA is the table's JSON as in the catalogue (``columnar.model.schema``).  The folder beside it holds
+one store for each region.  The manifest is written last: a folder without one is no snapshot.
+
+Invariants:
+    I1. The regions cover all rows without hole or overlap, ascending.
+
+Format versions, append only: 1 as above.
+Golden bytes: tests/golden/snapshot-manifest.txt; the page: docs/formats/backups.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+from columnar.errors import CallerError, DamagedData
+from columnar.model import schema
+from columnar.model.schema import Table
+
+FORMAT: Final = "columnar-snapshot 1"
+MANIFEST: Final = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    size_bytes: int
+    sha256: str  # empty where nobody reckoned it: a copy that only lives as long as its reader
+
+
+@dataclass(frozen=True, slots=True)
+class RegionCopy:
+    folder: str
+    start: bytes
+    end: bytes
+    files: Mapping[str, FileFacts]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotManifest:
+    name: str
+    created_ms: int
+    table: Table
+    regions: tuple[RegionCopy, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(file.size_bytes for region in self.regions for file in region.files.values())
+
+    @property
+    def ranges(self) -> list[tuple[bytes, bytes]]:
+        return [(region.start, region.end) for region in self.regions]
+
+
+def covers_all(ranges: Sequence[tuple[bytes, bytes]]) -> bool:
+    """I1."""
+    if not ranges or ranges[0][0] != b"" or ranges[-1][1] != b"":
+        return False
+    return all(left[1] == right[0] and left[1] for left, right in pairwise(ranges))
+
+
+def to_json(manifest: SnapshotManifest) -> bytes:
+    held = {
+        "format": FORMAT,
+        "name": manifest.name,
+        "created_ms": manifest.created_ms,
+        "table": json.loads(schema.to_json(manifest.table)),
+        "regions": [
+            {
+                "folder": region.folder,
+                "start": region.start.hex(),
+                "end": region.end.hex(),
+                "files": {
+                    name: {"bytes": facts.size_bytes, "sha256": facts.sha256}
+                    for name, facts in sorted(region.files.items())
+                },
+            }
+            for region in manifest.regions
+        ],
+    }
+    return json.dumps(held, indent=1, sort_keys=True).encode() + b"\n"
+
+
+def from_json(data: bytes, path: str) -> SnapshotManifest:
+    """CallerError for another format version; DamagedData for what is no manifest; ``path`` is for the message."""
+    try:
+        held: dict[str, Any] = json.loads(data)
+        if held["format"] != FORMAT:
+            raise CallerError(f"{path} is of format '{held['format']}'; this version knows '{FORMAT}': upgrade")
+        regions = tuple(_region(region) for region in held["regions"])
+        table = schema.from_json(json.dumps(held["table"]).encode())
+        manifest = SnapshotManifest(held["name"], held["created_ms"], table, regions)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DamagedData(f"{path} is no manifest of a snapshot: {error}") from error
+    if not covers_all(manifest.ranges):
+        raise DamagedData(f"{path}: its regions have a hole or an overlap")
+    return manifest
+
+
+def _region(held: dict[str, Any]) -> RegionCopy:
+    folder = str(held["folder"])
+    if "/" in folder or folder.startswith("."):
+        raise ValueError(f"'{folder}' is no folder of a region")
+    files = {name: FileFacts(facts["bytes"], facts["sha256"]) for name, facts in held["files"].items()}
+    if any("/" in name for name in files):
+        raise ValueError("a file has a path for a name")
+    return RegionCopy(folder, bytes.fromhex(held["start"]), bytes.fromhex(held["end"]), files)

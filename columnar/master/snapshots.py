@@ -1,0 +1,379 @@
+"""Snapshots of a table: take, list, clone, restore, delete; and copies for commands of this machine.
+
+A snapshot is one store for each region, as it was at the moment its turn came: each row is consistent, the
+whole not more than that.  It is taken while the table serves.  Table files are shared with the table by
+hard links, so it costs what the table changes afterwards.  Change log and cursors do not come along: a
+clone and a restored table begin a log of their own.
+
+Each change is wholly done or wholly undone after a crash:
+    take      is made under ``NAME.taking`` and renamed last
+    clone     its regions stand in the catalogue as dropped until one write of it makes them the table's
+    restore   the same write drops the regions that the table had
+    delete    renames to ``NAME.deleting`` first
+
+Owned by the loop; whatever touches files runs in threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import shutil
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+from columnar.errors import (
+    CallerError,
+    ColumnarError,
+    IllegalArgument,
+    NamespaceNotFound,
+    SnapshotExists,
+    SnapshotNotFound,
+    TableExists,
+    TableNotFound,
+    shown,
+)
+from columnar.master import snapshot_manifest
+from columnar.master.catalogue import Catalogue, TableEntry
+from columnar.master.schema_changes import RegionHost, SchemaChanges
+from columnar.master.snapshot_manifest import MANIFEST, FileFacts, RegionCopy, SnapshotManifest
+from columnar.master.staging import Staging
+from columnar.model.region_info import RegionInfo
+from columnar.model.schema import Table, checked_table_name
+from columnar.storage.data_folder import META, REGIONS, SNAPSHOTS, STAGING
+from columnar.storage.file_copies import (
+    check_file,
+    checksum,
+    files_of,
+    link_folder,
+    sync_file,
+    sync_folder,
+    write_whole,
+)
+
+_log = logging.getLogger(__name__)
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_][\w.-]{0,99}", re.ASCII)
+_TAKING: Final = ".taking"
+_DELETING: Final = ".deleting"
+
+T = TypeVar("T")
+
+
+class Staged(NamedTuple):
+    token: str
+    folder: str  # absolute
+
+
+class RegionCopies(Protocol):
+    """Whoever serves regions, asked for copies of them."""
+
+    async def copy(self, info: RegionInfo, path: str) -> None:
+        """The region's store as it is now, log and cursors and all, at ``path``; served meanwhile."""
+
+    async def copy_catalogue(self, path: str) -> None: ...
+
+    def forget_log(self, path: str, table: Table) -> None:
+        """Take log and cursors out of a copy.  Blocks."""
+
+    def watchers_of(self, table: str) -> list[str]:
+        """Names of the triggers on it."""
+
+    async def hold_triggers(self) -> None:
+        """No call of a trigger runs and no cursor moves on disk until ``release_triggers``.
+
+        Then every copy of a table that triggers write holds what was derived from changes that are in the copy
+        of their source, and of changes that the cursors have not passed: those come again.  RetryLater.
+        """
+
+    def release_triggers(self) -> None: ...
+
+
+class Snapshots:
+    def __init__(
+        self,
+        folder: str,
+        catalogue: Catalogue,
+        changes: SchemaChanges,
+        host: RegionHost,
+        copies: RegionCopies,
+        clock: Callable[[], int],
+    ) -> None:
+        self._folder = os.path.join(folder, SNAPSHOTS)
+        self._regions_folder = os.path.join(folder, REGIONS)
+        self.staging = Staging(os.path.join(folder, STAGING))
+        self._catalogue = catalogue
+        self._changes = changes
+        self._host = host
+        self._copies = copies
+        self._clock = clock
+        self._in_use: Counter[str] = Counter()
+
+    def sweep(self) -> None:
+        """Remove what a crash left half done.  At the start, before the first request; blocks."""
+        self.staging.sweep(0.0)
+        if os.path.isdir(self._folder):
+            for name in os.listdir(self._folder):
+                if name.endswith((_TAKING, _DELETING)):
+                    shutil.rmtree(os.path.join(self._folder, name))
+
+    # --- take, list, delete ------------------------------------------------------------------------
+
+    async def take(self, name: str, table: bytes) -> SnapshotManifest:
+        """Returns when it is whole on disk.  SnapshotExists, TableNotFound."""
+        checked_name(name)
+        if self._in_use[name]:
+            raise CallerError(f"snapshot {name} is in use by another command; wait until it has ended")
+        with self._using(name):
+            if await _in_thread(partial(os.path.exists, self._path(name))):
+                raise SnapshotExists(f"snapshot {name} exists already; delete it first, or choose another name")
+            work = self._path(name) + _TAKING
+            try:
+                manifest = await self._copied(name, table, work)
+                manifest = await _in_thread(lambda: self._finished(manifest, work))
+                await _in_thread(lambda: os.rename(work, self._path(name)))
+            finally:
+                await _in_thread(lambda: shutil.rmtree(work, ignore_errors=True))
+        _log.info("snapshot %s of %s: %d bytes", name, manifest.table.name, manifest.size_bytes)
+        return manifest
+
+    async def _copied(self, name: str, table: bytes, folder: str) -> SnapshotManifest:
+        """Copies of a table's regions in ``folder``, none of them looked at yet."""
+        async with self._changes.lock:
+            entry = self._known(table)
+            if entry.schema.is_system and name:
+                raise IllegalArgument(
+                    f"{entry.schema.name} is a table of the system; 'columnar backup' takes all of them"
+                )
+            await _in_thread(lambda: os.makedirs(folder, exist_ok=True))
+            created_ms = self._clock()
+            for info in entry.regions:
+                await self._copies.copy(info, os.path.join(folder, info.encoded))
+            regions = tuple(RegionCopy(info.encoded, info.start, info.end, {}) for info in entry.regions)
+            return SnapshotManifest(name, created_ms, entry.schema, regions)
+
+    def _finished(self, manifest: SnapshotManifest, folder: str) -> SnapshotManifest:
+        """In a thread: logs taken out, checksums reckoned, manifest written."""
+        regions = []
+        for region in manifest.regions:
+            path = os.path.join(folder, region.folder)
+            self._copies.forget_log(path, manifest.table)
+            for name in files_of(path):
+                sync_file(os.path.join(path, name))
+            sync_folder(path)
+            regions.append(replace(region, files=facts_of(path)))
+        finished = replace(manifest, regions=tuple(regions))
+        write_whole(os.path.join(folder, MANIFEST), snapshot_manifest.to_json(finished))
+        return finished
+
+    async def all(self) -> list[SnapshotManifest]:
+        """By name."""
+        return await _in_thread(self._listed)
+
+    def _listed(self) -> list[SnapshotManifest]:
+        if not os.path.isdir(self._folder):
+            return []
+        return [
+            self._read(name) for name in sorted(os.listdir(self._folder)) if _NAME.fullmatch(name) and self._is(name)
+        ]
+
+    def _is(self, name: str) -> bool:
+        return not name.endswith((_TAKING, _DELETING)) and os.path.exists(os.path.join(self._path(name), MANIFEST))
+
+    async def delete(self, name: str) -> None:
+        checked_name(name)
+        if self._in_use[name]:
+            raise CallerError(f"snapshot {name} is in use by another command; wait until it has ended")
+        if not self._is(name):
+            raise SnapshotNotFound(f"there is no snapshot {name}; 'columnar snapshot list' shows those there are")
+        doomed = self._path(name) + _DELETING
+        os.rename(self._path(name), doomed)
+        await _in_thread(lambda: shutil.rmtree(doomed))
+        _log.info("snapshot %s deleted", name)
+
+    # --- clone and restore -------------------------------------------------------------------------
+
+    async def clone(self, name: str, table: bytes) -> None:
+        """A new table with the snapshot's schema and rows; nobody watches it.  TableExists, SnapshotNotFound."""
+        text = _own_table(table)
+        async with self._verified(name) as manifest, self._changes.lock:
+            if text in self._catalogue.tables:
+                raise TableExists(text)
+            await self._adopt(self._path(name), manifest, replace(manifest.table, name=text))
+        _log.info("table %s cloned from snapshot %s", text, name)
+
+    async def restore(self, name: str) -> None:
+        """The snapshot's table becomes what it was, or comes back where it was dropped.
+
+        Refused where triggers watch it: what they derived would no longer equal its recomputation.
+        """
+        async with self._verified(name) as manifest, self._changes.lock:
+            table = manifest.table.name
+            watchers = self._copies.watchers_of(table)
+            if watchers:
+                raise CallerError(
+                    f"table {table} is watched by {', '.join(watchers)}: what they derive from it would be wrong after "
+                    "a restore. Remove them with 'columnar trigger remove', restore, empty what they derived, and add "
+                    "them again from the beginning"
+                )
+            await self._adopt(self._path(name), manifest, manifest.table)
+        _log.info("table %s restored from snapshot %s", table, name)
+
+    async def adopt_staged(self, token: str, table: bytes) -> None:
+        """A new table out of regions that a command built in staging, with a manifest beside them."""
+        text = _own_table(table)
+        path = self.staging.known(token)
+        manifest = await _in_thread(lambda: _read_manifest(path))
+        async with self._changes.lock:
+            if text in self._catalogue.tables:
+                raise TableExists(text)
+            await self._adopt(path, manifest, replace(manifest.table, name=text))
+        await _in_thread(lambda: self.staging.remove(token))
+        _log.info("table %s imported", text)
+
+    async def _adopt(self, folder: str, manifest: SnapshotManifest, table: Table) -> None:
+        """Under the lock."""
+        regions = await self._catalogue.reserve(table.name, manifest.ranges)
+        try:
+            for copy, info in zip(manifest.regions, regions, strict=True):
+                source, target = os.path.join(folder, copy.folder), os.path.join(self._regions_folder, info.encoded)
+                await _in_thread(partial(link_folder, source, target))
+        except (OSError, ColumnarError):
+            for info in regions:
+                self._host.destroy_region(info)
+            await self._catalogue.forget_dropped(regions)
+            raise
+        old = await self._catalogue.adopt(table, regions)
+        entry = self._catalogue.tables[table.name]
+        self._host.install(entry.schema, entry.enabled, entry.regions)
+        if old:
+            await self._host.close_regions(old)
+            for info in old:
+                self._host.destroy_region(info)
+            await self._catalogue.forget_dropped(old)
+
+    @asynccontextmanager
+    async def _verified(self, name: str) -> AsyncIterator[SnapshotManifest]:
+        """The manifest, every file compared with it; nobody deletes the snapshot meanwhile."""
+        checked_name(name)
+        with self._using(name):
+            yield await _in_thread(lambda: self._verify(name))
+
+    def _verify(self, name: str) -> SnapshotManifest:
+        manifest = self._read(name)
+        for region in manifest.regions:
+            for file, facts in region.files.items():
+                check_file(os.path.join(self._path(name), region.folder, file), facts.size_bytes, facts.sha256)
+        return manifest
+
+    # --- copies for commands -----------------------------------------------------------------------
+
+    async def stage_copy(self, table: bytes) -> Staged:
+        """Copies of a table's regions, with a manifest, in a staging folder that the caller releases."""
+        return await self._staged(lambda token: self._copy_into(token, table))
+
+    async def stage_empty(self) -> Staged:
+        return await self._staged(_nothing)
+
+    async def stage_everything(self) -> Staged:
+        """Copies of all regions and of the catalogue that names exactly them, in ``regions`` of a staging folder."""
+        return await self._staged(self._copy_everything_into)
+
+    async def _staged(self, fill: Callable[[str], Awaitable[None]]) -> Staged:
+        token = await _in_thread(self.staging.make)
+        try:
+            await fill(token)
+        except (OSError, ColumnarError):
+            await self.release(token)
+            raise
+        return Staged(token, self.staging.hand_out(token))
+
+    async def _copy_into(self, token: str, table: bytes) -> None:
+        manifest = await self._copied("", table, self.staging.path(token))
+        path = self.staging.path(token, MANIFEST)
+        await _in_thread(lambda: write_whole(path, snapshot_manifest.to_json(manifest)))
+
+    async def _copy_everything_into(self, token: str) -> None:
+        """The system's tables come first: a dead letter that is gone from its copy has had its effect in the others."""
+        folder = self.staging.path(token, REGIONS)
+        await self._copies.hold_triggers()
+        try:
+            async with self._changes.lock:
+                os.makedirs(folder)
+                for entry in sorted(self._catalogue.tables.values(), key=lambda entry: not entry.schema.is_system):
+                    for info in entry.regions:
+                        await self._copies.copy(info, os.path.join(folder, info.encoded))
+                await self._copies.copy_catalogue(os.path.join(folder, META))
+        finally:
+            self._copies.release_triggers()
+
+    async def release(self, token: str) -> None:
+        await _in_thread(lambda: self.staging.remove(token))
+
+    # --- names and files ---------------------------------------------------------------------------
+
+    def _known(self, table: bytes) -> TableEntry:
+        text = table.decode("latin-1").removeprefix("default:")
+        if text not in self._catalogue.tables:
+            raise TableNotFound(shown(table))
+        return self._catalogue.tables[text]
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._folder, name)
+
+    def _read(self, name: str) -> SnapshotManifest:
+        if not self._is(name):
+            raise SnapshotNotFound(f"there is no snapshot {name}; 'columnar snapshot list' shows those there are")
+        return _read_manifest(self._path(name))
+
+    @contextmanager
+    def _using(self, name: str) -> Iterator[None]:
+        self._in_use[name] += 1
+        try:
+            yield
+        finally:
+            self._in_use[name] -= 1
+
+
+def checked_name(name: str) -> str:
+    if not _NAME.fullmatch(name) or name.endswith((_TAKING, _DELETING)):
+        raise IllegalArgument(f"snapshot name '{name[:40]}': use up to 100 letters, digits, '_', '-' and '.'")
+    return name
+
+
+def _own_table(table: bytes) -> str:
+    """The name that a new table may have."""
+    text = checked_table_name(table)
+    namespace = text.rpartition(":")[0]
+    if namespace:
+        raise NamespaceNotFound(f"{namespace}; there is only the default namespace")
+    return text
+
+
+async def _nothing(_token: str) -> None:
+    pass
+
+
+def _read_manifest(folder: str) -> SnapshotManifest:
+    path = os.path.join(folder, MANIFEST)
+    with open(path, "rb") as held:
+        return snapshot_manifest.from_json(held.read(), path)
+
+
+def facts_of(folder: str) -> dict[str, FileFacts]:
+    """Size and checksum of each file of a store.  Blocks."""
+    found = {}
+    for name in files_of(folder):
+        path = os.path.join(folder, name)
+        found[name] = FileFacts(os.path.getsize(path), checksum(path))
+    return found
+
+
+async def _in_thread(work: Callable[[], T]) -> T:
+    return await asyncio.get_running_loop().run_in_executor(None, work)

@@ -1,0 +1,85 @@
+"""``DATA/staging``: what a command on this machine reads (copies of regions) or brings (regions it built).
+
+    staging/TOKEN/LOCK      held (flock) by the server while it fills the folder, then by the command
+    staging/TOKEN/...       whatever the two agreed on
+
+A command that dies lets go of its lock; its folder is removed at the next ``make``, or at the next
+start of the server.  For GRACE_S after it was handed out it is spared: the command may not have locked it yet.
+
+Blocks on the disk: for threads.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import time
+import uuid
+from typing import IO, Final
+
+from columnar.errors import CallerError, RetryLater
+from columnar.limits import STAGED_FOLDERS
+
+GRACE_S: Final = 60.0
+LOCK: Final = "LOCK"
+_TOKEN: Final = re.compile(r"[0-9a-f]{32}")
+
+
+class Staging:
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._held: dict[str, IO[bytes]] = {}  # those that are being filled
+
+    def make(self) -> str:
+        """A new folder's token; ours until ``hand_out``.  RetryLater over STAGED_FOLDERS."""
+        self.sweep()
+        if os.path.isdir(self._folder) and len(os.listdir(self._folder)) >= STAGED_FOLDERS:
+            raise RetryLater(f"{STAGED_FOLDERS} commands read or bring copies of regions already; try again later")
+        token = uuid.uuid4().hex
+        os.makedirs(os.path.join(self._folder, token))
+        held = self._held[token] = open(self.path(token, LOCK), "wb")  # noqa: SIM115 - held until it is handed out
+        fcntl.flock(held, fcntl.LOCK_EX)
+        return token
+
+    def hand_out(self, token: str) -> str:
+        """The folder's path; who asked for it locks it now."""
+        os.utime(self.path(token))
+        self._held.pop(token).close()
+        return os.path.abspath(self.path(token))
+
+    def path(self, token: str, *names: str) -> str:
+        """CallerError for what is no token: no caller names paths of his own."""
+        if not _TOKEN.fullmatch(token):
+            raise CallerError(f"'{token[:40]}' is no folder in staging")
+        return os.path.join(self._folder, token, *names)
+
+    def known(self, token: str) -> str:
+        path = self.path(token)
+        if not os.path.isdir(path):
+            raise CallerError(f"staging folder {token} is gone; begin again")
+        return path
+
+    def remove(self, token: str) -> None:
+        held = self._held.pop(token, None)
+        if held is not None:
+            held.close()
+        shutil.rmtree(self.path(token), ignore_errors=True)
+
+    def sweep(self, grace_s: float = GRACE_S) -> None:
+        """Remove what dead commands left."""
+        if not os.path.isdir(self._folder):
+            return
+        for token in os.listdir(self._folder):
+            lock = os.path.join(self._folder, token, LOCK)
+            try:
+                if time.time() - os.path.getmtime(os.path.join(self._folder, token)) < grace_s:
+                    continue
+                with open(lock, "ab") as held:
+                    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except FileNotFoundError:
+                pass  # a removal was cut off
+            except OSError:
+                continue  # its command lives
+            shutil.rmtree(os.path.join(self._folder, token), ignore_errors=True)

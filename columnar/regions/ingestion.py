@@ -1,0 +1,114 @@
+"""Whole rows come in as sorted files: all of them or none, as one change that every reader sees at once.
+
+The engine takes the files of each key space by themselves.  So the region says in ``meta`` which rows are
+coming before it begins, and takes that back when all are in:
+
+    ingesting -> length:u32 first row, last row                          big-endian
+
+Invariants:
+    I1. Rows come only into a range that holds nothing.
+    I2. Where ``ingesting`` is found at an opening, the range is emptied: a crash came in between.
+    I3. Between the first file and the last nothing else runs on the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from columnar.errors import ColumnarError, NotServingRegion
+from columnar.regions.family_view import FamilyView
+from columnar.regions.log_retention import META_SPACE
+from columnar.regions.row_draft import VERSIONS_SPACE
+from columnar.storage.api import Store
+from columnar.storage.layout import range_start, row_end, row_versions_range
+
+if TYPE_CHECKING:
+    from columnar.regions.region import Region
+
+INGESTING: Final = b"ingesting"
+_LENGTH: Final = Struct(">I")
+_KeyRange = tuple[str, bytes, bytes]  # space, start, stop
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingRows:
+    first: bytes
+    last: bytes
+    highest_timestamp: int
+    rows: int
+    files: Mapping[str, Sequence[str]]  # paths by key space
+
+
+def obstacles_of(region: Region) -> list[str]:
+    """Why rows cannot come by ingestion; ordinary writes can."""
+    found = []
+    if region.log_policy is not None:
+        found.append("its changes are logged for triggers or CHANGE_LOG, and sorted files leave no change records")
+    if region.table.delete_markers_ms is not None:
+        found.append("it keeps delete markers, against which each put must be compared")
+    if region.touched is not None:
+        found.append("the region is being split or merged, and what replaces it is told of single rows")
+    return found
+
+
+async def ingest(region: Region, incoming: IncomingRows) -> bool:
+    """False: the rows are not all of this region, or something stands among them.  Returns after the fsync."""
+    if not _may_come(region, incoming):
+        return False
+    with region.kept_up():  # a split or merge would take the mark along
+        return await _ingest(region, incoming)
+
+
+async def _ingest(region: Region, incoming: IncomingRows) -> bool:
+    mark = _LENGTH.pack(len(incoming.first)) + incoming.first + incoming.last
+    await region.note(INGESTING, mark, incoming.highest_timestamp)
+    if not region.is_open:
+        raise NotServingRegion(f"region {region.info.encoded} was closed meanwhile; try again")
+    came = _may_come(region, incoming)  # others wrote while the mark was synced
+    if came:
+        try:
+            region.store.ingest(incoming.files)
+        except ColumnarError:  # some key spaces may have their files
+            undo_cut_off(region.store, region.views)
+            raise
+        region.writes += incoming.rows
+    await region.note(INGESTING, None, 0)
+    return came
+
+
+def undo_cut_off(store: Store, views: Mapping[bytes, FamilyView]) -> bool:
+    """I2.  At the opening of a region; True: there was something to undo."""
+    mark = store.get(META_SPACE, INGESTING)
+    if mark is None:
+        return False
+    length = _LENGTH.unpack_from(mark)[0]
+    first, last = mark[4 : 4 + length], mark[4 + length :]
+    batch = store.batch()
+    for space, start, stop in _ranges(views, first, last):
+        batch.delete_range(space, start, stop)
+    batch.delete(META_SPACE, INGESTING)
+    store.write(batch)
+    store.sync()
+    return True
+
+
+def _may_come(region: Region, incoming: IncomingRows) -> bool:
+    if obstacles_of(region) or not (region.info.holds(incoming.first) and region.info.holds(incoming.last)):
+        return False
+    return all(
+        next(iter(region.store.scan(space, start, stop)), None) is None
+        for space, start, stop in _ranges(region.views, incoming.first, incoming.last)
+    )
+
+
+def _ranges(views: Mapping[bytes, FamilyView], first: bytes, last: bytes) -> list[_KeyRange]:
+    """Every key that a row from ``first`` to ``last`` can have."""
+    found = []
+    for view in views.values():
+        found.append((view.space, range_start(first), row_end(last)))
+        start, stop = row_versions_range(view.number, first)[0], row_versions_range(view.number, last)[1]
+        found.append((VERSIONS_SPACE, start, stop))
+    return found

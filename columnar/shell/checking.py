@@ -1,0 +1,155 @@
+"""``columnar check | repair``: is the store sound, and what can be mended without guessing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+
+import click
+
+from columnar.checking.findings import Report
+from columnar.checking.repair import Repaired, repair
+from columnar.checking.store_check import StoreCheck, check_snapshots, folders_nobody_names, say_orphans
+from columnar.client import Connection
+from columnar.errors import ColumnarError
+from columnar.shell.connecting import Misused, Refused, told
+from columnar.shell.progress import progress_bar
+from columnar.shell.showing import Output
+from columnar.shell.text import address_of, bytes_text
+from columnar.storage.data_folder import REGIONS, DataFolder
+from columnar.storage.rocks import RocksEngine
+
+LONGEST_S = 3_600.0
+FOUND = 1  # exit status: there are errors
+
+
+@click.command()
+@click.option("--data", metavar="DIR", help="Check this folder, which no process serves, instead of a running store.")
+@click.option(
+    "--store", envvar="COLUMNAR_STORE", default="127.0.0.1:9090", show_default=True, metavar="HOST:PORT",
+    help="Running store to check; on this machine. Also from the environment's COLUMNAR_STORE.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def check(data: str | None, store: str, as_json: bool) -> None:
+    """Read everything and say what is wrong: checksums, keys, values, logs, catalogue, folders, snapshots.
+
+    A running store is checked by copies of all its regions, taken while it serves. Changes nothing. Exit status: 0
+    no errors, 1 errors were found, 2 it could not be checked.
+
+    \b
+      columnar check
+      columnar check --data /srv/columnar
+    """
+    output = Output(as_json)
+    if data is not None:
+        with locked(data):
+            report = _checked(data, os.path.join(data, REGIONS), os.listdir(os.path.join(data, REGIONS)))[1]
+    else:
+        report = _checked_online(store)
+    _tell(output, report)
+    if report.errors:
+        raise SystemExit(FOUND)
+
+
+@click.command("repair")
+@click.option("--data", metavar="DIR", required=True, help="The folder; no process may serve it.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def repair_(data: str, as_json: bool) -> None:
+    """Check a folder and mend what can be mended without guessing.
+
+    Folders that nobody names go to lost+found; holes get an empty region; of damaged files what is readable is saved
+    into a new region, and what was lost is said. Nothing is removed. What is left is for you: it is listed with what
+    to do. Exit status: 0 nothing is left, 1 something is, 2 it could not be checked.
+
+    \b
+      columnar repair --data /srv/columnar
+    """
+    output = Output(as_json)
+    with locked(data):
+        found, before = _checked(data, os.path.join(data, REGIONS), [])
+        result = repair(RocksEngine(), data, found) if found.catalogue is not None or before.errors else Repaired()
+        after = _checked(data, os.path.join(data, REGIONS), os.listdir(os.path.join(data, REGIONS)))[1]
+    if as_json:
+        output.json({"done": result.done, "left": result.left, "errors_after": after.errors})
+    else:
+        for line in result.done:
+            click.echo(f"done\t{line}")
+        for line in result.left:
+            click.echo(f"left\t{line}")
+        for finding in after.findings:
+            click.echo(finding.line())
+    if result.left or after.errors:
+        raise SystemExit(FOUND)
+
+
+@contextmanager
+def locked(data: str) -> Iterator[None]:
+    """The data folder, ours; Misused where it is none, or is served."""
+    if not os.path.exists(os.path.join(data, "FORMAT")):
+        raise Misused(f"{data} is no data folder: it has no FORMAT")
+    try:
+        folder = DataFolder(data)
+    except ColumnarError as error:
+        raise Misused(error.text) from None
+    try:
+        yield
+    except ColumnarError as error:
+        raise Refused(error.text) from None
+    finally:
+        folder.close()
+
+
+def _checked(data: str, regions: str, names: list[str]) -> tuple[StoreCheck, Report]:
+    """``names``: entries of the live folder of regions."""
+    with progress_bar("checking", None) as progress:
+        found = StoreCheck(RocksEngine(), regions, progress)
+        report = found.run()
+        if found.catalogue is not None:
+            say_orphans(report, folders_nobody_names(names, found.catalogue))
+        check_snapshots(data, report)
+    return found, report
+
+
+def _checked_online(store: str) -> Report:
+    with told(store):
+        host, port = address_of(store)
+        connection = Connection(host, port, timeout=round(LONGEST_S * 1_000))
+        try:
+            with connection.snapshots.staged("empty") as look:
+                live = os.path.join(_data_of(look.path), REGIONS)
+                names = os.listdir(live)  # before the copies: what is made meanwhile is not among them
+            with connection.snapshots.staged("everything") as copy:
+                data = _data_of(copy.path)
+                there = [name for name in names if os.path.exists(os.path.join(live, name))]
+                return _checked(data, os.path.join(copy.path, REGIONS), there)[1]
+        except ColumnarError as error:
+            raise Refused(error.text) from None
+        finally:
+            connection.close()
+
+
+def _data_of(staged: str) -> str:
+    return os.path.dirname(os.path.dirname(staged))
+
+
+def _tell(output: Output, report: Report) -> None:
+    looked = asdict(report.looked)
+    if output.as_json:
+        listed = [
+            {
+                "severity": finding.severity.name.lower(),
+                "place": finding.place,
+                "text": finding.text,
+                "advice": finding.advice,
+            }
+            for finding in report.findings
+        ]
+        output.json({"looked_at": looked, "findings": listed, "errors": report.errors})
+        return
+    if output.is_terminal:
+        looked["value_bytes"] = bytes_text(report.looked.value_bytes)
+    output.facts({**looked, "errors": report.errors})
+    for finding in report.findings:
+        click.echo(finding.line())

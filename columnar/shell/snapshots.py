@@ -1,0 +1,140 @@
+"""``columnar snapshot take | list | clone | restore | delete``."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from columnar.client import Snapshot
+from columnar.shell.connecting import Misused, Server, with_server
+from columnar.shell.showing import time_text
+from columnar.shell.text import bytes_text, readable, typed
+
+LONGEST_S = 3_600.0  # checksums of a large table take their time
+
+
+@click.group()
+def snapshot() -> None:
+    """Keep a table as it is now, and bring it back.
+
+    A snapshot shares its files with the table, so it costs only what the table changes afterwards. It lies in
+    the store's own folder: for another disk see 'columnar backup' and 'columnar export'.
+    """
+
+
+@snapshot.command()
+@click.argument("name")
+@click.argument("table")
+@with_server
+def take(server: Server, name: str, table: str) -> None:
+    """Keep TABLE as it is now under NAME, while it serves.
+
+    Each row is kept whole; rows written meanwhile may be in it or not.
+
+    \b
+      columnar snapshot take before-cleanup pages
+    """
+    connection = server.patient(LONGEST_S)
+    try:
+        made = connection.snapshots.take_snapshot(name, typed(table))
+    finally:
+        connection.close()
+    server.output.done(
+        f"snapshot {name} of {table}: {made.regions} regions, {bytes_text(made.size_bytes)}", _as_json(made)
+    )
+
+
+@snapshot.command("list")
+@with_server
+def list_(server: Server) -> None:
+    """List the snapshots: table, age, regions, size.
+
+    \b
+      columnar snapshot list
+    """
+    found = server.connection.snapshots.list_snapshots()
+    if server.output.as_json:
+        server.output.json([_as_json(one) for one in found])
+        return
+    terminal = server.output.is_terminal
+    if not found and terminal:
+        click.echo("There are none yet. Take one: columnar snapshot take NAME TABLE")
+        return
+    rows = [
+        (
+            one.name,
+            readable(one.table),
+            time_text(one.created_ms) if terminal else one.created_ms,
+            one.regions,
+            bytes_text(one.size_bytes) if terminal else one.size_bytes,
+        )
+        for one in found
+    ]
+    server.output.table(("Snapshot", "Table", "Taken", "Regions", "Size"), rows, numbers=(3, 4))
+
+
+@snapshot.command()
+@click.argument("name")
+@click.argument("table")
+@with_server
+def clone(server: Server, name: str, table: str) -> None:
+    """Make a new TABLE out of snapshot NAME. It has no triggers.
+
+    \b
+      columnar snapshot clone before-cleanup pages_old
+    """
+    connection = server.patient(LONGEST_S)
+    try:
+        connection.snapshots.clone_snapshot(name, typed(table))
+    finally:
+        connection.close()
+    server.output.done(f"table {table} made from snapshot {name}", {"cloned": name, "table": table})
+
+
+@snapshot.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_server
+def restore(server: Server, name: str, yes: bool) -> None:
+    """Make the table of snapshot NAME what it was; what was written since is gone.
+
+    Refused while triggers watch the table. A table that triggers write is rebuilt from its sources afterwards.
+
+    \b
+      columnar snapshot restore before-cleanup
+      columnar snapshot restore before-cleanup --yes
+    """
+    if not yes:
+        if not sys.stdin.isatty():
+            raise Misused("nobody can be asked here: say --yes to give up what was written since the snapshot")
+        click.confirm(f"Give up what was written to the table since snapshot {name}?", abort=True)
+    connection = server.patient(LONGEST_S)
+    try:
+        connection.snapshots.restore_snapshot(name)
+    finally:
+        connection.close()
+    server.output.done(f"restored from snapshot {name}", {"restored": name})
+
+
+@snapshot.command()
+@click.argument("name")
+@with_server
+def delete(server: Server, name: str) -> None:
+    """Remove snapshot NAME; tables made from it stay.
+
+    \b
+      columnar snapshot delete before-cleanup
+    """
+    server.connection.snapshots.delete_snapshot(name)
+    server.output.done(f"snapshot {name} is gone", {"deleted": name})
+
+
+def _as_json(one: Snapshot) -> dict[str, object]:
+    return {
+        "name": one.name,
+        "table": readable(one.table),
+        "created_ms": one.created_ms,
+        "regions": one.regions,
+        "bytes": one.size_bytes,
+    }

@@ -1,0 +1,95 @@
+"""The root folder of a store: its lock, its format, its name, and the names of what is in it.
+
+FORMAT              ``columnar-data 1``: a newer number is refused
+LOCK                held by the process that serves the folder; says which
+cluster-id
+regions/ENCODED     one RocksDB of each region; ``regions/meta`` is the catalogue's
+snapshots/NAME      a snapshot of a table (``columnar.master.snapshots``)
+staging/TOKEN       what a command of this machine reads or brings (``columnar.master.staging``)
+lost+found/         what a repair moved aside (``columnar.checking.repair``)
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from typing import IO, Final
+
+from columnar.errors import FolderInUse, HostError
+
+FORMAT_VERSIONS: Final = (1,)  # append only; one line each in docs/formats/folder.md
+_FORMAT_WORD: Final = "columnar-data"
+REGIONS: Final = "regions"
+META: Final = "meta"  # in ``regions``: the catalogue's
+SNAPSHOTS: Final = "snapshots"
+STAGING: Final = "staging"
+LOST_AND_FOUND: Final = "lost+found"
+
+
+class DataFolder:
+    """The root folder, locked for this process."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            os.makedirs(os.path.join(path, "regions"), exist_ok=True)
+            self._lock = self._take_lock()
+        except OSError as error:
+            raise self._unusable(error) from error
+        try:
+            self._check_format()
+            self.cluster_id = self._cluster_id()
+        except OSError as error:
+            self.close()
+            raise self._unusable(error) from error
+        except HostError:
+            self.close()
+            raise
+
+    def _unusable(self, error: OSError) -> HostError:
+        why = f"{error.strerror} ({error.filename})" if error.filename else error.strerror
+        return HostError(f"cannot use the data folder {self.path}: {why}; mend it or choose another with --data")
+
+    def _take_lock(self) -> IO[str]:
+        lock = open(os.path.join(self.path, "LOCK"), "a+", encoding="utf-8")  # noqa: SIM115 - held until close
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.seek(0)
+            owner = lock.read().strip() or "another process"
+            lock.close()
+            raise FolderInUse(self.path, owner) from None
+        lock.truncate(0)
+        lock.write(f"process {os.getpid()}\n")
+        lock.flush()
+        return lock
+
+    def _check_format(self) -> None:
+        text = self._read_or_write("FORMAT", f"{_FORMAT_WORD} {FORMAT_VERSIONS[-1]}")
+        word, _, number = text.partition(" ")
+        if word != _FORMAT_WORD or not number.isdigit():
+            raise HostError(f"{self.path} is no data folder of ours: its FORMAT says '{text[:40]}'")
+        if int(number) not in FORMAT_VERSIONS:
+            raise HostError(f"{self.path} has format {number}; this version knows up to {FORMAT_VERSIONS[-1]}: upgrade")
+
+    def _cluster_id(self) -> str:
+        if not os.path.exists(os.path.join(self.path, "cluster-id")):
+            from uuid import uuid4  # needed once in a folder's life
+
+            return self._read_or_write("cluster-id", str(uuid4()))
+        return self._read_or_write("cluster-id", "")
+
+    def _read_or_write(self, name: str, text: str) -> str:
+        """The file's text; made with ``text``, whole or not at all, when it is not there."""
+        path = os.path.join(self.path, name)
+        if not os.path.exists(path):
+            with open(path + ".new", "w", encoding="utf-8") as new:
+                new.write(text + "\n")
+                new.flush()
+                os.fsync(new.fileno())
+            os.replace(path + ".new", path)
+        with open(path, encoding="utf-8") as held:
+            return held.read().strip()
+
+    def close(self) -> None:
+        self._lock.close()

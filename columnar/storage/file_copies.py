@@ -1,0 +1,114 @@
+"""Folders of finished files: linked where the file system can, copied where it cannot, with checksums.
+
+An engine never changes a table file once it is written, so two folders may share one by a hard link;
+its other files (manifest, log, options) it changes or replaces: they are copied.
+
+Blocks: for threads and commands, not for the loop.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from typing import Final
+
+from columnar.errors import DamagedData
+
+TABLE_FILE: Final = ".sst"
+LOG_FILE: Final = ".log"
+HALF: Final = ".new"  # after a name: what is not whole yet
+_NOT_KEPT: Final = ("LOCK", "LOG")  # the engine's own lock and its diary, with ``LOG.old.N``
+
+
+def files_of(folder: str) -> list[str]:
+    """Names of the files that make the store, ascending."""
+    with os.scandir(folder) as found:
+        return sorted(entry.name for entry in found if entry.is_file() and entry.name.split(".")[0] not in _NOT_KEPT)
+
+
+def link_or_copy(source: str, target: str) -> None:
+    """``target`` on disk when this returns; its folder's entry is for ``sync_folder``."""
+    if source.endswith(TABLE_FILE):
+        try:
+            os.link(source, target)
+            return
+        except OSError:  # another file system, or one without links
+            pass
+    copy_file(source, target)
+
+
+def copy_file(source: str, target: str) -> None:
+    shutil.copyfile(source, target)
+    sync_file(target)
+
+
+def link_folder(source: str, target: str) -> None:
+    """A store's files in a new folder; ``target`` is there whole or not at all."""
+    half = target + HALF
+    shutil.rmtree(half, ignore_errors=True)
+    os.makedirs(half)
+    for name in files_of(source):
+        link_or_copy(os.path.join(source, name), os.path.join(half, name))
+    sync_folder(half)
+    os.rename(half, target)
+    sync_folder(os.path.dirname(target))
+
+
+def link_closed(source: str, target: str) -> None:
+    """A store that nobody has open, at ``target``, some 1 ms; not synced, and half made where a crash comes.
+
+    Its log is linked too: whoever opens one of the two reads it and begins another.
+    """
+    os.mkdir(target)
+    for name in files_of(source):
+        old, new = os.path.join(source, name), os.path.join(target, name)
+        if name.endswith((TABLE_FILE, LOG_FILE)):
+            try:
+                os.link(old, new)
+                continue
+            except OSError:  # another file system, or one without links
+                pass
+        shutil.copyfile(old, new)
+
+
+def sync_file(path: str) -> None:
+    with open(path, "rb+") as held:
+        os.fsync(held.fileno())
+
+
+def sync_folder(path: str) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_whole(path: str, data: bytes) -> None:
+    """The file with ``data``, on disk, or what was there before."""
+    half = path + HALF
+    with open(half, "wb") as new:
+        new.write(data)
+        new.flush()
+        os.fsync(new.fileno())
+    os.replace(half, path)
+    sync_folder(os.path.dirname(os.path.abspath(path)))
+
+
+def checksum(path: str) -> str:
+    """SHA-256 in hex, outside the interpreter lock."""
+    with open(path, "rb") as held:
+        return hashlib.file_digest(held, "sha256").hexdigest()
+
+
+def check_file(path: str, size_bytes: int, sha256: str) -> None:
+    """DamagedData where the file is missing or is not what was recorded."""
+    try:
+        found = os.path.getsize(path)
+        if found != size_bytes:
+            raise DamagedData(f"{path} has {found} bytes, {size_bytes} were recorded")
+        if checksum(path) != sha256:
+            raise DamagedData(f"{path} is damaged: its checksum is not the one that was recorded")
+    except FileNotFoundError:
+        raise DamagedData(f"{path} is missing") from None

@@ -1,0 +1,134 @@
+"""Whole rows come in at once or not at all, also where the engine dies half-way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from columnar.backup.cell_blocks import ExportedCell
+from columnar.backup.region_builder import SortedFiles
+from columnar.errors import HostError
+from columnar.model.mutation import Put
+from columnar.model.schema import Family, make_table
+from columnar.regions.ingestion import INGESTING, IncomingRows, ingest
+from columnar.storage.rocks import RocksEngine, RocksStore
+from tests.support.region_house import House
+
+TABLE = make_table("t", [Family("a", max_versions=2), Family("b")])
+FUTURE_MS = 1 << 50
+
+
+def in_loop(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(work())
+
+
+def house_at(tmp_path: Path) -> House:
+    house = House(TABLE, (b"m",), engine=RocksEngine())
+    house.server._folder = str(tmp_path / "regions")
+    return house
+
+
+def incoming(tmp_path: Path, *rows: bytes) -> IncomingRows:
+    folder = tmp_path / f"files{len(list(tmp_path.iterdir()))}"
+    folder.mkdir()
+    files = SortedFiles(RocksEngine(), str(folder), TABLE)
+    for row in rows:
+        for family, timestamp in ((b"a", FUTURE_MS), (b"a", 5), (b"b", 5)):
+            files.add(ExportedCell(row, family, b"q", timestamp, None, row + b" %d" % timestamp))
+    files.finish()
+    assert files.first_row is not None
+    return IncomingRows(files.first_row, files.last_row, files.highest_timestamp, files.rows, files.paths())
+
+
+def test_rows_come_in_and_later_writes_are_compared_with_them(tmp_path: Path) -> None:
+    async def work() -> None:
+        house = house_at(tmp_path)
+        assert await ingest(house.region(b"b"), incoming(tmp_path, b"b", b"c"))
+        assert house.row(b"b") == [(b"a:q", b"b %d" % FUTURE_MS, FUTURE_MS), (b"b:q", b"b 5", 5)]
+        await house.put(b"b", Put(b"a", b"q", b"by the clock"))
+        assert house.row(b"b")[0][2] == FUTURE_MS, "a cell in the future still wins"
+        assert house.region(b"b").mark(INGESTING) is None
+        await house.close()
+
+    in_loop(work)
+
+
+def test_what_may_not_come_changes_nothing(tmp_path: Path) -> None:
+    async def work() -> None:
+        house = house_at(tmp_path)
+        await house.put(b"c", Put(b"b", b"x", b"here"))
+        region = house.region(b"b")
+        assert not await ingest(region, incoming(tmp_path, b"b", b"d")), "a row stands among them"
+        assert await ingest(region, incoming(tmp_path, b"d", b"e"))
+        assert not await ingest(region, incoming(tmp_path, b"e", b"x")), "not all of this region"
+        assert house.row(b"c") == [(b"b:x", b"here", house.clock())]
+        assert house.row(b"b") == []
+        await house.close()
+
+    in_loop(work)
+
+
+def test_a_row_written_meanwhile_keeps_them_out(tmp_path: Path) -> None:
+    async def work() -> None:
+        house = house_at(tmp_path)
+        region = house.region(b"b")
+        house.gate.hold()
+        coming = asyncio.ensure_future(ingest(region, incoming(tmp_path, b"a", b"c")))
+        await asyncio.sleep(0)
+        applied = house.apply(b"b", Put(b"b", b"q", b"meanwhile"))
+        house.gate.release()
+        assert not await coming
+        assert applied.durable is not None
+        await applied.durable
+        assert [row for row in (b"a", b"b", b"c") if house.row(row)] == [b"b"]
+        await house.close()
+
+    in_loop(work)
+
+
+@pytest.mark.parametrize("spaces", [0, 1, 2])
+def test_an_ingestion_that_was_cut_off_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spaces: int) -> None:
+    async def work() -> None:
+        house = house_at(tmp_path)
+        await house.put(b"z", Put(b"b", b"q", b"the other region"))
+        region = house.region(b"b")
+        await house.put(b"aa", Put(b"b", b"q", b"before"))
+        rows = incoming(tmp_path, b"b", b"c")
+        await region.note(INGESTING, b"\x00\x00\x00\x01bc", 0)
+        for space in sorted(rows.files)[:spaces]:
+            region.store.ingest({space: rows.files[space]})
+        await house.server.close_regions([region.info])  # as after a crash: the mark stands
+        assert house.row(b"b") == house.row(b"c") == []
+        assert [value for _, value, _ in house.row(b"aa")] == [b"before"]
+        assert house.region(b"b").mark(INGESTING) is None
+        assert await ingest(house.region(b"b"), incoming(tmp_path, b"b", b"c"))
+        await house.close()
+
+    in_loop(work)
+
+
+def test_an_ingestion_that_the_engine_refuses_half_way_is_undone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = RocksStore.ingest
+
+    def half(self: RocksStore, files: Any) -> None:
+        first = sorted(files)[0]
+        whole(self, {first: files[first]})
+        raise HostError("the disk is full")
+
+    async def work() -> None:
+        house = house_at(tmp_path)
+        with monkeypatch.context() as patch:
+            patch.setattr(RocksStore, "ingest", half)
+            with pytest.raises(HostError):
+                await ingest(house.region(b"b"), incoming(tmp_path, b"b", b"c"))
+        assert house.row(b"b") == []
+        assert await ingest(house.region(b"b"), incoming(tmp_path, b"b", b"c"))
+        await house.close()
+
+    in_loop(work)
