@@ -20,7 +20,7 @@ versions or regions.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,13 +32,15 @@ from columnar.model.mutation import Durability, Put, RowMutation
 from columnar.model.read import ReadSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
+from columnar.regions.applied import Applied, Step
 from columnar.regions.change_log import LOG_SPACE, ChangeLog
 from columnar.regions.change_record import ChangeRecord, Sequence
-from columnar.regions.family_view import Views, is_alive, views_of
+from columnar.regions.family_view import Views, views_of
 from columnar.regions.hooks import LogPolicy
+from columnar.regions.hot_cells import HotCells
 from columnar.regions.ingestion import undo_cut_off
 from columnar.regions.log_retention import META_SPACE
-from columnar.regions.row_draft import VERSIONS_SPACE, ColumnDraft, RowDraft
+from columnar.regions.row_draft import VERSIONS_SPACE, RowDraft
 from columnar.regions.row_reader import RawRow, WireCell, column_versions, fetch_row, read_column, wire_cells
 from columnar.regions.spaces import drop_leftovers, follow_spaces, options_of_spaces, row_ranges
 from columnar.storage.api import Batch, Engine, Store, StoreBusy
@@ -47,16 +49,9 @@ from columnar.storage.layout import (
     escape,
     pack_cell,
     row_prefix,
-    split_version_key,
     unescape,
-    unpack,
-    version_end,
-    version_from,
-    version_prefix,
 )
 
-HOT_CELLS: Final = 4_096  # cells whose overwrites are counted
-TRIM_AFTER: Final = 16  # overwrites of a counted cell between two removals of surplus versions
 RECENT_ROWS: Final = 4_096
 _EPOCH_SHIFT: Final = 40
 FUTURE: Final = b"future"  # in ``meta``: the highest timestamp written ahead of the clock (I5)
@@ -76,44 +71,6 @@ class _Group:
     rows: set[bytes]
     last_n: int
     whole: bool = False  # any row may be among them
-
-
-Results = tuple[tuple[bytes, bytes, int], ...]  # column, new value, timestamp of increments and appends
-
-
-class _Step:
-    """One row's part of a batch."""
-
-    __slots__ = ("failed_condition", "logged_bytes", "results", "sequence", "timestamp")
-
-    def __init__(
-        self, sequence: Sequence, timestamp: int, results: Results, failed_condition: int | None, logged_bytes: int
-    ) -> None:
-        self.sequence = sequence
-        self.timestamp = timestamp
-        self.results = results
-        self.failed_condition = failed_condition
-        self.logged_bytes = logged_bytes  # 0: no change record
-
-
-class Applied:
-    """What a mutation did; constant."""
-
-    __slots__ = ("durable", "failed_condition", "results", "sequence", "timestamp")
-
-    def __init__(
-        self,
-        sequence: Sequence,
-        timestamp: int,
-        results: Results,
-        failed_condition: int | None,
-        durable: asyncio.Future[None] | None,
-    ) -> None:
-        self.sequence = sequence
-        self.timestamp = timestamp
-        self.results = results
-        self.failed_condition = failed_condition
-        self.durable = durable  # resolves when it may be answered (None: at once); shared, never cancel it
 
 
 def _wants_sync(mutations: list[RowMutation]) -> bool:
@@ -157,7 +114,7 @@ class Region:
         self._committer = committer
         self._clock = clock
         self._groups: deque[_Group] = deque()
-        self._hot: OrderedDict[bytes, tuple[int, bytes | None]] = OrderedDict()
+        self._hot = HotCells(self.store)
         self._recent: dict[bytes, int] = {}
         self._stamp_floor = int.from_bytes(self.store.get(META_SPACE, _STAMP) or b"", "big")  # of earlier openings
         self._stamp_ahead = self._stamp_floor  # the highest of this one
@@ -228,7 +185,7 @@ class Region:
         """Some family of the mutation wants the fsync: then the whole row waits for it."""
         return any(operation.family not in self._unsynced for operation in mutation.operations)
 
-    def _write(self, batch: Batch, steps: list[_Step], synced: bool) -> None:
+    def _write(self, batch: Batch, steps: list[Step], synced: bool) -> None:
         if synced:
             self.store.gather(batch)  # the committer settles it with the others that share the fsync
         else:
@@ -238,7 +195,7 @@ class Region:
         if logged:
             self.log.written(logged[-1].sequence, len(logged), sum(step.logged_bytes for step in logged))
 
-    def _draft_into(self, batch: Batch, mutation: RowMutation, now_ms: int) -> _Step:
+    def _draft_into(self, batch: Batch, mutation: RowMutation, now_ms: int) -> Step:
         """Decide one row's next state into ``batch``; nothing where a condition fails."""
         if self._refuses:
             raise self._refusal()
@@ -259,7 +216,7 @@ class Region:
         )
         failed = draft.check(mutation.conditions)
         if failed is not None:
-            return _Step(sequence, now_ms, (), failed, 0)
+            return Step(sequence, now_ms, (), failed, 0)
         if len(mutation.operations) > 1:
             draft.prefetch(mutation.operations)
         for operation in mutation.operations:
@@ -267,12 +224,12 @@ class Region:
         draft.emit(batch)
         for column in draft.columns.values():
             if column.pushed:
-                self._trim_hot(batch, column, now_ms)
+                self._hot.trim(batch, column, now_ms)
         if draft.highest > max(clock_ms, self._future):
             self._future = draft.highest
             batch.put(META_SPACE, FUTURE, draft.highest.to_bytes(8, "big"))
         logged = self._log(batch, draft, sequence)
-        return _Step(sequence, draft.timestamp, tuple(draft.results), None, logged)
+        return Step(sequence, draft.timestamp, tuple(draft.results), None, logged)
 
     def _may_put_unread(self, mutation: RowMutation, now_ms: int) -> bool:
         """Whether nothing that stands in the row can matter: puts by the clock, of families that keep one version."""
@@ -286,7 +243,7 @@ class Region:
                 return False
         return True
 
-    def _put_unread(self, batch: Batch, mutation: RowMutation, now_ms: int) -> _Step:
+    def _put_unread(self, batch: Batch, mutation: RowMutation, now_ms: int) -> Step:
         """What ``RowDraft`` would come to, without reading the row."""
         sequence = self.log.next()
         number, prefix, views = (sequence.epoch << _EPOCH_SHIFT) | sequence.n, row_prefix(mutation.row), self.views
@@ -294,7 +251,7 @@ class Region:
             assert isinstance(operation, Put), "looked at before"
             raw = pack_cell(now_ms, number, operation.value, operation.ttl_ms)
             batch.put(views[operation.family].space, prefix + escape(operation.qualifier), raw)
-        return _Step(sequence, now_ms, (), None, 0)
+        return Step(sequence, now_ms, (), None, 0)
 
     def _log(self, batch: Batch, draft: RowDraft, sequence: Sequence) -> int:
         """Add the change record; the bytes it has, 0 where nobody wants one."""
@@ -318,7 +275,7 @@ class Region:
         steps = []
         for record in records:
             sequence = self.log.next()
-            steps.append(_Step(sequence, record.timestamp, (), None, self.log.append(batch, sequence, record)))
+            steps.append(Step(sequence, record.timestamp, (), None, self.log.append(batch, sequence, record)))
         for key, value in marks.items():
             batch.put(META_SPACE, key, value)
         self._write(batch, steps, True)
@@ -391,42 +348,7 @@ class Region:
         self._recent[row] = now_ms
         return now_ms
 
-    def _trim_hot(self, batch: Batch, column: ColumnDraft, now_ms: int) -> None:
-        """Remove surplus versions of a cell that is overwritten again and again, every so often.
-
-        The end of the last removal is remembered, so that its tombstones are not walked again.
-        """
-        name = version_prefix(column.view.number, column.key)
-        count, stop = self._hot.pop(name, (0, None))
-        count += len(column.pushed)
-        if stop is not None:
-            # A put into the past may stand behind what was removed before.
-            stop = max(stop, *(version_from(name, at) + b"\x00" for at in column.pushed))
-        if count >= TRIM_AFTER:
-            surplus, last_kept = self._surplus(column, name, stop or version_end(name), now_ms)
-            for key in surplus:
-                batch.delete(VERSIONS_SPACE, key)
-            count, stop = 0, last_kept + b"\x00"
-        self._hot[name] = (count, stop)
-        if len(self._hot) > HOT_CELLS:
-            self._hot.popitem(last=False)
-
-    def _surplus(self, column: ColumnDraft, name: bytes, stop: bytes, now_ms: int) -> tuple[list[bytes], bytes]:
-        """Keys of older versions that no reader sees once the draft is written, and the last one that stays."""
-        cut = -1 if column.cut_at is None else column.cut_at
-        held = {key: raw for key, raw in self.store.scan(VERSIONS_SPACE, name, stop) if split_version_key(key)[1] > cut}
-        held |= {version_from(name, at): raw for at, raw in column.pushed.items()}
-        view, surplus, last_kept = column.view, [], name
-        newest = column.newest
-        kept = int(newest is not None and is_alive(unpack(newest), view, now_ms, 0))
-        for key, raw in sorted(held.items()):
-            if kept < view.max_versions and is_alive(unpack(raw), view, now_ms, kept):
-                kept, last_kept = kept + 1, key
-            else:
-                surplus.append(key)
-        return surplus, last_kept
-
-    def _applied(self, step: _Step, mutations: list[RowMutation], synced: bool) -> Applied:
+    def _applied(self, step: Step, mutations: list[RowMutation], synced: bool) -> Applied:
         """Join the fsync that will make the rows durable."""
         durable = None
         if step.failed_condition is not None:

@@ -33,6 +33,7 @@ from columnar.errors import DamagedData, HostError
 from columnar.limits import MIB
 from columnar.storage.api import DEFAULT_OPTIONS, Batch, FileSpan, SpaceOptions, StoreBusy, StoreClosed
 from columnar.storage.file_copies import HALF
+from columnar.storage.overlay import overlaid
 from columnar.storage.rocks_options import Caches, changed_options, space_options
 
 CACHE_BYTES: Final = 64 * MIB
@@ -172,7 +173,7 @@ class RocksStore:
         fresh = self._not_handed_over(space, start, stop)
         # The iterator is made here and not in the generator: what it sees is settled now (S3).
         items = self._to_end(held, held.items(from_key=start, read_opt=options), start, options)
-        return _overlaid(items, sorted(fresh.items()), operator.lt) if fresh else items
+        return overlaid(items, sorted(fresh.items()), operator.lt) if fresh else items
 
     def _to_end(self, held: Any, items: Any, start: bytes, options: Any) -> Iterator[tuple[bytes, bytes]]:
         pair = None
@@ -192,7 +193,7 @@ class RocksStore:
         fresh = self._not_handed_over(space, start, below)
         held = self._dicts[space]
         items = self._down_to(held, held.items(backwards=True, from_key=below), start, below)
-        return _overlaid(items, sorted(fresh.items(), reverse=True), operator.gt) if fresh else items
+        return overlaid(items, sorted(fresh.items(), reverse=True), operator.gt) if fresh else items
 
     def _not_handed_over(self, space: str, start: bytes, stop: bytes | None) -> dict[bytes, bytes | None]:
         """Hand over what was gathered; where the engine is too busy for it, what of it a scan must see.
@@ -409,27 +410,6 @@ class RocksStore:
             except Exception as error:  # rocksdict raises nothing narrower
                 if not cancelled or "Shutdown" not in str(error):
                     raise
-
-
-def _overlaid(
-    items: Iterator[tuple[bytes, bytes]],
-    fresh: list[tuple[bytes, bytes | None]],
-    before: Callable[[bytes, bytes], bool],
-) -> Iterator[tuple[bytes, bytes]]:
-    """The engine's pairs with newer ones laid over them (None: deleted), both in the order of ``before``."""
-    position = 0
-    for key, value in items:
-        while position < len(fresh) and before(fresh[position][0], key):
-            newer = fresh[position]
-            position += 1
-            if newer[1] is not None:
-                yield newer[0], newer[1]
-        if position < len(fresh) and fresh[position][0] == key:
-            continue  # the loop above gives the newer one before the next key, or the loop below at the end
-        yield key, value
-    for key, latest in fresh[position:]:
-        if latest is not None:
-            yield key, latest
 
 
 class RocksSortedFile:

@@ -12,7 +12,7 @@ from typing import Any
 from columnar.errors import IllegalArgument
 from columnar.master.schema_changes import SchemaChanges
 from columnar.model.mutation import Append, Increment, RowMutation
-from columnar.regions.region import Applied
+from columnar.regions.applied import Applied
 from columnar.regions.scanners import ScannerTable
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import checked_row

@@ -18,8 +18,9 @@ from columnar.limits import BATCH_BYTES, ROWS_BYTES, STEP_BYTES, STEP_CELLS
 from columnar.model.cell import parse_column
 from columnar.model.mutation import Append, CompareOp, Condition, Delete, Durability, Increment, Put, RowMutation
 from columnar.model.read import Projection, ReadSpec
+from columnar.regions.applied import Applied
 from columnar.regions.patience import patiently
-from columnar.regions.region import Applied, Region
+from columnar.regions.region import Region
 from columnar.regions.row_reader import WireCell
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import READ_SPECS, ServedTable, checked_row

@@ -24,7 +24,7 @@ from columnar.model.mutation import Append, CompareOp, Condition, Delete, Increm
 from columnar.model.read import ReadSpec, ScanSpec, projection
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, Table, make_table
-from columnar.regions import region as region_module
+from columnar.regions import hot_cells
 from columnar.regions.change_record import Sequence, unpack
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.region import Region
@@ -67,7 +67,7 @@ INFO = RegionInfo("t", 7)
 @pytest.fixture(autouse=True, scope="module")
 def _surplus_versions_go_often() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(region_module, "TRIM_AFTER", 2)
+        patch.setattr(hot_cells, "TRIM_AFTER", 2)
         yield
 
 

@@ -13,8 +13,8 @@ from columnar.master.schema_changes import SchemaChanges
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family
+from columnar.regions.applied import Applied
 from columnar.regions.patience import patiently
-from columnar.regions.region import Applied
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.replacing_regions import ReplacingRegions

@@ -12,7 +12,8 @@ from columnar.model.mutation import Durability, Operation, Put, RowMutation
 from columnar.model.read import ReadSpec, ScanSpec, projection
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
-from columnar.regions.region import Applied, Region
+from columnar.regions.applied import Applied
+from columnar.regions.region import Region
 from columnar.regions.scanners import Scanner, ScanRow
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable

@@ -1,0 +1,47 @@
+"""(pure) What a mutation did: to one row of a batch, and as its caller sees it.
+
+Plain classes: nobody compares them, and compiled they are fields.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from columnar.regions.change_record import Sequence
+
+Results = tuple[tuple[bytes, bytes, int], ...]  # column, new value, timestamp of increments and appends
+
+
+class Step:
+    """One row's part of a batch."""
+
+    __slots__ = ("failed_condition", "logged_bytes", "results", "sequence", "timestamp")
+
+    def __init__(
+        self, sequence: Sequence, timestamp: int, results: Results, failed_condition: int | None, logged_bytes: int
+    ) -> None:
+        self.sequence = sequence
+        self.timestamp = timestamp
+        self.results = results
+        self.failed_condition = failed_condition
+        self.logged_bytes = logged_bytes  # 0: no change record
+
+
+class Applied:
+    """What a mutation did; constant."""
+
+    __slots__ = ("durable", "failed_condition", "results", "sequence", "timestamp")
+
+    def __init__(
+        self,
+        sequence: Sequence,
+        timestamp: int,
+        results: Results,
+        failed_condition: int | None,
+        durable: Any,
+    ) -> None:
+        self.sequence = sequence
+        self.timestamp = timestamp
+        self.results = results
+        self.failed_condition = failed_condition
+        self.durable = durable  # a future, resolved when it may be answered (None: at once); shared, never cancel it

@@ -1,0 +1,64 @@
+"""Surplus versions of cells that are overwritten again and again go every so often, not only by the sweep.
+
+So the history of a counter stays short.  The end of the last removal is remembered for each such
+cell, so that its tombstones are not walked again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from columnar.regions.family_view import is_alive
+from columnar.regions.row_draft import VERSIONS_SPACE, ColumnDraft
+from columnar.storage.api import Batch, Store
+from columnar.storage.layout import split_version_key, unpack, version_end, version_from, version_prefix
+
+HOT_CELLS: Final = 4_096  # cells whose overwrites are counted
+TRIM_AFTER: Final = 16  # overwrites of a counted cell between two removals of surplus versions
+
+
+class HotCells:
+    """Of one region; owned by the loop."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        # By cell: overwrites since the last removal, and where that ended.  The last used last.
+        self._counted: OrderedDict[bytes, tuple[int, bytes | None]] = OrderedDict()
+
+    def clear(self) -> None:
+        """Versions were removed, or are kept, by other rules from now on."""
+        self._counted.clear()
+
+    def trim(self, batch: Batch, column: ColumnDraft, now_ms: int) -> None:
+        """Count what the draft adds to the column's older versions; remove the surplus when it is time."""
+        name = version_prefix(column.view.number, column.key)
+        count, stop = self._counted.pop(name, (0, None))
+        count += len(column.pushed)
+        if stop is not None:
+            # A put into the past may stand behind what was removed before.
+            stop = max(stop, *(version_from(name, at) + b"\x00" for at in column.pushed))
+        if count >= TRIM_AFTER:
+            surplus, last_kept = self._surplus(column, name, stop or version_end(name), now_ms)
+            for key in surplus:
+                batch.delete(VERSIONS_SPACE, key)
+            count, stop = 0, last_kept + b"\x00"
+        self._counted[name] = (count, stop)
+        if len(self._counted) > HOT_CELLS:
+            self._counted.popitem(last=False)
+
+    def _surplus(self, column: ColumnDraft, name: bytes, stop: bytes, now_ms: int) -> tuple[list[bytes], bytes]:
+        """Keys of older versions that no reader sees once the draft is written, and the last one that stays."""
+        cut = -1 if column.cut_at is None else column.cut_at
+        stored = self._store.scan(VERSIONS_SPACE, name, stop)
+        held = {key: raw for key, raw in stored if split_version_key(key)[1] > cut}
+        held |= {version_from(name, at): raw for at, raw in column.pushed.items()}
+        view, surplus, last_kept = column.view, [], name
+        newest = column.newest
+        kept = int(newest is not None and is_alive(unpack(newest), view, now_ms, 0))
+        for key, raw in sorted(held.items()):
+            if kept < view.max_versions and is_alive(unpack(raw), view, now_ms, kept):
+                kept, last_kept = kept + 1, key
+            else:
+                surplus.append(key)
+        return surplus, last_kept
