@@ -156,7 +156,7 @@ class Connection(asyncio.Protocol):
             while not self._blocked():
                 message = self._stream.next()
                 if message is None:
-                    self._closing = self._at_eof
+                    self._closing = self._at_eof or self._http_waits()
                     break
                 if isinstance(message, GiveWay):
                     self._rest()
@@ -178,6 +178,15 @@ class Connection(asyncio.Protocol):
         if self._closing and not self._busy and self._transport is not None:
             self._transport.close()
         self._regulate_reading()
+
+    def _http_waits(self) -> bool:
+        """Nothing to serve: tell a client that asks whether to go on; True where no request can follow."""
+        http = self._stream.http
+        if http is None:
+            return False
+        if http.interim:
+            self._out.append(http.take_interim())
+        return http.ended
 
     def _decode_aside(self, whole: Whole) -> None:
         """A large message would hold the loop for up to seconds: a thread decodes it."""
@@ -296,8 +305,13 @@ class Connection(asyncio.Protocol):
 
     def _done(self, message: Request | Refusal, reply: bytes, error: str | None, started: float) -> float:
         now = perf_counter()
-        if message.kind == ONEWAY:
+        http = self._stream.http
+        if message.kind == ONEWAY and http is None:
             reply = b""
+        elif http is not None:
+            reply = b"" if message.kind == ONEWAY else reply
+            self._out += http.answer(reply)
+            self._out_bytes += len(reply)
         else:
             if self._stream.is_framed:
                 self._out.append(len(reply).to_bytes(4, "big"))
