@@ -1,6 +1,7 @@
 # make run   the store and the wiki, in an environment of their own
 # make test  everything that shows they work
 # make check the style, the types and the layers
+# make compile the hot modules to machine code again, after a change (make test does it too)
 # make client-suites  the test suites of happybase and aiohappybase against our server
 
 PYTHON ?= python3
@@ -8,12 +9,12 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 DATA   ?= data
 
-.PHONY: run test check client-suites clean help
+.PHONY: run test check compile client-suites clean help
 
 help:
 	@sed -n 's/^# //p' Makefile
 
-$(VENV)/.made: pyproject.toml constraints.txt
+$(VENV)/.made: pyproject.toml constraints.txt setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Columnar needs Python 3.11 or later; say which with: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
@@ -29,8 +30,11 @@ $(VENV)/.made-dev: $(VENV)/.made
 run: $(VENV)/.made
 	@exec $(BIN)/wikka run --data $(DATA)
 
-test: $(VENV)/.made-dev
+test: compile
 	@$(BIN)/python -m pytest -n 2 --dist worksteal
+
+compile: $(VENV)/.made-dev
+	@$(BIN)/python -m columnar.compiling || true
 
 check: $(VENV)/.made-dev
 	$(BIN)/ruff check .

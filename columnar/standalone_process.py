@@ -19,6 +19,7 @@ import sys
 from contextlib import suppress
 from typing import Final
 
+from columnar import compiled
 from columnar.config import StandaloneConfig
 from columnar.errors import ColumnarError, HostError
 from columnar.standalone import Standalone
@@ -88,6 +89,7 @@ async def _serve(config: StandaloneConfig) -> int:
         raise HostError(f"cannot open {config.data}: {error}; mend it or choose another --data") from error
     web = WebServer(bound, store.sources()) if bound is not None else None
     with suppress(BrokenPipeError):  # whoever started us no longer listens: serve all the same
+        _log.info("hot modules: %s", compiled.state)
         print(_ready_line(config, store, web), flush=True)  # noqa: T201 - the one line that scripts wait for
     if web is not None:
         web.start()

@@ -1,11 +1,23 @@
-"""``--rewrite`` records the answers of the scenarios anew; what was not run is said at the end."""
+"""``--rewrite`` records the answers of the scenarios anew; what was not run is said at the end.
+
+In the test's own process the sources run, so that a test can put something in a method's place.  The
+stores, wikis and workers that tests start as processes run compiled, as at a user's.
+"""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from typing import Any
 
 import pytest
+
+_asked = os.environ.get("COLUMNAR_COMPILED")
+os.environ["COLUMNAR_COMPILED"] = "no"
+import columnar  # noqa: E402, F401 - now, while the sources are asked for
+
+if _asked is None:
+    del os.environ["COLUMNAR_COMPILED"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -45,7 +45,9 @@ _DIRECT: Final = frozenset({list, RowList, type(None), bool, int, str, bytes, di
 _UNKNOWN: Final = "unknown"  # in metrics: names that clients make up are no labels
 
 
-class Connection(asyncio.Protocol):
+class Connection:
+    """An ``asyncio.Protocol`` in all but name: a class of ours alone compiles to plain fields and calls."""
+
     def __init__(self, server: WireServer, connection_id: int) -> None:
         self._server = server  # constant, as are the next three
         self._loop = asyncio.get_running_loop()

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import cast
 
 from columnar import limits
 from columnar.errors import CallQueueTooBig
@@ -62,7 +63,8 @@ class WireServer:
     async def start(self, host: str, port: int) -> None:
         """Listen; port 0 takes a free one.  OSError if the address is in use."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._accept, host, port, backlog=1024, reuse_address=True)
+        factory = cast(Callable[[], asyncio.Protocol], self._accept)
+        self._server = await loop.create_server(factory, host, port, backlog=1024, reuse_address=True)
 
     @property
     def port(self) -> int:
