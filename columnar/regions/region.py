@@ -228,7 +228,7 @@ class Region:
         entries = tuple(entry for entry in draft.entries if entry.family in policy.families)
         if not entries:
             return 0
-        stamp = max(entry.timestamp for entry in entries)
+        stamp = max(draft.least_stamp, max(entry.timestamp for entry in entries))
         return self.log.append(batch, sequence, ChangeRecord(draft.row, stamp, entries, draft.before(policy.before)))
 
     def log_records(self, records: Iterable[ChangeRecord], marks: Mapping[bytes, bytes]) -> asyncio.Future[None]:
@@ -290,7 +290,11 @@ class Region:
     def _surplus(self, column: ColumnDraft, name: bytes, stop: bytes, now_ms: int) -> tuple[list[bytes], bytes]:
         """Keys of older versions that no reader sees once the draft is written, and the last one that stays."""
         cut = -1 if column.cut_at is None else column.cut_at
-        held = {key: raw for key, raw in self.store.scan(VERSIONS_SPACE, name, stop) if split_version_key(key)[1] > cut}
+        held = {
+            key: raw
+            for key, raw in self.store.scan(VERSIONS_SPACE, name, stop)
+            if (at := split_version_key(key)[1]) > cut and at not in column.removed
+        }
         held |= {version_from(name, at): raw for at, raw in column.pushed.items()}
         view, surplus, last_kept = column.view, [], name
         newest = column.newest
