@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import itertools
 import logging
 import os
 import time
@@ -38,18 +39,22 @@ from columnar.regions.tables import ServedTable
 from columnar.storage.commit import Committer
 from columnar.storage.rocks import RocksEngine
 from columnar.thrift.extension import ExtensionMethods, Facts
+from columnar.thrift.other_door import OtherDoor
 from columnar.thrift.rows import RowMethods
 from columnar.thrift.scans import ScanMethods
 from columnar.thrift.service import ThriftService
 from columnar.thrift.slow_log import SlowLog
 from columnar.thrift.tables import TableMethods
 from columnar.thrift.trigger_methods import TriggerMethods
+from columnar.thrift2.service import thrift2_service
+from columnar.thrift2.tables import TableMethods2
 from columnar.triggers.keeper import TriggerKeeper
 from columnar.triggers.log_brake import LogBounds
 from columnar.triggers.registration import SYSTEM_TABLES
 from columnar.version import VERSION
 from columnar.webui.counters import RequestCounters
 from columnar.webui.status import Sources, TriggerLine
+from columnar.wire.idl import SERVICE, SERVICE2
 from columnar.wire.server import WireServer
 
 _log = logging.getLogger(__name__)
@@ -215,6 +220,8 @@ class Standalone:
         self._started_s = time.time()
         self._timers: list[asyncio.TimerHandle] = []
         self.counters = RequestCounters()
+        self.wire2: WireServer | None = None  # of the Thrift 2 service, where it is served
+        self.slow_log2: SlowLog | None = None
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
@@ -251,6 +258,8 @@ class Standalone:
 
     async def _listen(self) -> None:
         rows = RowMethods(self.server)
+        ids = itertools.count(1)  # scanners are known by the connection that opened them
+        thrift2 = OtherDoor(SERVICE2, "Thrift 2", lambda: self.thrift2_port)
         facts = Facts(VERSION, self.folder.path, self._started_s, self._connections, self.counters.calls)
         self.service = ThriftService(
             self.scanners,
@@ -259,19 +268,54 @@ class Standalone:
             TableMethods(self.server, self.changes, lambda: (self.config.host, self.port), self.folder.cluster_id),
             ExtensionMethods(self.server, rows, self.scanners, self.changes, facts),
             TriggerMethods(self.keeper),
+            other_door=thrift2,
         )
         self.slow_log = SlowLog(self.server.tables, self.scanners, self.config.slow_request_ms)
         self.service.handlers = self.slow_log.wrapped(self.service.handlers)
-        self.wire = WireServer(self.service, self.counters)
+        self.wire = WireServer(self.service, self.counters, connection_ids=ids, elsewhere=thrift2.where_is)
+        await self._open_port(self.wire, self.config.port, "--port")
+        if self.config.thrift2_port >= 0:
+            await self._listen_thrift2(rows, ids)
+
+    async def _listen_thrift2(self, rows: RowMethods, ids: Iterator[int]) -> None:
+        thrift1 = OtherDoor(SERVICE, "Thrift 1", lambda: self.port)
+        tables = TableMethods2(
+            self.server,
+            self.changes,
+            lambda: (self.config.host, self.port),
+            self.folder.cluster_id,
+            int(self._started_s * 1000),
+        )
+        service = thrift2_service(self.server, self.scanners, rows, tables, thrift1)
+        self.slow_log2 = SlowLog(self.server.tables, self.scanners, self.config.slow_request_ms, SERVICE2)
+        service.handlers = self.slow_log2.wrapped(service.handlers)
+        self.wire2 = WireServer(
+            service,
+            self.counters.of_service("thrift2."),
+            definition=SERVICE2,
+            connection_ids=ids,
+            elsewhere=thrift1.where_is,
+        )
+        await self._open_port(self.wire2, self.config.thrift2_port, "--thrift2-port")
+
+    async def _open_port(self, wire: WireServer, port: int, option: str) -> None:
         try:
-            await self.wire.start(self.config.host, self.config.port)
+            await wire.start(self.config.host, port)
         except OSError as error:
             raise HostError(
-                f"cannot listen on {self.config.host}:{self.config.port}: {error.strerror}; choose another with --port"
+                f"cannot listen on {self.config.host}:{port}: {error.strerror}; choose another with {option}"
             ) from error
 
     def _connections(self) -> int:
-        return int(self.wire.connections)
+        return int(self.wire.connections) + (self.wire2.connections if self.wire2 is not None else 0)
+
+    def _slow_requests(self) -> int:
+        return self.slow_log.count + (self.slow_log2.count if self.slow_log2 is not None else 0)
+
+    @property
+    def thrift2_port(self) -> int | None:
+        """None where the Thrift 2 service is not served."""
+        return self.wire2.port if self.wire2 is not None else None
 
     @property
     def port(self) -> int:
@@ -289,7 +333,7 @@ class Standalone:
             counters=self.counters,
             connections=self._connections,
             commits=lambda: self._committer.syncs,
-            slow_requests=lambda: self.slow_log.count,
+            slow_requests=self._slow_requests,
             triggers=self._trigger_lines,
         )
 
@@ -310,6 +354,8 @@ class Standalone:
         for timer in self._timers:
             timer.cancel()
         await self.keeper.close()  # before the port: a call cut off by it would count as failed
+        if self.wire2 is not None:
+            await self.wire2.close(STOP_GRACE_S)
         await self.wire.close(STOP_GRACE_S)
         await self.server.close()
         await self.server.quiesce(self._meta)

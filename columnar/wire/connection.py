@@ -290,9 +290,14 @@ class Connection:
         if request.kind not in (CALL, ONEWAY):
             kind, text = TApplicationException.INVALID_MESSAGE_TYPE, f"a message of kind {request.kind} is no call"
         else:
-            kind, text = TApplicationException.UNKNOWN_METHOD, f"Invalid method name: '{shown}'"
+            kind, text = TApplicationException.UNKNOWN_METHOD, self._unknown(shown)
         reply = application_error(request.name, self._stream.protocol, request.seqid, kind, text)
         return self._done(request, reply, "TApplicationException", started)
+
+    def _unknown(self, name: str) -> str:
+        elsewhere = self._server.elsewhere
+        hint = elsewhere(name) if elsewhere is not None else ""
+        return f"Invalid method name: '{name}'{hint and '; '}{hint}"
 
     def _refused(self, refusal: Refusal, started: float) -> float:
         error, method = refusal.error, refusal.method

@@ -12,11 +12,13 @@ from typing import Any, Final
 import thriftpy2
 
 
-def _load() -> Any:
+def _load(name: str) -> Any:
     with as_file(files("columnar") / "thrift") as folder:
-        return thriftpy2.load(str(folder / "columnar.thrift"), module_name="columnar_idl_thrift")
+        return thriftpy2.load(str(folder / f"{name}.thrift"), module_name=f"{name}_idl_thrift")
 
 
-columnar: Final[Any] = _load()  # CheckAndMutateResult, Condition, CompareOp, RowOperation, TriggerStatus, ...
+columnar: Final[Any] = _load("columnar")  # CheckAndMutateResult, Condition, CompareOp, RowOperation, TriggerStatus, ...
 hbase: Final[Any] = columnar.hbase  # TCell, TRowResult, Mutation, BatchMutation, TScan, IOError, ...
 SERVICE: Final[Any] = columnar.ColumnarStore  # Hbase and our extension
+hbase2: Final[Any] = _load("hbase2")  # TGet, TPut, TResult, TIOError, ...
+SERVICE2: Final[Any] = hbase2.THBaseService  # the Thrift 2 service
