@@ -101,7 +101,7 @@ class ColumnDraft:
         newest = next(iter(kept), None)
         self.newest = kept.pop(newest) if newest is not None else None
         self.pushed = {at: raw for at, raw in self.pushed.items() if at in kept}
-        self.removed = (self.removed | stored.keys()) - kept.keys()
+        self.removed = self.removed.union(stored).difference(kept)
         return target
 
     def _versions(self, store: Store) -> dict[int, bytes]:
