@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +14,7 @@ import pytest
 import thriftpy2
 from thriftpy2.rpc import make_client
 
-from tests.support.standalone_store import StoreProcess, free_port
+from tests.support.standalone_store import ENVIRONMENT, StoreProcess, free_port
 
 ROOT = Path(__file__).parents[2]
 H = thriftpy2.load(str(ROOT / "columnar" / "thrift" / "hbase2.thrift"), module_name="process_hbase2_thrift")
@@ -71,3 +75,36 @@ def test_the_whole_way(client: Any) -> None:
         client.get(T, H.TGet(row=b"k", columns=[H.TColumn(family=b"none")]))
     with pytest.raises(H.TIllegalArgument):
         client.getScannerRows(99, 1)
+
+
+def test_the_ready_line_and_a_port_that_is_taken(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "columnar", "standalone", "--port", "0", "--web-port", "-1"]
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        taken = str(held.getsockname()[1])
+        refused = subprocess.run(
+            [*command, "--data", str(tmp_path / "a"), "--thrift2-port", taken],
+            capture_output=True,
+            text=True,
+            env=ENVIRONMENT,
+            timeout=60,
+            check=False,
+        )
+    assert refused.returncode == 2
+    assert f"cannot listen on 127.0.0.1:{taken}" in refused.stderr.splitlines()[-1]
+    assert "choose another with --thrift2-port" in refused.stderr.splitlines()[-1]
+    with subprocess.Popen(
+        [*command, "--data", str(tmp_path / "b"), "--thrift2-port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=ENVIRONMENT,
+    ) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = re.fullmatch(r"columnar ready store=127\.0\.0\.1:\d+ web=- thrift2=127\.0\.0\.1:(\d+) pid=.*\n", line)
+        assert found is not None, line
+        thrift = make_client(H.THBaseService, "127.0.0.1", int(found[1]), timeout=30_000)
+        assert thrift.getThriftServerType() == 2
+        thrift.close()
+        process.terminate()
+        assert process.wait(60) == 0
