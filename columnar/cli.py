@@ -90,7 +90,7 @@ def main() -> None:
 
 @click.command()
 @click.option("--data", metavar="DIR", help="Folder that holds everything; made when it is not there.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on, for both ports.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on, for all ports.")
 @click.option("--port", default=9090, show_default=True, type=click.IntRange(0, 65535), help="Thrift; 0: any free one.")
 @click.option(
     "--web-port",
@@ -98,6 +98,13 @@ def main() -> None:
     show_default=True,
     type=click.IntRange(-1, 65535),
     help="Status page, /metrics, /health; 0: any free one, -1: none.",
+)
+@click.option(
+    "--thrift2-port",
+    default=-1,
+    show_default=True,
+    type=click.IntRange(-1, 65535),
+    help="HBase's Thrift 2 service; 0: any free one, -1: not served.",
 )
 @click.option("--trigger-modules", default="", metavar="M,M", help="Python modules that triggers may name.")
 @click.option(
@@ -111,7 +118,14 @@ def main() -> None:
     "--slow-ms", default=1_000, show_default=True, type=click.IntRange(1), help="Requests that take longer are logged."
 )
 def standalone(
-    data: str | None, host: str, port: int, web_port: int, trigger_modules: str, log_level: str, slow_ms: int
+    data: str | None,
+    host: str,
+    port: int,
+    web_port: int,
+    thrift2_port: int,
+    trigger_modules: str,
+    log_level: str,
+    slow_ms: int,
 ) -> None:
     """Run the store: master, catalogue and region server in one process.
 
@@ -131,6 +145,7 @@ def standalone(
         host=host,
         port=port,
         web_port=web_port,
+        thrift2_port=thrift2_port,
         trigger_modules=tuple(name.strip() for name in trigger_modules.split(",") if name.strip()),
         slow_request_ms=slow_ms,
     )

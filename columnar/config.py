@@ -22,3 +22,4 @@ class StandaloneConfig:
     scanner_lease_s: float = limits.SCANNER_LEASE_S
     log_records: int = limits.LOG_RECORDS  # of one region's change log; nearing it slows its writers
     log_bytes: int = limits.LOG_BYTES
+    thrift2_port: int = -1  # of the Thrift 2 service; 0: any free one, -1: not served

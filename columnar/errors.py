@@ -54,6 +54,10 @@ class IllegalArgument(CallerError):
     hbase_class = "IllegalArgumentException"
 
 
+class NotSent(IllegalArgument):
+    """A required argument is not there, or is of another type: perhaps the client speaks another service."""
+
+
 class FilterSyntaxError(IllegalArgument):
     """A filter string that the language does not allow; ``position`` counts bytes from 0."""
 

@@ -7,11 +7,12 @@ trigger worker, regions (synced and closed), lock.  Each is finished before the 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import os
 import time
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from columnar.config import StandaloneConfig
 from columnar.errors import HostError
@@ -39,6 +40,7 @@ from columnar.storage.descriptors import stores_within
 from columnar.storage.rocks import RocksEngine
 from columnar.thrift.admin_methods import AdminMethods
 from columnar.thrift.extension import ExtensionMethods, Facts
+from columnar.thrift.other_door import OtherDoor
 from columnar.thrift.region_methods import RegionMethods
 from columnar.thrift.rows import RowMethods
 from columnar.thrift.scans import ScanMethods
@@ -53,6 +55,7 @@ from columnar.triggers.registration import SYSTEM_TABLES
 from columnar.version import VERSION
 from columnar.webui.counters import RequestCounters
 from columnar.webui.status import Sources, TriggerLine
+from columnar.wire.idl import SERVICE
 from columnar.wire.server import WireServer
 
 _log = logging.getLogger(__name__)
@@ -167,6 +170,8 @@ class Standalone:
         self._started_s = time.time()
         self._timers: list[asyncio.TimerHandle] = []
         self.counters = RequestCounters()
+        self.wire2: WireServer | None = None  # of the Thrift 2 service, where it is served
+        self.slow_log2: SlowLog | None = None
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
@@ -225,6 +230,8 @@ class Standalone:
     async def _listen(self) -> None:
         rows = RowMethods(self.server)
         tables = TableMethods(self.server, self.changes, lambda: (self.config.host, self.port), self.folder.cluster_id)
+        ids = itertools.count(1)  # scanners are known by the connection that opened them
+        thrift2 = OtherDoor(_service2, "Thrift 2", lambda: self.thrift2_port)
         facts = Facts(VERSION, self.folder.path, self._started_s, self._connections, self.counters.calls)
         self.slow_log = SlowLog(self.server.tables, self.scanners, self.config.slow_request_ms)
         self.service = ThriftService(
@@ -238,20 +245,59 @@ class Standalone:
             AdminMethods(self.server, self.alterations, tables.regions_named, self._triggers_of),
             RegionMethods(self.server, self.region_changes),
             SnapshotMethods(self.server, rows, self.snapshots),
+            other_door=thrift2,
         )
-        self.wire = WireServer(self.service, self.counters)
+        self.wire = WireServer(self.service, self.counters, connection_ids=ids, elsewhere=thrift2.where_is)
+        await self._open_port(self.wire, self.config.port, "--port")
+        if self.config.thrift2_port >= 0:
+            await self._listen_thrift2(rows, ids)
+
+    async def _listen_thrift2(self, rows: RowMethods, ids: Iterator[int]) -> None:
+        # Imported where it is asked for: 3 MB.
+        from columnar.thrift2.service import thrift2_service
+        from columnar.thrift2.tables import TableMethods2
+
+        thrift1 = OtherDoor(lambda: SERVICE, "Thrift 1", lambda: self.port)
+        tables = TableMethods2(
+            self.server,
+            self.changes,
+            lambda: (self.config.host, self.port),
+            self.folder.cluster_id,
+            int(self._started_s * 1000),
+        )
+        slow_log = SlowLog(self.server.tables, self.scanners, self.config.slow_request_ms, _service2())
+        self.slow_log2 = slow_log
+        service = thrift2_service(self.server, self.scanners, slow_log, rows, tables, thrift1)
+        self.wire2 = WireServer(
+            service,
+            self.counters.of_service("thrift2."),
+            definition=_service2(),
+            connection_ids=ids,
+            elsewhere=thrift1.where_is,
+        )
+        await self._open_port(self.wire2, self.config.thrift2_port, "--thrift2-port")
+
+    async def _open_port(self, wire: WireServer, port: int, option: str) -> None:
         try:
-            await self.wire.start(self.config.host, self.config.port)
+            await wire.start(self.config.host, port)
         except OSError as error:
             raise HostError(
-                f"cannot listen on {self.config.host}:{self.config.port}: {error.strerror}; choose another with --port"
+                f"cannot listen on {self.config.host}:{port}: {error.strerror}; choose another with {option}"
             ) from error
 
     def _triggers_of(self, table: str) -> list[str]:
         return [one.name for one in self.keeper.registrations() if one.table == table]
 
     def _connections(self) -> int:
-        return int(self.wire.connections)
+        return int(self.wire.connections) + (self.wire2.connections if self.wire2 is not None else 0)
+
+    def _slow_requests(self) -> int:
+        return self.slow_log.count + (self.slow_log2.count if self.slow_log2 is not None else 0)
+
+    @property
+    def thrift2_port(self) -> int | None:
+        """None where the Thrift 2 service is not served."""
+        return self.wire2.port if self.wire2 is not None else None
 
     @property
     def port(self) -> int:
@@ -269,7 +315,7 @@ class Standalone:
             counters=self.counters,
             connections=self._connections,
             commits=lambda: self._committer.syncs,
-            slow_requests=lambda: self.slow_log.count,
+            slow_requests=self._slow_requests,
             triggers=self._trigger_lines,
         )
 
@@ -290,6 +336,8 @@ class Standalone:
         for timer in self._timers:
             timer.cancel()
         await self.keeper.close()  # before the port: a call cut off by it would count as failed
+        if self.wire2 is not None:
+            await self.wire2.close(STOP_GRACE_S)
         await self.wire.close(STOP_GRACE_S)
         await self.region_changes.close()
         await self.server.close()
@@ -297,6 +345,13 @@ class Standalone:
         self._meta.close()
         self._committer.close()
         self.folder.close()
+
+
+def _service2() -> Any:
+    """Its definition; parsing it takes 40 ms and 1.5 MB, so only where somebody wants it."""
+    from columnar.wire.idl2 import SERVICE2
+
+    return SERVICE2
 
 
 def _reachable(host: str) -> str:

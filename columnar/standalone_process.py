@@ -4,7 +4,8 @@
     a second signal while stopping: exit at once, 128 + its number (what was acknowledged is on disk)
     cannot start: one line on stderr, exit 2
 
-The ready line, alone on stdout, for scripts that wait for it (``data`` comes last: it may hold blanks):
+The ready line, alone on stdout, for scripts that wait for it (``data`` comes last: it may hold blanks;
+``thrift2=127.0.0.1:9091`` stands behind ``web`` where that service is served):
     columnar ready store=127.0.0.1:9090 web=http://127.0.0.1:9095/ pid=4711 data=/var/lib/columnar
 """
 
@@ -122,7 +123,8 @@ def _ready_line(config: StandaloneConfig, store: Standalone, web: WebServer | No
     host = f"[{config.host}]" if ":" in config.host else config.host
     page = f"http://{host}:{web.port}/" if web is not None else "-"
     data = os.path.abspath(config.data)
-    return f"columnar ready store={host}:{store.port} web={page} pid={os.getpid()} data={data}"
+    thrift2 = f" thrift2={host}:{store.thrift2_port}" if store.thrift2_port is not None else ""
+    return f"columnar ready store={host}:{store.port} web={page}{thrift2} pid={os.getpid()} data={data}"
 
 
 def _is_loopback(host: str) -> bool:

@@ -23,11 +23,17 @@ class Put(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """Removes what stands at or below ``timestamp``; a qualifier of None means the whole family."""
+    """Removes what stands at or below ``timestamp``; a qualifier of None means the whole family.
+
+    ``exact`` removes one version: the one at ``timestamp``, or without it the newest that a reader sees;
+    of a whole family the version at ``timestamp`` in each column.  What the family kept behind it comes to
+    light; surplus versions do not (HBase: after a major compaction).
+    """
 
     family: bytes
     qualifier: bytes | None
     timestamp: int | None = None
+    exact: bool = False
 
 
 class Increment(NamedTuple):

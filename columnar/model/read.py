@@ -50,6 +50,13 @@ class ReadSpec:
     projection: Projection
     time_range: tuple[int, int] = ALL_TIME  # half open
     max_versions: int = 1
+    family_ranges: tuple[tuple[bytes, tuple[int, int]], ...] = ()  # instead of ``time_range`` for these families
+
+    def range_of(self, family: bytes) -> tuple[int, int]:
+        for name, time_range in self.family_ranges:
+            if name == family:
+                return time_range
+        return self.time_range
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +73,7 @@ class ScanSpec:
     batch: int = 0  # cells of a row in one result; 0: all
     sort_columns: bool = False
     filter_string: bytes | None = None
+    limit: int = 0  # rows; 0: all
 
     @property
     def size_bytes(self) -> int:

@@ -7,8 +7,9 @@ r"""(pure) One record of a region's change log: what a row mutation changed, and
     flags   := 1 the record was made for one trigger only (a backfill); its id follows the row: u16-length bytes
 
 ``kind`` of an entry: 1 put, 2 delete of a column at or below the timestamp, 3 delete of a whole
-family.  Increments and appends are recorded as the put they amount to.  The entries after
-``before-count`` are the cells that the touched columns held before, where somebody asked for them.
+family, 4 delete of exactly the version of a column at the timestamp.  Increments and appends are
+recorded as the put they amount to.  The entries after ``before-count`` are the cells that the touched
+columns held before, where somebody asked for them.
 
 The sequence of a change is ``(origin, epoch, n)``: origin is the region in which it was made, so
 that daughters of a split can inherit a log and merged regions cannot clash (design D13); a new
@@ -61,6 +62,7 @@ class Kind(IntEnum):
     PUT = 1
     DELETE_COLUMN = 2
     DELETE_FAMILY = 3
+    DELETE_VERSION = 4
 
 
 class Entry(NamedTuple):

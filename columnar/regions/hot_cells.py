@@ -51,7 +51,7 @@ class HotCells:
         """Keys of older versions that no reader sees once the draft is written, and the last one that stays."""
         cut = -1 if column.cut_at is None else column.cut_at
         stored = self._store.scan(VERSIONS_SPACE, name, stop)
-        held = {key: raw for key, raw in stored if split_version_key(key)[1] > cut}
+        held = {key: raw for key, raw in stored if (at := split_version_key(key)[1]) > cut and at not in column.removed}
         held |= {version_from(name, at): raw for at, raw in column.pushed.items()}
         view, surplus, last_kept = column.view, [], name
         newest = column.newest

@@ -261,7 +261,7 @@ class Region:
         entries = tuple(entry for entry in draft.entries if entry.family in policy.families)
         if not entries:
             return 0
-        stamp = max(entry.timestamp for entry in entries)
+        stamp = max(draft.least_stamp, max(entry.timestamp for entry in entries))
         return self.log.append(batch, sequence, ChangeRecord(draft.row, stamp, entries, draft.before(policy.before)))
 
     def log_records(self, records: Iterable[ChangeRecord], marks: Mapping[bytes, bytes]) -> asyncio.Future[None]:

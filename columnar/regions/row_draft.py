@@ -25,7 +25,7 @@ from columnar.errors import CellTooBig, NotALong, shown
 from columnar.limits import CELL_BYTES
 from columnar.model.mutation import Append, Condition, Delete, Increment, Operation, Put
 from columnar.regions.change_record import Entry, Kind
-from columnar.regions.family_view import FamilyView, visible_value
+from columnar.regions.family_view import FamilyView, kept_versions, visible_value
 from columnar.storage.api import Batch, Store
 from columnar.storage.layout import (
     MARKER,
@@ -35,6 +35,7 @@ from columnar.storage.layout import (
     pack_marker,
     row_end,
     row_prefix,
+    split_version_key,
     timestamp_of,
     unescape,
     version_end,
@@ -47,12 +48,13 @@ VERSIONS_SPACE: Final = "versions"
 SINGLE_DELETES: Final = 64  # over it one range delete: fewer bytes, but dearer to later reads
 _LONG_MIN: Final = -(1 << 63)
 _U64: Final = 1 << 64
+_NONE: Final[frozenset[int]] = frozenset()
 
 
 class ColumnDraft:
     """The next state of one column."""
 
-    __slots__ = ("cut_at", "key", "newest", "original", "pushed", "view")
+    __slots__ = ("cut_at", "key", "newest", "original", "pushed", "removed", "view")
 
     def __init__(self, view: FamilyView, key: bytes, raw: bytes | None) -> None:
         self.view = view
@@ -61,6 +63,7 @@ class ColumnDraft:
         self.newest = raw
         self.pushed: dict[int, bytes] = {}  # timestamp -> raw, on their way to the older versions
         self.cut_at: int | None = None  # older versions at or below it go
+        self.removed = _NONE  # older versions that go, by their timestamps
 
     def put(self, timestamp: int, raw: bytes, now_ms: int) -> None:
         held = self.newest
@@ -84,9 +87,42 @@ class ColumnDraft:
         if held is None or timestamp_of(held) <= timestamp:
             self.newest = marker
 
+    def delete_version(self, timestamp: int | None, store: Store, now_ms: int) -> int | None:
+        """Remove one version that a reader sees, None: the newest; its timestamp, or None where there is none.
+
+        The next one becomes the newest (I1).  What the family does not keep goes with it, or it would
+        come to light.  O(versions that the family keeps).
+        """
+        stored = self._versions(store)
+        kept = {one.timestamp: stored[one.timestamp] for one in kept_versions(stored.values(), self.view, now_ms)}
+        target = next(iter(kept), None) if timestamp is None else timestamp
+        if target is None or kept.pop(target, None) is None:
+            return None
+        newest = next(iter(kept), None)
+        self.newest = kept.pop(newest) if newest is not None else None
+        self.pushed = {at: raw for at, raw in self.pushed.items() if at in kept}
+        self.removed = self.removed.union(stored).difference(kept)
+        return target
+
+    def _versions(self, store: Store) -> dict[int, bytes]:
+        """Every version as it would be after ``emit``, newest first."""
+        if self.newest is None:
+            return {}
+        versions = dict(self.pushed)
+        if self.view.max_versions > 1 and self.original is not None:
+            cut, prefix = -1 if self.cut_at is None else self.cut_at, version_prefix(self.view.number, self.key)
+            for key, raw in store.scan(VERSIONS_SPACE, prefix, version_end(prefix)):
+                at = split_version_key(key)[1]
+                if at > cut and at not in self.removed:
+                    versions.setdefault(at, raw)
+        versions[timestamp_of(self.newest)] = self.newest
+        return dict(sorted(versions.items(), reverse=True))
+
     def emit(self, batch: Batch, store: Store) -> None:
         if self.cut_at is not None and self.view.max_versions > 1 and self.original is not None:
             self._emit_cut(batch, store, self.cut_at)
+        for timestamp in self.removed:
+            batch.delete(VERSIONS_SPACE, version_key(self.view.number, self.key, timestamp))
         for timestamp, raw in self.pushed.items():
             batch.put(VERSIONS_SPACE, version_key(self.view.number, self.key, timestamp), raw)
         if self.newest is self.original:
@@ -135,6 +171,7 @@ class RowDraft:
         self.row = row
         self.timestamp = now_ms  # what a mutation without a timestamp is stamped with
         self.highest = 0  # of the timestamps put
+        self.least_stamp = 0  # of the change's record
         self.columns: dict[tuple[bytes, bytes], ColumnDraft] = {}
         self.entries: list[Entry] = []
         self.results: list[tuple[bytes, bytes, int]] = []  # column, new value, timestamp of increments and appends
@@ -176,7 +213,9 @@ class RowDraft:
         if isinstance(operation, Put):
             self._put(operation)
         elif isinstance(operation, Delete):
-            if operation.qualifier is None:
+            if operation.exact:
+                self._delete_versions(operation)
+            elif operation.qualifier is None:
                 self._delete_family(operation)
             else:
                 self._delete_column(operation.family, operation.qualifier, operation.timestamp)
@@ -205,18 +244,42 @@ class RowDraft:
     def _delete_family(self, operation: Delete) -> None:
         """Every column that is there, in the store or in this draft.  O(columns of the family in the row)."""
         at = self.timestamp if operation.timestamp is None else operation.timestamp
-        family, view = operation.family, self._views[operation.family]
-        prefix = self._prefix
-        for key, raw in self._store.scan(view.space, prefix, row_end(self.row)):
-            qualifier = unescape(key[len(prefix) :])
-            if (family, qualifier) not in self.columns:
-                self.columns[family, qualifier] = ColumnDraft(view, key, raw)
+        family = operation.family
+        self._read_family(family)
         marker = self._marker(at)
         for (name, _), column in self.columns.items():
             if name == family and column.newest is not None:
                 column.delete(at, marker)
         if self._logged:
             self.entries.append(Entry(Kind.DELETE_FAMILY, family, b"", at, b""))
+
+    def _read_family(self, family: bytes) -> None:
+        """All its columns that are in the store are in the draft."""
+        view, prefix = self._views[family], self._prefix
+        for key, raw in self._store.scan(view.space, prefix, row_end(self.row)):
+            qualifier = unescape(key[len(prefix) :])
+            if (family, qualifier) not in self.columns:
+                self.columns[family, qualifier] = ColumnDraft(view, key, raw)
+
+    def _delete_versions(self, operation: Delete) -> None:
+        """Exactly one version, of a column or of every column of a family.  Logged as the columns it removes."""
+        family, at = operation.family, operation.timestamp
+        if operation.qualifier is not None:
+            touched = {operation.qualifier: self.column(family, operation.qualifier)}
+        else:
+            self._read_family(family)
+            touched = {qualifier: column for (name, qualifier), column in self.columns.items() if name == family}
+            at = self.timestamp if at is None else at
+        for qualifier, column in touched.items():
+            gone = column.delete_version(at, self._store, self._now)
+            if gone is None:
+                continue
+            if column.newest is None:
+                column.newest = self._marker(gone)
+            if self._logged:
+                self.entries.append(Entry(Kind.DELETE_VERSION, family, qualifier, gone, b""))
+                # The row is as it was before, but what triggers write now must win over what they wrote then.
+                self.least_stamp = self.timestamp
 
     def _current(self, column: ColumnDraft) -> tuple[bytes | None, int]:
         """What a read-modify-write sees, and the timestamp of what it writes."""

@@ -60,19 +60,19 @@ def fetch_row(store: Store, views: Views, row: bytes, projection: Projection) ->
 
 
 def wire_cells(store: Store, row: bytes, raw_row: RawRow, spec: ReadSpec, now_ms: int) -> list[WireCell]:
-    """What a reader without a filter sees: at most one version of each column, column ascending."""
+    """What a reader without a filter sees: column ascending, of each the newest versions he wants."""
     cells: list[WireCell] = []
-    all_time = spec.time_range == ALL_TIME
+    newest = spec.time_range == ALL_TIME and spec.max_versions == 1 and not spec.family_ranges
     for view, group in raw_row:
         prefix = view.column_prefix
         for qualifier, raw in group:
-            if all_time and raw[0] == CELL and view.ttl_ms is None:
+            if newest and raw[0] == CELL and view.ttl_ms is None:
                 name = unescape(qualifier) if b"\x00" in qualifier else qualifier
                 cells.append((prefix + name, raw[17:], timestamp_of(raw)))
             else:
-                for cell in column_versions(store, view, row, unescape(qualifier), raw, spec, now_ms):
+                versions = column_versions(store, view, row, unescape(qualifier), raw, spec, now_ms)
+                for cell in islice(versions, spec.max_versions):
                     cells.append((cell.column, cell.value, cell.timestamp))
-                    break
     return cells
 
 
@@ -92,7 +92,7 @@ def column_versions(
 
     Lazy: older versions are read only when the reader gets that far.
     """
-    low, high = spec.time_range
+    low, high = spec.range_of(view.name) if spec.family_ranges else spec.time_range
     for stored in kept_versions(_stored_versions(store, view, row, qualifier, raw), view, now_ms):
         if stored.timestamp < low:
             return

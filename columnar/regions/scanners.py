@@ -57,6 +57,7 @@ class Scanner:
         self._place: _Place | None = _Place(_first_row(spec), False)
         self._only_row = bool(spec.start) and spec.start == spec.stop
         self._rest: ScanRow | None = None  # of a row that batchSize has cut
+        self._rows_left = spec.limit or -1
         self._barriers: set[asyncio.Future[None]] = set()
         self.cells_read = 0
         self.busy = False
@@ -97,6 +98,11 @@ class Scanner:
             return rows
         finally:
             self.busy = False
+
+    @property
+    def cuts_row(self) -> bool:
+        """The last row that was given has more cells; they come next."""
+        return self._rest is not None
 
     @property
     def _at_end(self) -> bool:
@@ -163,6 +169,9 @@ class Scanner:
             cells = cells[:batch]
         else:
             self._rest = None
+            self._rows_left -= 1
+            if self._rows_left == 0:
+                self._place = None
         rows.append((row, cells))
         return _size(rows[-1])
 

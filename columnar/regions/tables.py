@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import Final
 
-from columnar.errors import IllegalArgument, TableNotEnabled, TableNotFound, shown
+from columnar.errors import IllegalArgument, NotSent, TableNotEnabled, TableNotFound, shown
 from columnar.limits import ROW_KEY_BYTES
 from columnar.model.read import ReadSpec
 from columnar.model.region_info import RegionInfo
@@ -95,7 +95,8 @@ class Tables:
 
 def checked_row(row: bytes | None) -> bytes:
     if not row:
-        raise IllegalArgument("row key is empty; a row needs at least one byte")
+        told = IllegalArgument if row is not None else NotSent
+        raise told("row key is empty; a row needs at least one byte")
     if len(row) > ROW_KEY_BYTES:
         raise IllegalArgument(f"row key has {len(row)} bytes, at most {ROW_KEY_BYTES} are allowed")
     return row

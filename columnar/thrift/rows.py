@@ -218,7 +218,7 @@ class RowMethods:
                 operations = held.operations + operations
                 durability = held.durability if held.durability is Durability.SYNC else durability
             by_row[row] = RowMutation(row, operations, (), durability)
-        return self._write_each(self._by_region(served, by_row), answer)
+        return self.write_rows(served, by_row, answer)
 
     def write_all(self, served: ServedTable, by_row: dict[bytes, RowMutation]) -> Any:
         """Each row one step, and nothing to tell but that all are durable."""
@@ -251,6 +251,10 @@ class RowMethods:
         except StoreBusy:
             return self._go_on([(served, [mutation])], [], answer)
         return after(self._waiting(region, applied), answer(applied))
+
+    def write_rows(self, served: ServedTable, by_row: dict[bytes, RowMutation], answer: Answer) -> Any:
+        """Each row a step of its own; they have all been checked."""
+        return self._write_each(self._by_region(served, by_row), answer)
 
     def _write_each(self, work: Work, answer: Answer) -> Any:
         """Batch after batch; where the engine falls behind, the rest is written when it has recovered."""

@@ -25,7 +25,7 @@ class ScanMethods:
 
     def _open(self, ctx: Any, served: ServedTable, spec: ScanSpec) -> int:
         """A mistake is told here, at the opening, not by the first ``scannerGet`` (observed row 2)."""
-        row_filter = _filter_of(spec)
+        row_filter = filter_of(spec)
         table = served.schema.name.encode()
         return self._scanners.open(Scanner(self._server, table, spec, row_filter), ctx.connection_id)
 
@@ -84,7 +84,7 @@ async def _listed(rows: Awaitable[list[Any]], sort_columns: bool) -> RowList:
     return RowList(await rows, sort_columns)
 
 
-def _filter_of(spec: ScanSpec) -> Filter | None:
+def filter_of(spec: ScanSpec) -> Filter | None:
     text = spec.filter_string
     if text is None:
         return None

@@ -17,6 +17,7 @@ from columnar.errors import ScannerNotFound, shown
 from columnar.regions.scanners import Scanner, ScannerTable
 from columnar.regions.tables import Tables
 from columnar.wire.codec_replies import RowList
+from columnar.wire.codec_results import Results
 from columnar.wire.idl import SERVICE
 from columnar.wire.service import CallContext
 
@@ -30,10 +31,16 @@ PATIENT: Final = frozenset(
 
 class SlowLog:
     def __init__(
-        self, tables: Tables, scanners: ScannerTable, limit_ms: int, now_s: Callable[[], float] = monotonic
+        self,
+        tables: Tables,
+        scanners: ScannerTable,
+        limit_ms: int,
+        definition: Any = SERVICE,
+        now_s: Callable[[], float] = monotonic,
     ) -> None:
         self.limit_s = limit_ms / 1_000
         self.count = 0
+        self._arguments = {name: _argument_names(definition, name) for name in definition.thrift_services}
         self._tables = tables
         self._scanners = scanners
         self._now = now_s
@@ -58,20 +65,25 @@ class SlowLog:
         _log.warning("%s; peer=%s%s", " ".join(words), ctx.peer, before)
 
     def _about(self, method: str, args: Sequence[Any], result: Any) -> list[str]:
-        named = dict(zip(_ARGUMENTS[method], args, strict=False))
+        named = dict(zip(self._arguments[method], args, strict=False))
         words = []
-        scanned = self._scanner(named["id"]) if method in ("scannerGet", "scannerGetList") else None
-        subject = next((named[name] for name in ("increment", "append") if name in named), None)
+        scanner_id = next((named[name] for name in ("id", "scannerId") if name in named), None)
+        scanned = self._scanner(scanner_id) if scanner_id is not None and "Close" not in method else None
+        subject = next((value for value in named.values() if hasattr(value, "row")), None)
         table = scanned.table if scanned else named.get("tableName", getattr(subject, "table", None))
         table = named.get("table", table)
         row = named.get("row", getattr(subject, "row", None))
-        rows = result.rows if isinstance(result, RowList) else []
+        rows: list[Any] = []
+        if isinstance(result, RowList):
+            rows = [(row, cells) for row, cells in result.rows]
+        elif isinstance(result, Results):
+            rows = [(one.row, one.cells) for one in result.results]
         if isinstance(table, bytes):
             words.append(f"table={shown(table)}")
             words += self._region_of(table, rows[-1][0] if scanned and rows else row)
         if isinstance(row, bytes):
             words.append(f"row={shown(row)}")
-        if isinstance(result, RowList):
+        if isinstance(result, RowList | Results):
             words.append(f"rows={len(rows)} cells={sum(len(cells) for _, cells in rows)}")
         if scanned:
             words.append(f"cells_read={scanned.cells_read}")
@@ -93,9 +105,6 @@ class SlowLog:
         return [f"region={served.holding(row if isinstance(row, bytes) else b'').encoded}"]
 
 
-def _argument_names(method: str) -> tuple[str, ...]:
-    spec = getattr(SERVICE, f"{method}_args").thrift_spec
+def _argument_names(definition: Any, method: str) -> tuple[str, ...]:
+    spec = getattr(definition, f"{method}_args").thrift_spec
     return tuple(spec[number][1] for number in sorted(spec))
-
-
-_ARGUMENTS: Final[dict[str, tuple[str, ...]]] = {method: _argument_names(method) for method in SERVICE.thrift_services}

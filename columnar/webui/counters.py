@@ -73,6 +73,10 @@ class RequestCounters:
         """Calls by method, as ``columnarStatus`` tells them."""
         return {method: counters.calls for method, counters in self.by_method.items()}
 
+    def of_service(self, prefix: str) -> ServiceCounters:
+        """Count here, under names that begin with ``prefix``: services share names of methods."""
+        return ServiceCounters(self, prefix)
+
     # --- requests per second -------------------------------------------------------------------------
 
     def sample(self, now_s: float) -> None:
@@ -90,3 +94,18 @@ class RequestCounters:
         if len(samples) < 2:
             return 0.0
         return (samples[-1][1] - samples[0][1]) / max(samples[-1][0] - samples[0][0], 1e-9)
+
+
+class ServiceCounters:
+    """One service's share of ``RequestCounters``: the ``Observer`` of its port."""
+
+    def __init__(self, counters: RequestCounters, prefix: str) -> None:
+        self._counters = counters
+        self._prefix = prefix
+        self._names: dict[str, str] = {}  # as many as the service has methods
+
+    def request_done(self, method: str, seconds: float, error: str | None, bytes_in: int, bytes_out: int) -> None:
+        name = self._names.get(method)
+        if name is None:
+            name = self._names[method] = self._prefix + method
+        self._counters.request_done(name, seconds, error, bytes_in, bytes_out)

@@ -6,6 +6,8 @@ handler returned:
 
     list<TRowResult>  RowList(rows, sorted)           hand-packed
     list<TCell>       [(value, timestamp), ...]       hand-packed
+    TResult           Result(row, cells, partial)     hand-packed
+    list<TResult>     Results([Result, ...])          hand-packed
     void              None
     everything else   as thriftpy2 takes it
 
@@ -37,6 +39,12 @@ from columnar.wire.codec_replies import (
     compact_rows_success,
     rows_success,
     varint,
+)
+from columnar.wire.codec_results import (
+    compact_result_success,
+    compact_results_success,
+    result_success,
+    results_success,
 )
 from columnar.wire.detect import Protocol
 from columnar.wire.faults import Malformed
@@ -166,6 +174,10 @@ def _packer(success: Any, result: Any) -> Callable[[Any], bytes]:
         return rows_success
     if element == "TCell":
         return cells_success
+    if element == "TResult":
+        return results_success
+    if _struct_name(success) == "TResult":
+        return result_success
     if kind == BOOL:
         return lambda value: _BOOL_SUCCESS[bool(value)]
     if kind == I32:
@@ -195,13 +207,21 @@ def _compact_packer(success: Any, result: Any) -> Callable[[Any], bytes]:
         return compact_rows_success
     if element == "TCell":
         return compact_cells_success
+    if element == "TResult":
+        return compact_results_success
+    if _struct_name(success) == "TResult":
+        return compact_result_success
     return lambda value: _compact_struct(result(success=_present(value)))
 
 
 def _listed_struct(spec: Any) -> str:
     """Of ``list<T>`` the name of T, if it is a struct."""
-    inner = spec[1] if isinstance(spec, tuple) and spec[0] == LIST else None
-    return inner[1].__name__ if isinstance(inner, tuple) and inner[0] == STRUCT else ""
+    return _struct_name(spec[1]) if isinstance(spec, tuple) and spec[0] == LIST else ""
+
+
+def _struct_name(spec: Any) -> str:
+    """The name of the struct that ``spec`` is; empty where it is none."""
+    return spec[1].__name__ if isinstance(spec, tuple) and spec[0] == STRUCT else ""
 
 
 # --- bytes of messages -----------------------------------------------------------------------------

@@ -107,22 +107,22 @@ def _stamp(timestamp: int) -> bytes:
     return b"\x16%b\x00" % varint((timestamp << 1 ^ timestamp >> 63) & 0xFFFF_FFFF_FFFF_FFFF)
 
 
-def _struct_list(count: int) -> bytes:
+def struct_list(count: int) -> bytes:
     return _STRUCT_LIST[count] if count < 15 else b"\xfc" + varint(count)
 
 
 def compact_cells_success(cells: Iterable[CellOut]) -> bytes:
     packed = [b"\x18%b%b%b" % (varint(len(value)), value, _stamp(timestamp)) for value, timestamp in cells]
-    return b"\x09\x00%b%b\x00" % (_struct_list(len(packed)), b"".join(packed))
+    return b"\x09\x00%b%b\x00" % (struct_list(len(packed)), b"".join(packed))
 
 
 def compact_rows_success(result: RowList) -> bytes:
-    parts: list[bytes] = [b"\x09\x00", _struct_list(len(result.rows))]
+    parts: list[bytes] = [b"\x09\x00", struct_list(len(result.rows))]
     append, extend = parts.append, parts.extend
     for row, columns in result.rows:
         append(b"\x18%b%b" % (varint(len(row)), row))
         if result.sorted:
-            append(b"\x29" + _struct_list(len(columns)))
+            append(b"\x29" + struct_list(len(columns)))
             for column, value, timestamp in columns:
                 extend((b"\x18", varint(len(column)), column, b"\x1c\x18", varint(len(value)), value))
                 extend((_stamp(timestamp), b"\x00"))

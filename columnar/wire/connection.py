@@ -175,7 +175,7 @@ class Connection:
             while not self._blocked():
                 message = self._stream.next()
                 if message is None:
-                    self._closing = self._at_eof
+                    self._closing = self._at_eof or self._http_waits()
                     break
                 if isinstance(message, GiveWay):
                     self._rest()
@@ -197,6 +197,15 @@ class Connection:
         if self._closing and not self._busy and self._transport is not None:
             self._transport.close()
         self._regulate_reading()
+
+    def _http_waits(self) -> bool:
+        """Nothing to serve: tell a client that asks whether to go on; True where no request can follow."""
+        http = self._stream.http
+        if http is None:
+            return False
+        if http.interim:
+            self._out.append(http.take_interim())
+        return http.ended
 
     def _decode_aside(self, whole: Whole) -> None:
         """A large message would hold the loop for up to seconds: a thread decodes it."""
@@ -306,9 +315,14 @@ class Connection:
         if request.kind not in (CALL, ONEWAY):
             kind, text = TApplicationException.INVALID_MESSAGE_TYPE, f"a message of kind {request.kind} is no call"
         else:
-            kind, text = TApplicationException.UNKNOWN_METHOD, f"Invalid method name: '{shown}'"
+            kind, text = TApplicationException.UNKNOWN_METHOD, self._unknown(shown)
         reply = application_error(request.name, self._stream.protocol, request.seqid, kind, text)
         return self._done(request, reply, "TApplicationException", started)
+
+    def _unknown(self, name: str) -> str:
+        elsewhere = self._server.elsewhere
+        hint = elsewhere(name) if elsewhere is not None else ""
+        return f"Invalid method name: '{name}'{hint and '; '}{hint}"
 
     def _refused(self, refusal: Refusal, started: float) -> float:
         error, method = refusal.error, refusal.method
@@ -326,8 +340,13 @@ class Connection:
     ) -> float:
         now = perf_counter()
         server = self._server
-        if message.kind == ONEWAY:
+        http = self._stream.http
+        if message.kind == ONEWAY and http is None:
             reply = b""
+        elif http is not None:
+            reply = b"" if message.kind == ONEWAY else reply
+            self._out += http.answer(reply)
+            self._out_bytes += len(reply)
         else:
             if self._stream.is_framed:
                 self._out.append(_FRAME(len(reply)))

@@ -22,7 +22,7 @@ from columnar.limits import DRAINED_FRAME_BYTES
 from columnar.wire.codec_binary import NAME_BYTES
 
 ENOUGH_BYTES: Final = 6
-_HTTP: Final = {b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PATC", b"TRAC", b"CONN", b"PRI "}
+_HTTP_METHODS: Final = {b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PATC", b"TRAC", b"CONN", b"PRI "}
 
 
 class Protocol(Enum):
@@ -34,14 +34,17 @@ class Protocol(Enum):
 class Speech:
     framed: bool
     protocol: Protocol
+    http: bool = False  # messages are bodies of POSTs, each in a protocol of its own
 
     def __str__(self) -> str:
-        return f"{'framed' if self.framed else 'unframed'} {self.protocol.value}"
+        return f"{'HTTP' if self.http else 'framed' if self.framed else 'unframed'} {self.protocol.value}"
+
+
+HTTP: Final = Speech(framed=False, protocol=Protocol.BINARY, http=True)
 
 
 @dataclass(frozen=True, slots=True)
 class NotThrift:
-    is_http: bool
     why: str
 
 
@@ -52,13 +55,13 @@ def detect(head: bytes) -> Speech | NotThrift | None:
     protocol = _versioned(head[0], head[1])
     if protocol is not None:
         return Speech(framed=False, protocol=protocol)
-    if head[:4] in _HTTP:
-        return NotThrift(is_http=True, why="HTTP")
+    if head[:4] in _HTTP_METHODS:
+        return HTTP
     if head[0] == 0x16 and head[1] == 0x03:
-        return NotThrift(is_http=False, why="TLS; this port speaks plain TCP")
+        return NotThrift(why="TLS; this port speaks plain TCP")
     length = int.from_bytes(head[:4], "big")
     if not 0 < length <= DRAINED_FRAME_BYTES:
-        return NotThrift(is_http=False, why=f"no Thrift: it begins with {head[:8].hex(' ')}")
+        return NotThrift(why=f"no Thrift: it begins with {head[:8].hex(' ')}")
     if len(head) < ENOUGH_BYTES:
         return None
     protocol = _versioned(head[4], head[5])
@@ -68,7 +71,7 @@ def detect(head: bytes) -> Speech | NotThrift | None:
         return Speech(framed=False, protocol=Protocol.BINARY)
     if head[4] == head[5] == 0:
         return Speech(framed=True, protocol=Protocol.BINARY)
-    return NotThrift(is_http=False, why=f"no Thrift: it begins with {head[:8].hex(' ')}")
+    return NotThrift(why=f"no Thrift: it begins with {head[:8].hex(' ')}")
 
 
 def _versioned(first: int, second: int) -> Protocol | None:

@@ -8,6 +8,7 @@ States of a stream:
                 end and it is decoded once, when it is there
     draining    the message is over a bound or was shed: its bytes are dropped as they come,
                 and at its end a Refusal comes out
+    http        each message is the body of a POST; ``http_framing`` finds it
 
 Invariants:
     I1. Nothing is decoded before its bytes are there; no length or count is believed.
@@ -31,16 +32,13 @@ from columnar.errors import ColumnarError, RequestTooBig
 from columnar.limits import DRAINED_FRAME_BYTES, MESSAGE_BYTES
 from columnar.wire.codec import Method, Request, ServiceCodec, application_error, read_message_begin
 from columnar.wire.codec_binary import NAME_BYTES
-from columnar.wire.detect import NotThrift, Protocol, Speech, detect
+from columnar.wire.detect import HTTP, NotThrift, Protocol, Speech, detect
 from columnar.wire.faults import Malformed, Refused, Short
+from columnar.wire.http_framing import THRIFT_TYPE, HttpFraming, HttpRefused, closing_answer
 from columnar.wire.walker import BinaryWalker, CompactWalker, Walker
 
 INLINE_BYTES: Final = 1024 * 1024  # a larger message takes over 2 to 12 ms to decode
 HEAD_BYTES: Final = NAME_BYTES + 16  # no message begin is longer
-_HTTP_TEXT: Final = b"This port speaks Thrift, binary or compact, framed or not; HTTP it does not.\n"
-HTTP_ANSWER: Final = (
-    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b"
-) % (len(_HTTP_TEXT), _HTTP_TEXT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +100,7 @@ class RequestStream:
         self.speech: Speech | None = None
         self.protocol = Protocol.BINARY
         self.is_framed = False
+        self.http: HttpFraming | None = None  # where the connection speaks HTTP: what wraps the replies
         self._buf: bytes | bytearray = b""
         self._pos = 0  # of the message that is next, or under way
         self._head: _Head | None = None  # of a message that is walked over or drained
@@ -112,14 +111,21 @@ class RequestStream:
 
     @property
     def buffered_bytes(self) -> int:
+        if self.http is not None:
+            return self.http.buffered_bytes
         return len(self._buf) - self._pos
 
     @property
     def under_way(self) -> bool:
         """Is a message begun and not yet out?"""
+        if self.http is not None:
+            return self.http.under_way
         return self._head is not None or self._pos < len(self._buf)
 
     def feed(self, data: bytes) -> None:
+        if self.http is not None:
+            self.http.feed(data)
+            return
         if self._pos >= len(self._buf) and self._walker is None:
             self._buf = data
             self._pos = 0
@@ -139,6 +145,8 @@ class RequestStream:
         try:
             if self.is_framed:
                 return self._next_frame()
+            if self.http is not None:
+                return self._next_http(self.http)
             return self._next_unframed()
         except Malformed as fault:
             raise self._hangup(str(fault)) from None
@@ -148,6 +156,8 @@ class RequestStream:
 
         False if there is none whose beginning is known.
         """
+        if self.http is not None:
+            return self.http.shed(error.wire_message)
         try:
             if self.speech is None or self._error is not None or (self._head is None and not self._read_head()):
                 return False
@@ -169,13 +179,34 @@ class RequestStream:
     def _detect(self) -> bool:
         found = detect(bytes(self._buf[self._pos : self._pos + 8]))
         if isinstance(found, NotThrift):
-            raise Hangup(found.why, HTTP_ANSWER if found.is_http else b"")
+            raise Hangup(found.why)
         if found is None:
             return False
         self.speech = found
+        if found.http:
+            self.http = HttpFraming(self._message_bytes, self._drained_bytes)
+            self.http.feed(memoryview(self._buf)[self._pos :])
+            self._buf, self._pos = b"", 0
         self.protocol = found.protocol
         self.is_framed = found.framed
         return True
+
+    # --- HTTP ------------------------------------------------------------------------------------------
+
+    def _next_http(self, http: HttpFraming) -> Request | Refusal | Whole | GiveWay | None:
+        """A message is the whole body of a POST, in either protocol."""
+        try:
+            body = http.next_body()
+        except HttpRefused as fault:
+            raise Hangup(fault.why, fault.answer) from None
+        if body is None:
+            return GIVE_WAY if http.gave_way else None
+        found = detect(body[:8])
+        if not isinstance(found, Speech) or found.framed or found.http:
+            raise _unreadable(HTTP, "the body is no unframed Thrift message, binary or compact")
+        self.protocol = found.protocol
+        self.speech = Speech(framed=False, protocol=found.protocol, http=True)
+        return self._whole(body, 0, len(body))
 
     # --- framed ----------------------------------------------------------------------------------------
 
@@ -343,9 +374,9 @@ def decode_message(codec: ServiceCodec, speech: Speech, body: bytes, start: int,
     try:
         name, kind, seqid, args_at = read_message_begin(speech.protocol, body, start, end)
     except Short:
-        raise Hangup("a frame that ends within the name of its method") from None
+        raise _unreadable(speech, "a message that ends within the name of its method") from None
     except Malformed as fault:
-        raise Hangup(str(fault)) from None
+        raise _unreadable(speech, str(fault)) from None
     method = codec.method(name)
     if method is None:
         return Request(None, name, kind, seqid, [], end - start)
@@ -368,4 +399,11 @@ def _broken(speech: Speech, name: bytes, seqid: int, why: str) -> Hangup:
     answer = application_error(name, speech.protocol, seqid, kind, f"malformed arguments: {why}")
     if speech.framed:
         answer = len(answer).to_bytes(4, "big") + answer
+    elif speech.http:
+        answer = closing_answer(200, answer, THRIFT_TYPE)
     return Hangup(f"{name.decode(errors='replace')}: {why}", answer)
+
+
+def _unreadable(speech: Speech, why: str) -> Hangup:
+    """No message to answer: HTTP says so, everything else is closed."""
+    return Hangup(why, closing_answer(400, why.encode() + b"\n") if speech.http else b"")

@@ -8,8 +8,9 @@ largest one pays, because it is most likely the cause and one victim is better t
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -40,25 +41,35 @@ class WireLimits:
 
 
 class WireServer:
-    """Serves ``service`` on one port, on the running loop."""
+    """Serves ``service`` on one port, on the running loop.
+
+    ``definition`` is what it speaks, a service of the IDL.  Servers of one process that share open things
+    take their connection ids from one iterator.  ``elsewhere`` says of a method that is not here, in a
+    few words behind the error, where it is; empty where nobody knows it.
+    """
 
     def __init__(
         self,
         service: Service,
         observer: Observer | None = None,
         limits: WireLimits | None = None,
+        *,
+        definition: Any = idl.SERVICE,
+        connection_ids: Iterator[int] | None = None,
+        elsewhere: Callable[[str], str] | None = None,
     ) -> None:
         self.service = service
         self.handlers: Mapping[str, Handler] = service.handlers
         self.observer: Observer = observer or NoObserver()
         self.limits = limits or WireLimits()
-        self.codec = ServiceCodec(idl.SERVICE)
-        self.codec_aside = ServiceCodec(idl.SERVICE)  # the decoder thread's own
+        self.elsewhere = elsewhere
+        self.codec = ServiceCodec(definition)
+        self.codec_aside = ServiceCodec(definition)  # the decoder thread's own
         self.decoder = ThreadPoolExecutor(1, thread_name_prefix="columnar-decode")
         self.slow_after_s = service.slow_after_s
         self._connections: set[Connection] = set()
         self._waiting: dict[asyncio.Future[Any], list[Waiting]] = {}  # by what they wait for
-        self._next_id = 0
+        self._ids = connection_ids if connection_ids is not None else itertools.count(1)
         self._input_bytes = 0
         self._output_bytes = 0
         self._server: asyncio.Server | None = None
@@ -112,8 +123,7 @@ class WireServer:
     # --- what connections call -----------------------------------------------------------------------
 
     def _accept(self) -> Connection:
-        self._next_id += 1
-        return Connection(self, self._next_id)
+        return Connection(self, next(self._ids))
 
     def admit(self, connection: Connection) -> bool:
         if len(self._connections) >= self.limits.connections:

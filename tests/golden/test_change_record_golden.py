@@ -15,6 +15,7 @@ RECORDS = {
         b"r\x00", 9, (PUT, Entry(Kind.DELETE_COLUMN, b"f", b"", 9, b""), Entry(Kind.DELETE_FAMILY, b"g", b"", 8, b""))
     ),
     "with what was before": ChangeRecord(b"row", 6, (PUT,), (Entry(Kind.PUT, b"f", b"q", 4, b"old"),)),
+    "a delete of one version": ChangeRecord(b"row", 9, (Entry(Kind.DELETE_VERSION, b"f", b"q", 5, b""),)),
     "a backfill": ChangeRecord(b"row", 5, (), (), "trigger-1"),
 }
 

@@ -98,7 +98,7 @@ def test_what_speaks_something_else(store: StoreProcess) -> None:
             before = len(log_lines(store))
             answer = exchange(store, greeting)
             said = log_lines(store)[before:]
-            assert (name == "http") == answer.startswith(b"HTTP/1.1 400 "), name
+            assert (name == "http") == answer.startswith(b"HTTP/1.1 405 "), name
             assert len(said) == 1, f"{name}: {said}"
             assert "closed" in said[0], f"{name}: {said}"
 

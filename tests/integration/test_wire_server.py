@@ -314,7 +314,7 @@ def test_http_gets_an_answer_in_http(running: Running) -> None:
         sock.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         answer = until_closed(sock)
     head, _, body = answer.partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 400 ")
+    assert head.startswith(b"HTTP/1.1 405 ")
     assert b"Content-Length: %d" % len(body) in head
     assert b"Thrift" in body
 

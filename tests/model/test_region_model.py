@@ -232,6 +232,9 @@ class Harness:
                 spec = ReadSpec(projection(self.table, [name + b":q", name + b":"]))
                 wanted = (name + b":", name + b":q")
                 assert region.get_row(row, spec) == [cell for cell in model.row(row, now) if cell[0] in wanted]
+            ranges = ((b"b", (now - 5, now - 1)),)
+            several = ReadSpec(everything, (0, now), max_versions=2, family_ranges=ranges)
+            assert region.get_row(row, several) == model.versions_in(row, now, several)
 
     def check_scans(self) -> None:
         spec = ReadSpec(projection(self.table, []))
@@ -281,7 +284,7 @@ def operations(families: list[bytes], ttl_families: list[bytes]) -> st.SearchStr
         st.builds(Put, family, qualifiers, values, timestamps, st.none()),
         st.builds(Put, family, qualifiers, values, timestamps, st.none()),
         st.builds(Put, st.sampled_from(ttl_families), qualifiers, values, timestamps, st.integers(1, 8)),
-        st.builds(Delete, family, st.one_of(st.none(), qualifiers), timestamps),
+        st.builds(Delete, family, st.one_of(st.none(), qualifiers), timestamps, st.booleans()),
         st.builds(Increment, family, qualifiers, amounts),
         st.builds(Append, family, qualifiers, values),
     )

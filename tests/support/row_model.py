@@ -6,6 +6,7 @@ The rules (HBase's reference 2.6, the design's sections 3 and 5):
       outranks it has expired;
     * a delete of a column or a family removes what stands at or below its timestamp; on a table
       with DELETE_MARKERS it also hides later puts below its timestamp in the columns it removed;
+    * an exact delete removes one version that a reader sees and uncovers none that the family had dropped;
     * increments, appends and checked mutations go past a cell that lies in the future;
     * a family's time to live hides what is older, but for its MIN_VERSIONS newest; a cell's own may be
       shorter and hides it always;
@@ -19,6 +20,7 @@ import copy
 from dataclasses import dataclass, field
 
 from columnar.model.mutation import Append, Delete, Increment, Put, RowMutation
+from columnar.model.read import ReadSpec
 from columnar.model.schema import Table
 
 Column = tuple[bytes, bytes, bytes]  # row, family, qualifier
@@ -76,6 +78,15 @@ class RowModel:
                 found += [(family + b":" + qualifier, value, at) for at, value in seen[:1]]
         return found
 
+    def versions_in(self, row: bytes, now: int, spec: ReadSpec) -> list[tuple[bytes, bytes, int]]:
+        """(column, value, timestamp) of the newest versions in the family's range, columns ascending."""
+        found = []
+        for r, family, qualifier in sorted(self.cells):
+            low, high = dict(spec.family_ranges).get(family, spec.time_range)
+            seen = [v for v in self.versions(row, family, qualifier, now) if r == row and low <= v[0] < high]
+            found += [(family + b":" + qualifier, value, at) for at, value in seen[: spec.max_versions]]
+        return found
+
     def rows(self) -> list[bytes]:
         return sorted({row for row, _, _ in self.cells})
 
@@ -90,17 +101,21 @@ class RowModel:
             if not condition.holds(seen[0][1] if seen else None):
                 return index, []
             stamp = max(stamp, self._newest(column) or 0)
-        fresh, results = self.clone(), []
+        fresh, results, told = self.clone(), [], False
         for operation in mutation.operations:
             if isinstance(operation, Put):
                 at = stamp if operation.timestamp is None else operation.timestamp
                 column = (mutation.row, operation.family, operation.qualifier)
                 fresh._put(column, at, (operation.value, operation.ttl_ms), now)
+            elif isinstance(operation, Delete) and operation.exact:
+                told |= fresh._delete_exactly(mutation.row, operation, stamp, now)
+                continue
             elif isinstance(operation, Delete):
                 fresh._delete(mutation.row, operation, stamp if operation.timestamp is None else operation.timestamp)
             else:
                 results.append(fresh._modify(mutation.row, operation, stamp, now))
-        if logged:
+            told = True
+        if logged and told:
             fresh.log.append(mutation.row)
         self.cells, self.markers, self.log = fresh.cells, fresh.markers, fresh.log
         self.stamps[mutation.row] = now
@@ -128,6 +143,23 @@ class RowModel:
                 self._delete_column(column, at)
         if operation.qualifier is not None:
             self._delete_column((row, operation.family, operation.qualifier), at)
+
+    def _delete_exactly(self, row: bytes, operation: Delete, stamp: int, now: int) -> bool:
+        """Whether there was such a version: otherwise nothing has changed and no change is told."""
+        found = False
+        at = stamp if operation.qualifier is None and operation.timestamp is None else operation.timestamp
+        for column in [c for c in self.cells if c[:2] == (row, operation.family)]:
+            seen = self.versions(*column, now)
+            gone = seen[0][0] if at is None and seen else at
+            if operation.qualifier in (None, column[2]) and gone in dict(seen):
+                assert gone is not None
+                found = True
+                self.cells[column] = {t: v for t, v in self.cells[column].items() if t in dict(seen) and t != gone}
+                if not self.cells[column]:
+                    del self.cells[column]
+                    if self.table.delete_markers_ms is not None:
+                        self.markers[column] = max(gone, self.markers.get(column, gone))
+        return found
 
     def _delete_column(self, column: Column, at: int) -> None:
         held = self.cells.get(column, {})

@@ -24,6 +24,7 @@ LAYERS: dict[str, int] = {
     "columnar.client": 3,
     "columnar.triggers": 4,
     "columnar.thrift": 5,
+    "columnar.thrift2": 5,
     "columnar.webui": 5,
     "columnar.shell": 5,
     "columnar.bench": 5,

@@ -322,14 +322,12 @@ def test_detection(speech: Speech) -> None:
 @pytest.mark.parametrize("head", [b"GET / HT", b"POST / H", b"PRI * HT"])
 def test_http_is_recognised(head: bytes) -> None:
     found = detect(head)
-    assert isinstance(found, NotThrift)
-    assert found.is_http
+    assert isinstance(found, Speech)
+    assert found.http
 
 
 @pytest.mark.parametrize(
     "head", [b"\x16\x03\x01\x02\x00\x01", b"\x00" * 6, b"\xff" * 6, b"SSH-2.0", b"\x00\x00\x01\x00\x90\x90"]
 )
 def test_others_are_no_thrift(head: bytes) -> None:
-    found = detect(head)
-    assert isinstance(found, NotThrift)
-    assert not found.is_http
+    assert isinstance(detect(head), NotThrift)

@@ -22,7 +22,7 @@ INFO = RegionInfo("pages", 7)
 def slow_log(limit_ms: int, now_s: Callable[[], float] = lambda: 0.0) -> SlowLog:
     tables = Tables()
     tables.install(ServedTable(make_table("pages", [Family("f")]), True, [INFO]))
-    return SlowLog(tables, ScannerTable(lambda: 0.0), limit_ms, now_s)
+    return SlowLog(tables, ScannerTable(lambda: 0.0), limit_ms, now_s=now_s)
 
 
 def test_a_line_names_the_request_and_its_cost(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,0 +1,162 @@
+"""(pure) Table and family descriptors of the Thrift 2 service to our schema and back.
+
+What a descriptor says beyond our schema is accepted where it is HBase's own default, as clients send
+it that fill in everything, and refused by name where it asks for something else: an attribute that is
+taken and not acted on would be a promise broken in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from columnar.errors import IllegalArgument, shown
+from columnar.model.schema import FOR_EVER, Family, Table, checked_family_name
+from columnar.thrift2.translate import given
+from columnar.wire.idl2 import hbase2
+
+_BLOOM_FILTERS: Final = ("NONE", "ROW", "ROWCOL", "ROWPREFIX_FIXED_LENGTH")
+_COMPRESSIONS: Final = ("LZO", "GZ", "NONE", "SNAPPY", "LZ4", "BZIP2", "ZSTD")
+_DURABILITIES: Final = ("USE_DEFAULT", "SKIP_WAL", "ASYNC_WAL", "SYNC_WAL", "FSYNC_WAL")
+# Of families, beside what Family knows: the values of HBase, which change nothing here.
+_DEFAULTS: Final[Mapping[str, object]] = {
+    "blockSize": 65536,
+    "dfsReplication": 0,
+    "dataBlockEncoding": 0,
+    "keepDeletedCells": 0,
+    "minVersions": 0,
+    "scope": 0,
+    "cacheBloomsOnWrite": False,
+    "cacheDataOnWrite": False,
+    "cacheIndexesOnWrite": False,
+    "compressTags": True,
+    "evictBlocksOnClose": False,
+}
+# HBase answers a descriptor with these in its attributes, so it may come back with them.
+_TEXT_DEFAULTS: Final[Mapping[str, str]] = {
+    "DATA_BLOCK_ENCODING": "NONE",
+    "INDEX_BLOCK_ENCODING": "NONE",
+    "KEEP_DELETED_CELLS": "FALSE",
+    "MIN_VERSIONS": "0",
+    "BLOCKSIZE": "65536",
+    "REPLICATION_SCOPE": "0",
+}
+_TABLE_TEXT_DEFAULTS: Final[Mapping[str, str]] = {"IS_META": "false", "hbase.store.file-tracker.impl": "DEFAULT"}
+
+
+def table_name(wire: Any) -> bytes:
+    """The name as one: ``qualifier``, or ``namespace:qualifier`` outside the default one."""
+    name = given(given(wire, "table name").qualifier, "table name's qualifier")
+    return name if wire.ns in (None, b"", b"default") else b"%b:%b" % (wire.ns, name)
+
+
+def table_name_to_wire(name: str) -> Any:
+    namespace, _, qualifier = name.rpartition(":")
+    return hbase2.TTableName(ns=(namespace or "default").encode(), qualifier=qualifier.encode())
+
+
+def family_from_wire(wire: Any) -> Family:
+    """What is left out has HBase's defaults: one version, for ever, a Bloom filter of rows, the block cache."""
+    name = checked_family_name(given(wire.name, "name of a column family"))
+    said = _texts(wire.attributes, f"family {name}")
+    for field, default in _DEFAULTS.items():
+        value = getattr(wire, field)
+        if value is not None and value != default:
+            raise IllegalArgument(f"family {name}: {field} can only be {default} here, not {value}; leave it out")
+    for key, text in said.items():
+        if key in _TEXT_DEFAULTS and text.upper() != _TEXT_DEFAULTS[key]:
+            raise IllegalArgument(f"family {name}: {key} can only be {_TEXT_DEFAULTS[key]} here, not {text}")
+        if key not in _TEXT_DEFAULTS and key not in _FAMILY_TEXTS:
+            raise IllegalArgument(f"family {name}: attribute {key} is not known; leave it out")
+    if wire.configuration:
+        raise IllegalArgument(f"family {name}: it has no configuration of its own; leave it out")
+    versions = wire.maxVersions if wire.maxVersions is not None else _number(said, "VERSIONS", 1)
+    ttl = wire.timeToLive if wire.timeToLive is not None else _number(said, "TTL", FOR_EVER)
+    return Family(
+        name,
+        max_versions=versions,
+        ttl_s=None if ttl <= 0 or ttl >= FOR_EVER else ttl,
+        compression=_named(_COMPRESSIONS, wire.compressionType, said.get("COMPRESSION", "NONE").upper()),
+        bloom_filter=_named(_BLOOM_FILTERS, wire.bloomnFilterType, said.get("BLOOMFILTER", "ROW").upper()),
+        in_memory=_flag(wire.inMemory, said.get("IN_MEMORY"), False),
+        block_cache=_flag(wire.blockCacheEnabled, said.get("BLOCKCACHE"), True),
+    )
+
+
+_FAMILY_TEXTS: Final = ("VERSIONS", "TTL", "COMPRESSION", "BLOOMFILTER", "IN_MEMORY", "BLOCKCACHE")
+
+
+def _texts(attributes: Mapping[bytes, bytes] | None, what: str) -> dict[str, str]:
+    try:
+        return {key.decode(): value.decode() for key, value in (attributes or {}).items()}
+    except UnicodeDecodeError:
+        raise IllegalArgument(f"{what}: names and values of attributes are text") from None
+
+
+def _number(said: Mapping[str, str], key: str, default: int) -> int:
+    text = said.get(key, "")
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 11):
+        raise IllegalArgument(f"attribute {key} takes a whole number, not '{text}'")
+    return int(text)
+
+
+def _flag(field: bool | None, text: str | None, default: bool) -> bool:
+    if field is not None:
+        return field
+    return default if text is None else text.lower() == "true"
+
+
+def _named(names: tuple[str, ...], number: int | None, text: str) -> str:
+    """The name that the schema is asked for, which says whether there is such a one here."""
+    if number is None:
+        return text
+    return names[number] if 0 <= number < len(names) else str(number)
+
+
+def family_to_wire(family: Family) -> Any:
+    ttl = FOR_EVER if family.ttl_s is None else family.ttl_s
+    texts = {
+        **_TEXT_DEFAULTS,
+        "VERSIONS": str(family.max_versions),
+        "TTL": str(ttl),
+        "COMPRESSION": family.compression,
+        "BLOOMFILTER": family.bloom_filter,
+        "IN_MEMORY": str(family.in_memory).lower(),
+        "BLOCKCACHE": str(family.block_cache).lower(),
+    }
+    return hbase2.TColumnFamilyDescriptor(
+        **_DEFAULTS,
+        name=family.bytes_name,
+        attributes={key.encode(): text.encode() for key, text in texts.items()},
+        bloomnFilterType=_BLOOM_FILTERS.index(family.bloom_filter),
+        compressionType=_COMPRESSIONS.index(family.compression),
+        maxVersions=family.max_versions,
+        timeToLive=ttl,
+        blockCacheEnabled=family.block_cache,
+        inMemory=family.in_memory,
+    )
+
+
+def table_from_wire(wire: Any) -> tuple[bytes, list[Family], dict[str, str]]:
+    """(name, families, attributes); the schema itself checks what each may be."""
+    name = table_name(given(wire, "TTableDescriptor").tableName)
+    if not wire.columns:
+        raise IllegalArgument(f"table {shown(name)} needs at least one column family")
+    attributes = _texts(wire.attributes, f"table {shown(name)}")
+    for key, default in _TABLE_TEXT_DEFAULTS.items():
+        if attributes.get(key, "") == default:
+            del attributes[key]
+    if wire.durability:
+        attributes["DURABILITY"] = _named(_DURABILITIES, wire.durability, "")
+    return name, [family_from_wire(family) for family in wire.columns], attributes
+
+
+def table_to_wire(table: Table) -> Any:
+    return hbase2.TTableDescriptor(
+        tableName=table_name_to_wire(table.name),
+        columns=[family_to_wire(family) for family in table.families],
+        attributes={key.encode(): text.encode() for key, text in table.attributes.items()},
+        durability=_DURABILITIES.index(table.durability),
+    )

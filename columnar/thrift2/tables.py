@@ -1,0 +1,180 @@
+"""Tables, namespaces and regions by the Thrift 2 service, over ``master.schema_changes``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from columnar.errors import IllegalArgument, NamespaceNotFound, shown
+from columnar.master.schema_changes import SchemaChanges
+from columnar.model.java_patterns import PatternProblem, compiled
+from columnar.model.region_info import RegionInfo
+from columnar.model.schema import SYSTEM_NAMESPACE
+from columnar.regions.server import RegionServer
+from columnar.regions.tables import ServedTable, checked_row
+from columnar.thrift2 import schema
+from columnar.thrift2.translate import given
+from columnar.wire.idl2 import hbase2
+
+_TYPE_TWO: Final = 2  # TThriftServerType.TWO: this is the Thrift 2 service
+_DEFAULT: Final = "default"
+
+
+class TableMethods2:
+    def __init__(
+        self,
+        server: RegionServer,
+        changes: SchemaChanges,
+        address: Callable[[], tuple[str, int]],
+        cluster_id: str,
+        started_ms: int,
+    ) -> None:
+        """``address`` is asked for once calls come in: before that the port may not be known."""
+        self._tables = server.tables
+        self._changes = changes
+        self._address = address
+        self._cluster_id = cluster_id
+        self._started_ms = started_ms
+
+    # --- changes -----------------------------------------------------------------------------------
+
+    def createTable(self, _ctx: Any, descriptor: Any, splits: Any) -> Any:
+        name, families, attributes = schema.table_from_wire(descriptor)
+        return self._changes.create(name, families, attributes, list(splits or ()))
+
+    def deleteTable(self, _ctx: Any, name: Any) -> Any:
+        return self._changes.drop(schema.table_name(name))
+
+    def enableTable(self, _ctx: Any, name: Any) -> Any:
+        return self._changes.enable(schema.table_name(name))
+
+    def disableTable(self, _ctx: Any, name: Any) -> Any:
+        return self._changes.disable(schema.table_name(name))
+
+    # --- looks -------------------------------------------------------------------------------------
+
+    def tableExists(self, _ctx: Any, name: Any) -> bool:
+        return self._tables.find(schema.table_name(name)) is not None
+
+    def isTableEnabled(self, _ctx: Any, name: Any) -> bool:
+        return self._tables.known(schema.table_name(name)).enabled
+
+    def isTableDisabled(self, _ctx: Any, name: Any) -> bool:
+        return not self.isTableEnabled(_ctx, name)
+
+    def isTableAvailable(self, _ctx: Any, name: Any) -> bool:
+        """All its regions can be used: here they open at first touch."""
+        served = self._tables.find(schema.table_name(name))
+        return served is not None and served.enabled
+
+    def isTableAvailableWithSplit(self, _ctx: Any, name: Any, splits: Any) -> bool:
+        served = self._tables.find(schema.table_name(name))
+        if served is None or not served.enabled:
+            return False
+        return not splits or sorted(splits) == [info.start for info in served.regions if info.start]
+
+    def getTableDescriptor(self, _ctx: Any, name: Any) -> Any:
+        return schema.table_to_wire(self._tables.known(schema.table_name(name)).schema)
+
+    def getTableDescriptors(self, _ctx: Any, names: Any) -> list[Any]:
+        """Those that are there."""
+        found = [self._tables.find(schema.table_name(name)) for name in given(names, "list of tables")]
+        return [schema.table_to_wire(served.schema) for served in found if served is not None]
+
+    def getTableDescriptorsByPattern(self, _ctx: Any, pattern: str | None, system_too: bool | None) -> list[Any]:
+        return [schema.table_to_wire(one.schema) for one in self._matching(pattern, bool(system_too))]
+
+    def getTableNamesByPattern(self, _ctx: Any, pattern: str | None, system_too: bool | None) -> list[Any]:
+        return [schema.table_name_to_wire(one.schema.name) for one in self._matching(pattern, bool(system_too))]
+
+    def getTableDescriptorsByNamespace(self, _ctx: Any, name: str | None) -> list[Any]:
+        return [schema.table_to_wire(one.schema) for one in self._within(name)]
+
+    def getTableNamesByNamespace(self, _ctx: Any, name: str | None) -> list[Any]:
+        return [schema.table_name_to_wire(one.schema.name) for one in self._within(name)]
+
+    def _matching(self, pattern: str | None, system_too: bool) -> list[ServedTable]:
+        """The whole name must match; that of a table of the default namespace may be written with it."""
+        tables = [one for one in self._tables.all() if system_too or not one.schema.is_system]
+        if pattern is None:
+            return tables
+        try:
+            regex = compiled(pattern)
+        except PatternProblem as problem:
+            raise IllegalArgument(f"the pattern '{shown(pattern.encode())}' {problem}") from None
+        return [
+            one
+            for one in tables
+            if regex.fullmatch(one.schema.name)
+            or (":" not in one.schema.name and regex.fullmatch(f"{_DEFAULT}:{one.schema.name}"))
+        ]
+
+    def _within(self, name: str | None) -> list[ServedTable]:
+        namespace = self._namespace(name)
+        return [one for one in self._tables.all() if _namespace_of(one) == namespace]
+
+    # --- namespaces --------------------------------------------------------------------------------
+
+    def _namespaces(self) -> list[str]:
+        return [SYSTEM_NAMESPACE, _DEFAULT]
+
+    def _namespace(self, name: str | None) -> str:
+        if name not in self._namespaces():
+            raise NamespaceNotFound(shown(given(name, "namespace").encode()))
+        return name
+
+    def listNamespaces(self, _ctx: Any) -> list[str]:
+        return self._namespaces()
+
+    def listNamespaceDescriptors(self, _ctx: Any) -> list[Any]:
+        return [hbase2.TNamespaceDescriptor(name=name) for name in self._namespaces()]
+
+    def getNamespaceDescriptor(self, _ctx: Any, name: str | None) -> Any:
+        return hbase2.TNamespaceDescriptor(name=self._namespace(name))
+
+    # --- where rows are ----------------------------------------------------------------------------
+
+    def getRegionLocation(self, _ctx: Any, table: bytes | None, row: bytes | None, _reload: bool | None) -> Any:
+        """An empty row asks for the first region."""
+        served = self._tables.known(given(table, "table name"))
+        return self._location(served.holding(checked_row(row) if row else b""))
+
+    def getAllRegionLocations(self, _ctx: Any, table: bytes | None) -> list[Any]:
+        """Of a table that is not there: none, and no error, as HBase answers."""
+        served = self._tables.find(given(table, "table name"))
+        return [self._location(info) for info in served.regions] if served is not None else []
+
+    def _location(self, info: RegionInfo) -> Any:
+        host, port = self._address()
+        return hbase2.THRegionLocation(
+            serverName=hbase2.TServerName(hostName=host, port=port, startCode=self._started_ms),
+            regionInfo=hbase2.THRegionInfo(
+                regionId=info.region_id,
+                tableName=info.table.encode(),
+                startKey=info.start,
+                endKey=info.end,
+                offline=False,
+                split=False,
+                replicaId=0,
+            ),
+        )
+
+    # --- the server --------------------------------------------------------------------------------
+
+    def getThriftServerType(self, _ctx: Any) -> int:
+        return _TYPE_TWO
+
+    def getClusterId(self, _ctx: Any) -> str:
+        return self._cluster_id
+
+    def getSlowLogResponses(self, _ctx: Any, _servers: Any, _filter: Any) -> list[Any]:
+        """None are kept, as in an HBase whose buffer for them is off: slow requests are lines of the log."""
+        return []
+
+    def clearSlowLogResponses(self, _ctx: Any, servers: Any) -> list[bool]:
+        """For each server whether something was cleared."""
+        return [False for _ in servers or ()]
+
+
+def _namespace_of(served: ServedTable) -> str:
+    return served.schema.name.rpartition(":")[0] or _DEFAULT

@@ -1,0 +1,284 @@
+"""(pure) The structs of the Thrift 2 service to our values and back.
+
+What a running HBase 2.6.1 does with them: a timestamp on a column of a get or a scan is ignored; a
+``timestamp`` of a get means exactly that one; a delete's ``timestamp`` is looked at only where it names
+no columns; the deletes of columns take a missing qualifier for the empty one and those of families ignore it.
+
+Knows nothing of regions; what it refuses is a CallerError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final, TypeVar
+
+from columnar.errors import IllegalArgument, NotSent, RequestTooBig, shown
+from columnar.limits import COLUMNS_PER_CALL
+from columnar.model.mutation import (
+    Append,
+    CompareOp,
+    Condition,
+    Delete,
+    Durability,
+    Increment,
+    Operation,
+    Put,
+    RowMutation,
+)
+from columnar.model.read import ALL_TIME, ReadSpec, ScanSpec
+from columnar.model.schema import Table
+from columnar.regions.tables import checked_row
+from columnar.thrift import translate
+
+T = TypeVar("T")
+
+DELETE_COLUMN, DELETE_COLUMNS, DELETE_FAMILY, DELETE_FAMILY_VERSION = range(4)
+SKIP_WAL, ASYNC_WAL = 1, 2
+# The method has the given value on the left: GREATER holds where it is greater than what is stored.
+_TURNED: Final = {
+    0: CompareOp.GREATER,
+    1: CompareOp.GREATER_OR_EQUAL,
+    2: CompareOp.EQUAL,
+    3: CompareOp.NOT_EQUAL,
+    4: CompareOp.LESS_OR_EQUAL,
+    5: CompareOp.LESS,
+}
+_NOT_EQUAL: Final = 3
+
+
+def given(value: T | None, name: str) -> T:
+    if value is None:
+        raise NotSent(f"the required {name} was not sent")
+    return value
+
+
+def durability_of(wire: int | None) -> Durability:
+    return Durability.ASYNC if wire in (SKIP_WAL, ASYNC_WAL) else Durability.SYNC
+
+
+def column_name(table: Table, family: bytes | None, qualifier: bytes | None) -> tuple[bytes, bytes]:
+    """Both checked; a missing qualifier is the empty one."""
+    name = given(family, "column family")
+    table.family(name)
+    return name, qualifier or b""
+
+
+# --- reads -----------------------------------------------------------------------------------------
+
+
+def _range(time_range: Any) -> tuple[int, int]:
+    low, high = given(time_range.minStamp, "minStamp"), given(time_range.maxStamp, "maxStamp")
+    if low < 0 or high < low:
+        raise IllegalArgument(f"the time range {low} to {high} is none: it goes from 0 or more upwards")
+    return low, high
+
+
+def _read(table: Table, columns: Sequence[Any] | None, time_range: tuple[int, int], max_versions: int) -> ReadSpec:
+    if columns and len(columns) > COLUMNS_PER_CALL:
+        raise RequestTooBig(f"{len(columns)} columns in one call, at most {COLUMNS_PER_CALL} are allowed")
+    names = []
+    for one in columns or ():
+        family = given(one.family, "column family")
+        names.append(family if one.qualifier is None else b"%b:%b" % (family, one.qualifier))
+    if max_versions <= 0:
+        raise IllegalArgument(f"versions must be positive, not {max_versions}")
+    return replace(translate.read_spec(table, names, None, max_versions), time_range=time_range)
+
+
+def get_spec(table: Table, tget: Any) -> ReadSpec:
+    if tget.filterBytes is not None:
+        raise _filter_bytes()
+    if tget.timestamp is not None:
+        if tget.timestamp < 0:
+            raise IllegalArgument(f"timestamp {tget.timestamp} is negative")
+        time_range = (tget.timestamp, tget.timestamp + 1)
+    else:
+        time_range = ALL_TIME if tget.timeRange is None else _range(tget.timeRange)
+    for name, count in (("storeLimit", tget.storeLimit), ("storeOffset", tget.storeOffset)):
+        if count is not None and count < 0 and count != -1:
+            raise IllegalArgument(f"{name} {count} is negative")
+    return _read(table, tget.columns, time_range, 1 if tget.maxVersions is None else tget.maxVersions)
+
+
+def _filter_bytes() -> IllegalArgument:
+    return IllegalArgument("filterBytes is Java's own form of a filter; write it as filterString")
+
+
+def one_row(row: bytes, read: ReadSpec, filter_string: bytes) -> ScanSpec:
+    """A get with a filter is a scan of its one row."""
+    return ScanSpec(row, row, read, filter_string=filter_string)
+
+
+def cut_by_family(cells: list[tuple[bytes, bytes, int]], tget: Any) -> list[tuple[bytes, bytes, int]]:
+    """``storeOffset`` and ``storeLimit``: so many cells of each family are passed over, so many given."""
+    offset, limit = max(tget.storeOffset or 0, 0), tget.storeLimit
+    if not offset and (limit is None or limit < 0):
+        return cells
+    found, seen, last = [], 0, None
+    for cell in cells:
+        family = cell[0].partition(b":")[0]
+        seen = seen + 1 if family == last else 1
+        last = family
+        if seen > offset and (limit is None or limit < 0 or seen <= offset + limit):
+            found.append(cell)
+    return found
+
+
+def scan_spec(table: Table, tscan: Any) -> ScanSpec:
+    """``caching``, ``cacheBlocks``, ``readType`` and replicas are the server's or the client's own affair."""
+    if tscan.filterBytes is not None:
+        raise _filter_bytes()
+    if tscan.batchSize is not None and tscan.batchSize < 0 and tscan.batchSize != -1:
+        raise IllegalArgument(f"batchSize {tscan.batchSize} is negative")
+    time_range = ALL_TIME if tscan.timeRange is None else _range(tscan.timeRange)
+    read = _read(table, tscan.columns, time_range, 1 if tscan.maxVersions is None else tscan.maxVersions)
+    ranges = tuple((family, _range(one)) for family, one in (tscan.colFamTimeRangeMap or {}).items())
+    return ScanSpec(
+        start=translate.checked_bound(tscan.startRow),
+        stop=translate.checked_bound(tscan.stopRow),
+        read=replace(read, family_ranges=ranges),
+        reversed=bool(tscan.reversed),
+        batch=max(tscan.batchSize or 0, 0),
+        filter_string=tscan.filterString,
+        limit=max(tscan.limit or 0, 0),
+    )
+
+
+# --- writes ----------------------------------------------------------------------------------------
+
+
+def put(table: Table, tput: Any) -> RowMutation:
+    row = checked_row(given(tput, "TPut").row)
+    ttl_ms = translate.ttl_of(tput.attributes) if tput.attributes else None
+    default = translate.checked_timestamp(tput.timestamp)
+    operations: list[Operation] = []
+    for one in given(tput.columnValues, "columnValues"):
+        family, qualifier = column_name(table, one.family, given(one.qualifier, "qualifier"))
+        value = translate.checked_value(given(one.value, "value"), family + qualifier)
+        stamp = default if one.timestamp is None else translate.checked_timestamp(one.timestamp)
+        operations.append(Put(family, qualifier, value, stamp, ttl_ms))
+    if not operations:
+        raise IllegalArgument(f"the put of row {shown(row)} names no column")
+    return RowMutation(row, tuple(operations), (), durability_of(tput.durability))
+
+
+def delete(table: Table, tdelete: Any) -> RowMutation:
+    row = checked_row(given(tdelete, "TDelete").row)
+    durability = durability_of(tdelete.durability)
+    if not tdelete.columns:
+        stamp = translate.checked_timestamp(tdelete.timestamp)
+        whole = tuple(Delete(family.bytes_name, None, stamp) for family in table.families)
+        return RowMutation(row, whole, (), durability)
+    kind = DELETE_COLUMNS if tdelete.deleteType is None else tdelete.deleteType
+    return RowMutation(row, tuple(_delete(table, kind, one) for one in tdelete.columns), (), durability)
+
+
+def _delete(table: Table, kind: int, column: Any) -> Delete:
+    family, qualifier = column_name(table, column.family, column.qualifier)
+    stamp = translate.checked_timestamp(column.timestamp)
+    if kind in (DELETE_COLUMN, DELETE_COLUMNS):
+        return Delete(family, qualifier, stamp, kind == DELETE_COLUMN)
+    if kind == DELETE_FAMILY:
+        return Delete(family, None, stamp)
+    if kind != DELETE_FAMILY_VERSION:
+        raise IllegalArgument(
+            f"delete type {kind} is none of DELETE_COLUMN, _COLUMNS, _FAMILY, _FAMILY_VERSION (0 to 3)"
+        )
+    if stamp is None:
+        raise IllegalArgument("DELETE_FAMILY_VERSION takes a timestamp on each column: the version that goes")
+    return Delete(family, None, stamp, True)
+
+
+def increment(table: Table, tincrement: Any) -> RowMutation:
+    row = checked_row(given(tincrement, "TIncrement").row)
+    operations = []
+    for one in given(tincrement.columns, "columns"):
+        family, qualifier = column_name(table, one.family, given(one.qualifier, "qualifier"))
+        translate.checked_value(None, family + qualifier)
+        operations.append(Increment(family, qualifier, 1 if one.amount is None else one.amount))
+    return _changing(row, operations, tincrement)
+
+
+def append(table: Table, tappend: Any) -> RowMutation:
+    row = checked_row(given(tappend, "TAppend").row)
+    operations = []
+    for one in given(tappend.columns, "columns"):
+        family, qualifier = column_name(table, one.family, given(one.qualifier, "qualifier"))
+        operations.append(Append(family, qualifier, translate.checked_value(one.value, family + qualifier)))
+    return _changing(row, operations, tappend)
+
+
+def _changing(row: bytes, operations: Sequence[Operation], asked: Any) -> RowMutation:
+    if not operations:
+        raise IllegalArgument(f"no column to change in row {shown(row)}")
+    return RowMutation(row, tuple(operations), (), durability_of(asked.durability))
+
+
+def row_mutations(table: Table, asked: Any) -> RowMutation:
+    """Puts and deletes of one row, in the order given, as one step."""
+    row = checked_row(given(asked, "TRowMutations").row)
+    operations: list[Operation] = []
+    durability = Durability.ASYNC
+    for one in asked.mutations or ():
+        if one.put is not None:
+            part = put(table, one.put)
+        elif one.deleteSingle is not None:
+            part = delete(table, one.deleteSingle)
+        else:
+            raise IllegalArgument("a TMutation is a put or a delete")
+        same_row(row, part.row)
+        operations += part.operations
+        durability = Durability.SYNC if part.durability is Durability.SYNC else durability
+    if not operations:
+        raise IllegalArgument(f"no mutations given for row {shown(row)}")
+    return RowMutation(row, tuple(operations), (), durability)
+
+
+def same_row(row: bytes, other: bytes) -> None:
+    if row != other:
+        raise IllegalArgument(f"row {shown(other)} of a mutation is not the row {shown(row)} of the call")
+
+
+def guarded(
+    table: Table, row: bytes | None, column: tuple[bytes | None, bytes | None], op: int | None, value: Any, then: Any
+) -> RowMutation:
+    """``then`` under the condition that ``value`` OP the stored one; both rows must be the same.
+
+    Without a value the comparison is with an empty one; an absent cell is as an empty one (observed row 23),
+    and stands in no relation to anything else.
+    """
+    same_row(checked_row(row), then.row)
+    family, qualifier = column_name(table, column[0], given(column[1], "qualifier"))
+    turned = _TURNED.get(given(op, "compareOperator"))
+    if turned is None:
+        raise IllegalArgument(
+            f"comparison {op} is none of LESS, LESS_OR_EQUAL, EQUAL, NOT_EQUAL, GREATER_OR_EQUAL, GREATER"
+        )
+    if not value:
+        wanted = (
+            [Condition(family, qualifier, CompareOp.GREATER, b"")]
+            if op == _NOT_EQUAL
+            else [Condition(family, qualifier, CompareOp.ABSENT)]
+        )
+    else:
+        wanted = [Condition(family, qualifier, CompareOp.EXISTS), Condition(family, qualifier, turned, value)]
+    return RowMutation(row or b"", then.operations, tuple(wanted), then.durability)
+
+
+def merged(mutations: Sequence[RowMutation]) -> dict[bytes, RowMutation]:
+    """By row, those of one row one after the other; synced where one of them wants it."""
+    found: dict[bytes, RowMutation] = {}
+    for mutation in mutations:
+        held = found.get(mutation.row)
+        if held is not None:
+            durability = held.durability if held.durability is Durability.SYNC else mutation.durability
+            mutation = RowMutation(mutation.row, held.operations + mutation.operations, (), durability)
+        found[mutation.row] = mutation
+    return found
+
+
+def each(
+    table: Table, make: Callable[[Table, Any], RowMutation], asked: Sequence[Any] | None, name: str
+) -> dict[bytes, RowMutation]:
+    return merged([make(table, one) for one in given(asked, name)])

@@ -1,0 +1,138 @@
+"""(pure) Hand-packed replies of the Thrift 2 service: one TResult, or a list.  The binary protocol first:
+
+    success   := 0F 0000 0C count:u32 result*  00        or  0C 0000 result 00
+    TResult   := [0B 0001 length:u32 row]  0F 0002 0C count:u32 value*  02 0003 00  02 0004 partial:u8  00
+    value     := 0B 0001 length:u32 family  0B 0002 length:u32 qualifier  0B 0003 length:u32 value
+                 0A 0004 timestamp:i64  03 0006 04  00
+
+The compact protocol, the same values (bytes of its types in ``codec_compact``):
+
+    success   := 09 00 list 00                           or  0C 00 result 00
+    TResult   := [18 length:varint row 19 | 29 00] list  12 | 11 of both flags  00
+    value     := 18 length family  18 length qualifier  18 length value  16 timestamp:zigzag  23 04  00
+
+A value's type is 4, a put, and it has no tags: that is all HBase's gateway ever fills in.
+
+On a busy 2-core machine both pack as many cells a second as the Thrift 1 replies of ``codec_replies``,
+and four times as many as structs and thriftpy2's C codec.
+
+Knows nothing of methods; ``codec`` chooses what is packed here.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from struct import Struct
+from typing import Final, NamedTuple
+
+from columnar.wire.codec_replies import ColumnOut, struct_list, varint
+
+_U32 = Struct(">I").pack
+_STRING = Struct(">BHI").pack  # field header and length
+_TAIL = Struct(">BHqBHBB").pack  # timestamp, type and the stop of a value
+_LIST_SUCCESS: Final = b"\x0f\x00\x00\x0c"
+_VALUES: Final = b"\x0f\x00\x02\x0c"
+_FLAGS: Final = (b"\x02\x00\x03\x00\x02\x00\x04\x00\x00", b"\x02\x00\x03\x00\x02\x00\x04\x01\x00")
+_COMPACT_FLAGS: Final = (b"\x12\x12\x00", b"\x12\x11\x00")  # a bool's value is its type: 1 true, 2 false
+_PUT: Final = 4
+SHORT_BYTES: Final = 128  # a longer name of a column is packed anew each time
+REMEMBERED: Final = 1024  # names of columns, timestamps
+_MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
+
+
+class Result(NamedTuple):
+    """What a handler returns where the IDL says TResult; a row without cells is sent without its name."""
+
+    row: bytes
+    cells: list[ColumnOut]  # column (family:qualifier), value, timestamp
+    partial: bool = False  # more cells of the row follow
+
+
+class Results(NamedTuple):
+    """What a handler returns where the IDL says ``list<TResult>``."""
+
+    results: list[Result]
+
+
+def result_success(result: Result) -> bytes:
+    parts: list[bytes] = [b"\x0c\x00\x00"]
+    _pack(parts, result)
+    parts.append(b"\x00")
+    return b"".join(parts)
+
+
+def results_success(found: Results) -> bytes:
+    parts: list[bytes] = [_LIST_SUCCESS, _U32(len(found.results))]
+    for result in found.results:
+        _pack(parts, result)
+    parts.append(b"\x00")
+    return b"".join(parts)
+
+
+def _pack(parts: list[bytes], result: Result) -> None:
+    cells = result.cells
+    extend = parts.extend
+    if cells:
+        extend((_STRING(11, 1, len(result.row)), result.row))
+    extend((_VALUES, _U32(len(cells))))
+    for column, value, timestamp in cells:
+        extend((_names(column), _STRING(11, 3, len(value)), value, _TAIL(10, 4, timestamp, 3, 6, _PUT, 0)))
+    parts.append(_FLAGS[result.partial])
+
+
+def _names(column: bytes) -> bytes:
+    return _short_names(column) if len(column) <= SHORT_BYTES else _packed_names(column)
+
+
+def _packed_names(column: bytes) -> bytes:
+    """Family and qualifier."""
+    family, _, qualifier = column.partition(b":")
+    return b"%b%b%b%b" % (_STRING(11, 1, len(family)), family, _STRING(11, 2, len(qualifier)), qualifier)
+
+
+def compact_result_success(result: Result) -> bytes:
+    parts: list[bytes] = [b"\x0c\x00"]
+    _pack_compact(parts, result)
+    parts.append(b"\x00")
+    return b"".join(parts)
+
+
+def compact_results_success(found: Results) -> bytes:
+    parts: list[bytes] = [b"\x09\x00", struct_list(len(found.results))]
+    for result in found.results:
+        _pack_compact(parts, result)
+    parts.append(b"\x00")
+    return b"".join(parts)
+
+
+def _compact_names(column: bytes) -> bytes:
+    return _short_compact_names(column) if len(column) <= SHORT_BYTES else _packed_compact_names(column)
+
+
+def _packed_compact_names(column: bytes) -> bytes:
+    """Family, qualifier and the header of the value."""
+    family, _, qualifier = column.partition(b":")
+    return b"\x18%b%b\x18%b%b\x18" % (varint(len(family)), family, varint(len(qualifier)), qualifier)
+
+
+_short_names = lru_cache(maxsize=REMEMBERED)(_packed_names)  # rows of one table share their columns
+_short_compact_names = lru_cache(maxsize=REMEMBERED)(_packed_compact_names)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _compact_tail(timestamp: int) -> bytes:
+    """Timestamp, type and stop; cells of one write share them."""
+    return b"\x16%b\x23\x04\x00" % varint((timestamp << 1 ^ timestamp >> 63) & _MASK)
+
+
+def _pack_compact(parts: list[bytes], result: Result) -> None:
+    cells = result.cells
+    extend = parts.extend
+    if cells:
+        extend((b"\x18", varint(len(result.row)), result.row, b"\x19"))
+    else:
+        parts.append(b"\x29")
+    parts.append(struct_list(len(cells)))
+    for column, value, timestamp in cells:
+        extend((_compact_names(column), varint(len(value)), value, _compact_tail(timestamp)))
+    parts.append(_COMPACT_FLAGS[result.partial])

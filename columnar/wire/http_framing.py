@@ -1,0 +1,209 @@
+"""(pure) HTTP/1.x around Thrift messages: one POST, one message; its response, one reply.
+
+    request   := POST any-path HTTP/1.x  headers  body      the body is one unframed message
+    response  := 200  Content-Type: application/x-thrift  Content-Length  the reply
+    an exception of Thrift is a reply like any other, hence a 200; a oneway call has an empty one
+
+What is wrong with the HTTP itself is answered with its status and a line of text, then closed:
+    400 no HTTP, or no message within     405 another method than POST    411 no length
+    413 body over the bound               415 a compressed body           431 headers over the bound
+    503 given up for want of memory       505 not HTTP/1.x
+
+Parsing is h11's.  It is fed small pieces, so that what it holds stays within HEADER_BYTES and a
+piece; what waits for it is counted by ``buffered_bytes``.
+
+Invariants:
+    I1. No length is believed: the body grows with what arrives.
+    I2. The next request is looked at only when the one before it has been answered (pipelining).
+    I3. One ``next_body`` looks at no more than EVENTS events; then others have their turn.
+
+Knows nothing of Thrift, and nothing of sockets.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import h11
+
+HEADER_BYTES: Final = 64 * 1024  # as HBase's gateway
+PIECE_BYTES: Final = 64 * 1024  # fed to the parser at once
+EVENTS: Final = 64  # of one turn: 64 pieces of a body are 4 MiB, some 3 ms
+THRIFT_TYPE: Final = b"application/x-thrift"
+_TEXT_TYPE: Final = b"text/plain; charset=utf-8"
+_REASONS: Final = {
+    200: b"OK",
+    400: b"Bad Request",
+    405: b"Method Not Allowed",
+    413: b"Content Too Large",
+    415: b"Unsupported Media Type",
+    431: b"Request Header Fields Too Large",
+    501: b"Not Implemented",
+    503: b"Service Unavailable",
+    505: b"HTTP Version Not Supported",
+}
+
+
+class HttpRefused(Exception):
+    """No message comes out of this request: send ``answer`` and close."""
+
+    def __init__(self, why: str, answer: bytes) -> None:
+        super().__init__(why)
+        self.why = why
+        self.answer = answer
+
+
+def closing_answer(status: int, body: bytes, content_type: bytes = _TEXT_TYPE, *, head_only: bool = False) -> bytes:
+    """A whole response after which the connection is closed."""
+    allow = b"Allow: POST\r\n" if status == 405 else b""
+    head = b"HTTP/1.1 %d %b\r\nContent-Type: %b\r\nContent-Length: %d\r\n%bConnection: close\r\n\r\n"
+    packed = head % (status, _REASONS.get(status, b"Error"), content_type, len(body), allow)
+    return packed if head_only else packed + body
+
+
+def refused(status: int, why: str, *, head_only: bool = False) -> HttpRefused:
+    return HttpRefused(f"HTTP {status}: {why}", closing_answer(status, why.encode() + b"\n", head_only=head_only))
+
+
+class HttpFraming:
+    """One connection that speaks HTTP."""
+
+    def __init__(self, message_bytes: int, drained_bytes: int) -> None:
+        self._message_bytes = message_bytes
+        self._drained_bytes = drained_bytes
+        self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=HEADER_BYTES)
+        self._pending = bytearray()  # not yet fed to the parser
+        self._head_bytes = 0  # fed, of a request whose headers are not complete
+        self._in_body = False
+        self._body = bytearray()
+        self._body_bytes = 0  # arrived, those that were dropped among them
+        self._refused: HttpRefused | None = None  # the rest of the body is dropped
+        self.interim = b""  # to be sent before more can come
+        self.gave_way = False  # the last ``next_body`` stopped because its turn was over
+        self.ended = False  # no further request will be answered
+
+    @property
+    def buffered_bytes(self) -> int:
+        return len(self._pending) + self._head_bytes + len(self._body)
+
+    @property
+    def under_way(self) -> bool:
+        return self._in_body or self.buffered_bytes > 0
+
+    def feed(self, data: bytes | bytearray | memoryview) -> None:
+        if not self.ended:
+            self._pending += data
+
+    def next_body(self) -> bytes | None:
+        """The body of the next POST; None when more bytes are needed.  Raises HttpRefused."""
+        self.gave_way = False
+        if self.ended:
+            return None
+        try:
+            for _ in range(EVENTS):
+                event = self._parser.next_event()
+                if event is h11.NEED_DATA:
+                    if not self._pending:
+                        return None
+                    self._feed_piece()
+                elif isinstance(event, h11.Request):
+                    self._begin(event)
+                elif isinstance(event, h11.Data):
+                    self._take(event.data)
+                elif isinstance(event, h11.EndOfMessage):
+                    return self._whole()
+                else:
+                    return None  # paused: the reply before it is not out
+        except h11.RemoteProtocolError as fault:
+            raise refused(fault.error_status_hint, f"not understood as HTTP: {fault}") from None
+        self.gave_way = True
+        return None
+
+    def take_interim(self) -> bytes:
+        taken, self.interim = self.interim, b""
+        return taken
+
+    def answer(self, reply: bytes) -> list[bytes]:
+        """The response with ``reply``; afterwards the next request may come out."""
+        headers = [(b"Content-Type", THRIFT_TYPE), (b"Content-Length", b"%d" % len(reply))]
+        sent = self._parser.send(h11.Response(status_code=200, headers=headers, reason=b"OK"))
+        end = self._parser.send(h11.EndOfMessage()) if not reply else self._send_body(reply)
+        if self._parser.our_state is h11.DONE:
+            self._parser.start_next_cycle()
+        else:
+            self.ended = True
+            self._pending.clear()
+        return [part for part in (sent, reply, end) if part]
+
+    def shed(self, why: str) -> bool:
+        """Drop the body under way; False if there is none."""
+        if not self._in_body or self._refused is not None:
+            return False
+        self._drop(refused(503, why))
+        return True
+
+    # --- events -------------------------------------------------------------------------------------
+
+    def _feed_piece(self) -> None:
+        piece = bytes(self._pending[:PIECE_BYTES])
+        del self._pending[:PIECE_BYTES]
+        if not self._in_body:
+            self._head_bytes += len(piece)
+        self._parser.receive_data(piece)
+
+    def _begin(self, request: h11.Request) -> None:
+        self._head_bytes = 0
+        self._in_body = True
+        if not request.http_version.startswith(b"1."):
+            raise refused(505, "this port speaks HTTP/1.1 and 1.0")
+        if request.method != b"POST":
+            why = (
+                "this is a Thrift port: POST one message, binary or compact, unframed, as "
+                "application/x-thrift; or speak Thrift without HTTP"
+            )
+            raise refused(405, why, head_only=request.method == b"HEAD")
+        length = 0
+        for name, value in request.headers:
+            if name == b"content-encoding" and value.lower() != b"identity":
+                raise refused(415, "send the body as it is, not compressed")
+            if name == b"content-length":
+                length = int(value)
+        waiting = self._parser.they_are_waiting_for_100_continue
+        if length > self._message_bytes:
+            fault = self._too_large(f"a body of {length} bytes")
+            if waiting or length > self._drained_bytes:
+                raise fault
+            self._drop(fault)
+        elif waiting:
+            self.interim += self._parser.send(
+                h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
+            )
+
+    def _take(self, data: bytes | bytearray) -> None:
+        self._body_bytes += len(data)
+        if self._body_bytes > self._message_bytes and self._refused is None:
+            self._drop(self._too_large(f"a body of over {self._message_bytes} bytes"))
+        if self._body_bytes > self._drained_bytes and self._refused is not None:
+            raise self._refused
+        if self._refused is None:
+            self._body += data
+
+    def _too_large(self, what: str) -> HttpRefused:
+        return refused(413, f"{what}, the limit is {self._message_bytes}; nothing was stored")
+
+    def _drop(self, fault: HttpRefused) -> None:
+        self._refused = fault
+        self._body = bytearray()
+
+    def _whole(self) -> bytes:
+        if self._refused is not None:
+            raise self._refused
+        body, self._body = bytes(self._body), bytearray()
+        self._body_bytes = 0
+        self._in_body = False
+        return body
+
+    def _send_body(self, reply: bytes) -> bytes:
+        """Tell the parser's state machine of the body without having it copied."""
+        self._parser.send_with_data_passthrough(h11.Data(data=reply))
+        return self._parser.send(h11.EndOfMessage()) or b""
