@@ -31,9 +31,15 @@ class Column(NamedTuple):
     qualifier: bytes | None  # None: the whole family
 
 
-def parse_column(name: bytes) -> Column:
-    """``cf``, ``cf:`` or ``cf:q``; IllegalArgument when the family is empty."""
+def split_column(name: bytes) -> Column:
+    """``cf``, ``cf:`` or ``cf:q``; an empty family is one that no table has."""
     family, colon, qualifier = name.partition(b":")
-    if not family:
-        raise IllegalArgument(f"column '{shown(name)}' has no family; write it as family:qualifier")
     return Column(family, qualifier if colon else None)
+
+
+def parse_column(name: bytes) -> Column:
+    """As ``split_column``; IllegalArgument when the family is empty, as HBase answers a put."""
+    column = split_column(name)
+    if not column.family:
+        raise IllegalArgument(f"column '{shown(name)}' has no family; write it as family:qualifier")
+    return column

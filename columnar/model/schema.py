@@ -130,10 +130,10 @@ def checked_family(family: Family) -> Family:
         raise IllegalArgument(f"family {family.name}: maximum versions must be positive, not {family.max_versions}")
     compression = family.compression.upper()
     if compression not in COMPRESSIONS:
-        raise IllegalArgument(f"family {family.name}: compression {compression} is none of {', '.join(COMPRESSIONS)}")
+        raise IllegalArgument(f"family {family.name}: compression {compression or repr(compression)} is none of {', '.join(COMPRESSIONS)}")
     if family.bloom_filter not in BLOOM_FILTERS:
         raise IllegalArgument(
-            f"family {family.name}: bloom filter {family.bloom_filter} is none of {', '.join(BLOOM_FILTERS)}"
+            f"family {family.name}: bloom filter {family.bloom_filter or repr(family.bloom_filter)} is none of {', '.join(BLOOM_FILTERS)}"
         )
     return replace(family, compression=compression)
 

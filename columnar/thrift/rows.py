@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from columnar.errors import IllegalArgument, RegionTooBusy, RequestTooBig
+from columnar.errors import IllegalArgument, RegionTooBusy, RequestTooBig, VersionsNotPositive
 from columnar.limits import BATCH_BYTES, ROWS_BYTES, STEP_BYTES, STEP_CELLS
-from columnar.model.cell import parse_column
+from columnar.model.cell import split_column
 from columnar.model.mutation import Append, CompareOp, Condition, Delete, Durability, Increment, Put, RowMutation
 from columnar.model.read import ReadSpec
 from columnar.regions.patience import patiently
@@ -66,7 +66,7 @@ class RowMethods:
         served = self._tables.enabled(table)
         checked_row(row)
         if versions <= 0:
-            raise IllegalArgument(f"versions must be positive, not {versions}")
+            raise VersionsNotPositive(versions)
         spec = translate.read_spec(served.schema, [column], timestamp, versions)
         region = self._server.region_for(served, row)
         ((family, qualifiers),) = spec.projection.families
@@ -175,10 +175,13 @@ class RowMethods:
         return self._mutate_row(table, row, mutations, timestamp, attributes)
 
     def _mutate_row(self, table: bytes, row: bytes, mutations: Any, timestamp: int | None, attributes: Any) -> Any:
+        if not mutations:
+            checked_row(row)
+            return None  # as HBase, which does not even look for the table
         served = self._tables.enabled(table)
         ttl_ms = translate.ttl_of(attributes) if attributes else None
         stamp = translate.checked_timestamp(timestamp)
-        operations, durability = translate.operations(served.schema, mutations or (), stamp, ttl_ms)
+        operations, durability = translate.operations(served.schema, mutations, stamp, ttl_ms)
         return self.write(served, RowMutation(checked_row(row), operations, (), durability), _nothing)
 
     def mutateRows(self, _ctx: Any, table: bytes, batches: Any, attributes: Any) -> Any:
@@ -189,13 +192,17 @@ class RowMethods:
 
     def mutate_rows(self, table: bytes, batches: Any, timestamp: int | None, attributes: Any, answer: Answer) -> Any:
         """Everything is checked before anything is written (observed row 4); the answer is made from the last row."""
+        if not batches:
+            return answer(None)
         served = self._tables.enabled(table)
         ttl_ms = translate.ttl_of(attributes) if attributes else None
         stamp = translate.checked_timestamp(timestamp)
         by_row: dict[bytes, RowMutation] = {}
-        for batch in batches or ():
+        for batch in batches:
             operations, durability = translate.operations(served.schema, batch.mutations or (), stamp, ttl_ms)
             row = checked_row(batch.row)
+            if not operations:
+                continue
             held = by_row.get(row)
             if held is not None:
                 operations = held.operations + operations
@@ -283,7 +290,7 @@ class RowMethods:
     def _delete(self, table: bytes, row: bytes, column: bytes, timestamp: int | None) -> Any:
         served = self._tables.enabled(table)
         stamp = translate.checked_timestamp(timestamp)
-        family, qualifier = parse_column(column or b"")
+        family, qualifier = split_column(column or b"")
         served.schema.family(family)
         return self.write(served, RowMutation(checked_row(row), (Delete(family, qualifier, stamp),)), _nothing)
 

@@ -18,6 +18,7 @@ from tests.differential.calls import Call
 from tests.differential.comparison import Found, compare
 from tests.differential.endpoint import Endpoint
 from tests.differential.generator import Generator
+from tests.differential.recording import record
 from tests.differential.shrinking import Shrinker
 from tests.support.standalone_store import StoreProcess
 
@@ -63,6 +64,13 @@ def tell(found: Found, both: tuple[Endpoint, Endpoint]) -> None:
     console.print(f"{len(found.differences)} undocumented differences", style="bold")
 
 
+def keep(path: Path, calls: list[Call], server: Endpoint, head: dict[str, str]) -> None:
+    server.drop_tables(head["prefix"].encode())
+    size = record(path, {"from": "Apache HBase 2.6.1, Thrift 1 gateway", **head}, calls, server)
+    server.close()
+    console.print(f"{len(calls)} calls and their answers in {path}: {size} bytes", markup=False)
+
+
 def shrunk(calls: list[Call], found: Found, both: tuple[Endpoint, Endpoint], prefix: bytes, *, strict: bool) -> None:
     first = found.differences[0]
     console.print(f"\nlooking for the fewest calls after which call {first.number} still differs")
@@ -84,14 +92,20 @@ def shrunk(calls: list[Call], found: Found, both: tuple[Endpoint, Endpoint], pre
 @click.option("--strict", is_flag=True, help="Both are ours: no difference is documented.")
 @click.option("--most", default=10, show_default=True, help="Stop at so many differences.")
 @click.option("--shrink/--no-shrink", default=True, help="Look for the fewest calls of the first difference.")
+@click.option("--record", "recorded", type=click.Path(dir_okay=False, path_type=Path), default=None,
+              help="Only ask the reference, and keep its answers in this file.")
 @click.option("--prefix", default=None, help="Of the tables' names; all that begin so are dropped. [df<seed>_]")
 def main(
-    count: int, seed: int, reference: str, ours: str | None, strict: bool, most: int, shrink: bool, prefix: str | None
-) -> None:
+    count: int, seed: int, reference: str, ours: str | None, strict: bool, most: int, shrink: bool,
+    recorded: Path | None, prefix: str | None,
+) -> None:  # fmt: skip
     """Compare the answers of two servers to one random session, call by call."""
     start = (prefix or f"df{seed}_").encode()
     console.print(f"seed {seed}, {count} calls, reference {reference}, process {os.getpid()}", highlight=False)
     calls = list(Generator(seed, start).calls(count))
+    if recorded is not None:
+        keep(recorded, calls, Endpoint.at(reference, start), {"seed": str(seed), "prefix": start.decode()})
+        return
     with endpoints(reference, ours, start) as both:
         found = run(calls, both, strict=strict, most=most)
         tell(found, both)

@@ -19,7 +19,8 @@ FIRST_BAD_ROW: Final = "first-bad-row"
 BARE_FAMILY: Final = "bare-family"
 CHECKED_FIRST: Final = "checked-first"
 MISSING_TABLE: Final = "missing-table"
-EVERY: Final = (TYPED_ERRORS, AT_THE_OPENING, FIRST_BAD_ROW, BARE_FAMILY, CHECKED_FIRST, MISSING_TABLE)
+APPEND_ORDER: Final = "append-order"
+EVERY: Final = (APPEND_ORDER, TYPED_ERRORS, AT_THE_OPENING, FIRST_BAD_ROW, BARE_FAMILY, CHECKED_FIRST, MISSING_TABLE)
 
 
 def _is_declared(answer: Answer) -> bool:
@@ -53,6 +54,9 @@ class Documented:
             return BARE_FAMILY if any(b":" not in one["column"] for one in call.args[2]) else None
         if call.method == "checkAndPut" and hbase == ["ok", False] and refused:
             return CHECKED_FIRST
+        if call.method == "append" and hbase[0] == ours[0] == "ok" and sorted(hbase[1]) == sorted(ours[1]):
+            columns = call.args[0]["columns"]
+            return APPEND_ORDER if columns != sorted(columns) else None
         if call.method == "deleteTable" and hbase == ["error", "IOError", "IOException"]:
             return MISSING_TABLE if ours == ["error", "IOError", "TableNotFoundException"] else None
         return None

@@ -141,13 +141,15 @@ class Generator:
         if rng.random() < 0.3:
             return rng.choice((None, []))
         wanted = self._names(table, rng.randint(1, 4))
+        if rng.random() < 0.05:
+            wanted.append(wanted[0])
         if rng.random() < 0.4:
             wanted.insert(rng.randint(0, len(wanted)), rng.choice(list(table.families)))
         return wanted
 
     def _written_at(self, stamp: int | None) -> int:
         self._writes += 1
-        return NOW + self._writes if stamp is None else stamp
+        return NOW + self._writes if stamp in (None, words.LATEST) else stamp
 
     def _past(self, table: WrittenTable, rows: list[bytes] | None) -> int | None:
         """A timestamp to read at; None where the past would depend on a compaction."""
@@ -201,6 +203,8 @@ class Generator:
         rows = list(dict.fromkeys(self._row(table) for _ in range(rng.randint(1, 4))))
         stamp, mutations, attributes = self._mutations(table, rows)
         batches = [{"row": row, "mutations": each} for row, each in zip(rows, mutations, strict=True)]
+        if rng.random() < 0.15 and len(mutations[0]) > 1 and stamp not in (None, words.LATEST):  # a row in two parts
+            batches.append({"row": rows[0], "mutations": [mutations[0].pop()]})
         if stamp is None:
             yield Call("put", "mutateRows", (table.name, batches, attributes))
         else:
@@ -212,6 +216,8 @@ class Generator:
         """A timestamp for all, and mutations for each row: puts, and deletes of columns that nobody here puts."""
         rng = self._rng
         chosen = [words.columns_of(rng, list(table.families), rng.choice((1, 1, 2, 3, 5))) for _ in rows]
+        if rng.random() < 0.05:
+            chosen[0].append(chosen[0][0])  # a cell twice
         mark = max(table.row(row).mark(column) for row, columns in zip(rows, chosen, strict=True) for column in columns)
         stamp = words.stamp_above(rng, mark)
         attributes, lives = self._ttl(stamp)
@@ -220,7 +226,7 @@ class Generator:
             mutations = []
             for column in columns:
                 name = column[0] + b":" + column[1]
-                if len(columns) > 1 and rng.random() < 0.12:
+                if len(columns) > 1 and columns.count(column) == 1 and rng.random() < 0.12:
                     mutations.append({"isDelete": True, "column": name})
                     table.row(row).delete_column(column, self._written_at(stamp))
                     continue
@@ -288,6 +294,7 @@ class Generator:
         cells = [cell for cell in (self._living(table) for _ in range(rng.choice((1, 1, 1, 3)))) if cell]
         if not cells:
             return
+        cells = list({row: (row, column) for row, column in cells}.values())  # the clock may tick between them
         kind = rng.random()
         amounts = [rng.choice(words.AMOUNTS) for _ in cells]
         if kind < 0.6:
@@ -301,12 +308,12 @@ class Generator:
         if kind < 0.8:
             yield Call("count", "increment", (increments[0],))
         else:
-            yield Call("count", "incrementRows", (increments[:1],))
+            yield Call("count", "incrementRows", (increments,))
 
     def _append(self) -> Iterator[Call]:
         rng, table = self._rng, self._table()
         row = self._row(table)
-        columns = sorted(words.columns_of(rng, list(table.families), rng.choice((1, 1, 2, 3))))
+        columns = words.columns_of(rng, list(table.families), rng.choice((1, 1, 2, 3)))
         held = table.row(row)
         columns = [column for column in columns if held.mark(column) < NOW + 10**9]
         if not columns:

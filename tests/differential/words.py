@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Final
 
+from tests.differential.answers import CLOCK
 from tests.differential.written import FAR, NOW
 
 ROWS: Final = (
@@ -20,7 +21,7 @@ VALUES: Final = (
     b"\x00\xff\x80", b"zed", b"5", b"x" * 3000, (7).to_bytes(8, "big"), (2**63 - 1).to_bytes(8, "big"), b"12345678",
 )  # fmt: skip
 AMOUNTS: Final = (1, 1, 1, 2, -1, 0, 5, -100, 2**31, 2**63 - 1, -(2**63))
-LATEST: Final = 2**63 - 1
+LATEST: Final = 2**63 - 1  # HBase: now
 
 
 def columns_of(rng: random.Random, families: list[bytes], count: int) -> list[tuple[bytes, bytes]]:
@@ -32,6 +33,8 @@ def columns_of(rng: random.Random, families: list[bytes], count: int) -> list[tu
 def stamp_above(rng: random.Random, mark: int) -> int | None:
     """A timestamp for a put that a delete at ``mark`` does not hide; None is the server's clock."""
     kind = rng.random()
+    if kind < 0.01 and mark < FAR:
+        return LATEST  # the clock, said otherwise
     if mark >= FAR:
         return mark + rng.randint(1, 5)
     if kind < 0.35:
@@ -46,9 +49,10 @@ def stamp_above(rng: random.Random, mark: int) -> int | None:
 def delete_stamp(rng: random.Random) -> int | None:
     kind = rng.random()
     if kind < 0.3:
-        return None
+        return None if kind > 0.02 else LATEST
     return FAR + rng.randint(0, 3) if kind < 0.33 else rng.randint(0, 30)
 
 
 def read_stamp(rng: random.Random) -> int:
-    return rng.choice((rng.randint(0, 45), rng.randint(1, 20), rng.randint(1, 20), NOW, FAR + 5, LATEST, 0))
+    early, late = CLOCK.start, CLOCK.stop - 1
+    return rng.choice((rng.randint(0, 45), rng.randint(1, 20), rng.randint(1, 20), early, late, FAR + 5, LATEST, 0))
