@@ -22,6 +22,7 @@ COMPRESSIONS: Final = ("NONE", "SNAPPY", "LZ4", "ZSTD")
 BLOOM_FILTERS: Final = ("NONE", "ROW", "ROWCOL")
 FOR_EVER: Final = 0x7FFFFFFF  # seconds; HConstants.FOREVER
 SYSTEM_NAMESPACE: Final = "columnar"
+_NONE: Final = "''"  # an empty word, so that it is seen in an error
 
 _TABLE_NAME: Final = re.compile(r"(?:(?P<namespace>\w+):)?(?P<qualifier>[A-Za-z0-9_][\w.-]*)", re.ASCII)
 
@@ -130,10 +131,12 @@ def checked_family(family: Family) -> Family:
         raise IllegalArgument(f"family {family.name}: maximum versions must be positive, not {family.max_versions}")
     compression = family.compression.upper()
     if compression not in COMPRESSIONS:
-        raise IllegalArgument(f"family {family.name}: compression {compression or repr(compression)} is none of {', '.join(COMPRESSIONS)}")
+        raise IllegalArgument(
+            f"family {family.name}: compression {compression or _NONE} is none of {', '.join(COMPRESSIONS)}"
+        )
     if family.bloom_filter not in BLOOM_FILTERS:
         raise IllegalArgument(
-            f"family {family.name}: bloom filter {family.bloom_filter or repr(family.bloom_filter)} is none of {', '.join(BLOOM_FILTERS)}"
+            f"family {family.name}: bloom filter {family.bloom_filter or _NONE} is none of {', '.join(BLOOM_FILTERS)}"
         )
     return replace(family, compression=compression)
 

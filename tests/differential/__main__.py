@@ -86,14 +86,25 @@ def shrunk(calls: list[Call], found: Found, both: tuple[Endpoint, Endpoint], pre
 @click.command()
 @click.option("--calls", "count", default=20_000, show_default=True, help="How many calls.")
 @click.option("--seed", default=1, show_default=True, help="The same seed makes the same session.")
-@click.option("--a", "reference", envvar="COLUMNAR_TEST_HBASE", required=True, metavar="HOST:PORT",
-              help="The reference: a Thrift 1 gateway of HBase, /framed and /compact may follow. [COLUMNAR_TEST_HBASE]")
+@click.option(
+    "--a",
+    "reference",
+    envvar="COLUMNAR_TEST_HBASE",
+    required=True,
+    metavar="HOST:PORT",
+    help="The reference: a Thrift 1 gateway of HBase, /framed and /compact may follow. [COLUMNAR_TEST_HBASE]",
+)
 @click.option("--b", "ours", default=None, metavar="HOST:PORT", help="Ours; without it one is started.")
 @click.option("--strict", is_flag=True, help="Both are ours: no difference is documented.")
 @click.option("--most", default=10, show_default=True, help="Stop at so many differences.")
 @click.option("--shrink/--no-shrink", default=True, help="Look for the fewest calls of the first difference.")
-@click.option("--record", "recorded", type=click.Path(dir_okay=False, path_type=Path), default=None,
-              help="Only ask the reference, and keep its answers in this file.")
+@click.option(
+    "--record",
+    "recorded",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=None,
+    help="Only ask the reference, and keep its answers in this file.",
+)
 @click.option("--prefix", default=None, help="Of the tables' names; all that begin so are dropped. [df<seed>_]")
 def main(
     count: int, seed: int, reference: str, ours: str | None, strict: bool, most: int, shrink: bool,

@@ -69,8 +69,8 @@ def _value(call: Call, result: Any) -> Any:
 def _descriptor(one: Any) -> list[Any]:
     """bloomFilterVectorSize and -NbHashes mean nothing since long ago."""
     return [
-        _text(one.name), one.maxVersions, _text(one.compression), one.inMemory, _text(one.bloomFilterType), one.blockCacheEnabled,
-        one.timeToLive,
+        _text(one.name), one.maxVersions, _text(one.compression), one.inMemory, _text(one.bloomFilterType),
+        one.blockCacheEnabled, one.timeToLive,
     ]  # fmt: skip
 
 

@@ -57,7 +57,8 @@ class Generator:
             return
         kinds = (
             (30, self._read), (26, self._put), (9, self._delete), (8, self._count), (4, self._append),
-            (6, self._check), (8, self._scans), (6, self._mistake), (0.25, self._look), (0.1, self._toggle),
+            (6, self._check), (8, self._scans), (6, self._mistake),
+            (0.4, self._fill), (0.25, self._look), (0.1, self._toggle),
         )  # fmt: skip
         (make,) = self._rng.choices([make for _, make in kinds], [weight for weight, _ in kinds])
         yield from make()
@@ -111,7 +112,8 @@ class Generator:
             ("atomicIncrement", (name, row, column, 1)), ("isTableEnabled", (name,)), ("disableTable", (name,)),
             ("append", ({"table": name, "row": row, "columns": [column], "values": [b"1"]},)),
             ("checkAndPut", (name, row, column, None, {"column": column, "value": b"1"}, {})),
-            ("getTableRegions", (name,)), ("getTableNamesWithIsTableEnabled", ()), ("createTable", (name, [{"name": b"f"}])),
+            ("getTableRegions", (name,)), ("getTableNamesWithIsTableEnabled", ()),
+            ("createTable", (name, [{"name": b"f"}])),
         ]  # fmt: skip
         for method, args in rng.sample(asked, 4):
             yield Call("disabled", method, args)
@@ -125,7 +127,10 @@ class Generator:
     def _row(self, table: WrittenTable) -> bytes:
         if self._rng.random() < _FRESH_ROWS:
             self._fresh += 1
-            table.rows[self._rng.randrange(len(table.rows))] = b"%s~%d" % (self._rng.choice(words.ROWS)[:9], self._fresh)
+            table.rows[self._rng.randrange(len(table.rows))] = b"%s~%d" % (
+                self._rng.choice(words.ROWS)[:9],
+                self._fresh,
+            )
         return self._rng.choice(table.rows)
 
     def _column(self, table: WrittenTable) -> Column:
@@ -237,6 +242,22 @@ class Generator:
                     table.row(row).unsure.add(column)
             found.append(mutations)
         return stamp, found, attributes
+
+    def _fill(self) -> Iterator[Call]:
+        """A hundred rows at once, so that scans have something to go through."""
+        rng, table = self._rng, self._table()
+        stamp, letter = rng.randint(1, 30), rng.choice((b"b", b"k", b"r", b"s"))
+        batches = []
+        for number in rng.sample(range(1000), 100):
+            row, mutations = letter + b"%03d" % number, []
+            for family, qualifier in words.columns_of(rng, list(table.families), rng.randint(1, 8)):
+                mark = table.row(row).mark((family, qualifier))
+                if mark >= stamp:
+                    continue
+                mutations.append({"column": family + b":" + qualifier, "value": rng.choice(words.VALUES[:13])})
+                table.put(row, (family, qualifier), stamp)
+            batches.append({"row": row, "mutations": mutations})
+        yield Call("put", "mutateRowsTs", (table.name, batches, stamp, {}))
 
     def _ttl(self, stamp: int | None) -> tuple[dict[bytes, bytes], bool]:
         """Now and then a cell's time to live, long past or far ahead; and whether the cells live."""
@@ -372,7 +393,9 @@ class Generator:
         (start, stop), columns, stamp = self._bounds(table), self._wanted(table), self._past(table, None)
         kind = rng.random()
         if kind < 0.65:
-            return Call("scan", "scannerOpenWithScan", (name, self._scan(table, start, stop, columns, stamp), {}), opens)
+            return Call(
+                "scan", "scannerOpenWithScan", (name, self._scan(table, start, stop, columns, stamp), {}), opens
+            )
         if kind < 0.72:
             prefix = rng.choice(table.rows)[:2]
             return Call("scan", "scannerOpenWithPrefix", (name, prefix, columns, {}), opens)
@@ -404,7 +427,7 @@ class Generator:
         whole_rows = False
         if rng.random() < 0.6:
             given = FilterWords(table.rows, list(table.families), words.QUALIFIERS, words.VALUES)
-            made = random_filter(rng, given, backwards=backwards)
+            made = random_filter(rng, given, backwards=backwards, hints=table.seeks_alike())
             scan["filterString"], whole_rows = made.text, made.whole_rows
         if rng.random() < 0.3 and not whole_rows:
             scan["batchSize"] = rng.choice((0, 1, 2, 3, 100))

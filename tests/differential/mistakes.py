@@ -25,9 +25,7 @@ def _put(column: bytes) -> dict[str, Any]:
     return {"column": column, "value": b"1"}
 
 
-def mistake(
-    rng: random.Random, table: bytes, families: list[bytes], prefix: bytes, opens: Scanner
-) -> Iterator[Call]:
+def mistake(rng: random.Random, table: bytes, families: list[bytes], prefix: bytes, opens: Scanner) -> Iterator[Call]:
     """One mistake; an opening is followed by a look at what the scanner gives."""
     makers = (_reads, _reads, _rows, _writes, _writes, _deletes, _counts, _appends, _checks, _tables, _names, _ids)
     if rng.random() < 0.3:

@@ -4,12 +4,14 @@ What a server answers otherwise on purpose is not generated; COMPATIBILITY.md ("
 
     reversed scans with OR and a filter that seeks by hints
     reversed scans with filters that read one family first (SingleColumnValue(.., true, ..), ColumnValue)
+    reversed scans with WHILE over a filter that must know the direction (Prefix, InclusiveStop)
     SKIP over SingleColumnValue(.., true, ..)
     ColumnCountGetFilter where it would end the scan
 """
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +29,8 @@ _SPOILT: Final = (
     b"RowFilter(>=, 'substring:a')", b"RowFilter(==, 'binary:a')", b"RowFilter(=, 'binary')", b"()", b"SKIP", b"AND",
     b"PrefixFilter('a') AND", b"PrefixFilter('a') PrefixFilter('b')", b"PrefixFilter('a'))", b"prefixfilter('a')",
     b"ColumnPaginationFilter('4', '-1')", b"ColumnCountGetFilter(2147483648)", b"RowFilter(=, 'regexstring:(')",
-    b"ColumnRangeFilter('a', true, 'b')", b"SingleColumnValueFilter('f','q',=)", b"PrefixFilter('a') and KeyOnlyFilter()",
+    b"ColumnRangeFilter('a', true, 'b')", b"SingleColumnValueFilter('f','q',=)",
+    b"PrefixFilter('a') and KeyOnlyFilter()",
     b"InclusiveStopFilter(''')", b"KeyOnlyFilter(yes)", b"\xff\xfe", b"DependentColumnFilter('f')",
 )  # fmt: skip
 
@@ -39,6 +42,8 @@ class RandomFilter:
     hints: bool = False
     family_first: bool = False
     has_or: bool = False
+    directed: bool = False  # goes the way of the scan; WHILE does not tell it which
+    misled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +60,13 @@ def spoilt(rng: random.Random) -> bytes:
     return rng.choice(_SPOILT)
 
 
-def random_filter(rng: random.Random, words: FilterWords, *, backwards: bool) -> RandomFilter:
+def random_filter(rng: random.Random, words: FilterWords, *, backwards: bool, hints: bool) -> RandomFilter:
+    """``hints``: whether filters that seek by them may be used."""
     maker = _Maker(rng, words)
     while True:
         found = maker.tree(rng.choice((0, 0, 0, 1, 1, 2, 3)))
-        if not (backwards and ((found.has_or and found.hints) or found.family_first)):
+        otherwise = backwards and ((found.has_or and found.hints) or found.family_first or found.misled)
+        if not otherwise and (hints or not found.hints):
             return found
 
 
@@ -81,7 +88,10 @@ class _Maker:
             under = self.tree(depth - 1)
             while word == b"SKIP " and under.family_first:
                 under = self.tree(depth - 1)
-            return RandomFilter(word + b"(" + under.text + b")", True, under.hints, under.family_first, under.has_or)
+            text = word + b"(" + under.text + b")"
+            return dataclasses.replace(
+                under, text=text, whole_rows=True, misled=under.misled or (word == b"WHILE " and under.directed)
+            )
         word = rng.choice((b" AND ", b" OR "))
         parts = [self.tree(depth - 1) for _ in range(rng.randint(2, 3))]
         return RandomFilter(
@@ -90,6 +100,8 @@ class _Maker:
             any(part.hints for part in parts),
             any(part.family_first for part in parts),
             word == b" OR " or any(part.has_or for part in parts),
+            any(part.directed for part in parts),
+            any(part.misled for part in parts),
         )
 
     def leaf(self) -> RandomFilter:
@@ -117,7 +129,7 @@ class _Maker:
         rng = self._rng
         row = rng.choice(self._words.rows)
         name = rng.choice((b"PrefixFilter", b"InclusiveStopFilter"))
-        return RandomFilter(name + b"(" + _quoted(row[: rng.randint(0, len(row))]) + b")")
+        return RandomFilter(name + b"(" + _quoted(row[: rng.randint(0, len(row))]) + b")", directed=True)
 
     def _comparator(self, of: Sequence[bytes]) -> tuple[bytes, bytes]:
         """(operator, comparator)"""

@@ -1,7 +1,7 @@
 """What a server answered to a session, kept in a file: HBase's answers for those who have no HBase at hand.
 
-    gzip of lines:  {"from": server, "seed": seed, "prefix": prefix}    the head
-                    [call, answer]                                       one line each, in order
+gzip of lines:  {"from": server, "seed": seed, "prefix": prefix}    the head
+                [call, answer]                                       one line each, in order
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from thriftpy2.rpc import make_client
 from thriftpy2.protocol.cybin import TCyBinaryProtocolFactory
+from thriftpy2.rpc import make_client
 from thriftpy2.transport import TCyBufferedTransportFactory
 
 from columnar.wire.idl import SERVICE, columnar

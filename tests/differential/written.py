@@ -1,11 +1,13 @@
 """(pure) What a session has written, as far as the generator must know it to stay out of HBase's accidents.
 
 HBase hides deleted and surplus cells at once, but forgets them only when it compacts, and nobody can tell when
-that is (its gateway's majorCompact runs a minor one).  Two kinds of call depend on it and are not generated:
+that is (its gateway's majorCompact runs a minor one).  Three kinds of call depend on it and are not generated:
 
     a put at or below a delete's timestamp     hidden until the delete's marker is compacted away
     a read in the past of a cell that has had more versions than its family keeps
                                                finds the surplus ones until they are compacted away
+    a filter that seeks by hints, where a family's delete stands behind a newer cell with the empty qualifier
+                                               seeks past the marker and finds what it hides
 
 Timestamps by the server's clock count as ``NOW`` and the number of the write, so that they lie between the small
 ones that are given and ``FAR``.
@@ -66,6 +68,15 @@ class WrittenTable:
             if held is not None and not self._row_reads_alike(held, timestamp):
                 return False
         return True
+
+    def seeks_alike(self) -> bool:
+        """Whether no marker of a family's delete stands where a hint leads past it."""
+        return not any(
+            stamp > mark
+            for held in self.held.values()
+            for family, mark in held.family_marks.items()
+            for stamp in held.stamps.get((family, b""), ())
+        )
 
     def _row_reads_alike(self, held: WrittenRow, timestamp: int) -> bool:
         for column, stamps in held.stamps.items():

@@ -7,7 +7,8 @@ The rules (HBase's reference 2.6, the design's sections 3 and 5):
     * a delete of a column or a family removes what stands at or below its timestamp; on a table
       with DELETE_MARKERS it also hides later puts below its timestamp in the columns it removed;
     * increments, appends and checked mutations go past a cell that lies in the future;
-    * a family's time to live hides what is older, a cell's own may be shorter;
+    * a family's time to live hides what is older, a cell's own may be shorter; a cell put after the
+      end of its own life changes nothing, and a mutation of such cells alone is no change;
     * the operations of a mutation apply in the order given, all or none.
 """
 
@@ -76,17 +77,22 @@ class RowModel:
             if not condition.holds(seen[0][1] if seen else None):
                 return index, []
             stamp = max(stamp, self._newest(column) or 0)
-        fresh, results = self.clone(), []
+        fresh, results, changed = self.clone(), [], False
         for operation in mutation.operations:
             if isinstance(operation, Put):
                 at = stamp if operation.timestamp is None else operation.timestamp
+                if operation.ttl_ms is not None and at + operation.ttl_ms <= now:
+                    continue
                 column = (mutation.row, operation.family, operation.qualifier)
                 fresh._put(column, at, (operation.value, operation.ttl_ms), now)
+                changed = True
             elif isinstance(operation, Delete):
                 fresh._delete(mutation.row, operation, stamp if operation.timestamp is None else operation.timestamp)
+                changed = True
             else:
                 results.append(fresh._modify(mutation.row, operation, stamp, now))
-        if logged:
+                changed = True
+        if logged and changed:
             fresh.log.append(mutation.row)
         self.cells, self.markers, self.log = fresh.cells, fresh.markers, fresh.log
         self.stamps[mutation.row] = now
