@@ -58,10 +58,13 @@ class Tables:
     def all(self) -> list[ServedTable]:
         return [self._by_name[name] for name in sorted(self._by_name)]
 
-    def find(self, name: bytes) -> ServedTable | None:
+    def find(self, name: bytes | None) -> ServedTable | None:
+        """``None``: a client may leave any field of a call out."""
+        if name is None:
+            return None
         return self._by_wire_name.get(name) or self._by_wire_name.get(name.removeprefix(b"default:"))
 
-    def known(self, name: bytes) -> ServedTable:
+    def known(self, name: bytes | None) -> ServedTable:
         """TableNotFound, or IllegalArgument for what can be no table's name."""
         served = self.find(name)
         if served is None:
@@ -70,9 +73,9 @@ class Tables:
             raise TableNotFound(shown(name))
         return served
 
-    def enabled(self, name: bytes) -> ServedTable:
+    def enabled(self, name: bytes | None) -> ServedTable:
         """The table, if requests may use it now."""
-        served = self._by_wire_name.get(name)
+        served = self._by_wire_name.get(name)  # type: ignore[arg-type]  # None finds nothing
         if served is None:
             served = self.known(name)
         if not served.enabled:

@@ -67,7 +67,7 @@ class RowMethods:
         checked_row(row)
         if versions <= 0:
             raise VersionsNotPositive(versions)
-        spec = translate.read_spec(served.schema, [column], timestamp, versions)
+        spec = translate.read_spec(served.schema, [column or b""], timestamp, versions)
         region = self._server.region_for(served, row)
         ((family, qualifiers),) = spec.projection.families
         if qualifiers is not None:
@@ -321,7 +321,9 @@ class RowMethods:
         """Everything is checked before anything is written; each row is a step of its own."""
         work: Work = []
         for one in increments or ():
-            served = self._tables.enabled(one.table or b"")
+            if one is None:
+                raise IllegalArgument("increment needs to be told what")
+            served = self._tables.enabled(one.table)
             family, qualifier = translate.counter_column(served.schema, one.column)
             mutation = RowMutation(checked_row(one.row), (Increment(family, qualifier, one.ammount or 0),))
             self._admit(self._server.region_for(served, mutation.row))
@@ -330,7 +332,9 @@ class RowMethods:
 
     def append(self, _ctx: Any, append: Any) -> Any:
         """The new cells in the order of the columns asked for (observed row 24)."""
-        served = self._tables.enabled(append.table or b"")
+        if append is None:
+            raise IllegalArgument("append needs to be told what")
+        served = self._tables.enabled(append.table)
         columns, values = append.columns or (), append.values or ()
         if not columns or len(columns) != len(values):
             raise IllegalArgument(f"append needs one value for each column, not {len(columns)} and {len(values)}")

@@ -27,7 +27,9 @@ def _put(column: bytes) -> dict[str, Any]:
 
 def mistake(rng: random.Random, table: bytes, families: list[bytes], prefix: bytes, opens: Scanner) -> Iterator[Call]:
     """One mistake; an opening is followed by a look at what the scanner gives."""
-    makers = (_reads, _reads, _rows, _writes, _writes, _deletes, _counts, _appends, _checks, _tables, _names, _ids)
+    makers = (
+        _reads, _reads, _rows, _writes, _writes, _deletes, _counts, _appends, _checks, _tables, _names, _ids, _unset,
+    )  # fmt: skip
     if rng.random() < 0.3:
         yield from _scans(rng, table, prefix, opens)
         return
@@ -201,6 +203,55 @@ def _names(table: bytes, good: bytes, missing: bytes) -> list[tuple[str, tuple[A
     ]
 
 
+def _unset(table: bytes, good: bytes, missing: bytes) -> list[tuple[str, tuple[Any, ...]]]:
+    """Fields that a client leaves out; attributes may be."""
+    return [
+        ("get", (None, b"r", good, {})),
+        ("get", (table, None, good, {})),
+        ("get", (table, b"r", None, {})),
+        ("get", (table, b"r", good, None)),
+        ("getVer", (table, b"r", good, None, {})),
+        ("getRow", (None, b"r", None)),
+        ("getRow", (table, None, {})),
+        ("getRowWithColumns", (table, b"r", None, None)),
+        ("getRows", (table, None, {})),
+        ("getRows", (None, [b"r"], {})),
+        ("mutateRow", (None, b"r", [_put(good)], {})),
+        ("mutateRow", (table, None, [_put(good)], {})),
+        ("mutateRow", (table, b"r", None, {})),
+        ("mutateRow", (table, b"r", [{"column": None, "value": b"1"}], {})),
+        ("mutateRow", (table, b"r", [{"column": None, "isDelete": True}], {})),
+        ("mutateRows", (table, None, {})),
+        ("mutateRows", (None, [], {})),
+        ("mutateRows", (table, [{"row": None, "mutations": [_put(good)]}], {})),
+        ("mutateRows", (table, [{"row": b"r", "mutations": None}], {})),
+        ("deleteAll", (table, b"r", None, {})),
+        ("deleteAll", (None, b"r", good, {})),
+        ("deleteAllRow", (table, None, {})),
+        ("increment", (None,)),
+        ("increment", ({"table": None, "row": b"r", "column": good, "ammount": 1},)),
+        ("incrementRows", (None,)),
+        ("append", (None,)),
+        ("append", ({"table": table, "row": b"r", "columns": None, "values": [b"1"]},)),
+        ("append", ({"table": None, "row": b"r", "columns": [good], "values": [b"1"]},)),
+        ("checkAndPut", (table, b"r", None, None, _put(good), {})),
+        ("checkAndPut", (table, None, good, None, _put(good), {})),
+        ("checkAndPut", (None, b"r", good, None, _put(good), {})),
+        ("createTable", (None, [{"name": b"f"}])),
+        ("createTable", (missing, None)),
+        ("createTable", (missing, [{"name": None}])),
+        ("deleteTable", (None,)),
+        ("enableTable", (None,)),
+        ("disableTable", (b"",)),
+        ("isTableEnabled", (None,)),
+        ("getColumnDescriptors", (b"",)),
+        ("getTableRegions", (None,)),
+        ("getTableRegions", (b"a b",)),
+        ("compact", (None,)),
+        ("majorCompact", (None,)),
+    ]
+
+
 def _ids(table: bytes, good: bytes, missing: bytes) -> list[tuple[str, tuple[Any, ...]]]:
     return [
         ("scannerGet", (1_999_999_999,)),
@@ -221,7 +272,9 @@ def _scans(rng: random.Random, table: bytes, prefix: bytes, opens: Scanner) -> I
             ("scannerOpenWithScan", (table, {"timestamp": -1}, {})), ("scannerOpenTs", (table, b"", [], -1, {})),
             ("scannerOpen", (table, _LONG, [], {})), ("scannerOpenWithStop", (table, b"", b"", [b"nofam"], {})),
             ("scannerOpenWithPrefix", (table, b"r0", [b"nofam:a"], {})),
-            ("scannerOpenWithScan", (table, {"batchSize": -1}, {})),
+            ("scannerOpenWithScan", (table, {"batchSize": -1}, {})), ("scannerOpenWithScan", (table, {}, None)),
+            ("scannerOpenWithScan", (table, None, {})), ("scannerOpenWithScan", (None, {}, {})),
+            ("scannerOpen", (table, None, None, {})), ("scannerOpenWithStop", (table, b"", None, None, {})),
         )
     )  # fmt: skip
     yield Call("mistake", method, args, opens)
