@@ -78,10 +78,14 @@ class Documented:
         if hbase[2:] == ["RetriesExhaustedWithDetailsException"] and ours[1:2] == ["IOError"] and ours[2] in _NAMED:
             return FIRST_BAD_ROW
         if call.method.startswith("mutateRow") and hbase[0] == "ok" and ours[:2] == ["error", "IllegalArgument"]:
-            return BARE_FAMILY if any(b":" not in one["column"] for one in call.args[2]) else None
+            return BARE_FAMILY if any(b":" not in (one["column"] or b"") for one in call.args[2]) else None
         if call.method == "checkAndPut" and hbase == ["ok", False] and refused:
             return CHECKED_FIRST
-        if call.method == "append" and hbase[0] == ours[0] == "ok" and sorted(hbase[1]) == sorted(ours[1]):
+        if (
+            call.method == "append"
+            and hbase[0] == ours[0] == "ok"
+            and sorted(hbase[1], key=str) == sorted(ours[1], key=str)
+        ):
             columns = call.args[0]["columns"]
             return APPEND_ORDER if columns != sorted(columns) else None
         if call.method == "deleteTable" and hbase == ["error", "IOError", "IOException"]:
