@@ -231,7 +231,7 @@ class Generator:
             mutations = []
             for column in columns:
                 name = column[0] + b":" + column[1]
-                if len(columns) > 1 and columns.count(column) == 1 and rng.random() < 0.12:
+                if len(columns) > 1 and columns.count(column) == 1 and lives and rng.random() < 0.12:
                     mutations.append({"isDelete": True, "column": name})
                     table.row(row).delete_column(column, self._written_at(stamp))
                     continue
@@ -427,7 +427,8 @@ class Generator:
         whole_rows = False
         if rng.random() < 0.6:
             given = FilterWords(table.rows, list(table.families), words.QUALIFIERS, words.VALUES)
-            made = random_filter(rng, given, backwards=backwards, hints=table.seeks_alike())
+            hints, counts = table.seeks_alike(), table.counts_alike()
+            made = random_filter(rng, given, backwards=backwards, hints=hints, counts=counts)
             scan["filterString"], whole_rows = made.text, made.whole_rows
         if rng.random() < 0.3 and not whole_rows:
             scan["batchSize"] = rng.choice((0, 1, 2, 3, 100))

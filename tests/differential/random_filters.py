@@ -44,6 +44,7 @@ class RandomFilter:
     has_or: bool = False
     directed: bool = False  # goes the way of the scan; WHILE does not tell it which
     misled: bool = False
+    counts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +61,16 @@ def spoilt(rng: random.Random) -> bytes:
     return rng.choice(_SPOILT)
 
 
-def random_filter(rng: random.Random, words: FilterWords, *, backwards: bool, hints: bool) -> RandomFilter:
-    """``hints``: whether filters that seek by them may be used."""
+def random_filter(
+    rng: random.Random, words: FilterWords, *, backwards: bool, hints: bool, counts: bool
+) -> RandomFilter:
+    """``hints``, ``counts``: whether filters that seek by hints, that count columns, may be used."""
     maker = _Maker(rng, words)
     while True:
         found = maker.tree(rng.choice((0, 0, 0, 1, 1, 2, 3)))
         otherwise = backwards and ((found.has_or and found.hints) or found.family_first or found.misled)
-        if not otherwise and (hints or not found.hints):
+        otherwise = otherwise or (found.hints and not hints) or (found.counts and not counts)
+        if not otherwise:
             return found
 
 
@@ -102,6 +106,7 @@ class _Maker:
             word == b" OR " or any(part.has_or for part in parts),
             any(part.directed for part in parts),
             any(part.misled for part in parts),
+            any(part.counts for part in parts),
         )
 
     def leaf(self) -> RandomFilter:
@@ -123,7 +128,7 @@ class _Maker:
                 (b"ColumnPaginationFilter(%d, %d)" % (number, rng.choice((0, 0, 1, 2, 4))), False),
             )
         )  # fmt: skip
-        return RandomFilter(text, whole)
+        return RandomFilter(text, whole, counts=text.startswith(b"ColumnPagination"))
 
     def _row(self) -> RandomFilter:
         rng = self._rng

@@ -1,13 +1,16 @@
 """(pure) What a session has written, as far as the generator must know it to stay out of HBase's accidents.
 
 HBase hides deleted and surplus cells at once, but forgets them only when it compacts, and nobody can tell when
-that is (its gateway's majorCompact runs a minor one).  Three kinds of call depend on it and are not generated:
+that is (its gateway's majorCompact runs a minor one).  Three kinds of call depend on it and are not generated, nor is a
+fourth, which HBase counts wrongly:
 
     a put at or below a delete's timestamp     hidden until the delete's marker is compacted away
     a read in the past of a cell that has had more versions than its family keeps
                                                finds the surplus ones until they are compacted away
     a filter that seeks by hints, where a family's delete stands behind a newer cell with the empty qualifier
                                                seeks past the marker and finds what it hides
+    a filter that counts columns, over several versions of a cell with the empty qualifier
+                                               counts each of them
 
 Timestamps by the server's clock count as ``NOW`` and the number of the write, so that they lie between the small
 ones that are given and ``FAR``.
@@ -76,6 +79,14 @@ class WrittenTable:
             for held in self.held.values()
             for family, mark in held.family_marks.items()
             for stamp in held.stamps.get((family, b""), ())
+        )
+
+    def counts_alike(self) -> bool:
+        """Whether no cell with the empty qualifier has several versions."""
+        return not any(
+            len(stamps) > 1 and not qualifier
+            for held in self.held.values()
+            for (_, qualifier), stamps in held.stamps.items()
         )
 
     def _row_reads_alike(self, held: WrittenRow, timestamp: int) -> bool:
