@@ -58,6 +58,13 @@ class NotSent(IllegalArgument):
     """A required argument is not there, or is of another type: perhaps the client speaks another service."""
 
 
+class VersionsNotPositive(IllegalArgument):
+    hbase_class = "IOException"
+
+    def __init__(self, versions: int) -> None:
+        super().__init__(f"versions must be positive, not {versions}")
+
+
 class FilterSyntaxError(IllegalArgument):
     """A filter string that the language does not allow; ``position`` counts bytes from 0."""
 
@@ -125,7 +132,8 @@ class NoSuchColumnFamily(CallerError):
     hbase_class = "NoSuchColumnFamilyException"
 
     def __init__(self, family: bytes, table: str) -> None:
-        super().__init__(f"Column family {shown(family)} does not exist in table {table}")
+        hint = "" if family else "; a column is written family:qualifier"
+        super().__init__(f"Column family {shown(family) or repr('')} does not exist in table {table}{hint}")
         self.family = family
         self.table = table
 
@@ -141,6 +149,16 @@ class CellTooBig(CallerError):
 
     def __init__(self, what: str, size_bytes: int, limit_bytes: int) -> None:
         super().__init__(f"{what} of {size_bytes} bytes is over the limit of {limit_bytes}; nothing was stored")
+
+
+class PutTooBig(IllegalArgument):
+    """As HBase's client answers a put; ``CellTooBig`` is its server's answer to an append."""
+
+    def __init__(self, column: bytes, size_bytes: int, limit_bytes: int) -> None:
+        super().__init__(
+            f"KeyValue size too large: the cell {shown(column)} of {size_bytes} bytes is over the limit of "
+            f"{limit_bytes}; nothing was stored"
+        )
 
 
 class RequestTooBig(CallerError):

@@ -142,7 +142,8 @@ class SchemaChanges:
             await self._catalogue.forget_dropped(regions)
         _log.info("table %s dropped with its %d regions", text, len(regions))
 
-    def _known(self, name: bytes) -> str:
+    def _known(self, name: bytes | None) -> str:
+        name = name or b""
         text = name.decode("latin-1").removeprefix("default:")
         if text not in self._catalogue.tables:
             raise TableNotFound(shown(name))

@@ -26,12 +26,18 @@ class Cell(NamedTuple):
         return self.family + b":" + self.qualifier
 
 
-def parse_column(name: bytes) -> tuple[bytes, bytes | None]:
+def split_column(name: bytes) -> tuple[bytes, bytes | None]:
     """Family and qualifier of ``cf`` (no qualifier: the whole family), ``cf:`` or ``cf:q``.
 
-    IllegalArgument when the family is empty.
+    An empty family is one that no table has.
     """
     family, colon, qualifier = name.partition(b":")
+    return family, qualifier if colon else None
+
+
+def parse_column(name: bytes) -> tuple[bytes, bytes | None]:
+    """As ``split_column``; IllegalArgument when the family is empty, as HBase answers a put."""
+    family, qualifier = split_column(name)
     if not family:
         raise IllegalArgument(f"column '{shown(name)}' has no family; write it as family:qualifier")
-    return family, qualifier if colon else None
+    return family, qualifier

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from columnar.model.cell import parse_column
+from columnar.model.cell import split_column
 from columnar.model.schema import Table
 
 ALL_TIME: Final = (0, 1 << 63)
@@ -27,12 +27,12 @@ class Projection:
 
 
 def projection(table: Table, columns: Sequence[bytes]) -> Projection:
-    """No columns: everything.  NoSuchColumnFamily, IllegalArgument for what the table has not."""
+    """No columns: everything.  NoSuchColumnFamily for what the table has not."""
     if not columns:
         return Projection(tuple((family.bytes_name, None) for family in table.families))
     wanted: dict[bytes, set[bytes] | None] = {}
     for name in columns:
-        family, qualifier = parse_column(name)
+        family, qualifier = split_column(name)
         table.family(family)
         if qualifier is None:
             wanted[family] = None

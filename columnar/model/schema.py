@@ -28,6 +28,7 @@ UNSYNCED: Final = frozenset({"SKIP_WAL", "ASYNC_WAL"})
 BLOOM_FILTERS: Final = ("NONE", "ROW", "ROWCOL")
 FOR_EVER: Final = 0x7FFFFFFF  # seconds; HConstants.FOREVER
 SYSTEM_NAMESPACE: Final = "columnar"
+_NONE: Final = "''"  # an empty word, so that it is seen in an error
 
 DEFAULT_NAMESPACE: Final = "default"
 _NAMESPACE: Final = re.compile(r"\w+", re.ASCII)
@@ -194,10 +195,12 @@ def checked_family(family: Family) -> Family:
         raise IllegalArgument(f"family {family.name}: maximum versions must be positive, not {family.max_versions}")
     compression = family.compression.upper()
     if compression not in COMPRESSIONS:
-        raise IllegalArgument(f"family {family.name}: compression {compression} is none of {', '.join(COMPRESSIONS)}")
+        raise IllegalArgument(
+            f"family {family.name}: compression {compression or _NONE} is none of {', '.join(COMPRESSIONS)}"
+        )
     if family.bloom_filter not in BLOOM_FILTERS:
         raise IllegalArgument(
-            f"family {family.name}: bloom filter {family.bloom_filter} is none of {', '.join(BLOOM_FILTERS)}"
+            f"family {family.name}: bloom filter {family.bloom_filter or _NONE} is none of {', '.join(BLOOM_FILTERS)}"
         )
     if not 0 <= family.min_versions <= family.max_versions:
         raise IllegalArgument(

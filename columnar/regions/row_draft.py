@@ -10,6 +10,8 @@ ones in the space ``versions``.  Invariants:
     I2. A put at a timestamp below the newest goes to the older ones, or is lost where the family
         keeps one version (design D3b).
     I3. With delete markers, a marker hides puts at timestamps below its own (design D5).
+    I4. A cell whose own time to live is over when it is put changes nothing: it would never be
+        seen, and must not hide or displace what is.
 
 Follows HBase's HRegion for times: increments, appends and checked puts of a cell that lies in
 the future move it on by 1 ms, or take its timestamp (observed rows 21, 22).
@@ -226,6 +228,9 @@ class RowDraft:
 
     def _put(self, operation: Put) -> None:
         timestamp = self.timestamp if operation.timestamp is None else operation.timestamp
+        ttl = operation.ttl_ms
+        if ttl is not None and timestamp + ttl <= self._now:
+            return  # I4
         self.highest = max(self.highest, timestamp)
         raw = pack_cell(timestamp, self._sequence, operation.value, operation.ttl_ms)
         self.column(operation.family, operation.qualifier).put(timestamp, raw, self._now)

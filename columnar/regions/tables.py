@@ -71,7 +71,10 @@ class Tables:
     def named(self, name: str) -> ServedTable | None:
         return self._by_name.get(name)
 
-    def find(self, name: bytes) -> ServedTable | None:
+    def find(self, name: bytes | None) -> ServedTable | None:
+        """``None``: a client may leave any field of a call out."""
+        if name is None:
+            return None
         return self._by_wire_name.get(name) or self._by_wire_name.get(name.removeprefix(b"default:"))
 
     def known(self, name: bytes | None) -> ServedTable:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from columnar.errors import IllegalArgument, RegionTooBusy, RequestTooBig
+from columnar.errors import IllegalArgument, RegionTooBusy, RequestTooBig, VersionsNotPositive
 from columnar.limits import BATCH_BYTES, ROWS_BYTES, STEP_BYTES, STEP_CELLS
-from columnar.model.cell import parse_column
+from columnar.model.cell import split_column
 from columnar.model.mutation import Append, CompareOp, Condition, Delete, Durability, Increment, Put, RowMutation
 from columnar.model.read import Projection, ReadSpec
 from columnar.regions.applied import Applied
@@ -69,8 +69,8 @@ class RowMethods:
         served = self._tables.enabled(table)
         row = checked_row(row)
         if versions <= 0:
-            raise IllegalArgument(f"versions must be positive, not {versions}")
-        family, qualifier = parse_column(column or b"")
+            raise VersionsNotPositive(versions)
+        family, qualifier = split_column(column or b"")
         region = self._server.region_for(served, row)
         if qualifier is not None and timestamp is None and versions == 1:
             served.schema.family(family)
@@ -192,10 +192,13 @@ class RowMethods:
         return self._mutate_row(table, row, mutations, timestamp, attributes)
 
     def _mutate_row(self, table: Sent, row: Sent, mutations: Any, timestamp: SentNumber, attributes: Any) -> Any:
+        if not mutations:
+            checked_row(row)
+            return None  # as HBase, which does not even look for the table
         served = self._tables.enabled(table)
         ttl_ms = translate.ttl_of(attributes) if attributes else None
         stamp = translate.checked_timestamp(timestamp)
-        operations, durability = translate.operations(served.schema, mutations or (), stamp, ttl_ms)
+        operations, durability = translate.operations(served.schema, mutations, stamp, ttl_ms)
         return self.write(served, RowMutation(checked_row(row), operations, (), durability), _nothing)
 
     def mutateRows(self, _ctx: Any, table: Sent, batches: Any, attributes: Any) -> Any:
@@ -206,13 +209,17 @@ class RowMethods:
 
     def mutate_rows(self, table: Sent, batches: Any, timestamp: SentNumber, attributes: Any, answer: Answer) -> Any:
         """Everything is checked before anything is written (observed row 4); the answer is made from the last row."""
+        if not batches:
+            return answer(None)
         served = self._tables.enabled(table)
         ttl_ms = translate.ttl_of(attributes) if attributes else None
         stamp = translate.checked_timestamp(timestamp)
         by_row: dict[bytes, RowMutation] = {}
-        for batch in batches or ():
+        for batch in batches:
             operations, durability = translate.operations(served.schema, batch.mutations or (), stamp, ttl_ms)
             row = checked_row(batch.row)
+            if not operations:
+                continue
             held = by_row.get(row)
             if held is not None:
                 operations = held.operations + operations
@@ -325,7 +332,7 @@ class RowMethods:
     def _delete(self, table: Sent, row: Sent, column: Sent, timestamp: SentNumber) -> Any:
         served = self._tables.enabled(table)
         stamp = translate.checked_timestamp(timestamp)
-        family, qualifier = parse_column(column or b"")
+        family, qualifier = split_column(column or b"")
         served.schema.family(family)
         return self.write(served, RowMutation(checked_row(row), (Delete(family, qualifier, stamp),)), _nothing)
 
@@ -356,7 +363,9 @@ class RowMethods:
         """Everything is checked before anything is written; each row is a step of its own."""
         work: Work = []
         for one in increments or ():
-            served = self._tables.enabled(one.table or b"")
+            if one is None:
+                raise IllegalArgument("increment needs to be told what")
+            served = self._tables.enabled(one.table)
             family, qualifier = translate.counter_column(served.schema, one.column)
             mutation = RowMutation(checked_row(one.row), (Increment(family, qualifier, one.ammount or 0),))
             self._admit(self._server.region_for(served, mutation.row))
@@ -365,7 +374,9 @@ class RowMethods:
 
     def append(self, _ctx: Any, append: Any) -> Any:
         """The new cells in the order of the columns asked for (observed row 24)."""
-        served = self._tables.enabled(append.table or b"")
+        if append is None:
+            raise IllegalArgument("append needs to be told what")
+        served = self._tables.enabled(append.table)
         columns, values = append.columns or (), append.values or ()
         if not columns or len(columns) != len(values):
             raise IllegalArgument(f"append needs one value for each column, not {len(columns)} and {len(values)}")

@@ -31,6 +31,8 @@ class ScanMethods:
 
     def scannerOpenWithScan(self, ctx: Any, table: Sent, scan: Any, _attributes: Any) -> int:
         served = self._server.tables.enabled(table)
+        if scan is None:
+            raise IllegalArgument("scannerOpenWithScan needs a scan; an empty one reads everything")
         return self._open(ctx, served, translate.scan_spec(served.schema, scan))
 
     def scannerOpen(self, ctx: Any, table: Sent, start: Sent, columns: Any, _attributes: Any) -> int:

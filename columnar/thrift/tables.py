@@ -73,7 +73,7 @@ class TableMethods:
 
     def getRegionInfo(self, _ctx: Any, row: bytes) -> Any:
         """The region whose ``table,start,id`` is the last at or before ``row``."""
-        table, _, rest = row.partition(b",")
+        table, _, rest = (row or b"").partition(b",")
         served = self._tables.find(table)
         if served is None:
             raise TableNotFound(shown(table))
@@ -119,7 +119,7 @@ class TableMethods:
             for info in candidate.regions:
                 if name in (info.name, info.encoded.encode()):
                     return [(candidate, info)]
-        raise TableNotFound(f"{shown(name)}; neither a table nor a region has this name")
+        raise TableNotFound(f"{shown(name or b'')}; neither a table nor a region has this name")
 
     # --- the server --------------------------------------------------------------------------------
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from columnar.errors import CellTooBig, IllegalArgument, RequestTooBig, shown
+from columnar.errors import CellTooBig, IllegalArgument, PutTooBig, RequestTooBig, shown
 from columnar.limits import CELL_BYTES, COLUMNS_PER_CALL, ROW_KEY_BYTES
-from columnar.model.cell import parse_column
+from columnar.model.cell import parse_column, split_column
 from columnar.model.mutation import (
     Append,
     CompareOp,
@@ -31,14 +31,14 @@ _TTL_ATTRIBUTE: Final = b"_ttl"
 def family_from_wire(descriptor: Any) -> Family:
     """A ColumnDescriptor; a time to live of zero or less means for ever (HBase's gateway)."""
     ttl = descriptor.timeToLive
-    bloom_filter = descriptor.bloomFilterType or "NONE"
+    bloom_filter = "NONE" if descriptor.bloomFilterType is None else descriptor.bloomFilterType
     # "Off" is what the IDL says where a client says nothing: it is told back, and does not act (model.schema).
     unsaid = ("BLOCKCACHE",) * (not descriptor.blockCacheEnabled) + ("BLOOMFILTER",) * (bloom_filter == "NONE")
     return Family(
         checked_family_name(descriptor.name or b""),
         max_versions=descriptor.maxVersions,
         ttl_s=None if ttl is None or ttl <= 0 or ttl >= FOR_EVER else ttl,
-        compression=descriptor.compression or "NONE",
+        compression="NONE" if descriptor.compression is None else descriptor.compression,
         bloom_filter=bloom_filter,
         in_memory=bool(descriptor.inMemory),
         block_cache=bool(descriptor.blockCacheEnabled),
@@ -77,6 +77,14 @@ def checked_value(value: bytes | None, column: bytes) -> bytes:
     return value
 
 
+def put_value(value: bytes | None, column: bytes) -> bytes:
+    """As ``checked_value``, with the error that a put has."""
+    value = value or b""
+    if len(column) + len(value) > CELL_BYTES:
+        raise PutTooBig(column, len(column) + len(value), CELL_BYTES)
+    return value
+
+
 def checked_bound(row: bytes | None) -> bytes:
     """Where a scan begins or ends; none and an empty one are the table's end."""
     if row and len(row) > ROW_KEY_BYTES:
@@ -101,12 +109,11 @@ def operations(
     table: Table, mutations: Sequence[Any], timestamp: int | None, ttl_ms: int | None
 ) -> tuple[tuple[Operation, ...], Durability]:
     """A row's Mutations in their order, and whether their writer waits for the fsync."""
-    if not mutations:
-        raise IllegalArgument("no mutations given for a row")
     found: list[Operation] = []
     durability = Durability.SYNC
     for mutation in mutations:
-        family, qualifier = parse_column(mutation.column or b"")
+        split = split_column if mutation.isDelete else parse_column
+        family, qualifier = split(mutation.column or b"")
         table.family(family)
         if mutation.isDelete:
             found.append(Delete(family, qualifier, timestamp))
@@ -116,7 +123,7 @@ def operations(
                 f"write '{family.decode('latin-1')}:' for the empty qualifier"
             )
         else:
-            found.append(Put(family, qualifier, checked_value(mutation.value, mutation.column), timestamp, ttl_ms))
+            found.append(Put(family, qualifier, put_value(mutation.value, mutation.column), timestamp, ttl_ms))
         if mutation.writeToWAL is False:
             durability = Durability.ASYNC
     return tuple(found), durability
@@ -186,14 +193,12 @@ def read_spec(table: Table, columns: Sequence[bytes] | None, timestamp: int | No
 
 def scan_spec(table: Table, scan: Any) -> ScanSpec:
     """A TScan.  ``caching`` is the client's own affair: each call says how many rows it wants."""
-    if scan.batchSize is not None and scan.batchSize < 0:
-        raise IllegalArgument(f"batchSize {scan.batchSize} is negative")
     return ScanSpec(
         start=checked_bound(scan.startRow),
         stop=checked_bound(scan.stopRow),
         read=read_spec(table, scan.columns, scan.timestamp),
         reversed=bool(scan.reversed),
-        batch=scan.batchSize or 0,
+        batch=max(0, scan.batchSize or 0),  # none, zero and less: whole rows
         sort_columns=bool(scan.sortColumns),
         filter_string=scan.filterString,
     )

@@ -84,18 +84,18 @@ ROWS: Calls = {
 }  # fmt: skip
 
 CELLS: Calls = {
-    "value too big": (lambda c: c.mutateRow(b"t", b"r0", put(value=BIG), {}), IO, "DoNotRetryIOException"),
+    "value too big": (lambda c: c.mutateRow(b"t", b"r0", put(value=BIG), {}), IA, "IllegalArgumentException"),
     "one of a batch too big": (
         lambda c: c.mutateRows(
             b"t", [hbase.BatchMutation(row=b"n%d" % n, mutations=put(value=v)) for n, v in enumerate((b"", BIG))], {}
-        ), IO, "DoNotRetryIOException"),
+        ), IA, "IllegalArgumentException"),
     "qualifier too big": (
-        lambda c: c.mutateRow(b"t", b"r0", put(b"a:" + BIG), {}), IO, "DoNotRetryIOException"),
+        lambda c: c.mutateRow(b"t", b"r0", put(b"a:" + BIG), {}), IA, "IllegalArgumentException"),
     "appended too big": (
         lambda c: c.append(hbase.TAppend(table=b"t", row=b"r0", columns=[b"a:x"], values=[BIG[5:]])),
         IO, "DoNotRetryIOException"),
     "checked put too big": (
-        lambda c: c.checkAndPut(b"t", b"r0", b"a:x", b"value", put(value=BIG)[0], {}), IO, "DoNotRetryIOException"),
+        lambda c: c.checkAndPut(b"t", b"r0", b"a:x", b"value", put(value=BIG)[0], {}), IA, "IllegalArgumentException"),
     "ours, too big behind a good one": (
         ours(
             columnar.RowOperation(kind=0, column=b"a:y", value=b"v"),
@@ -179,11 +179,10 @@ READS: Calls = {
             columnar.RowOperation(kind=1, column=b"a:x"),
             conditions=(columnar.Condition(column=b"a:x", op=77, value=b"v"),),
         ), IA, "IllegalArgumentException"),
-    "no versions": (lambda c: c.getVer(b"t", b"r0", b"a:x", -1, {}), IO, "IllegalArgumentException"),
+    "no versions": (lambda c: c.getVer(b"t", b"r0", b"a:x", -1, {}), IO, "IOException"),
     "scanner that never was": (lambda c: c.scannerGet(2**31 - 1), IA, "IllegalArgumentException"),
     "negative scanner": (lambda c: c.scannerGetList(-1, 1), IA, "IllegalArgumentException"),
     "close of no scanner": (lambda c: c.scannerClose(-(2**31)), IA, "IllegalArgumentException"),
-    "scan, negative batch": (scan(batchSize=-1), IO, "IllegalArgumentException"),
     "scan, start too long": (scan(startRow=LONG_KEY), IO, "IllegalArgumentException"),
     "scan, stop too long": (scan(stopRow=LONG_KEY), IO, "IllegalArgumentException"),
     "scan, prefix too long": (

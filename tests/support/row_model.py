@@ -11,6 +11,7 @@ The rules (HBase's reference 2.6, the design's sections 3 and 5):
     * a family's time to live hides what is older, but for its MIN_VERSIONS newest; a cell's own may be
       shorter and hides it always;
     * a family that is dropped takes its cells along; one whose VERSIONS become 1 keeps the newest;
+    * a cell put after the end of its own life changes nothing, and a mutation of such cells alone is no change;
     * the operations of a mutation apply in the order given, all or none.
 """
 
@@ -105,6 +106,8 @@ class RowModel:
         for operation in mutation.operations:
             if isinstance(operation, Put):
                 at = stamp if operation.timestamp is None else operation.timestamp
+                if operation.ttl_ms is not None and at + operation.ttl_ms <= now:
+                    continue
                 column = (mutation.row, operation.family, operation.qualifier)
                 fresh._put(column, at, (operation.value, operation.ttl_ms), now)
             elif isinstance(operation, Delete) and operation.exact:
@@ -116,6 +119,8 @@ class RowModel:
                 results.append(fresh._modify(mutation.row, operation, stamp, now))
             told = True
         if logged and told:
+            changed = True
+        if logged and changed:
             fresh.log.append(mutation.row)
         self.cells, self.markers, self.log = fresh.cells, fresh.markers, fresh.log
         self.stamps[mutation.row] = now

@@ -172,6 +172,13 @@ def test_prefix_and_stop_end_the_scan_in_both_directions() -> None:
         assert flt.clone().reversed == backwards
 
 
+def test_while_tells_what_it_holds_the_direction() -> None:
+    flt = parse(b"WHILE (InclusiveStopFilter('b') AND PrefixFilter(''))")
+    flt.set_reversed(True)
+    answers = [apply(flt, row, ROW) for row in (b"c", b"b", b"a")]
+    assert [bool(answer.cells) for answer in answers] == [True, True, False]
+
+
 # --- comparators -------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("text", "smaller", "equal", "greater"),
