@@ -11,11 +11,22 @@ def test_the_methods() -> None:
     assert len(upstream) == 48  # HBase 2.6.1 has 47; getRowOrBefore is of older ones
     assert {"grant", "revoke", "getSlowLogResponses"}.isdisjoint(upstream)
     assert sorted(ours) == [
+        "columnarAlterTable",
         "columnarCheckAndMutate",
+        "columnarCompact",
+        "columnarCreateNamespace",
         "columnarCreateTable",
         "columnarDeadLetters",
+        "columnarDeleteRows",
+        "columnarDescribeTable",
+        "columnarDropNamespace",
+        "columnarFlush",
+        "columnarListNamespaceTables",
+        "columnarListNamespaces",
         "columnarMutateRows",
+        "columnarRegions",
         "columnarStatus",
+        "columnarTableExists",
         "columnarTriggerAdd",
         "columnarTriggerList",
         "columnarTriggerPause",
@@ -23,6 +34,7 @@ def test_the_methods() -> None:
         "columnarTriggerResume",
         "columnarTriggerRetry",
         "columnarTriggerWait",
+        "columnarTruncateTable",
     ]
 
 
