@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final
 
 from columnar.errors import DamagedData, IllegalArgument, NoSuchColumnFamily, shown
-from columnar.limits import FAMILY_NAME_BYTES, TABLE_NAME_BYTES
+from columnar.limits import FAMILIES, FAMILY_NAME_BYTES, TABLE_NAME_BYTES
 
 COMPRESSIONS: Final = ("NONE", "SNAPPY", "LZ4", "ZSTD")
 DURABILITIES: Final = ("USE_DEFAULT", "SKIP_WAL", "ASYNC_WAL", "SYNC_WAL", "FSYNC_WAL")
@@ -31,6 +31,7 @@ SYSTEM_NAMESPACE: Final = "columnar"
 _NONE: Final = "''"  # an empty word, so that it is seen in an error
 
 DEFAULT_NAMESPACE: Final = "default"
+_HIGHEST_NUMBER: Final = 0xFFFF  # two bytes in the keys of older versions
 _NAMESPACE: Final = re.compile(r"\w+", re.ASCII)
 _TABLE_NAME: Final = re.compile(r"(?:(?P<namespace>\w+):)?(?P<qualifier>[A-Za-z0-9_][\w.-]*)", re.ASCII)
 
@@ -236,6 +237,10 @@ def checked_attributes(given: Mapping[str, str]) -> dict[str, str]:
 
 def checked_table(table: Table) -> Table:
     """What no single attribute shows."""
+    if len(table.families) > FAMILIES:
+        raise IllegalArgument(f"table {table.name} would have {len(table.families)} families, at most {FAMILIES} go")
+    if any(family.number > _HIGHEST_NUMBER for family in table.families):
+        raise IllegalArgument(f"table {table.name} has had {_HIGHEST_NUMBER} families and takes no more: copy it")
     if table.delete_markers_ms is not None and any(family.max_versions > 1 for family in table.families):
         raise IllegalArgument(f"table {table.name}: DELETE_MARKERS needs families that keep one version")
     return table

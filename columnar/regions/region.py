@@ -120,7 +120,6 @@ class Region:
         self._stamp_ahead = self._stamp_floor  # the highest of this one
         self._future = int.from_bytes(self.store.get(META_SPACE, FUTURE) or b"", "big")
         self._async_dirty = False
-        self.wants_reopening = False  # its schema says what the engine takes at an opening only
         self._held = False  # writers wait: the region is about to be closed and opened
         self._obey(table)
 
@@ -133,9 +132,8 @@ class Region:
         self._refuses = self._held or table.is_read_only
 
     def follow(self, table: Table) -> None:
-        """Serve by this schema from now on: some 3 ms for each family that comes, goes or is kept otherwise."""
-        if follow_spaces(self.store, self.table, table):
-            self.wants_reopening = True
+        """Serve by this schema from now on: some 3 ms for each family that comes or goes."""
+        follow_spaces(self.store, self.table, table)
         self.table = table
         self.views = views_of(table)
         self._hot.clear()

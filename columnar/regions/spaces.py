@@ -44,23 +44,22 @@ def options_of_spaces(table: Table) -> dict[str, SpaceOptions]:
     return options
 
 
-def follow_spaces(store: Store, before: Table, after: Table) -> bool:
-    """Make the spaces those of ``after``; True: the store must be opened anew for some of it."""
+def follow_spaces(store: Store, before: Table, after: Table) -> None:
+    """The spaces are those of ``after``.  How they are kept may still be as before (``untuned``)."""
     wanted = options_of_spaces(after)
-    is_whole = True
-    for name, options in wanted.items():
-        if name not in store.spaces:
-            store.add_space(name, options)
-        elif store.options_of(name) != options:
-            is_whole = store.set_options(name, options) and is_whole
-    if VERSIONS_SPACE not in wanted and store.options_of(VERSIONS_SPACE) != DEFAULT_OPTIONS:
-        store.set_options(VERSIONS_SPACE, DEFAULT_OPTIONS)
+    for name in wanted.keys() - store.spaces:
+        store.add_space(name, wanted[name])
     kept = {family.space for family in after.families}
     for family in before.families:
         if family.space not in kept:
             store.drop_space(family.space)
     _drop_versions(store, after)
-    return not is_whole
+
+
+def untuned(store: Store, table: Table) -> dict[str, SpaceOptions]:
+    """Spaces that are not kept as the schema says, and how they should be."""
+    wanted = {VERSIONS_SPACE: DEFAULT_OPTIONS, **options_of_spaces(table)}
+    return {name: one for name, one in wanted.items() if name in store.spaces and store.options_of(name) != one}
 
 
 def drop_leftovers(store: Store, table: Table) -> None:

@@ -303,8 +303,12 @@ class RocksStore:
             if self._workers:
                 self._dropping[name] = held
                 return
-        held.close()
         self._call(lambda: self._db.drop_column_family(name))
+        try:
+            held.close()  # in this order it need not write to a file what will be gone
+        except Exception as error:  # rocksdict raises nothing narrower
+            if "dropped" not in str(error):
+                raise _translated(error, self._path) from error
 
     def options_of(self, name: str) -> SpaceOptions:
         return self._options.get(name, DEFAULT_OPTIONS)

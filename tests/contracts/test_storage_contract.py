@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from columnar.errors import DamagedData, HostError
 from columnar.storage.api import DEFAULT_OPTIONS, Engine, SpaceOptions, Store, StoreClosed
 from columnar.storage.memory import MemoryEngine
-from columnar.storage.rocks import RocksEngine
+from columnar.storage.rocks import CACHE_BYTES, IN_MEMORY_CACHE_BYTES, RocksEngine
 
 SPACES = frozenset({"a", "b"})
 
@@ -495,3 +495,22 @@ def test_reading_needs_no_ownership_and_changes_nothing(engine: Engine, store: S
     put(store, "a", k="still open")
     with pytest.raises(HostError, match="no store"):
         engine.open_reading(path + ".none")
+def test_rocksdb_caches_as_it_was_told(path: str) -> None:
+    """And a change of other options, which makes the engine's table options anew, keeps the cache."""
+    engine = RocksEngine()
+    store = engine.open(path, SPACES, {"a": SpaceOptions(cache="reserved"), "b": SpaceOptions(cache="none")})
+    store.add_space("c")
+
+    def capacities() -> list[int | None]:
+        return [store._dicts[name].property_int_value("rocksdb.block-cache-capacity") for name in ("a", "b", "c")]
+
+    expected = [IN_MEMORY_CACHE_BYTES, None, CACHE_BYTES]
+    assert capacities() == expected
+    for name, cache in (("a", "reserved"), ("b", "none"), ("c", "shared")):
+        assert store.set_options(name, SpaceOptions("zstd", False, 4_096, cache))  # type: ignore[arg-type]
+    assert capacities() == expected
+    pairs = filled(store, "a")
+    store.flush()
+    assert contents(store, "a") == pairs
+    assert engine._caches.reserved.get_usage() > sum(map(len, pairs.values()))
+    store.close()

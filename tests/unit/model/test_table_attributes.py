@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -133,11 +134,19 @@ def test_a_change_is_whole_and_keeps_the_rest() -> None:
         (TableChange(drop=frozenset({"a"}), change={"a": {}}), IllegalArgument),
         (TableChange(attributes={"DELETE_MARKERS": "5"}, change={"a": {"VERSIONS": "2"}}), IllegalArgument),
         (TableChange(add=(Family("b", compression="gzip"),)), IllegalArgument),
+        (TableChange(add=tuple(Family(f"f{n}") for n in range(256))), IllegalArgument),
     ],
 )
 def test_changes_that_cannot_be(change: TableChange, error: type[Exception]) -> None:
     with pytest.raises(error):
         altered(make_table("t", [Family("a")]), change)
+
+
+def test_numbers_end() -> None:
+    table = replace(make_table("t", [Family("a")]), next_number=0xFFFF)
+    table = altered(table, TableChange(add=(Family("last"),)))
+    with pytest.raises(IllegalArgument, match="takes no more"):
+        altered(table, TableChange(add=(Family("one more"),)))
 
 
 def test_expiry_changes() -> None:

@@ -11,13 +11,24 @@ def test_the_methods() -> None:
     assert len(upstream) == 48  # HBase 2.6.1 has 47; getRowOrBefore is of older ones
     assert {"grant", "revoke", "getSlowLogResponses"}.isdisjoint(upstream)
     assert sorted(ours) == [
+        "columnarAlterTable",
         "columnarCheckAndMutate",
+        "columnarCompact",
+        "columnarCreateNamespace",
         "columnarCreateTable",
         "columnarDeadLetters",
+        "columnarDeleteRows",
+        "columnarDescribeTable",
+        "columnarDropNamespace",
+        "columnarFlush",
+        "columnarListNamespaceTables",
+        "columnarListNamespaces",
         "columnarMerge",
         "columnarMutateRows",
+        "columnarRegions",
         "columnarSplit",
         "columnarStatus",
+        "columnarTableExists",
         "columnarTriggerAdd",
         "columnarTriggerList",
         "columnarTriggerPause",
@@ -25,6 +36,7 @@ def test_the_methods() -> None:
         "columnarTriggerResume",
         "columnarTriggerRetry",
         "columnarTriggerWait",
+        "columnarTruncateTable",
     ]
 
 
