@@ -196,8 +196,13 @@ class RegionServer:
         if store is not None:
             store.close()
 
-    def gates(self) -> list[asyncio.Future[None]]:
-        return [gate for gate in self._gates.values() if not gate.done()]
+    async def all_there(self, timeout_s: float) -> bool:
+        """Return when no region is in the middle of a split or a merge; False: not in time."""
+        gates = [gate for gate in self._gates.values() if not gate.done()]
+        if not gates:
+            return True
+        _, missing = await asyncio.wait(gates, timeout=timeout_s)
+        return not missing
 
     def _changes_durable(self, region: Region) -> None:
         self.listener.changes_durable(region)
