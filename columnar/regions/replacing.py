@@ -49,11 +49,12 @@ class Replacement:
     def __init__(self, server: RegionServer, served: ServedTable, infos: Sequence[RegionInfo]) -> None:
         """Opens the regions.  RegionTooBusy: one of them is being replaced already."""
         self.server = server
-        self.served = served
+        self._name = served.schema.name.encode()
         self.regions = [server.open_region(served, info) for info in infos]
         for region in self.regions:
             if server.is_pinned(region):
                 raise RegionTooBusy(f"region {region.info.encoded} is being split or merged already")
+        self._schemas = {region.info.region_id: region.table for region in self.regions}
         for region in self.regions:
             server.pin(region)
         self._held: list[Region] = []
@@ -119,6 +120,8 @@ class Replacement:
         for region in self.regions:
             if not region.is_open or not self.server.tables.serves(region.info):
                 raise NotServingRegion(f"region {region.info.encoded} was closed meanwhile; try again")
+            if region.table != self._schemas[region.info.region_id]:
+                raise NotServingRegion(f"table {region.info.table} was changed meanwhile; try again")
 
     def discard(self, fresh: Sequence[RegionInfo]) -> None:
         """Remove what was made for successors that never came to be."""
@@ -132,17 +135,18 @@ class Replacement:
         for region in self.regions:
             server.listener.region_leaving(region)
             region.is_open = False
-        kept = [info for info in self.served.regions if info.region_id not in gone]
-        self.served.replace_regions(sorted([*kept, *fresh], key=lambda info: info.start))
+        served = server.tables.known(self._name)
+        kept = [info for info in served.regions if info.region_id not in gone]
+        served.replace_regions(sorted([*kept, *fresh], key=lambda info: info.start))
         for info in fresh:
-            self._open(info)
+            self._open(served, info)
         server.listener.regions_replaced(self.regions, fresh)
         self._lift()
         self._unpin()
 
-    def _open(self, info: RegionInfo) -> None:
+    def _open(self, served: ServedTable, info: RegionInfo) -> None:
         try:
-            self.server.open_region(self.served, info)
+            self.server.open_region(served, info)
         except ColumnarError as error:  # the next request tries again, and the listener where there is a log
             _log.error("region %s of %s cannot be opened: %s", info.encoded, info.table, error.text)
 

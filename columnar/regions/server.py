@@ -105,8 +105,9 @@ class RegionServer:
             raise RegionAway(info.encoded, gate)
         if not self.tables.serves(info):
             raise NotServingRegion(f"region {info.encoded} of {info.table} was split, merged or dropped; ask again")
-        path, store = self.folder_of(info), self._adopted.pop(info.region_id, None)
+        path, store = self.folder_of(info), self._adopted.get(info.region_id)
         region = Region(self._engine, path, info, served.schema, self._committer, self.clock, store)
+        self._adopted.pop(info.region_id, None)
         region.log_policy = self._policies.get(served.schema.name)
         region.on_durable = self._changes_durable
         self._open[info.region_id] = region
