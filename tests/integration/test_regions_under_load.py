@@ -25,7 +25,7 @@ from tests.support.store_process import StoreProcess
 
 TABLES = int(os.environ.get("COLUMNAR_LOAD_TABLES", "3"))
 REGIONS = int(os.environ.get("COLUMNAR_LOAD_REGIONS", "12"))  # of all tables together
-CHANGES = int(os.environ.get("COLUMNAR_LOAD_CHANGES", "12"))
+CHANGES = int(os.environ.get("COLUMNAR_LOAD_CHANGES", "8"))
 SEED = int(os.environ.get("COLUMNAR_SEED", "20261121"))
 LONGEST_S = float(os.environ.get("COLUMNAR_LOAD_LONGEST_S", "5"))  # of one request; the machine may be busy
 QUIET_REQUESTS = int(os.environ.get("COLUMNAR_LOAD_QUIET", "300"))  # before the first change, to compare with

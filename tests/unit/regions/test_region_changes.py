@@ -187,6 +187,19 @@ async def test_it_waits_for_what_triggers_have_under_way(house: House) -> None:
 
 
 @housed(triggers=1)
+async def test_timestamps_of_a_row_rise_over_it_though_the_clock_stands_still(house: House) -> None:
+    async def stamp() -> int:
+        return (await house.apply(RowMutation(b"90", (Put(b"f", b"q", b"1"),)))).timestamp
+
+    found = [await stamp(), await stamp()]
+    await house.regions.split(house.infos[0], b"50")
+    found += [await stamp(), await stamp()]
+    await house.regions.merge(*house.infos)
+    found += [await stamp(), await stamp()]
+    assert found == sorted(set(found))
+
+
+@housed(triggers=1)
 async def test_tokens_of_a_region_that_is_gone_are_answered(house: House) -> None:
     tokens = [await house.put(b"10"), await house.put(b"90")]
     await house.regions.split(house.infos[0], b"50")
