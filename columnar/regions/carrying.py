@@ -175,7 +175,7 @@ class Carrying:
     async def sync(self) -> None:
         """Before a catalogue may name them: what is in them, and that they are there."""
         loop, folder = asyncio.get_running_loop(), os.path.dirname(self._server.folder_of(self.fresh[0]))
-        work = [*(store.sync for store in self.stores), partial(sync_entries, folder)]
+        work: list[Callable[[], None]] = [*(store.sync for store in self.stores), partial(sync_entries, folder)]
         await asyncio.gather(*(loop.run_in_executor(None, step) for step in work))
 
 
