@@ -27,7 +27,7 @@ TABLES = int(os.environ.get("COLUMNAR_LOAD_TABLES", "3"))
 REGIONS = int(os.environ.get("COLUMNAR_LOAD_REGIONS", "12"))  # of all tables together
 CHANGES = int(os.environ.get("COLUMNAR_LOAD_CHANGES", "8"))
 SEED = int(os.environ.get("COLUMNAR_SEED", "20261121"))
-LONGEST_S = float(os.environ.get("COLUMNAR_LOAD_LONGEST_S", "5"))  # of one request; the machine may be busy
+LONGEST_S = float(os.environ.get("COLUMNAR_LOAD_LONGEST_S", "20"))  # of one request; the machine may be busy
 QUIET_REQUESTS = int(os.environ.get("COLUMNAR_LOAD_QUIET", "300"))  # before the first change, to compare with
 WRITERS, READERS = 4, 2
 DRAIN_MS = 120_000
@@ -39,7 +39,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoreProc
     store = StoreProcess(tmp_path / "data", trigger_functions.MODULE)
     store.start()
     yield store
-    assert store.stop() == 0
+    assert store.stop(300) == 0  # each of 1,000 open regions is flushed and closed
 
 
 def make(connection: Connection) -> list[bytes]:
