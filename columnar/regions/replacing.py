@@ -6,8 +6,8 @@
 
 While ``held`` requests are served as ever, but the region's consumers take up nothing more, so that
 nothing is under way when it goes: what they were told once they are not told again by its successors.
-While ``shut`` requests wait; that is the pause, and it has a bound (SHUT_S): what is not ready by then is
-called off.
+While ``shut`` requests wait; that is the pause: what is not ready after MADE_S is called off, and after it
+comes one write of the catalogue.
 
 Invariants:
     I1. Until the catalogue names the successors nothing of the old regions has changed for a reader, and
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 HOLD_PATIENCE_S: Final = 10.0  # for what triggers have under way; the region serves meanwhile
 UPKEEP_PATIENCE_S: Final = 60.0  # for a sweep or a compaction that somebody began before
-SHUT_S: Final = 0.3  # the longest that requests wait
+MADE_S: Final = 0.2  # after so long a pause all is called off; of 0.3 s the rest is for the catalogue's write
 LOOK_S: Final = 0.02
 
 
@@ -86,8 +86,8 @@ class Replacement:
         for info, store in zip(fresh, carrying.stores, strict=True):
             self.finish(info, store)
         await carrying.sync()
-        if monotonic() - self._shut_at > SHUT_S:
-            raise RegionTooBusy(f"it took over {SHUT_S} s while requests waited, and was called off; try again")
+        if monotonic() - self._shut_at > MADE_S:
+            raise RegionTooBusy(f"it took over {MADE_S} s while requests waited, and was called off; try again")
 
     async def _wait_for_upkeep(self) -> None:
         deadline = monotonic() + UPKEEP_PATIENCE_S

@@ -130,7 +130,7 @@ async def test_requests_wait_while_it_is_shut(house: House) -> None:
 async def test_a_pause_that_would_be_too_long_is_called_off(house: House) -> None:
     await house.put(b"10", b"90")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(replacing, "SHUT_S", -1.0)
+        patch.setattr(replacing, "MADE_S", -1.0)
         with pytest.raises(RegionTooBusy, match="called off"):
             await house.regions.split(house.infos[0], b"50")
     assert len(house.infos) == 1
