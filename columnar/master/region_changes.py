@@ -203,30 +203,18 @@ class RegionChanges:
         except (OSError, ColumnarError) as error:
             _log.warning("folders of split or merged regions are removed at the next start: %s", error)
 
-    async def _commit(self, work: Changing, plan: Plan) -> None:
-        try:
-            await work.make(plan.fresh)
-            self.at("made")
-        except BaseException:
-            work.discard(plan.fresh)
-            raise
-        try:
-            await self._catalogue.replace(list(plan.gone), list(plan.fresh))
-            self.at("committed")
-        except (OutcomeUnknown, asyncio.CancelledError) as error:
-            work.condemn(f"nobody knows what became of its split or merge; restart the store ({error})")
-            raise
-        except ColumnarError:  # nothing was written
-            work.discard(plan.fresh)
-            raise
-
     # --- afterwards --------------------------------------------------------------------------------
 
     def _clean_soon(self, fresh: Sequence[RegionInfo]) -> None:
         for info in fresh:
             task = asyncio.ensure_future(self._clean(info))
             self._cleaning.add(task)
-            task.add_done_callback(self._cleaning.discard)
+            task.add_done_callback(self._cleaned)
+
+    def _cleaned(self, task: asyncio.Task[None]) -> None:
+        self._cleaning.discard(task)
+        if not self._cleaning:
+            self._look_now.set()  # half of what was far too large may be too large still
 
     async def _clean(self, info: RegionInfo) -> None:
         async with self._clean_one:
@@ -243,10 +231,6 @@ class RegionChanges:
     def start(self) -> None:
         self._looking = asyncio.ensure_future(self._look_for_ever())
 
-    def look_soon(self) -> None:
-        """Much was written at once."""
-        self._look_now.set()
-
     async def _look_for_ever(self) -> None:
         while True:
             with suppress(TimeoutError):
@@ -260,6 +244,8 @@ class RegionChanges:
         if self._cleaning or self._stopping:
             return False  # sizes are told right again when what is no longer needed is given back
         loads = self._host.loads()
+        ids = {load.info.region_id for load in loads}
+        self._tried = {region_id: size for region_id, size in self._tried.items() if region_id in ids}
         info = due(loads, self._tried, self._host.free_bytes())
         if info is None:
             return False
@@ -274,7 +260,8 @@ class RegionChanges:
         """No more are begun; what is under way is finished or called off."""
         self._stopping = True
         async with self._one_at_a_time:  # never cancelled between commit and end
-            if self._looking is not None:
-                self._looking.cancel()
-            for task in list(self._cleaning):
+            ended = [*self._cleaning, *([self._looking] if self._looking is not None else [])]
+            for task in ended:
                 task.cancel()
+        if ended:
+            await asyncio.wait(ended)

@@ -15,6 +15,7 @@ its range, and each holds all log records of its sources that any consumer may s
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
@@ -32,6 +33,7 @@ from columnar.regions.row_range import Span, clip, row_spans
 from columnar.regions.server import RegionServer
 from columnar.regions.spaces import options_of_spaces
 from columnar.storage.api import Batch, Store
+from columnar.storage.folders import sync_entries
 from columnar.storage.layout import END_OF_COLUMN, row_end, row_prefix, row_versions_range
 
 COPY_CELLS: Final = 1_000  # of one step: some 2 ms
@@ -174,8 +176,10 @@ class Carrying:
         return len(found)
 
     async def sync(self) -> None:
-        loop = asyncio.get_running_loop()
-        await asyncio.gather(*(loop.run_in_executor(None, store.sync) for store in self.stores))
+        """Before a catalogue may name them: what is in them, and that they are there."""
+        loop, folder = asyncio.get_running_loop(), os.path.dirname(self._server.folder_of(self.fresh[0]))
+        work: list[Callable[[], None]] = [*(store.sync for store in self.stores), partial(sync_entries, folder)]
+        await asyncio.gather(*(loop.run_in_executor(None, step) for step in work))
 
 
 def _even_out(source: Store, target: Store, batch: Batch, span: Span) -> None:

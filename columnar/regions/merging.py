@@ -39,11 +39,19 @@ class Merging(Replacement):
         return Carrying(self.server, self._base, (self._small,), fresh, self.check_open)
 
     async def prepare(self, fresh: Sequence[RegionInfo]) -> None:
+        await self._check_triggers(HOLD_PATIENCE_S)
+        await super().prepare(fresh)
+
+    async def hold(self) -> None:
+        await self._check_triggers(HOLD_PATIENCE_S)  # one may have come meanwhile; from here on none does
+        await super().hold()
+        await self._check_triggers(0.0)
+
+    async def _check_triggers(self, patience_s: float) -> None:
         for region in self.regions:
-            obstacle = await self.server.listener.merge_obstacle(region, HOLD_PATIENCE_S)
+            obstacle = await self.server.listener.merge_obstacle(region, patience_s)
             if obstacle:
                 raise RegionTooBusy(f"region {region.info.encoded} cannot be merged now: {obstacle}")
-        await super().prepare(fresh)
 
     def finish(self, info: RegionInfo, store: Store) -> None:
         read_to = change_record.Sequence(info.region_id, 0, 0)

@@ -6,8 +6,8 @@
 
 While ``held`` requests are served as ever, but the region's consumers take up nothing more, so that
 nothing is under way when it goes: what they were told once they are not told again by its successors.
-While ``shut`` requests wait; that is the pause, and it has a bound (SHUT_S): what is not ready by then is
-called off.
+While ``shut`` requests wait; that is the pause: what is not ready after MADE_S is called off, and after it
+comes one write of the catalogue.
 
 Invariants:
     I1. Until the catalogue names the successors nothing of the old regions has changed for a reader, and
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 HOLD_PATIENCE_S: Final = 10.0  # for what triggers have under way; the region serves meanwhile
 UPKEEP_PATIENCE_S: Final = 60.0  # for a sweep or a compaction that somebody began before
-SHUT_S: Final = 0.3  # the longest that requests wait
+MADE_S: Final = 0.2  # after so long a pause all is called off; of 0.3 s the rest is for the catalogue's write
 LOOK_S: Final = 0.02
 
 
@@ -49,12 +49,12 @@ class Replacement:
     def __init__(self, server: RegionServer, served: ServedTable, infos: Sequence[RegionInfo]) -> None:
         """Opens the regions.  RegionTooBusy: one of them is being replaced already."""
         self.server = server
-        self.served = served
+        self._name = served.schema.name.encode()
         self.regions = [server.open_region(served, info) for info in infos]
-        self._schemas = [region.table for region in self.regions]
         for region in self.regions:
             if server.is_pinned(region):
                 raise RegionTooBusy(f"region {region.info.encoded} is being split or merged already")
+        self._schemas = {region.info.region_id: region.table for region in self.regions}
         for region in self.regions:
             server.pin(region)
         self._held: list[Region] = []
@@ -86,8 +86,8 @@ class Replacement:
         for info, store in zip(fresh, carrying.stores, strict=True):
             self.finish(info, store)
         await carrying.sync()
-        if monotonic() - self._shut_at > SHUT_S:
-            raise RegionTooBusy(f"it took over {SHUT_S} s while requests waited, and was called off; try again")
+        if monotonic() - self._shut_at > MADE_S:
+            raise RegionTooBusy(f"it took over {MADE_S} s while requests waited, and was called off; try again")
 
     async def _wait_for_upkeep(self) -> None:
         deadline = monotonic() + UPKEEP_PATIENCE_S
@@ -120,8 +120,8 @@ class Replacement:
         for region in self.regions:
             if not region.is_open or not self.server.tables.serves(region.info):
                 raise NotServingRegion(f"region {region.info.encoded} was closed meanwhile; try again")
-        if any(region.table is not schema for region, schema in zip(self.regions, self._schemas, strict=True)):
-            raise NotServingRegion(f"table {self.served.schema.name} was altered meanwhile; try again")
+            if region.table != self._schemas[region.info.region_id]:
+                raise NotServingRegion(f"table {region.info.table} was changed meanwhile; try again")
 
     def discard(self, fresh: Sequence[RegionInfo]) -> None:
         """Remove what was made for successors that never came to be."""
@@ -135,17 +135,18 @@ class Replacement:
         for region in self.regions:
             server.listener.region_leaving(region)
             region.is_open = False
-        kept = [info for info in self.served.regions if info.region_id not in gone]
-        self.served.replace_regions(sorted([*kept, *fresh], key=lambda info: info.start))
+        served = server.tables.known(self._name)
+        kept = [info for info in served.regions if info.region_id not in gone]
+        served.replace_regions(sorted([*kept, *fresh], key=lambda info: info.start))
         for info in fresh:
-            self._open(info)
+            self._open(served, info)
         server.listener.regions_replaced(self.regions, fresh)
         self._lift()
         self._unpin()
 
-    def _open(self, info: RegionInfo) -> None:
+    def _open(self, served: ServedTable, info: RegionInfo) -> None:
         try:
-            self.server.open_region(self.served, info)
+            self.server.open_region(served, info)
         except ColumnarError as error:  # the next request tries again, and the listener where there is a log
             _log.error("region %s of %s cannot be opened: %s", info.encoded, info.table, error.text)
 

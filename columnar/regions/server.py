@@ -119,8 +119,9 @@ class RegionServer:
         current = self.tables.named(info.table)
         if current is None or not self.tables.serves(info):
             raise NotServingRegion(f"region {info.encoded} of {info.table} was split, merged or dropped; ask again")
-        path, store = self.folder_of(info), self._adopted.pop(info.region_id, None)
+        path, store = self.folder_of(info), self._adopted.get(info.region_id)
         region = Region(self._engine, path, info, current.schema, self._committer, self.clock, store)
+        self._adopted.pop(info.region_id, None)
         region.log_policy = self._policies.get(served.schema.name)
         region.on_durable = self._changes_durable
         self._open[info.region_id] = self._last_used = region
@@ -258,8 +259,13 @@ class RegionServer:
         if store is not None:
             store.close()
 
-    def gates(self) -> list[asyncio.Future[None]]:
-        return [gate for gate in self._gates.values() if not gate.done()]
+    async def all_there(self, timeout_s: float) -> bool:
+        """Return when no region is in the middle of a split or a merge; False: not in time."""
+        gates = [gate for gate in self._gates.values() if not gate.done()]
+        if not gates:
+            return True
+        _, missing = await asyncio.wait(gates, timeout=timeout_s)
+        return not missing
 
     def _changes_durable(self, region: Region) -> None:
         self.listener.changes_durable(region)

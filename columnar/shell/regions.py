@@ -23,7 +23,7 @@ def split(server: Server, what: str, row: str) -> None:
 
     At ROW, which becomes the first of the second half; without it in the middle of the region's bytes.
     Of a TABLE the region that holds ROW is split, or the largest one. Requests go on: those for the
-    region wait at most 0.3 seconds. Regions split by themselves when they grow large, so this is for
+    region wait for some hundredths of a second. Regions split by themselves when they grow large, so this is for
     spreading load ahead of time.
 
     \b
@@ -45,7 +45,7 @@ def merge(server: Server, region: str, other: str) -> None:
     """Merge two neighbouring regions.
 
     By their names or encoded names, in any order; one ends where the other begins. The smaller one is
-    copied first, while both serve; then requests for the two wait at most 0.3 seconds. A region that is
+    copied first, while both serve; then requests for the two wait for some hundredths of a second. A region that is
     written to faster than it can be copied, or whose triggers are far behind, is left as it is, and
     the command says so.
 

@@ -75,9 +75,8 @@ class TriggerKeeper:
         self.feeder = Feeder(self.burials.bury, bounds or LogBounds())
         self._checks = FunctionChecks(self.feeder)
         handover = self._handover = Handover(self.feeder)
-        self.hold, self.release = handover.hold, handover.release  # regions.hooks.ChangeListener
-        self.merge_obstacle, self.merged_cursors = handover.merge_obstacle, handover.merged_cursors
-        self.regions_replaced = handover.regions_replaced
+        self.merge_obstacle = handover.merge_obstacle  # of regions.hooks.ChangeListener, as are these two
+        self.merged_cursors, self.regions_replaced = handover.merged_cursors, handover.regions_replaced
         self._registrations: dict[str, Registration] = {}
         self._by_table: dict[str, list[Registration]] = {}
         self._adding: Registration | None = None
@@ -237,16 +236,32 @@ class TriggerKeeper:
 
     def _consume(self, registration: Registration, region: Region) -> None:
         consumer = self.feeder.add(registration, region)
-        key = (registration.name, region.info.region_id)
+        self._begin_backfill(consumer)
+
+    def _begin_backfill(self, consumer: Consumer) -> None:
+        key = (consumer.registration.name, consumer.region.info.region_id)
         if key not in self._backfills and consumer.needs_backfill:
             task = self._backfills[key] = self._spawn(self._backfill(consumer))
             task.add_done_callback(lambda done: self._backfills.pop(key) if self._backfills.get(key) is done else None)
 
+    async def hold(self, region: Region, patience_s: float) -> str:
+        for consumer in self.feeder.consumers_in(region):
+            self._end_backfill(consumer)
+        return await self._handover.hold(region, patience_s)
+
+    def release(self, region: Region) -> None:
+        self._handover.release(region)
+        for consumer in self.feeder.consumers_in(region):
+            self._begin_backfill(consumer)
+
     def _drop(self, consumer: Consumer) -> None:
+        self._end_backfill(consumer)
+        self.feeder.drop(consumer)
+
+    def _end_backfill(self, consumer: Consumer) -> None:
         backfill = self._backfills.pop((consumer.registration.name, consumer.region.info.region_id), None)
         if backfill is not None:
-            backfill.cancel()  # the next consumer of the region begins where its mark stands
-        self.feeder.drop(consumer)
+            backfill.cancel()  # the next one begins where its mark stands
 
     async def _count_inherited(self, region: Region) -> None:
         """Count what earlier openings left in the log, in steps: the brake must know it."""
@@ -432,12 +447,12 @@ class TriggerKeeper:
         deadline = time.monotonic() + timeout_s
         if token:
             sequence = _parsed(token)
-            await self._all_there(deadline)
+            await self._server.all_there(timeout_s)
             if not self.feeder.consumers_at(sequence.origin):
                 await self._settled(deadline, [sequence.origin])
             targets = self._target_of(name, sequence)
         else:
-            if not (await self._all_there(deadline) and await self._settled(deadline, list(self._away))):
+            if not (await self._server.all_there(timeout_s) and await self._settled(deadline, list(self._away))):
                 return False
             backfills = [task for (trigger, _), task in self._backfills.items() if trigger == name or not name]
             if backfills:
@@ -452,14 +467,6 @@ class TriggerKeeper:
         if not tasks:
             return True
         _, missing = await asyncio.wait(tasks, timeout=max(0.0, deadline - time.monotonic()))
-        return not missing
-
-    async def _all_there(self, deadline: float) -> bool:
-        """No region is in the middle of a split or a merge; False: not in time."""
-        gates = self._server.gates()
-        if not gates:
-            return True
-        _, missing = await asyncio.wait(gates, timeout=max(0.0, deadline - time.monotonic()))
         return not missing
 
     def _target_of(self, name: str, sequence: Sequence) -> dict[Key, HasPassed]:

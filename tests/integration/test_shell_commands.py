@@ -357,6 +357,22 @@ def test_completion(name: str) -> None:
     assert "_COLUMNAR_COMPLETE" in CliRunner().invoke(main, ["completion", name]).stdout
 
 
+def test_split_and_merge(shell: Shell, pages: str) -> None:
+    for row in ("a", "b", "c", "d"):
+        shell.out("put", pages, row, "text:n=1")
+    low, high = shell.json("split", pages, "c")["regions"]
+    assert low.startswith("pages,,")
+    assert high.startswith("pages,c,")
+    shell.json("split", low, "b")
+    assert [line.split("\t")[0] for line in shell.out("scan", pages).splitlines()] == ["a", "b", "c", "d"]
+    assert "not with itself" in shell.error("merge", high, high)
+    first, second = shell.json("split", high, "d")["regions"]
+    assert shell.json("merge", second, first)["region"].startswith("pages,c,")
+    assert "neither a table nor a region" in shell.error("merge", first, second)
+    assert "table of the system" in shell.error("split", "columnar:triggers", "x")
+    assert [line.split("\t")[0] for line in shell.out("scan", pages).splitlines()] == ["a", "b", "c", "d"]
+
+
 def test_help_and_standalone_load_little() -> None:
     """The help needs none of the libraries; the server gets those of its page after it is ready."""
     code = "import sys; from columnar.cli import main; main(['--help'], standalone_mode=False); print(*sys.modules)"

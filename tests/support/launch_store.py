@@ -6,9 +6,11 @@ The port is written, whole or not at all, once requests are served; SIGTERM stop
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 import uvloop
@@ -17,12 +19,17 @@ from columnar.config import StandaloneConfig
 from columnar.standalone import Standalone
 
 
+def die_where_told(order: Path, step: str) -> None:
+    """At the step of a split or a merge that stands in the file."""
+    if order.exists() and order.read_text() == step:
+        order.unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 async def serve(folder: str, port_file: Path, modules: tuple[str, ...]) -> None:
     store = Standalone(StandaloneConfig(folder, port=0, web_port=-1, trigger_modules=modules))
     await store.start()
-    die_at = os.environ.get("COLUMNAR_DIE_AT")  # a step of a split or a merge
-    if die_at:
-        store.region_changes.at = lambda step: os.kill(os.getpid(), signal.SIGKILL) if step == die_at else None
+    store.region_changes.at = partial(die_where_told, Path(folder + ".die"))
     told = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
     fresh = port_file.with_suffix(".new")
@@ -33,4 +40,5 @@ async def serve(folder: str, port_file: Path, modules: tuple[str, ...]) -> None:
 
 
 if __name__ == "__main__":
+    logging.basicConfig(level=os.environ.get("COLUMNAR_LOG_LEVEL", "WARNING"))
     uvloop.run(serve(sys.argv[1], Path(sys.argv[2]), tuple(sys.argv[3:])))

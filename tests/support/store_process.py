@@ -65,10 +65,10 @@ class StoreProcess:
         self._process.kill()
         self._process.wait()
 
-    def stop(self) -> int:
+    def stop(self, patience_s: float = 30) -> int:
         assert self._process is not None
         self._process.terminate()
-        return self._process.wait(30)
+        return self._process.wait(patience_s)
 
     def connect(self) -> Connection:
         return Connection("127.0.0.1", self.port, timeout=60_000)

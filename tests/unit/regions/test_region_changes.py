@@ -17,6 +17,7 @@ from columnar.errors import (
     OutcomeUnknown,
     RegionTooBusy,
     TableNotEnabled,
+    TableNotFound,
 )
 from columnar.master.replacements import Load
 from columnar.model.mutation import Put, RowMutation
@@ -26,10 +27,19 @@ from columnar.regions import carrying, replacing
 from columnar.regions.region import Region
 from columnar.storage.memory import MemoryEngine
 from columnar.storage.rocks import RocksEngine
-from tests.support.changing_house import CatalogueRows, ChangingHouse
+from columnar.triggers import consumer
+from columnar.triggers.registration import TRIGGERS_TABLE, Registration
+from columnar.triggers.system_tables import SystemTables
+from tests.support.changing_house import CatalogueRows, ChangingHouse, registration_row
 from tests.support.held_engine import FakeClock, HeldEngine
 
 Test = Callable[["House"], Awaitable[None]]
+
+
+class MemoryHeld(HeldEngine):
+    def __init__(self) -> None:
+        self.memory = MemoryEngine()
+        super().__init__(self.memory)
 
 
 class House(ChangingHouse):
@@ -44,6 +54,10 @@ class House(ChangingHouse):
         names = [b"%02d" % n for n in range(100)]
         return [row for row in names if self.server.region_for(self.table, row).get_row(row, spec)]
 
+    def is_of_t(self, path: str) -> bool:
+        tables = self.catalogue.tables.values()
+        return path not in [self.server.folder_of(info) for entry in tables for info in entry.regions]
+
     def region(self, row: bytes) -> Region:
         return self.server.region_for(self.table, row)
 
@@ -51,7 +65,7 @@ class House(ChangingHouse):
 def housed(triggers: int = 0, splits: tuple[bytes, ...] = ()) -> Callable[[Test], Callable[[], None]]:
     def decorate(test: Test) -> Callable[[], None]:
         async def run() -> None:
-            house = House(HeldEngine(MemoryEngine()), "regions", CatalogueRows(), FakeClock())
+            house = House(MemoryHeld(), "regions", CatalogueRows(), FakeClock())
             await house.start()
             await house.make([Family("f")], triggers, list(splits))
             try:
@@ -116,7 +130,7 @@ async def test_requests_wait_while_it_is_shut(house: House) -> None:
 async def test_a_pause_that_would_be_too_long_is_called_off(house: House) -> None:
     await house.put(b"10", b"90")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(replacing, "SHUT_S", -1.0)
+        patch.setattr(replacing, "MADE_S", -1.0)
         with pytest.raises(RegionTooBusy, match="called off"):
             await house.regions.split(house.infos[0], b"50")
     assert len(house.infos) == 1
@@ -173,6 +187,19 @@ async def test_it_waits_for_what_triggers_have_under_way(house: House) -> None:
 
 
 @housed(triggers=1)
+async def test_timestamps_of_a_row_rise_over_it_though_the_clock_stands_still(house: House) -> None:
+    async def stamp() -> int:
+        return (await house.apply(RowMutation(b"90", (Put(b"f", b"q", b"1"),)))).timestamp
+
+    found = [await stamp(), await stamp()]
+    await house.regions.split(house.infos[0], b"50")
+    found += [await stamp(), await stamp()]
+    await house.regions.merge(*house.infos)
+    found += [await stamp(), await stamp()]
+    assert found == sorted(set(found))
+
+
+@housed(triggers=1)
 async def test_tokens_of_a_region_that_is_gone_are_answered(house: House) -> None:
     tokens = [await house.put(b"10"), await house.put(b"90")]
     await house.regions.split(house.infos[0], b"50")
@@ -207,6 +234,39 @@ async def test_a_wait_outlives_the_region(house: House) -> None:
     assert await asyncio.gather(*waits) == [True, True, True]
     assert len(house.told) == 4
     assert len(house.infos) == 1
+
+
+@housed()
+async def test_a_backfill_goes_over_to_both_daughters(house: House) -> None:
+    names = [b"%02d" % n for n in range(60)]
+    await house.put(*names)
+    held = Registration("all", "t", "m:f", ("f",), from_where="beginning")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(consumer, "BACKFILL_ROWS", 7)
+        await SystemTables(house.server).write(TRIGGERS_TABLE, registration_row(held))
+        house.keeper.load()
+        await house.regions.split(house.infos[0], b"40")
+        assert any(c.needs_backfill for c in house.keeper.feeder.consumers_of("all")), "it shows nothing"
+        await house.regions.split(house.infos[0], b"05")
+        with pytest.raises(RegionTooBusy, match="not yet seen all of its rows"):
+            await house.regions.merge(house.infos[1], house.infos[2])
+        await house.drain()
+    assert sorted(row for row, _ in house.told) == names
+    await house.regions.merge(house.infos[1], house.infos[2])
+    await house.drain()
+    assert len(house.told) == 60
+
+
+@housed()
+async def test_a_table_that_is_dropped_meanwhile_is_gone(house: House) -> None:
+    await house.put(b"10", b"90")
+    splitting = asyncio.ensure_future(house.regions.split(house.infos[0], b"50"))
+    await asyncio.sleep(0)
+    await house.changes.disable(b"t")
+    await house.changes.drop(b"t")
+    with pytest.raises((NotServingRegion, TableNotFound, TableNotEnabled)):
+        await splitting
+    assert not [path for path in house.engine.memory.disks if "meta" not in path and house.is_of_t(path)]
 
 
 @housed(triggers=1, splits=(b"50",))
