@@ -19,9 +19,8 @@ import hashlib
 import importlib.util
 import os
 import sys
-import sysconfig
 from collections.abc import Sequence
-from importlib.machinery import ExtensionFileLoader, ModuleSpec
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Final
@@ -30,6 +29,7 @@ HOT: Final = (
     "columnar.model.cell",
     "columnar.model.mutation",
     "columnar.model.read",
+    "columnar.model.schema",
     "columnar.regions.family_view",
     "columnar.regions.patience",
     "columnar.regions.region",
@@ -54,6 +54,8 @@ HOT: Final = (
     "columnar.wire.codec_replies",
     "columnar.wire.connection",
     "columnar.wire.framing",
+    "columnar.wire.server",
+    "columnar.wire.service",
     "columnar.wire.walker",
 )
 # What hot modules import: the compiler writes the value of a constant into whoever uses it.
@@ -61,7 +63,7 @@ _IMPORTED: Final = ("errors.py", "limits.py", "model", "storage", "regions", "wi
 SWITCH: Final = "COLUMNAR_COMPILED"
 DIGEST_FILE: Final = "SOURCES"
 _PACKAGE: Final = Path(__file__).parent
-_SUFFIX: Final = str(sysconfig.get_config_var("EXT_SUFFIX"))
+_SUFFIX: Final = EXTENSION_SUFFIXES[0]
 
 
 def tag() -> str:

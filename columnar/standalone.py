@@ -18,9 +18,8 @@ import itertools
 import logging
 import os
 import time
-import uuid
 from collections.abc import Iterator
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from columnar.config import StandaloneConfig
 from columnar.errors import FolderInUse, HostError
@@ -46,15 +45,13 @@ from columnar.thrift.service import ThriftService
 from columnar.thrift.slow_log import SlowLog
 from columnar.thrift.tables import TableMethods
 from columnar.thrift.trigger_methods import TriggerMethods
-from columnar.thrift2.service import thrift2_service
-from columnar.thrift2.tables import TableMethods2
 from columnar.triggers.keeper import TriggerKeeper
 from columnar.triggers.log_brake import LogBounds
 from columnar.triggers.registration import SYSTEM_TABLES
 from columnar.version import VERSION
 from columnar.webui.counters import RequestCounters
 from columnar.webui.status import Sources, TriggerLine
-from columnar.wire.idl import SERVICE, SERVICE2
+from columnar.wire.idl import SERVICE
 from columnar.wire.server import WireServer
 
 _log = logging.getLogger(__name__)
@@ -129,7 +126,11 @@ class DataFolder:
             raise HostError(f"{self.path} has format {number}; this version knows up to {FORMAT_VERSIONS[-1]}: upgrade")
 
     def _cluster_id(self) -> str:
-        return self._read_or_write("cluster-id", str(uuid.uuid4()))
+        if not os.path.exists(os.path.join(self.path, "cluster-id")):
+            from uuid import uuid4  # needed once in a folder's life
+
+            return self._read_or_write("cluster-id", str(uuid4()))
+        return self._read_or_write("cluster-id", "")
 
     def _read_or_write(self, name: str, text: str) -> str:
         """The file's text; made with ``text``, whole or not at all, when it is not there."""
@@ -259,10 +260,12 @@ class Standalone:
     async def _listen(self) -> None:
         rows = RowMethods(self.server)
         ids = itertools.count(1)  # scanners are known by the connection that opened them
-        thrift2 = OtherDoor(SERVICE2, "Thrift 2", lambda: self.thrift2_port)
+        thrift2 = OtherDoor(_thrift2_definition, "Thrift 2", lambda: self.thrift2_port)
         facts = Facts(VERSION, self.folder.path, self._started_s, self._connections, self.counters.calls)
+        self.slow_log = SlowLog(self.server.tables, self.scanners, self.config.slow_request_ms)
         self.service = ThriftService(
             self.scanners,
+            self.slow_log,
             rows,
             ScanMethods(self.server, self.scanners),
             TableMethods(self.server, self.changes, lambda: (self.config.host, self.port), self.folder.cluster_id),
@@ -270,29 +273,24 @@ class Standalone:
             TriggerMethods(self.keeper),
             other_door=thrift2,
         )
-        self.slow_log = SlowLog(self.server.tables, self.scanners, self.config.slow_request_ms)
-        self.service.handlers = self.slow_log.wrapped(self.service.handlers)
         self.wire = WireServer(self.service, self.counters, connection_ids=ids, elsewhere=thrift2.where_is)
         await self._open_port(self.wire, self.config.port, "--port")
         if self.config.thrift2_port >= 0:
             await self._listen_thrift2(rows, ids)
 
     async def _listen_thrift2(self, rows: RowMethods, ids: Iterator[int]) -> None:
-        thrift1 = OtherDoor(SERVICE, "Thrift 1", lambda: self.port)
-        tables = TableMethods2(
-            self.server,
-            self.changes,
-            lambda: (self.config.host, self.port),
-            self.folder.cluster_id,
-            int(self._started_s * 1000),
+        from columnar.thrift2 import service as thrift2  # 2 MB that most stores have no use for
+
+        thrift1 = OtherDoor(lambda: SERVICE, "Thrift 1", lambda: self.port)
+        facts = thrift2.Facts(lambda: (self.config.host, self.port), self.folder.cluster_id, self._started_s)
+        self.slow_log2 = SlowLog(
+            self.server.tables, self.scanners, self.config.slow_request_ms, definition=thrift2.DEFINITION
         )
-        service = thrift2_service(self.server, self.scanners, rows, tables, thrift1)
-        self.slow_log2 = SlowLog(self.server.tables, self.scanners, self.config.slow_request_ms, SERVICE2)
-        service.handlers = self.slow_log2.wrapped(service.handlers)
+        service = thrift2.make(self.server, self.scanners, self.slow_log2, rows, self.changes, facts, thrift1)
         self.wire2 = WireServer(
             service,
             self.counters.of_service("thrift2."),
-            definition=SERVICE2,
+            definition=thrift2.DEFINITION,
             connection_ids=ids,
             elsewhere=thrift1.where_is,
         )
@@ -362,6 +360,12 @@ class Standalone:
         self._meta.close()
         self._committer.close()
         self.folder.close()
+
+
+def _thrift2_definition() -> Any:
+    from columnar.wire.idl2 import SERVICE2
+
+    return SERVICE2
 
 
 def _reachable(host: str) -> str:

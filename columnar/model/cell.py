@@ -26,14 +26,12 @@ class Cell(NamedTuple):
         return self.family + b":" + self.qualifier
 
 
-class Column(NamedTuple):
-    family: bytes
-    qualifier: bytes | None  # None: the whole family
+def parse_column(name: bytes) -> tuple[bytes, bytes | None]:
+    """Family and qualifier of ``cf`` (no qualifier: the whole family), ``cf:`` or ``cf:q``.
 
-
-def parse_column(name: bytes) -> Column:
-    """``cf``, ``cf:`` or ``cf:q``; IllegalArgument when the family is empty."""
+    IllegalArgument when the family is empty.
+    """
     family, colon, qualifier = name.partition(b":")
     if not family:
         raise IllegalArgument(f"column '{shown(name)}' has no family; write it as family:qualifier")
-    return Column(family, qualifier if colon else None)
+    return family, qualifier if colon else None

@@ -21,7 +21,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
 from columnar.errors import FilterSyntaxError, shown
@@ -288,5 +287,7 @@ def _form(signature: Signature, count: int) -> tuple[Kind, ...] | None:
 def _near(name: bytes) -> str:
     """A suggestion for a misspelt name, from the nearest ones."""
     known = {one.decode().lower(): one.decode() for one in FILTERS}
+    from difflib import get_close_matches  # for a mistake only: 0.5 MB
+
     near = get_close_matches(name.decode("latin-1").lower()[:64], known, n=3, cutoff=0.5)
     return f"; did you mean {' or '.join(known[one] for one in near)}?" if near else ""

@@ -54,13 +54,16 @@ class Table:
     name: str
     families: tuple[Family, ...]  # by name, ascending
     attributes: Mapping[str, str] = field(default_factory=dict)
+    _by_name: Mapping[bytes, Family] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_name", {family.bytes_name: family for family in self.families})
 
     def family(self, name: bytes) -> Family:
-        text = name.decode("latin-1")
-        for family in self.families:
-            if family.name == text:
-                return family
-        raise NoSuchColumnFamily(name, self.name)
+        family = self._by_name.get(name)
+        if family is None:
+            raise NoSuchColumnFamily(name, self.name)
+        return family
 
     @property
     def delete_markers_ms(self) -> int | None:

@@ -24,7 +24,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
 from columnar.errors import OutcomeUnknown
 from columnar.model.mutation import Durability, Put, RowMutation
@@ -74,24 +74,42 @@ class _Group:
     last_n: int
 
 
-class _Step(NamedTuple):
+Results = tuple[tuple[bytes, bytes, int], ...]  # column, new value, timestamp of increments and appends
+
+
+class _Step:
     """One row's part of a batch."""
 
-    sequence: Sequence
-    timestamp: int
-    results: tuple[tuple[bytes, bytes, int], ...]
-    failed_condition: int | None
-    logged_bytes: int  # 0: no change record
+    __slots__ = ("failed_condition", "logged_bytes", "results", "sequence", "timestamp")
+
+    def __init__(
+        self, sequence: Sequence, timestamp: int, results: Results, failed_condition: int | None, logged_bytes: int
+    ) -> None:
+        self.sequence = sequence
+        self.timestamp = timestamp
+        self.results = results
+        self.failed_condition = failed_condition
+        self.logged_bytes = logged_bytes  # 0: no change record
 
 
-class Applied(NamedTuple):
-    """What a mutation did.  ``durable`` resolves when it may be answered (None: at once); shared, never cancel it."""
+class Applied:
+    """What a mutation did; constant."""
 
-    sequence: Sequence
-    timestamp: int
-    results: tuple[tuple[bytes, bytes, int], ...]  # column, new value, timestamp of increments and appends
-    failed_condition: int | None
-    durable: asyncio.Future[None] | None
+    __slots__ = ("durable", "failed_condition", "results", "sequence", "timestamp")
+
+    def __init__(
+        self,
+        sequence: Sequence,
+        timestamp: int,
+        results: Results,
+        failed_condition: int | None,
+        durable: asyncio.Future[None] | None,
+    ) -> None:
+        self.sequence = sequence
+        self.timestamp = timestamp
+        self.results = results
+        self.failed_condition = failed_condition
+        self.durable = durable  # resolves when it may be answered (None: at once); shared, never cancel it
 
 
 def _wants_sync(mutations: list[RowMutation]) -> bool:
@@ -205,10 +223,12 @@ class Region:
         if self.log_policy is not None or self._markers or mutation.conditions or now_ms <= self._future:
             return False
         views = self.views
-        return all(
-            type(operation) is Put and operation.timestamp is None and views[operation.family].max_versions == 1
-            for operation in mutation.operations
-        )
+        for operation in mutation.operations:  # no all() over a generator, as in _wants_sync
+            if type(operation) is not Put or operation.timestamp is not None:
+                return False
+            if views[operation.family].max_versions != 1:
+                return False
+        return True
 
     def _put_unread(self, batch: Batch, mutation: RowMutation, now_ms: int) -> _Step:
         """What ``RowDraft`` would come to, without reading the row."""

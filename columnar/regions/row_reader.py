@@ -24,6 +24,7 @@ from columnar.storage.layout import (
     escape,
     row_end,
     row_prefix,
+    timestamp_of,
     unescape,
     unpack,
     version_end,
@@ -67,7 +68,7 @@ def wire_cells(store: Store, row: bytes, raw_row: RawRow, spec: ReadSpec, now_ms
         for qualifier, raw in group:
             if newest and raw[0] == CELL and view.ttl_ms is None:
                 name = unescape(qualifier) if b"\x00" in qualifier else qualifier
-                cells.append((prefix + name, raw[17:], int.from_bytes(raw[1:9], "big")))
+                cells.append((prefix + name, raw[17:], timestamp_of(raw)))
             else:
                 versions = column_versions(store, view, row, unescape(qualifier), raw, spec, now_ms)
                 for cell in islice(versions, spec.max_versions):
@@ -115,7 +116,7 @@ def read_column(
     if raw is None:
         return []
     if spec.max_versions == 1 and spec.time_range == ALL_TIME and raw[0] == CELL and view.ttl_ms is None:
-        return [(raw[17:], int.from_bytes(raw[1:9], "big"))]
+        return [(raw[17:], timestamp_of(raw))]
     found = column_versions(store, view, row, qualifier, raw, spec, now_ms)
     return [(cell.value, cell.timestamp) for cell in islice(found, spec.max_versions)]
 

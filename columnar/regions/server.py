@@ -54,6 +54,7 @@ class RegionServer:
         self._committer = committer
         self._open_bound = open_regions
         self._open: OrderedDict[int, Region] = OrderedDict()  # by region id, least used first
+        self._last_used: Region | None = None  # the last of ``_open``, unless it was closed
         self._policies: dict[str, LogPolicy] = {}
         self._closed = False
         self._sweeping: asyncio.Future[None] | None = None
@@ -89,16 +90,20 @@ class RegionServer:
         return self.open_region(served, served.holding(row))
 
     def open_region(self, served: ServedTable, info: RegionInfo) -> Region:
+        last = self._last_used
+        if last is not None and last.info is info:
+            return last
         region = self._open.get(info.region_id)
         if region is not None:
             self._open.move_to_end(info.region_id)
+            self._last_used = region
             return region
         if self._closed:
             raise NotServingRegion("the server is stopping; try another or try again")
         region = Region(self._engine, self.folder_of(info), info, served.schema, self._committer, self.clock)
         region.log_policy = self._policies.get(served.schema.name)
         region.on_durable = self._changes_durable
-        self._open[info.region_id] = region
+        self._open[info.region_id] = self._last_used = region
         _log.debug("region %s of %s is open", info.encoded, info.table)
         self._close_surplus()
         if region.log_policy is not None:
@@ -135,6 +140,8 @@ class RegionServer:
     def _close(self, region: Region) -> None:
         self.listener.region_closing(region)
         self._open.pop(region.info.region_id, None)
+        if self._last_used is region:
+            self._last_used = None
         region.close()
 
     def _changes_durable(self, region: Region) -> None:

@@ -61,18 +61,18 @@ class Tables:
     def find(self, name: bytes) -> ServedTable | None:
         return self._by_wire_name.get(name) or self._by_wire_name.get(name.removeprefix(b"default:"))
 
-    def known(self, name: bytes) -> ServedTable:
+    def known(self, name: bytes | None) -> ServedTable:
         """TableNotFound, or IllegalArgument for what can be no table's name."""
+        if not name:
+            raise IllegalArgument("table name is empty")
         served = self.find(name)
         if served is None:
-            if not name:
-                raise IllegalArgument("table name is empty")
             raise TableNotFound(shown(name))
         return served
 
-    def enabled(self, name: bytes) -> ServedTable:
+    def enabled(self, name: bytes | None) -> ServedTable:
         """The table, if requests may use it now."""
-        served = self._by_wire_name.get(name)
+        served = self._by_wire_name.get(name) if name is not None else None
         if served is None:
             served = self.known(name)
         if not served.enabled:

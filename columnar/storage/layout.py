@@ -137,7 +137,7 @@ def marker_made_ms(marker: Stored) -> int:
 
 
 def timestamp_of(stored: bytes) -> int:
-    return int.from_bytes(stored[1:9], "big")
+    return int(_U64.unpack_from(stored, 1)[0])
 
 
 def unpack(stored: bytes) -> Stored:

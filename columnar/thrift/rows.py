@@ -16,7 +16,7 @@ from columnar.errors import IllegalArgument, RegionTooBusy, RequestTooBig
 from columnar.limits import BATCH_BYTES, ROWS_BYTES, STEP_BYTES, STEP_CELLS
 from columnar.model.cell import parse_column
 from columnar.model.mutation import Append, CompareOp, Condition, Delete, Durability, Increment, Put, RowMutation
-from columnar.model.read import ReadSpec
+from columnar.model.read import Projection, ReadSpec
 from columnar.regions.patience import patiently
 from columnar.regions.region import Applied, Region
 from columnar.regions.row_reader import WireCell
@@ -25,11 +25,12 @@ from columnar.regions.tables import READ_SPECS, ServedTable, checked_row
 from columnar.storage.api import StoreBusy
 from columnar.thrift import translate
 from columnar.wire.codec_replies import RowList
-from columnar.wire.service import Later
+from columnar.wire.service import Later, Sent, SentNumber
 
 Answer = Callable[[Applied | None], Any]  # what was applied last (None: nothing was asked for) to the reply
 Work = list[tuple[ServedTable, list[RowMutation]]]  # batches, each of rows of one region
 
+_LATEST: Final = ReadSpec(Projection(()))  # of a column that is named beside it
 _REMEMBERED_BYTES: Final = 4 * 1024  # of the columns of a read; a longer list is parsed each time
 _SEEK_CELLS: Final = 50  # what finding a row costs, counted in cells
 
@@ -62,67 +63,78 @@ class RowMethods:
                 served.specs[key] = spec
         return spec
 
-    def _cells(self, table: bytes, row: bytes, column: bytes, timestamp: int | None, versions: int) -> Any:
+    def _cells(self, table: Sent, row: Sent, column: Sent, timestamp: SentNumber, versions: int) -> Any:
         served = self._tables.enabled(table)
-        checked_row(row)
+        row = checked_row(row)
         if versions <= 0:
             raise IllegalArgument(f"versions must be positive, not {versions}")
-        spec = translate.read_spec(served.schema, [column], timestamp, versions)
+        family, qualifier = parse_column(column or b"")
         region = self._server.region_for(served, row)
-        ((family, qualifiers),) = spec.projection.families
-        if qualifiers is not None:
-            cells = region.get_column(row, family, qualifiers[0], spec)
+        if qualifier is not None and timestamp is None and versions == 1:
+            served.schema.family(family)
+            return after(region.barrier(row), region.get_column(row, family, qualifier, _LATEST))
+        spec = translate.read_spec(served.schema, [column or b""], timestamp, versions)
+        if qualifier is not None:
+            cells = region.get_column(row, family, qualifier, spec)
         else:
             cells = region.get_family(row, family, spec)
         return after(region.barrier(row), cells)
 
-    def get(self, _ctx: Any, table: bytes, row: bytes, column: bytes, _attributes: Any) -> Any:
+    def get(self, _ctx: Any, table: Sent, row: Sent, column: Sent, _attributes: Any) -> Any:
         return self._cells(table, row, column, None, 1)
 
-    def getVer(self, _ctx: Any, table: bytes, row: bytes, column: bytes, count: int | None, _attributes: Any) -> Any:
+    def getVer(self, _ctx: Any, table: Sent, row: Sent, column: Sent, count: SentNumber, _attributes: Any) -> Any:
         return self._cells(table, row, column, None, count or 0)
 
     def getVerTs(
-        self, _ctx: Any, table: bytes, row: bytes, column: bytes, timestamp: int, count: int | None, _attributes: Any
+        self,
+        _ctx: Any,
+        table: Sent,
+        row: Sent,
+        column: Sent,
+        timestamp: SentNumber,
+        count: SentNumber,
+        _attributes: Any,
     ) -> Any:
         return self._cells(table, row, column, timestamp, count or 0)
 
-    def getRow(self, _ctx: Any, table: bytes, row: bytes, _attributes: Any) -> Any:
+    def getRow(self, _ctx: Any, table: Sent, row: Sent, _attributes: Any) -> Any:
         return self._row(table, row, None, None)
 
-    def getRowWithColumns(self, _ctx: Any, table: bytes, row: bytes, columns: Any, _attributes: Any) -> Any:
+    def getRowWithColumns(self, _ctx: Any, table: Sent, row: Sent, columns: Any, _attributes: Any) -> Any:
         return self._row(table, row, columns, None)
 
-    def getRowTs(self, _ctx: Any, table: bytes, row: bytes, timestamp: int, _attributes: Any) -> Any:
+    def getRowTs(self, _ctx: Any, table: Sent, row: Sent, timestamp: SentNumber, _attributes: Any) -> Any:
         return self._row(table, row, None, timestamp)
 
     def getRowWithColumnsTs(
-        self, _ctx: Any, table: bytes, row: bytes, columns: Any, timestamp: int, _attributes: Any
+        self, _ctx: Any, table: Sent, row: Sent, columns: Any, timestamp: SentNumber, _attributes: Any
     ) -> Any:
         return self._row(table, row, columns, timestamp)
 
-    def _row(self, table: bytes, row: bytes, columns: Any, timestamp: int | None) -> Any:
+    def _row(self, table: Sent, row: Sent, columns: Any, timestamp: SentNumber) -> Any:
         served = self._tables.enabled(table)
         spec = self._spec(served, columns, timestamp)
-        region = self._server.region_for(served, checked_row(row))
+        row = checked_row(row)
+        region = self._server.region_for(served, row)
         cells = region.get_row(row, spec)
         return after(region.barrier(row), RowList([(row, cells)] if cells else []))
 
-    def getRows(self, _ctx: Any, table: bytes, rows: Any, _attributes: Any) -> Any:
+    def getRows(self, _ctx: Any, table: Sent, rows: Any, _attributes: Any) -> Any:
         return self._rows(table, rows, None, None)
 
-    def getRowsWithColumns(self, _ctx: Any, table: bytes, rows: Any, columns: Any, _attributes: Any) -> Any:
+    def getRowsWithColumns(self, _ctx: Any, table: Sent, rows: Any, columns: Any, _attributes: Any) -> Any:
         return self._rows(table, rows, columns, None)
 
-    def getRowsTs(self, _ctx: Any, table: bytes, rows: Any, timestamp: int, _attributes: Any) -> Any:
+    def getRowsTs(self, _ctx: Any, table: Sent, rows: Any, timestamp: SentNumber, _attributes: Any) -> Any:
         return self._rows(table, rows, None, timestamp)
 
     def getRowsWithColumnsTs(
-        self, _ctx: Any, table: bytes, rows: Any, columns: Any, timestamp: int, _attributes: Any
+        self, _ctx: Any, table: Sent, rows: Any, columns: Any, timestamp: SentNumber, _attributes: Any
     ) -> Any:
         return self._rows(table, rows, columns, timestamp)
 
-    def _rows(self, table: bytes, rows: list[bytes] | None, columns: Any, timestamp: int | None) -> Any:
+    def _rows(self, table: Sent, rows: list[bytes] | None, columns: Any, timestamp: SentNumber) -> Any:
         """In the order asked, without those that are not there (gateway behaviour 8)."""
         served = self._tables.enabled(table)
         spec = self._spec(served, columns, timestamp)
@@ -153,7 +165,7 @@ class RowMethods:
                 raise RequestTooBig(f"the rows asked for have over {ROWS_BYTES} bytes; ask for fewer, or scan")
         return False
 
-    async def _gather_rest(self, table: bytes, spec: ReadSpec, gathered: _Gathered) -> RowList:
+    async def _gather_rest(self, table: Sent, spec: ReadSpec, gathered: _Gathered) -> RowList:
         while True:
             await asyncio.sleep(0)
             served = self._tables.enabled(table)
@@ -168,26 +180,28 @@ class RowMethods:
 
     # --- writes ------------------------------------------------------------------------------------
 
-    def mutateRow(self, _ctx: Any, table: bytes, row: bytes, mutations: Any, attributes: Any) -> Any:
+    def mutateRow(self, _ctx: Any, table: Sent, row: Sent, mutations: Any, attributes: Any) -> Any:
         return self._mutate_row(table, row, mutations, None, attributes)
 
-    def mutateRowTs(self, _ctx: Any, table: bytes, row: bytes, mutations: Any, timestamp: int, attributes: Any) -> Any:
+    def mutateRowTs(
+        self, _ctx: Any, table: Sent, row: Sent, mutations: Any, timestamp: SentNumber, attributes: Any
+    ) -> Any:
         return self._mutate_row(table, row, mutations, timestamp, attributes)
 
-    def _mutate_row(self, table: bytes, row: bytes, mutations: Any, timestamp: int | None, attributes: Any) -> Any:
+    def _mutate_row(self, table: Sent, row: Sent, mutations: Any, timestamp: SentNumber, attributes: Any) -> Any:
         served = self._tables.enabled(table)
         ttl_ms = translate.ttl_of(attributes) if attributes else None
         stamp = translate.checked_timestamp(timestamp)
         operations, durability = translate.operations(served.schema, mutations or (), stamp, ttl_ms)
         return self.write(served, RowMutation(checked_row(row), operations, (), durability), _nothing)
 
-    def mutateRows(self, _ctx: Any, table: bytes, batches: Any, attributes: Any) -> Any:
+    def mutateRows(self, _ctx: Any, table: Sent, batches: Any, attributes: Any) -> Any:
         return self.mutate_rows(table, batches, None, attributes, _nothing)
 
-    def mutateRowsTs(self, _ctx: Any, table: bytes, batches: Any, timestamp: int, attributes: Any) -> Any:
+    def mutateRowsTs(self, _ctx: Any, table: Sent, batches: Any, timestamp: SentNumber, attributes: Any) -> Any:
         return self.mutate_rows(table, batches, timestamp, attributes, _nothing)
 
-    def mutate_rows(self, table: bytes, batches: Any, timestamp: int | None, attributes: Any, answer: Answer) -> Any:
+    def mutate_rows(self, table: Sent, batches: Any, timestamp: SentNumber, attributes: Any, answer: Answer) -> Any:
         """Everything is checked before anything is written (observed row 4); the answer is made from the last row."""
         served = self._tables.enabled(table)
         ttl_ms = translate.ttl_of(attributes) if attributes else None
@@ -278,26 +292,28 @@ class RowMethods:
             return self._server.delayed(applied.durable, region.write_delay_s)
         return applied.durable
 
-    def deleteAll(self, _ctx: Any, table: bytes, row: bytes, column: bytes, attributes: Any) -> Any:
+    def deleteAll(self, _ctx: Any, table: Sent, row: Sent, column: Sent, attributes: Any) -> Any:
         return self._delete(table, row, column, None)
 
-    def deleteAllTs(self, _ctx: Any, table: bytes, row: bytes, column: bytes, timestamp: int, _attributes: Any) -> Any:
+    def deleteAllTs(
+        self, _ctx: Any, table: Sent, row: Sent, column: Sent, timestamp: SentNumber, _attributes: Any
+    ) -> Any:
         return self._delete(table, row, column, timestamp)
 
-    def _delete(self, table: bytes, row: bytes, column: bytes, timestamp: int | None) -> Any:
+    def _delete(self, table: Sent, row: Sent, column: Sent, timestamp: SentNumber) -> Any:
         served = self._tables.enabled(table)
         stamp = translate.checked_timestamp(timestamp)
         family, qualifier = parse_column(column or b"")
         served.schema.family(family)
         return self.write(served, RowMutation(checked_row(row), (Delete(family, qualifier, stamp),)), _nothing)
 
-    def deleteAllRow(self, _ctx: Any, table: bytes, row: bytes, _attributes: Any) -> Any:
+    def deleteAllRow(self, _ctx: Any, table: Sent, row: Sent, _attributes: Any) -> Any:
         return self._delete_row(table, row, None)
 
-    def deleteAllRowTs(self, _ctx: Any, table: bytes, row: bytes, timestamp: int, _attributes: Any) -> Any:
+    def deleteAllRowTs(self, _ctx: Any, table: Sent, row: Sent, timestamp: SentNumber, _attributes: Any) -> Any:
         return self._delete_row(table, row, timestamp)
 
-    def _delete_row(self, table: bytes, row: bytes, timestamp: int | None) -> Any:
+    def _delete_row(self, table: Sent, row: Sent, timestamp: SentNumber) -> Any:
         served = self._tables.enabled(table)
         stamp = translate.checked_timestamp(timestamp)
         operations = tuple(Delete(family.bytes_name, None, stamp) for family in served.schema.families)
@@ -305,7 +321,7 @@ class RowMethods:
 
     # --- read, modify, write -----------------------------------------------------------------------
 
-    def atomicIncrement(self, _ctx: Any, table: bytes, row: bytes, column: bytes, amount: int) -> Any:
+    def atomicIncrement(self, _ctx: Any, table: Sent, row: Sent, column: Sent, amount: SentNumber) -> Any:
         served = self._tables.enabled(table)
         family, qualifier = translate.counter_column(served.schema, column)
         mutation = RowMutation(checked_row(row), (Increment(family, qualifier, amount or 0),))
@@ -338,7 +354,7 @@ class RowMethods:
         return self.write(served, RowMutation(checked_row(append.row), tuple(operations)), _new_cells)
 
     def checkAndPut(
-        self, _ctx: Any, table: bytes, row: bytes, column: bytes, value: bytes | None, mutation: Any, attributes: Any
+        self, _ctx: Any, table: Sent, row: Sent, column: Sent, value: Sent, mutation: Any, attributes: Any
     ) -> Any:
         """No value, or an empty one, expects the cell to be absent or empty (observed row 23)."""
         served = self._tables.enabled(table)

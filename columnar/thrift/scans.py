@@ -15,6 +15,7 @@ from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.thrift import translate
 from columnar.wire.codec_replies import RowList
+from columnar.wire.service import Sent, SentNumber
 
 
 class ScanMethods:
@@ -28,53 +29,55 @@ class ScanMethods:
         table = served.schema.name.encode()
         return self._scanners.open(Scanner(self._server, table, spec, row_filter), ctx.connection_id)
 
-    def scannerOpenWithScan(self, ctx: Any, table: bytes, scan: Any, _attributes: Any) -> int:
+    def scannerOpenWithScan(self, ctx: Any, table: Sent, scan: Any, _attributes: Any) -> int:
         served = self._server.tables.enabled(table)
         return self._open(ctx, served, translate.scan_spec(served.schema, scan))
 
-    def scannerOpen(self, ctx: Any, table: bytes, start: bytes, columns: Any, _attributes: Any) -> int:
+    def scannerOpen(self, ctx: Any, table: Sent, start: Sent, columns: Any, _attributes: Any) -> int:
         return self._open_range(ctx, table, start, b"", columns, None)
 
     def scannerOpenWithStop(
-        self, ctx: Any, table: bytes, start: bytes, stop: bytes, columns: Any, _attributes: Any
+        self, ctx: Any, table: Sent, start: Sent, stop: Sent, columns: Any, _attributes: Any
     ) -> int:
         return self._open_range(ctx, table, start, stop, columns, None)
 
     def scannerOpenTs(
-        self, ctx: Any, table: bytes, start: bytes, columns: Any, timestamp: int, _attributes: Any
+        self, ctx: Any, table: Sent, start: Sent, columns: Any, timestamp: SentNumber, _attributes: Any
     ) -> int:
         return self._open_range(ctx, table, start, b"", columns, timestamp)
 
     def scannerOpenWithStopTs(
-        self, ctx: Any, table: bytes, start: bytes, stop: bytes, columns: Any, timestamp: int, _attributes: Any
+        self, ctx: Any, table: Sent, start: Sent, stop: Sent, columns: Any, timestamp: SentNumber, _attributes: Any
     ) -> int:
         return self._open_range(ctx, table, start, stop, columns, timestamp)
 
-    def _open_range(
-        self, ctx: Any, table: bytes, start: bytes | None, stop: bytes | None, columns: Any, timestamp: int | None
-    ) -> int:
+    def _open_range(self, ctx: Any, table: Sent, start: Sent, stop: Sent, columns: Any, timestamp: SentNumber) -> int:
         served = self._server.tables.enabled(table)
         read = translate.read_spec(served.schema, columns, timestamp)
         return self._open(ctx, served, ScanSpec(translate.checked_bound(start), translate.checked_bound(stop), read))
 
-    def scannerOpenWithPrefix(self, ctx: Any, table: bytes, prefix: bytes, columns: Any, _attributes: Any) -> int:
+    def scannerOpenWithPrefix(self, ctx: Any, table: Sent, prefix: Sent, columns: Any, _attributes: Any) -> int:
         served = self._server.tables.enabled(table)
         return self._open(ctx, served, translate.prefix_spec(served.schema, prefix or b"", columns))
 
-    def scannerGet(self, ctx: Any, scanner_id: int) -> Any:
+    def scannerGet(self, ctx: Any, scanner_id: SentNumber) -> Any:
         return self.scannerGetList(ctx, scanner_id, 1)
 
-    def scannerGetList(self, _ctx: Any, scanner_id: int, count: int) -> Any:
-        scanner = self._scanners.get(scanner_id)
-        if count < 0:
+    def scannerGetList(self, _ctx: Any, scanner_id: SentNumber, count: SentNumber) -> Any:
+        scanner = self._scanners.get(_sent_id(scanner_id))
+        if count is None or count < 0:
             raise IllegalArgument(f"the number of rows asked for is {count}; it must not be negative")
         rows = scanner.next_rows(count) if count else []
         if isinstance(rows, list):
             return RowList(rows, scanner.spec.sort_columns)
         return _listed(rows, scanner.spec.sort_columns)
 
-    def scannerClose(self, _ctx: Any, scanner_id: int) -> None:
-        self._scanners.close(scanner_id)
+    def scannerClose(self, _ctx: Any, scanner_id: SentNumber) -> None:
+        self._scanners.close(_sent_id(scanner_id))
+
+
+def _sent_id(scanner_id: SentNumber) -> int:
+    return -1 if scanner_id is None else scanner_id  # which no scanner has
 
 
 async def _listed(rows: Awaitable[list[Any]], sort_columns: bool) -> RowList:

@@ -9,6 +9,7 @@ from columnar.errors import NotSent
 from columnar.regions.scanners import ScannerTable
 from columnar.thrift import errors
 from columnar.thrift.other_door import OtherDoor
+from columnar.thrift.slow_log import SlowLog
 from columnar.wire.idl import SERVICE
 
 
@@ -27,12 +28,15 @@ class ThriftService:
     def __init__(
         self,
         scanners: ScannerTable,
+        slow_log: SlowLog,
         *parts: object,
         definition: Any = SERVICE,
         to_wire: Callable[[str, Exception], Any | None] = errors.to_wire,
         other_door: OtherDoor | None = None,
     ) -> None:
         self._scanners = scanners
+        self.slow_after_s = slow_log.limit_s
+        self.was_slow = slow_log.was_slow
         self._names = _methods(definition)
         self._to_wire = to_wire
         self._other_door = other_door

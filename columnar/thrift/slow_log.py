@@ -1,8 +1,7 @@
 """Slow requests, one log line each: method, table, region, row, how long, how many cells.
 
-Wraps the handlers, because only there arguments and result are at hand; a request that is not
-slow pays two looks at the clock (0.2 microseconds).  Time counts from the handler's start to its
-answer, the wait for the fsync included.
+The wire tells of them (``wire.service.Service.was_slow``), so a request that is not slow pays one
+comparison.  Time counts from the handler's start to its answer, the wait for the fsync included.
 
 Owned by the loop.
 """
@@ -10,98 +9,60 @@ Owned by the loop.
 from __future__ import annotations
 
 import logging
-from asyncio import Future
-from collections.abc import Awaitable, Mapping
-from time import perf_counter
+from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import Any, Final
 
 from columnar.errors import ScannerNotFound, shown
 from columnar.regions.scanners import Scanner, ScannerTable
 from columnar.regions.tables import Tables
 from columnar.wire.codec_replies import RowList
-from columnar.wire.codec_results import Result, Results
+from columnar.wire.codec_results import Results
 from columnar.wire.idl import SERVICE
-from columnar.wire.service import CallContext, Handler, Later
+from columnar.wire.service import CallContext
 
 _log = logging.getLogger("columnar.slow")
 
-LINES_PER_FSYNC: Final = 8  # one slow fsync makes slow requests of all that wait for it
+LINES_PER_SECOND: Final = 8  # one slow fsync makes slow requests of all that wait for it
 PATIENT: Final = frozenset({"columnarTriggerWait", "majorCompact"})  # slow is what they are for
-_DIRECT: Final = frozenset({list, RowList, Result, Results, type(None), bool, int, str, bytes, dict})
-
-_Call = tuple[float, str, CallContext, tuple[Any, ...]]  # start, method, who, arguments
 
 
 class SlowLog:
-    def __init__(self, tables: Tables, scanners: ScannerTable, limit_ms: int, definition: Any = SERVICE) -> None:
+    def __init__(
+        self,
+        tables: Tables,
+        scanners: ScannerTable,
+        limit_ms: int,
+        now_s: Callable[[], float] = monotonic,
+        definition: Any = SERVICE,
+    ) -> None:
+        self.limit_s = limit_ms / 1_000
         self.count = 0
         self._arguments = {name: _argument_names(definition, name) for name in definition.thrift_services}
         self._tables = tables
         self._scanners = scanners
-        self._limit_s = limit_ms / 1_000
-        self._waiting: dict[Future[Any], list[_Call]] = {}  # by the fsync that they wait for
+        self._now = now_s
+        self._second = -1  # in which the last line was written
+        self._lines = 0  # in that second
+        self._unlogged = 0  # since the last line
 
-    def wrapped(self, handlers: Mapping[str, Handler]) -> dict[str, Handler]:
-        return {name: handler if name in PATIENT else self._timed(name, handler) for name, handler in handlers.items()}
-
-    def _timed(self, method: str, handler: Handler) -> Handler:
-        limit_s = self._limit_s
-
-        def timed(ctx: CallContext, *args: Any) -> Any:
-            started = perf_counter()
-            result: Any = None
-            try:
-                result = handler(ctx, *args)
-            finally:
-                took = perf_counter() - started
-                if took >= limit_s and type(result) in _DIRECT:
-                    self._slow((started, method, ctx, args), took, result)
-            return result if type(result) in _DIRECT else self._watched(result, (started, method, ctx, args))
-
-        return timed
-
-    def _watched(self, result: Any, call: _Call) -> Any:
-        if type(result) is Later:
-            future = result.future
-            if not isinstance(future, Future):
-                return Later(self._awaited(future, call, result.result), result.result)
-            calls = self._waiting.get(future)
-            if calls is None:
-                calls = self._waiting[future] = []
-                future.add_done_callback(self._synced)
-            calls.append(call)
-            return result
-        return self._awaited(result, call, None) if hasattr(result, "__await__") else result
-
-    def _synced(self, future: Future[Any]) -> None:
-        """The fsync has ended.  Those that waited stand in the order of their starts."""
-        now = perf_counter()
-        for number, call in enumerate(self._waiting.pop(future)):
-            if now - call[0] < self._limit_s:
-                return
-            self._slow(call, now - call[0], None, quiet=number >= LINES_PER_FSYNC)
-
-    async def _awaited(self, waiting: Awaitable[Any], call: _Call, answer: Any) -> Any:
-        try:
-            result = await waiting
-            answer = answer if result is None else result
-            return result
-        finally:
-            took = perf_counter() - call[0]
-            if took >= self._limit_s:
-                self._slow(call, took, answer)
-
-    # --- the line ------------------------------------------------------------------------------------
-
-    def _slow(self, call: _Call, took_s: float, result: Any, *, quiet: bool = False) -> None:
-        self.count += 1
-        if quiet:
+    def was_slow(self, ctx: CallContext, method: str, args: Sequence[Any], took_s: float, result: Any) -> None:
+        if method in PATIENT:
             return
-        _, method, ctx, args = call
+        self.count += 1
+        second = int(self._now())
+        if second != self._second:
+            self._second, self._lines = second, 0
+        if self._lines >= LINES_PER_SECOND:
+            self._unlogged += 1
+            return
+        self._lines += 1
         words = [f"slow request: {method} took {took_s * 1_000:.0f} ms", *self._about(method, args, result)]
-        _log.warning("%s; peer=%s", " ".join(words), ctx.peer)
+        unlogged, self._unlogged = self._unlogged, 0
+        before = f"; {unlogged} more before it" if unlogged else ""
+        _log.warning("%s; peer=%s%s", " ".join(words), ctx.peer, before)
 
-    def _about(self, method: str, args: tuple[Any, ...], result: Any) -> list[str]:
+    def _about(self, method: str, args: Sequence[Any], result: Any) -> list[str]:
         named = dict(zip(self._arguments[method], args, strict=False))
         words = []
         scanner_id = next((named[name] for name in ("id", "scannerId") if name in named), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from columnar.errors import CallerError, ColumnarError, ScannerNotFound
-from columnar.wire.idl import SERVICE2, hbase2
+from columnar.wire.idl2 import SERVICE2, hbase2
 
 
 def to_wire(method: str, error: Exception) -> Any | None:

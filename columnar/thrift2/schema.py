@@ -13,7 +13,7 @@ from typing import Any, Final
 from columnar.errors import IllegalArgument, shown
 from columnar.model.schema import FOR_EVER, Family, Table, checked_family_name
 from columnar.thrift2.translate import given
-from columnar.wire.idl import hbase2
+from columnar.wire.idl2 import hbase2
 
 _BLOOM_FILTERS: Final = ("NONE", "ROW", "ROWCOL", "ROWPREFIX_FIXED_LENGTH")
 _COMPRESSIONS: Final = ("LZO", "GZ", "NONE", "SNAPPY", "LZ4", "BZIP2", "ZSTD")

@@ -14,7 +14,7 @@ from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable, checked_row
 from columnar.thrift2 import schema
 from columnar.thrift2.translate import given
-from columnar.wire.idl import hbase2
+from columnar.wire.idl2 import hbase2
 
 _TYPE_TWO: Final = 2  # TThriftServerType.TWO: this is the Thrift 2 service
 _DEFAULT: Final = "default"

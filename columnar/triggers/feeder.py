@@ -3,7 +3,7 @@
 The shell around ``delivery_state``: it hears from regions (``regions.hooks.ChangeListener``), from the
 workers (``lane``) and from timers, and does what the states say.  Owned by the loop.
 
-Fairness: consumers with work take turns, one change each; at most ``worker.THREADS`` calls are in
+Fairness: consumers with work take turns, one change each; at most ``frames.WORKER_THREADS`` calls are in
 flight, so each begins at once and its timeout is its own.  A call over its timeout ends the worker
 process: that change has failed, the others in flight are delivered again without blame.  A worker
 that dies by itself makes suspects of the calls it had: they go on in the ward (see ``lane``).
@@ -24,11 +24,11 @@ from columnar.regions.region import Region
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.delivery_state import Delivery, pause_s
+from columnar.triggers.frames import WORKER_THREADS
 from columnar.triggers.lane import Call, Lane, MakeLink
 from columnar.triggers.log_brake import LogBounds
 from columnar.triggers.log_upkeep import LogUpkeep
 from columnar.triggers.registration import Registration
-from columnar.triggers.worker import THREADS
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class Feeder:
     def __init__(self, bury: Callable[[DeadLetter], Awaitable[None]], bounds: LogBounds) -> None:
         """``bury`` writes a dead letter and returns when it is on disk."""
         self._bury = bury
-        self.main = Lane(self, THREADS)
+        self.main = Lane(self, WORKER_THREADS)
         self.ward = Lane(self, 1)
         self.upkeep = LogUpkeep(self.consumers_in, bounds)
         self._by_trigger: dict[str, dict[int, Consumer]] = {}  # by region id

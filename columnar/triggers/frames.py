@@ -23,6 +23,7 @@ from typing import Any, Final
 import msgpack
 
 _LENGTH: Final = Struct(">I")
+WORKER_THREADS: Final = 8  # calls side by side in a worker; the store never has more in flight
 FRAME_BYTES: Final = 256 * 1024 * 1024  # one change of one row: cells now, before and changed
 
 

@@ -25,9 +25,8 @@ from typing import Any, Final, TextIO, cast
 
 from columnar.client import Connection
 from columnar.triggers.api import Change, ChangedCell, TriggerFunction
-from columnar.triggers.frames import Frames, pack
+from columnar.triggers.frames import WORKER_THREADS, Frames, pack
 
-THREADS: Final = 8  # calls side by side; the store never has more in flight
 OUTPUT_BYTES: Final = 8 * 1024
 ERROR_BYTES: Final = 16 * 1024
 NICENESS: Final = 5
@@ -76,7 +75,7 @@ class Worker:
     def serve(self) -> None:
         """Read frames until the store closes the socket."""
         sys.stdout = sys.stderr = cast(TextIO, self._output)
-        for number in range(THREADS):
+        for number in range(WORKER_THREADS):
             threading.Thread(target=self._run_calls, name=f"trigger-{number}", daemon=True).start()
         frames = Frames()
         self._send("ready", 0)

@@ -1,7 +1,7 @@
 """The web port: bound before the store says it is ready, served by threads after.
 
     bind        in the main thread: a port in use is told before anything is served
-    serve       a daemon thread imports the web libraries (0.1 s) and runs waitress
+    serve       at the first visit a daemon thread imports the web libraries (0.1 s, 8 MB) and runs waitress
     ask         a request's thread asks the loop for a ``Status`` and waits LOOP_TIMEOUT_S at most
 
 The loop never waits for the web; a web that is slow or down costs the store nothing.
@@ -71,6 +71,10 @@ class WebServer:
 
     def start(self) -> None:
         self._sample()
+        self._loop.add_reader(self._socket, self._first_visitor)
+
+    def _first_visitor(self) -> None:
+        self._loop.remove_reader(self._socket)
         self._thread.start()
 
     def _sample(self) -> None:
@@ -134,6 +138,10 @@ class WebServer:
         if self._timer is not None:
             self._timer.cancel()
         self._stopping.set()
+        if self._thread.ident is None:  # nobody has ever looked
+            self._loop.remove_reader(self._socket)
+            self._socket.close()
+            return
         server = self._waitress
         if server is not None:
             server.trigger.pull_trigger(lambda: _close(server))

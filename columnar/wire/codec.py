@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from thriftpy2.protocol.compact import TCompactProtocol
 from thriftpy2.protocol.cybin import TCyBinaryProtocol
@@ -93,7 +93,7 @@ class Method:
     def reply(self, protocol: Protocol, seqid: int, result: Any) -> bytes:
         """The message that answers a call; raises when a handler returned what the IDL does not allow."""
         if protocol is Protocol.BINARY:
-            return b"%b%b%b" % (self._binary_head, _I32(seqid), self.pack_binary(result))
+            return self._binary_head + _I32(seqid) + self.pack_binary(result)
         return _compact_head(self.name.encode(), REPLY, seqid) + self.pack_compact(result)
 
     def declares(self, error: object) -> bool:
@@ -107,13 +107,20 @@ class Method:
         return _compact_head(self.name.encode(), REPLY, seqid) + _compact_struct(answer)
 
 
-class Request(NamedTuple):
-    method: Method | None  # None: no such method; then there are no arguments
-    name: bytes  # as it was sent
-    kind: int
-    seqid: int
-    args: list[Any]
-    size_bytes: int
+class Request:
+    """One call, decoded; constant."""
+
+    __slots__ = ("args", "kind", "method", "name", "seqid", "size_bytes")
+
+    def __init__(
+        self, method: Method | None, name: bytes, kind: int, seqid: int, args: list[Any], size_bytes: int
+    ) -> None:
+        self.method = method  # None: no such method; then there are no arguments
+        self.name = name  # as it was sent
+        self.kind = kind
+        self.seqid = seqid
+        self.args = args
+        self.size_bytes = size_bytes
 
 
 def application_error(name: bytes, protocol: Protocol, seqid: int, kind: int, text: str) -> bytes:

@@ -52,7 +52,7 @@ _SORTED_HEAD: Final = b"\x0f\x00\x03\x0c"
 def cells_success(cells: Iterable[CellOut]) -> bytes:
     """The whole result struct of a method that answers ``list<TCell>``."""
     packed = [_VALUE(11, 1, len(value)) + value + _TIMESTAMP(10, 2, timestamp, 0) for value, timestamp in cells]
-    return b"%b%b%b\x00" % (_LIST_SUCCESS, _U32(len(packed)), b"".join(packed))
+    return b"".join((_LIST_SUCCESS, _U32(len(packed)), *packed, b"\x00"))
 
 
 def rows_success(result: RowList) -> bytes:

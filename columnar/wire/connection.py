@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from struct import Struct
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -41,8 +42,24 @@ UNTRACKED_OUTPUT_BYTES: Final = 16 * 1024  # unsent below this the server does n
 JOINED_BYTES: Final = 64 * 1024  # more replies than this go out piece by piece: a join would copy them
 KEEPALIVE_IDLE_S: Final = 60
 
+_FRAME: Final = Struct(">I").pack
 _DIRECT: Final = frozenset({list, RowList, type(None), bool, int, str, bytes, dict})
 _UNKNOWN: Final = "unknown"  # in metrics: names that clients make up are no labels
+
+
+class Waiting:
+    """A request whose reply is pending."""
+
+    __slots__ = ("connection", "later", "request", "started")
+
+    def __init__(self, connection: Connection, request: Request, started: float, later: Later | None) -> None:
+        self.connection = connection
+        self.request = request
+        self.started = started
+        self.later = later
+
+    def resume(self, done: asyncio.Future[Any]) -> None:
+        self.connection.resume(self.request, done, self.started, self.later)
 
 
 class Connection:
@@ -235,18 +252,23 @@ class Connection:
             reply = method.reply(self._stream.protocol, message.seqid, result)
         except Exception as error:  # noqa: BLE001 - the server's loop: every fault is answered
             return self._failed(message, error, started)
-        return self._done(message, reply, None, started)
+        return self._done(message, reply, None, started, result)
 
     def _pending(self, request: Request, waiting: Any, started: float, later: Later | None) -> float | None:
-        future = asyncio.ensure_future(waiting, loop=self._loop)
+        shared = later is not None and isinstance(waiting, asyncio.Future)
+        future = waiting if shared else asyncio.ensure_future(waiting, loop=self._loop)
         if future.done():
             return self._settle(request, future, started, later)
         self._busy = True
         self.serving_bytes = request.size_bytes
-        future.add_done_callback(lambda done: self._resume(request, done, started, later))
+        if shared:
+            self._server.resume_after(future, Waiting(self, request, started, later))
+        else:
+            future.add_done_callback(Waiting(self, request, started, later).resume)
         return None
 
-    def _resume(self, request: Request, future: asyncio.Future[Any], started: float, later: Later | None) -> None:
+    def resume(self, request: Request, future: asyncio.Future[Any], started: float, later: Later | None) -> None:
+        """What ``request`` waited for is done."""
         self._busy = False
         self._settle(request, future, started, later)
         if self._closing:
@@ -264,7 +286,7 @@ class Connection:
             return self._failed(request, RuntimeError("cancelled"), started)
         except Exception as error:  # noqa: BLE001 - as in _answer
             return self._failed(request, error, started)
-        return self._done(request, reply, None, started)
+        return self._done(request, reply, None, started, result)
 
     def _failed(self, request: Request, error: Exception, started: float) -> float:
         method = request.method
@@ -310,8 +332,11 @@ class Connection:
             reply = application_error(refusal.name, self._stream.protocol, refusal.seqid, kind, error.wire_message)
         return self._done(refusal, reply, type(error).__name__, started)
 
-    def _done(self, message: Request | Refusal, reply: bytes, error: str | None, started: float) -> float:
+    def _done(
+        self, message: Request | Refusal, reply: bytes, error: str | None, started: float, result: Any = None
+    ) -> float:
         now = perf_counter()
+        server = self._server
         http = self._stream.http
         if message.kind == ONEWAY and http is None:
             reply = b""
@@ -321,11 +346,16 @@ class Connection:
             self._out_bytes += len(reply)
         else:
             if self._stream.is_framed:
-                self._out.append(len(reply).to_bytes(4, "big"))
+                self._out.append(_FRAME(len(reply)))
             self._out.append(reply)
             self._out_bytes += len(reply)
-        name = message.method.name if message.method is not None else _UNKNOWN
-        self._server.observer.request_done(name, now - started, error, message.size_bytes, len(reply))
+        took = now - started
+        method = message.method
+        server.observer.request_done(
+            method.name if method is not None else _UNKNOWN, took, error, message.size_bytes, len(reply)
+        )
+        if took >= server.slow_after_s and isinstance(message, Request) and method is not None:
+            server.service.was_slow(self._ctx, method.name, message.args, took, result)
         return now
 
     # --- turns, back-pressure, accounting ------------------------------------------------------------------
@@ -363,13 +393,13 @@ class Connection:
         )
 
     def _regulate_reading(self) -> None:
-        transport = self._transport
-        assert transport is not None
-        if transport.is_closing():
-            return
         ahead = self._busy or self._resting
         pause = self._blocked() or (ahead and self._stream.buffered_bytes > self._server.limits.input_bytes)
         if pause == self._reading_paused:
+            return
+        transport = self._transport
+        assert transport is not None
+        if transport.is_closing():
             return
         self._reading_paused = pause
         if pause:

@@ -6,19 +6,14 @@ constructors take the fields in the order of the file.
 
 from __future__ import annotations
 
-from importlib.resources import as_file, files
+from pathlib import Path
 from typing import Any, Final
 
 import thriftpy2
 
+_FILES: Final = Path(__file__).parents[1] / "thrift"  # importlib.resources would cost 1 MB of imports
 
-def _load(name: str) -> Any:
-    with as_file(files("columnar") / "thrift") as folder:
-        return thriftpy2.load(str(folder / f"{name}.thrift"), module_name=f"{name}_idl_thrift")
-
-
-columnar: Final[Any] = _load("columnar")  # CheckAndMutateResult, Condition, CompareOp, RowOperation, TriggerStatus, ...
+columnar: Final[Any] = thriftpy2.load(str(_FILES / "columnar.thrift"), module_name="columnar_idl_thrift")
+# CheckAndMutateResult, Condition, CompareOp, RowOperation, TriggerStatus, ...
 hbase: Final[Any] = columnar.hbase  # TCell, TRowResult, Mutation, BatchMutation, TScan, IOError, ...
 SERVICE: Final[Any] = columnar.ColumnarStore  # Hbase and our extension
-hbase2: Final[Any] = _load("hbase2")  # TGet, TPut, TResult, TIOError, ...
-SERVICE2: Final[Any] = hbase2.THBaseService  # the Thrift 2 service

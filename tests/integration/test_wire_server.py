@@ -81,6 +81,11 @@ class ToyService:
             return idl.hbase.IOError(error.wire_message, not isinstance(error, CallerError))
         return None
 
+    slow_after_s = 3_600.0
+
+    def was_slow(self, *_facts: Any) -> None:
+        raise AssertionError("nothing here takes an hour")
+
     def connection_closed(self, connection_id: int) -> None:
         self.closed.append(connection_id)
 

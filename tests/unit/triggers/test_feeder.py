@@ -19,9 +19,9 @@ from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
+from columnar.triggers.frames import WORKER_THREADS as THREADS
 from columnar.triggers.keeper import TriggerKeeper
 from columnar.triggers.registration import SYSTEM_TABLES, Registration
-from columnar.triggers.worker import THREADS
 from tests.support.fake_links import FakeLink
 
 

@@ -64,6 +64,14 @@ def drain(stream: RequestStream) -> list[Request | Refusal]:
     return found
 
 
+def facts(messages: list[Any]) -> list[object]:
+    """What can be compared: a Request is no value."""
+    return [
+        (one.method, one.name, one.kind, one.seqid, one.args, one.size_bytes) if isinstance(one, Request) else one
+        for one in messages
+    ]
+
+
 def decoded(pieces: list[bytes], stream: RequestStream | None = None) -> list[Any]:
     stream = stream or RequestStream(CODEC)
     found = []
@@ -100,9 +108,9 @@ def test_split_at_every_byte(speech: Speech) -> None:
     data = b"".join(calls(speech))
     whole = decoded([data])
     assert len(whole) == 8
-    assert decoded([data[n : n + 1] for n in range(len(data))]) == whole
+    assert facts(decoded([data[n : n + 1] for n in range(len(data))])) == facts(whole)
     for at in range(1, len(data)):
-        assert decoded([data[:at], data[at:]]) == whole, at
+        assert facts(decoded([data[:at], data[at:]])) == facts(whole), at
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -110,7 +118,7 @@ def test_split_at_every_byte(speech: Speech) -> None:
 def test_pipelined_in_any_pieces(speech: Speech, order: list[int], sizes: list[int]) -> None:
     messages = calls(speech)
     data = b"".join(messages[n] for n in order)
-    assert decoded(cut(data, sizes)) == decoded([data])
+    assert facts(decoded(cut(data, sizes))) == facts(decoded([data]))
     assert [each.seqid for each in decoded([data])] == [n + 1 for n in order]
 
 
@@ -277,7 +285,7 @@ def test_damaged_messages(speech: Speech, which: int, damage: list[tuple[int, in
         try:
             found = decoded(pieces, stream)
             assert all(value in data for each in found for value in bytes_within(getattr(each, "args", [])))
-            results.append(repr(found))
+            results.append(repr(facts(found)))
         except Hangup:
             results.append("hangup")
         assert stream.buffered_bytes <= len(data)

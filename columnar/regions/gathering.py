@@ -1,0 +1,76 @@
+"""How much all calls together hold of rows that they gather over several turns of the loop.
+
+A scan of wide rows or a ``getRows`` fills its reply step by step while others are served.  One reply
+has its bound (``limits.REPLY_BYTES``); without one for their sum, a thousand connections that scan at
+once would hold a thousand replies.
+
+Before each step a call reserves the step's bytes.  Where there is no room it waits, but for the call
+that began first: so there is always one that goes on, and only that one passes the bound, by at
+most its own reply.
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+
+
+class Gathering:
+    def __init__(self, bound_bytes: int, step_bytes: int) -> None:
+        self._bound = bound_bytes
+        self._step = step_bytes
+        self._held: OrderedDict[int, int] = OrderedDict()  # bytes, reserved ones too, by ticket; the oldest first
+        self._waiting: OrderedDict[int, asyncio.Future[None]] = OrderedDict()  # by ticket, in the order of coming
+        self._last_ticket = 0
+        self.total_bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        """There is no room for a step."""
+        return self.total_bytes + self._step > self._bound
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    def begin(self, size_bytes: int = 0) -> int:
+        """A call that holds so much gathers on; ``end`` must follow.  Its ticket."""
+        self._last_ticket += 1
+        self._held[self._last_ticket] = size_bytes
+        self.total_bytes += size_bytes
+        return self._last_ticket
+
+    async def turn(self, ticket: int, size_bytes: int) -> None:
+        """The call holds so much by now: give way to others, and wait for room for its next step."""
+        self._hold(ticket, size_bytes)
+        if not self.is_full or ticket == next(iter(self._held)):
+            self._hold(ticket, size_bytes + self._step)
+            await asyncio.sleep(0)
+            return
+        future = self._waiting[ticket] = asyncio.get_running_loop().create_future()
+        try:
+            await future
+        finally:
+            self._waiting.pop(ticket, None)
+
+    def _hold(self, ticket: int, size_bytes: int) -> None:
+        self.total_bytes += size_bytes - self._held[ticket]
+        self._held[ticket] = size_bytes
+
+    def end(self, ticket: int) -> None:
+        """What the call gathered is handed over, or given up: others go on as far as there is room."""
+        self.total_bytes -= self._held.pop(ticket)
+        if self._held:
+            self._wake(next(iter(self._held)))
+        for waiting in list(self._waiting):
+            if self.is_full:
+                return
+            self._wake(waiting)
+
+    def _wake(self, ticket: int) -> None:
+        future = self._waiting.get(ticket)
+        if future is not None and not future.done():
+            self._hold(ticket, self._held[ticket] + self._step)
+            future.set_result(None)
