@@ -231,7 +231,7 @@ class Standalone:
         rows = RowMethods(self.server)
         tables = TableMethods(self.server, self.changes, lambda: (self.config.host, self.port), self.folder.cluster_id)
         ids = itertools.count(1)  # scanners are known by the connection that opened them
-        thrift2 = OtherDoor(_service2, "Thrift 2", lambda: self.thrift2_port)
+        thrift2 = OtherDoor(_thrift2_definition, "Thrift 2", lambda: self.thrift2_port)
         facts = Facts(VERSION, self.folder.path, self._started_s, self._connections, self.counters.calls)
         self.slow_log = SlowLog(self.server.tables, self.scanners, self.config.slow_request_ms)
         self.service = ThriftService(
@@ -253,25 +253,18 @@ class Standalone:
             await self._listen_thrift2(rows, ids)
 
     async def _listen_thrift2(self, rows: RowMethods, ids: Iterator[int]) -> None:
-        # Imported where it is asked for: 3 MB.
-        from columnar.thrift2.service import thrift2_service
-        from columnar.thrift2.tables import TableMethods2
+        from columnar.thrift2 import service as thrift2  # 2 MB that most stores have no use for
 
         thrift1 = OtherDoor(lambda: SERVICE, "Thrift 1", lambda: self.port)
-        tables = TableMethods2(
-            self.server,
-            self.changes,
-            lambda: (self.config.host, self.port),
-            self.folder.cluster_id,
-            int(self._started_s * 1000),
+        facts = thrift2.Facts(lambda: (self.config.host, self.port), self.folder.cluster_id, self._started_s)
+        self.slow_log2 = SlowLog(
+            self.server.tables, self.scanners, self.config.slow_request_ms, definition=thrift2.DEFINITION
         )
-        slow_log = SlowLog(self.server.tables, self.scanners, self.config.slow_request_ms, _service2())
-        self.slow_log2 = slow_log
-        service = thrift2_service(self.server, self.scanners, slow_log, rows, tables, thrift1)
+        service = thrift2.make(self.server, self.scanners, self.slow_log2, rows, self.changes, facts, thrift1)
         self.wire2 = WireServer(
             service,
             self.counters.of_service("thrift2."),
-            definition=_service2(),
+            definition=thrift2.DEFINITION,
             connection_ids=ids,
             elsewhere=thrift1.where_is,
         )
@@ -347,8 +340,7 @@ class Standalone:
         self.folder.close()
 
 
-def _service2() -> Any:
-    """Its definition; parsing it takes 40 ms and 1.5 MB, so only where somebody wants it."""
+def _thrift2_definition() -> Any:
     from columnar.wire.idl2 import SERVICE2
 
     return SERVICE2

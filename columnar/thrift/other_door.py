@@ -10,14 +10,20 @@ class OtherDoor:
     """The other service, as the one at hand tells of it."""
 
     def __init__(self, definition: Callable[[], Any], title: str, port: Callable[[], int | None]) -> None:
-        """Both are asked for when somebody knocks at the wrong door; a port of None: it is not served."""
+        """``definition`` is asked for at the first stranger; ``port`` each time, None: it is not served."""
         self._definition = definition
         self._title = title
         self._port = port
+        self._methods: frozenset[str] | None = None
+
+    def _has(self, method: str) -> bool:
+        if self._methods is None:
+            self._methods = frozenset(self._definition().thrift_services)
+        return method in self._methods
 
     def where_is(self, method: str) -> str:
         """Behind "unknown method": where it is, empty where it is nowhere."""
-        if method not in self._definition().thrift_services:
+        if not self._has(method):
             return ""
         port = self._port()
         if port is None:
@@ -27,6 +33,6 @@ class OtherDoor:
     def hint(self, method: str) -> str:
         """Behind "was not sent", of a method that both services have; empty where that cannot be the reason."""
         port = self._port()
-        if port is None or method not in self._definition().thrift_services:
+        if port is None or not self._has(method):
             return ""
         return f"; a client of the {self._title} service belongs at port {port}"

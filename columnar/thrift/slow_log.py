@@ -35,8 +35,8 @@ class SlowLog:
         tables: Tables,
         scanners: ScannerTable,
         limit_ms: int,
-        definition: Any = SERVICE,
         now_s: Callable[[], float] = monotonic,
+        definition: Any = SERVICE,
     ) -> None:
         self.limit_s = limit_ms / 1_000
         self.count = 0

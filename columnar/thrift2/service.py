@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from columnar.master.schema_changes import SchemaChanges
 from columnar.regions.scanners import ScannerTable
 from columnar.regions.server import RegionServer
 from columnar.thrift.other_door import OtherDoor
@@ -15,13 +20,25 @@ from columnar.thrift2.tables import TableMethods2
 from columnar.thrift2.unsupported import UnsupportedMethods
 from columnar.wire.idl2 import SERVICE2
 
+DEFINITION: Final[Any] = SERVICE2
 
-def thrift2_service(
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the service tells of the server that it is part of."""
+
+    address: Callable[[], tuple[str, int]]  # asked for once calls come in: before that the port may not be known
+    cluster_id: str
+    started_s: float  # time.time()
+
+
+def make(
     server: RegionServer,
     scanners: ScannerTable,
     slow_log: SlowLog,
     rows: RowMethods,
-    tables: TableMethods2,
+    changes: SchemaChanges,
+    facts: Facts,
     thrift1: OtherDoor,
 ) -> ThriftService:
     return ThriftService(
@@ -29,9 +46,9 @@ def thrift2_service(
         slow_log,
         RowMethods2(server, rows),
         ScanMethods2(server, scanners),
-        tables,
+        TableMethods2(server, changes, facts.address, facts.cluster_id, int(facts.started_s * 1000)),
         UnsupportedMethods(),
-        definition=SERVICE2,
+        definition=DEFINITION,
         to_wire=to_wire,
         other_door=thrift1,
     )

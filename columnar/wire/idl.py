@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import thriftpy2
 
-FILES: Final = Path(__file__).parents[1] / "thrift"  # importlib.resources would cost 1 MB of imports
+_FILES: Final = Path(__file__).parents[1] / "thrift"  # importlib.resources would cost 1 MB of imports
 
-columnar: Final[Any] = thriftpy2.load(str(FILES / "columnar.thrift"), module_name="columnar_idl_thrift")
+columnar: Final[Any] = thriftpy2.load(str(_FILES / "columnar.thrift"), module_name="columnar_idl_thrift")
 # CheckAndMutateResult, Condition, CompareOp, RowOperation, TriggerStatus, ...
 hbase: Final[Any] = columnar.hbase  # TCell, TRowResult, Mutation, BatchMutation, TScan, IOError, ...
 SERVICE: Final[Any] = columnar.ColumnarStore  # Hbase and our extension

@@ -495,6 +495,8 @@ def test_reading_needs_no_ownership_and_changes_nothing(engine: Engine, store: S
     put(store, "a", k="still open")
     with pytest.raises(HostError, match="no store"):
         engine.open_reading(path + ".none")
+
+
 def test_rocksdb_caches_as_it_was_told(path: str) -> None:
     """And a change of other options, which makes the engine's table options anew, keeps the cache."""
     engine = RocksEngine()

@@ -12,13 +12,13 @@ from thriftpy2.protocol.cybin import TCyBinaryProtocol
 from thriftpy2.transport import TMemoryBuffer
 from thriftpy2.transport.memory import TCyMemoryBuffer
 
-from columnar.wire import idl
+from columnar.wire import idl2
 from columnar.wire.codec import ServiceCodec
 from columnar.wire.codec_results import Result, Results
 from columnar.wire.detect import Protocol
 
-CODEC = ServiceCodec(idl.SERVICE2)
-H = idl.hbase2
+CODEC = ServiceCodec(idl2.SERVICE2)
+H = idl2.hbase2
 
 NAMES = st.binary(max_size=40).filter(lambda name: b":" not in name)
 CELLS = st.lists(st.tuples(NAMES, st.binary(max_size=40), st.binary(max_size=200), st.integers(0, 2**63 - 1)))
@@ -31,7 +31,7 @@ def packed(protocol: Protocol, method: str, success: Any) -> bytes:
     buffer = TCyMemoryBuffer() if binary else TMemoryBuffer()
     writer = TCyBinaryProtocol(buffer) if binary else TCompactProtocol(buffer)
     writer.write_message_begin(method, 2, 7)
-    writer.write_struct(getattr(idl.SERVICE2, method + "_result")(success=success))
+    writer.write_struct(getattr(idl2.SERVICE2, method + "_result")(success=success))
     data: bytes = buffer.getvalue()
     return data
 
