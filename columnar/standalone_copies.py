@@ -13,6 +13,7 @@ from columnar.regions.patience import patiently
 from columnar.regions.region import Region, spaces_of
 from columnar.regions.region_copy import forget_log
 from columnar.regions.server import RegionServer
+from columnar.regions.spaces import options_of_spaces
 from columnar.storage.api import Engine, StoreClosed
 from columnar.storage.file_copies import link_closed
 from columnar.triggers.keeper import TriggerKeeper
@@ -56,7 +57,7 @@ class LocalCopies:
         await _copied(self._meta, path)
 
     def forget_log(self, path: str, table: Table) -> None:
-        store = self._engine.open(path, spaces_of(table))
+        store = self._engine.open(path, spaces_of(table), options_of_spaces(table))
         try:
             forget_log(store)
         finally:

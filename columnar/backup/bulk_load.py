@@ -30,6 +30,7 @@ from columnar.model import schema
 from columnar.model.schema import Table
 from columnar.regions.family_view import views_of
 from columnar.regions.region import spaces_of
+from columnar.regions.spaces import options_of_spaces
 from columnar.storage.api import Engine
 from columnar.wire.idl import columnar
 
@@ -110,7 +111,7 @@ class BulkLoad:
     def _read_back(self, prefix: str) -> Iterator[ExportedCell]:
         """The cells of the files that could not come by ingestion."""
         path = os.path.join(self._staged.path, f"{prefix}store")
-        store = self._engine.open(path, spaces_of(self._schema))
+        store = self._engine.open(path, spaces_of(self._schema), options_of_spaces(self._schema))
         try:
             store.ingest(self._files.paths())
             yield from cells_of(store, views_of(self._schema), 0)

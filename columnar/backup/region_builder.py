@@ -20,6 +20,7 @@ from columnar.regions.family_view import FamilyView, views_of
 from columnar.regions.log_retention import META_SPACE
 from columnar.regions.region import FUTURE, spaces_of
 from columnar.regions.row_draft import VERSIONS_SPACE
+from columnar.regions.spaces import options_of_spaces
 from columnar.storage.api import Engine, SortedFile
 from columnar.storage.layout import cell_key, pack_cell, version_key
 
@@ -118,7 +119,7 @@ def build_region(engine: Engine, path: str, table: Table, cells: Iterable[Export
     for cell in cells:
         files.add(cell)
     files.finish()
-    store = engine.open(path, spaces_of(table))
+    store = engine.open(path, spaces_of(table), options_of_spaces(table))
     try:
         store.ingest(files.paths())
         batch = store.batch()

@@ -20,6 +20,7 @@ from columnar.model.schema import Table
 from columnar.regions.family_view import views_of
 from columnar.regions.region import spaces_of
 from columnar.regions.row_draft import VERSIONS_SPACE
+from columnar.regions.spaces import options_of_spaces
 from columnar.storage.api import Engine, SortedFile, Store
 from columnar.storage.file_copies import link_folder
 from columnar.storage.layout import split_cell_key
@@ -70,7 +71,7 @@ def _saved(engine: Engine, damaged: Store, target: str, table: Table) -> Salvage
     folder = target + ".sorted"
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
-    store = engine.open(target, spaces_of(table))
+    store = engine.open(target, spaces_of(table), options_of_spaces(table))
     try:
         lost: list[Lost] = []
         pairs = 0

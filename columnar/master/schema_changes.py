@@ -94,14 +94,15 @@ class SchemaChanges:
         table = checked_table(make_table(text, families, attributes))
         starts = starts_of(splits or [])
         async with self._one_at_a_time:
-            self._check_namespace(namespace_of(text), system)
+            self.check_namespace(namespace_of(text), system=system)
             if text in self._catalogue.tables:
                 raise TableExists(text)
             entry = await self._catalogue.create(table, starts)
             self._host.install(entry.schema, True, entry.regions)
         _log.info("table %s created with %d families in %d regions", text, len(table.families), len(starts))
 
-    def _check_namespace(self, namespace: str, system: bool) -> None:
+    def check_namespace(self, namespace: str, *, system: bool = False) -> None:
+        """NamespaceNotFound, where no table of a user (or of the system) may be."""
         if namespace == SYSTEM_NAMESPACE and not system:
             raise NamespaceNotFound(f"{namespace} is the system's own; make the table in another")
         if namespace not in self._catalogue.namespaces:

@@ -32,7 +32,6 @@ from columnar.errors import (
     CallerError,
     ColumnarError,
     IllegalArgument,
-    NamespaceNotFound,
     SnapshotExists,
     SnapshotNotFound,
     TableExists,
@@ -45,7 +44,7 @@ from columnar.master.schema_changes import RegionHost, SchemaChanges
 from columnar.master.snapshot_manifest import MANIFEST, FileFacts, RegionCopy, SnapshotManifest
 from columnar.master.staging import Staging
 from columnar.model.region_info import RegionInfo
-from columnar.model.schema import Table, checked_table_name
+from columnar.model.schema import Table, checked_table_name, namespace_of
 from columnar.storage.data_folder import META, REGIONS, SNAPSHOTS, STAGING
 from columnar.storage.file_copies import (
     check_file,
@@ -201,8 +200,9 @@ class Snapshots:
 
     async def clone(self, name: str, table: bytes) -> None:
         """A new table with the snapshot's schema and rows; nobody watches it.  TableExists, SnapshotNotFound."""
-        text = _own_table(table)
+        text = checked_table_name(table)
         async with self._verified(name) as manifest, self._changes.lock:
+            self._changes.check_namespace(namespace_of(text))
             if text in self._catalogue.tables:
                 raise TableExists(text)
             await self._adopt(self._path(name), manifest, replace(manifest.table, name=text))
@@ -227,10 +227,11 @@ class Snapshots:
 
     async def adopt_staged(self, token: str, table: bytes) -> None:
         """A new table out of regions that a command built in staging, with a manifest beside them."""
-        text = _own_table(table)
+        text = checked_table_name(table)
         path = self.staging.known(token)
         manifest = await _in_thread(lambda: _read_manifest(path))
         async with self._changes.lock:
+            self._changes.check_namespace(namespace_of(text))
             if text in self._catalogue.tables:
                 raise TableExists(text)
             await self._adopt(path, manifest, replace(manifest.table, name=text))
@@ -345,15 +346,6 @@ def checked_name(name: str) -> str:
     if not _NAME.fullmatch(name) or name.endswith((_TAKING, _DELETING)):
         raise IllegalArgument(f"snapshot name '{name[:40]}': use up to 100 letters, digits, '_', '-' and '.'")
     return name
-
-
-def _own_table(table: bytes) -> str:
-    """The name that a new table may have."""
-    text = checked_table_name(table)
-    namespace = text.rpartition(":")[0]
-    if namespace:
-        raise NamespaceNotFound(f"{namespace}; there is only the default namespace")
-    return text
 
 
 async def _nothing(_token: str) -> None:

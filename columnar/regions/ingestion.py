@@ -56,6 +56,7 @@ def obstacles_of(region: Region) -> list[str]:
 
 async def ingest(region: Region, incoming: IncomingRows) -> bool:
     """False: the rows are not all of this region, or something stands among them.  Returns after the fsync."""
+    region.check_writable()
     if not _may_come(region, incoming):
         return False
     with region.kept_up():  # a split or merge would take the mark along

@@ -144,6 +144,11 @@ class Region:
         self._held = held
         self._obey(self.table)
 
+    def check_writable(self) -> None:
+        """TableReadOnly, or StoreBusy while it is about to be opened anew."""
+        if self._refuses:
+            raise self._refusal()
+
     def _refusal(self) -> ColumnarError:
         if self.table.is_read_only:
             return TableReadOnly(self.table.name)
