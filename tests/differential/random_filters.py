@@ -6,6 +6,7 @@ What a server answers otherwise on purpose is not generated; COMPATIBILITY.md ("
     reversed scans with filters that read one family first (SingleColumnValue(.., true, ..), ColumnValue)
     reversed scans with WHILE over a filter that must know the direction (Prefix, InclusiveStop)
     SKIP over SingleColumnValue(.., true, ..)
+    SingleColumnValueExclude(.., true, ..) over several families
     ColumnCountGetFilter where it would end the scan
 """
 
@@ -179,6 +180,8 @@ class _Maker:
         name = rng.choice((b"SingleColumnValueFilter", b"SingleColumnValueExcludeFilter"))
         operator, comparator = self._comparator(self._words.values)
         missing, latest = rng.choice(((b"true", b"true"), (b"false", b"true"), (b"true", b"false"), (b"", b"")))
+        if len(self._words.families) > 1 and missing == b"true":
+            name = b"SingleColumnValueFilter"
         rest = b", " + missing + b", " + latest if missing else b""
         text = name + b"(" + self._column() + b", " + operator + b", " + _quoted(comparator) + rest + b")"
         return RandomFilter(text, True, family_first=missing == b"true")

@@ -172,6 +172,12 @@ def test_prefix_and_stop_end_the_scan_in_both_directions() -> None:
         assert flt.clone().reversed == backwards
 
 
+def test_a_row_whose_tested_cell_is_left_out_is_tested_all_the_same() -> None:
+    row = cells("f:q@1=no", "g:a@1=y")
+    assert one("SingleColumnValueExcludeFilter('f','q',=,'binary:yes',true,true)", row) == []
+    assert one("SingleColumnValueExcludeFilter('f','q',=,'binary:no',true,true)", row) == ["g:a@1=y"]
+
+
 def test_while_tells_what_it_holds_the_direction() -> None:
     flt = parse(b"WHILE (InclusiveStopFilter('b') AND PrefixFilter(''))")
     flt.set_reversed(True)
