@@ -21,7 +21,7 @@ from typing import Any, Final
 from columnar.errors import ColumnarError, IllegalArgument, TableNotEnabled, TriggerError
 from columnar.model.mutation import Delete, Put, RowMutation
 from columnar.model.region_info import RegionInfo
-from columnar.regions.change_record import Sequence, parse_token
+from columnar.regions.change_record import Sequence
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.patience import patiently
 from columnar.regions.region import Region
@@ -44,7 +44,7 @@ from columnar.triggers.registration import (
     to_json,
 )
 from columnar.triggers.system_tables import SystemTables
-from columnar.triggers.waiting import HasPassed, until_passed
+from columnar.triggers.waiting import HasPassed, checked_token, until_passed
 from columnar.triggers.worker_link import WorkerLink
 
 _log = logging.getLogger(__name__)
@@ -446,7 +446,7 @@ class TriggerKeeper:
                 raise TableNotEnabled(table)
         deadline = time.monotonic() + timeout_s
         if token:
-            sequence = _parsed(token)
+            sequence = checked_token(token)
             await self._server.all_there(timeout_s)
             if not self.feeder.consumers_at(sequence.origin):
                 await self._settled(deadline, [sequence.origin])
@@ -495,10 +495,3 @@ class TriggerKeeper:
 
 def _is_past(target: Sequence, consumer: Consumer) -> bool:
     return not consumer.needs_backfill and consumer.state.is_past(target)
-
-
-def _parsed(token: str) -> Sequence:
-    try:
-        return parse_token(token)
-    except ValueError:
-        raise IllegalArgument(f"'{token[:40]}' is no sequence of ours") from None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
+from columnar.errors import IllegalArgument
+from columnar.regions import change_record
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.feeder import Feeder, Key
 
@@ -62,3 +64,11 @@ async def until_passed(
     finally:
         for end in unwatch:
             end()
+
+
+def checked_token(token: str) -> change_record.Sequence:
+    """Up to where a client wants to wait; IllegalArgument for what we have not given."""
+    try:
+        return change_record.parse_token(token)
+    except ValueError:
+        raise IllegalArgument(f"'{token[:40]}' is no sequence of ours") from None

@@ -119,8 +119,6 @@ class RowModel:
                 results.append(fresh._modify(mutation.row, operation, stamp, now))
             told = True
         if logged and told:
-            changed = True
-        if logged and changed:
             fresh.log.append(mutation.row)
         self.cells, self.markers, self.log = fresh.cells, fresh.markers, fresh.log
         self.stamps[mutation.row] = now
