@@ -27,6 +27,7 @@ FILTER_DEPTH: Final = 200  # nested parentheses and SKIP/WHILE; below CPython's 
 # --- what a reply may hold -------------------------------------------------------------------------
 REPLY_BYTES: Final = 32 * MIB  # a longer scannerGetList is cut after the row that passes it
 ROWS_PER_REPLY: Final = 100_000
+GATHERED_BYTES: Final = 64 * MIB  # what all replies that take several turns hold together while they are made
 ROWS_BYTES: Final = 64 * MIB  # rows asked for by name: more is refused, for such a reply cannot be cut
 
 # --- open things -----------------------------------------------------------------------------------

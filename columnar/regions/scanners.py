@@ -73,20 +73,23 @@ class Scanner:
         self._barriers.clear()
         count = min(count, ROWS_PER_REPLY)
         self._failed = True  # until the rows are handed over: a failed call must not be a hole in the scan
-        try:
-            if self._step(rows, count, 0) is None and not self._barriers:
-                self._failed = False
-                return rows
-        except RegionAway as away:
-            return self._go_on(rows, count, away)
-        return self._go_on(rows, count)
+        gathering, away = self._server.gathering, None
+        if not gathering.is_full:  # else this call waits before its first step
+            try:
+                if self._step(rows, count, 0) is None and not self._barriers:
+                    self._failed = False
+                    return rows
+            except RegionAway as error:
+                away = error
+        return self._go_on(rows, count, gathering.begin(sum(_size(row) for row in rows)), away)
 
-    async def _go_on(self, rows: list[ScanRow], count: int, away: RegionAway | None = None) -> list[ScanRow]:
+    async def _go_on(self, rows: list[ScanRow], count: int, ticket: int, away: RegionAway | None) -> list[ScanRow]:
         self.busy = True
+        gathering = self._server.gathering
         try:
             size: int | None = sum(_size(row) for row in rows)
             while size is not None and len(rows) < count and size < REPLY_BYTES and not self._at_end:
-                await (asyncio.sleep(0) if away is None else back(away))
+                await (gathering.turn(ticket, size) if away is None else back(away))
                 away = None
                 try:
                     size = self._step(rows, count, size)
@@ -98,6 +101,7 @@ class Scanner:
             return rows
         finally:
             self.busy = False
+            gathering.end(ticket)
 
     @property
     def cuts_row(self) -> bool:

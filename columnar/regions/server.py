@@ -20,9 +20,10 @@ from itertools import islice
 from typing import Final
 
 from columnar.errors import ColumnarError, NotServingRegion, RegionAway, RegionTooBusy
-from columnar.limits import OPEN_REGIONS
+from columnar.limits import GATHERED_BYTES, OPEN_REGIONS, STEP_BYTES
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
+from columnar.regions.gathering import Gathering
 from columnar.regions.hooks import ChangeListener, LogPolicy, NoListener
 from columnar.regions.region import Region, spaces_of
 from columnar.regions.spaces import options_of_spaces, untuned
@@ -65,6 +66,7 @@ class RegionServer:
         self._shut: dict[int, Region] = {}  # open, but no longer served: others are about to stand in their place
         self._gates: dict[int, asyncio.Future[None]] = {}  # resolved when the region, or others for it, may be opened
         self._adopted: dict[int, Store] = {}  # opened for regions that are not served yet
+        self.gathering = Gathering(GATHERED_BYTES, STEP_BYTES)
         self._policies: dict[str, LogPolicy] = {}
         self._closed = False
         self._sweeping: asyncio.Future[None] | None = None

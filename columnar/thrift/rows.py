@@ -141,9 +141,10 @@ class RowMethods:
         served = self._tables.enabled(table)
         spec = self._spec(served, columns, timestamp)
         gathered = _Gathered([checked_row(row) for row in rows or ()][::-1])
-        if self._gather(served, spec, gathered):
+        gathering = self._server.gathering
+        if not gathering.is_full and self._gather(served, spec, gathered):
             return after_all(gathered.barriers, RowList(gathered.found))
-        return self._gather_rest(table, spec, gathered)
+        return self._gather_rest(table, spec, gathered, gathering.begin(gathered.size_bytes))
 
     def _gather(self, served: ServedTable, spec: ReadSpec, gathered: _Gathered) -> bool:
         """Read rows for one turn on the loop; True: that was all."""
@@ -168,18 +169,21 @@ class RowMethods:
                 raise RequestTooBig(f"the rows asked for have over {ROWS_BYTES} bytes; ask for fewer, or scan")
         return False
 
-    async def _gather_rest(self, table: Sent, spec: ReadSpec, gathered: _Gathered) -> RowList:
-        while True:
-            await asyncio.sleep(0)
-            served = self._tables.enabled(table)
-            for family, _ in spec.projection.families:
-                served.schema.family(family)  # the table may have been made anew meanwhile
-            if await patiently(partial(self._gather, served, spec, gathered)):
-                break
-        waiting = joined(gathered.barriers)
-        if waiting is not None:
-            await asyncio.shield(waiting)
-        return RowList(gathered.found)
+    async def _gather_rest(self, table: Sent, spec: ReadSpec, gathered: _Gathered, ticket: int) -> RowList:
+        try:
+            while True:
+                await self._server.gathering.turn(ticket, gathered.size_bytes)
+                served = self._tables.enabled(table)
+                for family, _ in spec.projection.families:
+                    served.schema.family(family)  # the table may have been made anew meanwhile
+                if await patiently(partial(self._gather, served, spec, gathered)):
+                    break
+            waiting = joined(gathered.barriers)
+            if waiting is not None:
+                await asyncio.shield(waiting)
+            return RowList(gathered.found)
+        finally:
+            self._server.gathering.end(ticket)
 
     # --- writes ------------------------------------------------------------------------------------
 

@@ -82,9 +82,10 @@ class RowMethods2:
             checked_row(tget.row)
             asked.append((tget, translate.get_spec(served.schema, tget)))
         rows = _Rows(asked)
-        if self._read_step(served, rows):
+        gathering = self._server.gathering
+        if not gathering.is_full and self._read_step(served, rows):
             return after_all(rows.barriers, answer(rows.found))
-        return self._read_rest(table or b"", rows, answer)
+        return self._read_rest(table or b"", rows, answer, gathering.begin(rows.size_bytes))
 
     def _read_step(self, served: ServedTable, rows: _Rows) -> bool:
         """Read for one turn on the loop, or to a get with a filter; True: that was all."""
@@ -112,22 +113,30 @@ class RowMethods2:
             raise RequestTooBig(f"the rows asked for have over {ROWS_BYTES} bytes; ask for fewer, or scan")
         return size
 
-    async def _read_rest(self, table: bytes, rows: _Rows, answer: Any) -> Any:
-        while rows.left:
-            await asyncio.sleep(0)
-            served = self._tables.enabled(table)
-            tget, spec = rows.left[-1]
-            for family, _ in spec.projection.families:
-                served.schema.family(family)  # the table may have been made anew meanwhile
-            if tget.filterString is not None:
-                rows.left.pop()
-                self._take(rows, await self._filtered(served, tget.row, tget, spec))
-            else:
-                await patiently(partial(self._read_step, served, rows))
-        waiting = joined(rows.barriers)
-        if waiting is not None:
-            await asyncio.shield(waiting)
-        return answer(rows.found)
+    async def _read_rest(self, table: bytes, rows: _Rows, answer: Any, ticket: int) -> Any:
+        gathering = self._server.gathering
+        try:
+            while rows.left:
+                await gathering.turn(ticket, rows.size_bytes)
+                served = self._tables.enabled(table)
+                tget, spec = rows.left[-1]
+                for family, _ in spec.projection.families:
+                    served.schema.family(family)  # the table may have been made anew meanwhile
+                if tget.filterString is not None:
+                    rows.left.pop()
+                    gathering.end(ticket)  # the scan has a ticket of its own: two in one call would wait for each other
+                    try:
+                        self._take(rows, await self._filtered(served, tget.row, tget, spec))
+                    finally:
+                        ticket = gathering.begin(rows.size_bytes)
+                else:
+                    await patiently(partial(self._read_step, served, rows))
+            waiting = joined(rows.barriers)
+            if waiting is not None:
+                await asyncio.shield(waiting)
+            return answer(rows.found)
+        finally:
+            gathering.end(ticket)
 
     def _enabled(self, table: bytes | None) -> ServedTable:
         return self._tables.enabled(translate.given(table, "table name"))

@@ -18,6 +18,7 @@ from columnar.model.filter_language import parse
 from columnar.model.mutation import Delete, Put
 from columnar.model.schema import Family, make_table
 from columnar.regions import scanners
+from columnar.regions.gathering import Gathering
 from columnar.regions.scanners import ScannerTable
 from columnar.regions.tables import ServedTable
 from tests.support.region_house import House, counted_turns, names_of, rows_of
@@ -306,3 +307,29 @@ def test_what_open_scanners_remember_has_a_bound(monkeypatch: pytest.MonkeyPatch
         await house.close()
 
     asyncio.run(main())
+
+
+def test_many_scans_at_once_hold_together_no_more_than_their_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanners, "STEP_BYTES", 1_000)
+
+    async def main() -> int:
+        house = await filled([])
+        for n in range(40):
+            await house.put_value(b"%02d" % n, b"x" * 400)
+        house.server.gathering = gathering = Gathering(20_000, 1_000)
+        peak, end = [0], gathering.end
+
+        def noted(ticket: int) -> None:
+            peak[0] = max(peak[0], gathering.total_bytes)
+            end(ticket)
+
+        monkeypatch.setattr(gathering, "end", noted)
+        async with asyncio.timeout(30):
+            found = await asyncio.gather(*(names_of(house.scanner()) for _ in range(30)))
+        assert found == [[b"%02d" % n for n in range(40)]] * 30
+        assert (gathering.total_bytes, gathering.waiting) == (0, 0)
+        await house.close()
+        return peak[0]
+
+    peak = asyncio.run(main())
+    assert 17_000 < peak <= 20_000 + 20_000, "30 scans of 17 kB: one whole reply, and what the bound lets others hold"
