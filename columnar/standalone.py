@@ -260,7 +260,9 @@ class Standalone:
         self.slow_log2 = SlowLog(
             self.server.tables, self.scanners, self.config.slow_request_ms, definition=thrift2.DEFINITION
         )
-        service = thrift2.make(self.server, self.scanners, self.slow_log2, rows, self.changes, facts, thrift1)
+        service = thrift2.make(
+            self.server, self.scanners, self.slow_log2, rows, self.changes, self.alterations, facts, thrift1
+        )
         self.wire2 = WireServer(
             service,
             self.counters.of_service("thrift2."),

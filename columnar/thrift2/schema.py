@@ -17,14 +17,13 @@ from columnar.wire.idl2 import hbase2
 
 _BLOOM_FILTERS: Final = ("NONE", "ROW", "ROWCOL", "ROWPREFIX_FIXED_LENGTH")
 _COMPRESSIONS: Final = ("LZO", "GZ", "NONE", "SNAPPY", "LZ4", "BZIP2", "ZSTD")
+_BLOCK_SIZE: Final = 65536  # HBase's default; clients that fill everything in send it, so it stands for ours
 _DURABILITIES: Final = ("USE_DEFAULT", "SKIP_WAL", "ASYNC_WAL", "SYNC_WAL", "FSYNC_WAL")
 # Of families, beside what Family knows: the values of HBase, which change nothing here.
 _DEFAULTS: Final[Mapping[str, object]] = {
-    "blockSize": 65536,
     "dfsReplication": 0,
     "dataBlockEncoding": 0,
     "keepDeletedCells": 0,
-    "minVersions": 0,
     "scope": 0,
     "cacheBloomsOnWrite": False,
     "cacheDataOnWrite": False,
@@ -37,8 +36,6 @@ _TEXT_DEFAULTS: Final[Mapping[str, str]] = {
     "DATA_BLOCK_ENCODING": "NONE",
     "INDEX_BLOCK_ENCODING": "NONE",
     "KEEP_DELETED_CELLS": "FALSE",
-    "MIN_VERSIONS": "0",
-    "BLOCKSIZE": "65536",
     "REPLICATION_SCOPE": "0",
 }
 _TABLE_TEXT_DEFAULTS: Final[Mapping[str, str]] = {"IS_META": "false", "hbase.store.file-tracker.impl": "DEFAULT"}
@@ -71,6 +68,7 @@ def family_from_wire(wire: Any) -> Family:
     if wire.configuration:
         raise IllegalArgument(f"family {name}: it has no configuration of its own; leave it out")
     versions = wire.maxVersions if wire.maxVersions is not None else _number(said, "VERSIONS", 1)
+    block_size = wire.blockSize if wire.blockSize is not None else _number(said, "BLOCKSIZE", _BLOCK_SIZE)
     ttl = wire.timeToLive if wire.timeToLive is not None else _number(said, "TTL", FOR_EVER)
     return Family(
         name,
@@ -80,10 +78,21 @@ def family_from_wire(wire: Any) -> Family:
         bloom_filter=_named(_BLOOM_FILTERS, wire.bloomnFilterType, said.get("BLOOMFILTER", "ROW").upper()),
         in_memory=_flag(wire.inMemory, said.get("IN_MEMORY"), False),
         block_cache=_flag(wire.blockCacheEnabled, said.get("BLOCKCACHE"), True),
+        min_versions=wire.minVersions if wire.minVersions is not None else _number(said, "MIN_VERSIONS", 0),
+        block_size=None if block_size == _BLOCK_SIZE else block_size,
     )
 
 
-_FAMILY_TEXTS: Final = ("VERSIONS", "TTL", "COMPRESSION", "BLOOMFILTER", "IN_MEMORY", "BLOCKCACHE")
+_FAMILY_TEXTS: Final = (
+    "VERSIONS",
+    "MIN_VERSIONS",
+    "BLOCKSIZE",
+    "TTL",
+    "COMPRESSION",
+    "BLOOMFILTER",
+    "IN_MEMORY",
+    "BLOCKCACHE",
+)
 
 
 def _texts(attributes: Mapping[bytes, bytes] | None, what: str) -> dict[str, str]:
@@ -120,6 +129,8 @@ def family_to_wire(family: Family) -> Any:
     texts = {
         **_TEXT_DEFAULTS,
         "VERSIONS": str(family.max_versions),
+        "MIN_VERSIONS": str(family.min_versions),
+        "BLOCKSIZE": str(family.block_size or _BLOCK_SIZE),
         "TTL": str(ttl),
         "COMPRESSION": family.compression,
         "BLOOMFILTER": family.bloom_filter,
@@ -133,6 +144,8 @@ def family_to_wire(family: Family) -> Any:
         bloomnFilterType=_BLOOM_FILTERS.index(family.bloom_filter),
         compressionType=_COMPRESSIONS.index(family.compression),
         maxVersions=family.max_versions,
+        minVersions=family.min_versions,
+        blockSize=family.block_size or _BLOCK_SIZE,
         timeToLive=ttl,
         blockCacheEnabled=family.block_cache,
         inMemory=family.in_memory,

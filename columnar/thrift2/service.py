@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from columnar.master.alterations import Alterations
 from columnar.master.schema_changes import SchemaChanges
 from columnar.regions.scanners import ScannerTable
 from columnar.regions.server import RegionServer
@@ -13,11 +14,11 @@ from columnar.thrift.other_door import OtherDoor
 from columnar.thrift.rows import RowMethods
 from columnar.thrift.service import ThriftService
 from columnar.thrift.slow_log import SlowLog
+from columnar.thrift2.alterations import AlterationMethods2
 from columnar.thrift2.errors import to_wire
 from columnar.thrift2.rows import RowMethods2
 from columnar.thrift2.scans import ScanMethods2
 from columnar.thrift2.tables import TableMethods2
-from columnar.thrift2.unsupported import UnsupportedMethods
 from columnar.wire.idl2 import SERVICE2
 
 DEFINITION: Final[Any] = SERVICE2
@@ -38,6 +39,7 @@ def make(
     slow_log: SlowLog,
     rows: RowMethods,
     changes: SchemaChanges,
+    alterations: Alterations,
     facts: Facts,
     thrift1: OtherDoor,
 ) -> ThriftService:
@@ -46,8 +48,8 @@ def make(
         slow_log,
         RowMethods2(server, rows),
         ScanMethods2(server, scanners),
-        TableMethods2(server, changes, facts.address, facts.cluster_id, int(facts.started_s * 1000)),
-        UnsupportedMethods(),
+        TableMethods2(server, changes, alterations, facts.address, facts.cluster_id, int(facts.started_s * 1000)),
+        AlterationMethods2(server.tables, alterations),
         definition=DEFINITION,
         to_wire=to_wire,
         other_door=thrift1,

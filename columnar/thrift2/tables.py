@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from columnar.errors import IllegalArgument, NamespaceNotFound, shown
+from columnar.master.alterations import Alterations
 from columnar.master.schema_changes import SchemaChanges
 from columnar.model.java_patterns import PatternProblem, compiled
 from columnar.model.region_info import RegionInfo
-from columnar.model.schema import SYSTEM_NAMESPACE
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable, checked_row
 from columnar.thrift2 import schema
@@ -25,6 +25,7 @@ class TableMethods2:
         self,
         server: RegionServer,
         changes: SchemaChanges,
+        alterations: Alterations,
         address: Callable[[], tuple[str, int]],
         cluster_id: str,
         started_ms: int,
@@ -32,6 +33,7 @@ class TableMethods2:
         """``address`` is asked for once calls come in: before that the port may not be known."""
         self._tables = server.tables
         self._changes = changes
+        self._alterations = alterations
         self._address = address
         self._cluster_id = cluster_id
         self._started_ms = started_ms
@@ -110,24 +112,21 @@ class TableMethods2:
         ]
 
     def _within(self, name: str | None) -> list[ServedTable]:
-        namespace = self._namespace(name)
-        return [one for one in self._tables.all() if _namespace_of(one) == namespace]
+        within = set(self._alterations.tables_of(self._namespace(name).encode()))
+        return [one for one in self._tables.all() if one.schema.name in within]
 
     # --- namespaces --------------------------------------------------------------------------------
 
-    def _namespaces(self) -> list[str]:
-        return [SYSTEM_NAMESPACE, _DEFAULT]
-
     def _namespace(self, name: str | None) -> str:
-        if name not in self._namespaces():
+        if name not in self._alterations.namespaces():
             raise NamespaceNotFound(shown(given(name, "namespace").encode()))
         return name
 
     def listNamespaces(self, _ctx: Any) -> list[str]:
-        return self._namespaces()
+        return self._alterations.namespaces()
 
     def listNamespaceDescriptors(self, _ctx: Any) -> list[Any]:
-        return [hbase2.TNamespaceDescriptor(name=name) for name in self._namespaces()]
+        return [hbase2.TNamespaceDescriptor(name=name) for name in self._alterations.namespaces()]
 
     def getNamespaceDescriptor(self, _ctx: Any, name: str | None) -> Any:
         return hbase2.TNamespaceDescriptor(name=self._namespace(name))
@@ -174,7 +173,3 @@ class TableMethods2:
     def clearSlowLogResponses(self, _ctx: Any, servers: Any) -> list[bool]:
         """For each server whether something was cleared."""
         return [False for _ in servers or ()]
-
-
-def _namespace_of(served: ServedTable) -> str:
-    return served.schema.name.rpartition(":")[0] or _DEFAULT

@@ -569,6 +569,48 @@ def test_namespaces(client: Any) -> None:
         client.getNamespaceDescriptor("none")
 
 
+def test_a_namespace_comes_and_goes(client: Any) -> None:
+    client.createNamespace(H.TNamespaceDescriptor(name="shop"))
+    with pytest.raises(H.TIOError, match="NamespaceExistException"):
+        client.createNamespace(H.TNamespaceDescriptor(name="shop"))
+    client.modifyNamespace(H.TNamespaceDescriptor(name="shop"))
+    with pytest.raises(H.TIOError, match="configuration"):
+        client.modifyNamespace(H.TNamespaceDescriptor(name="shop", configuration={"quota": "1"}))
+    table = name(b"orders", b"shop")
+    client.createTable(H.TTableDescriptor(tableName=table, columns=[H.TColumnFamilyDescriptor(name=b"f")]), [])
+    assert [one.qualifier for one in client.getTableNamesByNamespace("shop")] == [b"orders"]
+    with pytest.raises(H.TIOError, match="only empty namespaces"):
+        client.deleteNamespace("shop")
+    client.disableTable(table)
+    client.deleteTable(table)
+    client.deleteNamespace("shop")
+    assert "shop" not in client.listNamespaces()
+
+
+def test_a_table_is_altered_and_truncated(client: Any) -> None:
+    table = name(b"changing")
+    first = H.TColumnFamilyDescriptor(name=b"f", maxVersions=3)
+    client.createTable(H.TTableDescriptor(tableName=table, columns=[first]), [b"m"])
+    client.addColumnFamily(table, H.TColumnFamilyDescriptor(name=b"g", timeToLive=3_600, minVersions=1))
+    client.put(b"changing", H.TPut(row=b"a", columnValues=[H.TColumnValue(family=b"g", qualifier=b"q", value=b"1")]))
+    client.modifyColumnFamily(table, H.TColumnFamilyDescriptor(name=b"f", maxVersions=1, blockSize=8_192))
+    families = {one.name: one for one in client.getTableDescriptor(table).columns}
+    assert (families[b"f"].maxVersions, families[b"f"].blockSize) == (1, 8_192)
+    assert (families[b"g"].timeToLive, families[b"g"].minVersions) == (3_600, 1)
+    with pytest.raises(H.TIOError, match="NoSuchColumnFamily"):
+        client.deleteColumnFamily(table, b"none")
+
+    client.truncateTable(table, True)
+    assert not client.exists(b"changing", H.TGet(row=b"a"))
+    assert len(client.getAllRegionLocations(b"changing")) == 2
+    client.truncateTable(table, False)
+    assert len(client.getAllRegionLocations(b"changing")) == 1
+
+    client.deleteColumnFamily(table, b"g")
+    client.modifyTable(H.TTableDescriptor(tableName=table, columns=[H.TColumnFamilyDescriptor(name=b"h")]))
+    assert [one.name for one in client.getTableDescriptor(table).columns] == [b"h"]
+
+
 def test_the_server(client: Any, serving: Serving) -> None:
     assert client.getThriftServerType() == 2
     assert client.getClusterId() == serving.store.folder.cluster_id

@@ -1,0 +1,81 @@
+"""Changes of tables and namespaces by the Thrift 2 service, over ``master.alterations``.
+
+A descriptor says what a family, or a table, is to be as a whole: what it leaves out has the default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+from columnar.errors import IllegalArgument
+from columnar.master.alterations import Alterations
+from columnar.model.alteration import TableChange
+from columnar.model.attributes import FAMILY_ATTRIBUTES, attributes_of
+from columnar.model.schema import Family, checked_family_name
+from columnar.regions.tables import Tables
+from columnar.thrift2 import schema
+from columnar.thrift2.translate import given
+
+
+class AlterationMethods2:
+    def __init__(self, tables: Tables, alterations: Alterations) -> None:
+        self._tables = tables
+        self._alterations = alterations
+
+    def truncateTable(self, _ctx: Any, name: Any, preserve_splits: bool | None) -> Awaitable[None]:
+        """HBase asks for the table to be disabled first; here it need not be."""
+        return _void(self._alterations.truncate(schema.table_name(name), bool(preserve_splits)))
+
+    def addColumnFamily(self, _ctx: Any, name: Any, family: Any) -> Awaitable[None]:
+        change = TableChange(add=(schema.family_from_wire(given(family, "column family")),))
+        return self._alterations.alter(schema.table_name(name), change)
+
+    def deleteColumnFamily(self, _ctx: Any, name: Any, family: bytes | None) -> Awaitable[None]:
+        change = TableChange(drop=frozenset({checked_family_name(given(family, "column family"))}))
+        return self._alterations.alter(schema.table_name(name), change)
+
+    def modifyColumnFamily(self, _ctx: Any, name: Any, family: Any) -> Awaitable[None]:
+        wanted = schema.family_from_wire(given(family, "column family"))
+        return self._alterations.alter(schema.table_name(name), TableChange(change={wanted.name: _whole(wanted)}))
+
+    def modifyTable(self, _ctx: Any, descriptor: Any) -> Awaitable[None]:
+        """Families that the descriptor does not name go, with their cells."""
+        name, families, attributes = schema.table_from_wire(descriptor)
+        held = self._tables.known(name).schema
+        known = {family.name for family in held.families}
+        change = TableChange(
+            add=tuple(family for family in families if family.name not in known),
+            change={family.name: _whole(family) for family in families if family.name in known},
+            drop=frozenset(known - {family.name for family in families}),
+            attributes={**dict.fromkeys(held.attributes, ""), **attributes},
+        )
+        return self._alterations.alter(name, change)
+
+    # --- namespaces --------------------------------------------------------------------------------
+
+    def createNamespace(self, _ctx: Any, descriptor: Any) -> Awaitable[None]:
+        return self._alterations.create_namespace(_namespace(descriptor))
+
+    def modifyNamespace(self, _ctx: Any, descriptor: Any) -> None:
+        """There is nothing to modify: a namespace is its name."""
+        self._alterations.tables_of(_namespace(descriptor))
+
+    def deleteNamespace(self, _ctx: Any, name: str | None) -> Awaitable[None]:
+        return self._alterations.drop_namespace(given(name, "namespace").encode())
+
+
+def _whole(family: Family) -> dict[str, str]:
+    """Every attribute; what has none of its own goes back to the default."""
+    return {**dict.fromkeys(FAMILY_ATTRIBUTES, ""), **attributes_of(family)}
+
+
+def _namespace(descriptor: Any) -> bytes:
+    if given(descriptor, "TNamespaceDescriptor").configuration:
+        raise IllegalArgument("a namespace has no configuration of its own here; leave it out")
+    name: str = given(descriptor.name, "namespace")
+    return name.encode()
+
+
+async def _void(waiting: Awaitable[object]) -> None:
+    await waiting
