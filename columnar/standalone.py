@@ -27,7 +27,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.patience import patiently
 from columnar.regions.region import Region
-from columnar.regions.replacing import remove_unnamed
+from columnar.regions.replacing import unnamed_folders
 from columnar.regions.row_reader import RowCursor, wire_cells
 from columnar.regions.scanners import ScannerTable
 from columnar.regions.server import RegionServer
@@ -204,7 +204,7 @@ class Standalone:
         self.snapshots = Snapshots(self.folder.path, self.catalogue, self.changes, host, copies, clock)
         self.snapshots.sweep()
         self.changes.start()
-        self._remove_unnamed(regions_folder)
+        self._warn_of_unnamed(regions_folder)
         hand = ReplacingRegions(self.server, regions_folder, self.config.region_bytes)
         self.region_changes = RegionChanges(self.catalogue, self.changes, hand)
         for name, family in SYSTEM_TABLES:
@@ -219,13 +219,19 @@ class Standalone:
         self.region_changes.start()
         self._sweep_scanners()
 
-    def _remove_unnamed(self, regions_folder: str) -> None:
-        """What a crash left of a split or a merge that never came to be."""
+    def _warn_of_unnamed(self, regions_folder: str) -> None:
+        """They may be all that is left of a table: nothing but a person's word removes them."""
         tables = self.catalogue.tables.values()
         named = ["meta", *(info.encoded for entry in tables for info in entry.regions)]
         named += [info.encoded for info in self.catalogue.dropped]
-        for name in remove_unnamed(regions_folder, named, self._engine.destroy):
-            _log.info("removed folder %s, which no table has: a split or a merge was cut off", name)
+        unnamed = unnamed_folders(regions_folder, named)
+        if unnamed:
+            _log.warning(
+                "%d folders under %s belong to no table, the first is %s; columnar repair moves them aside",
+                len(unnamed),
+                regions_folder,
+                unnamed[0],
+            )
 
     async def _listen(self) -> None:
         rows = RowMethods(self.server)

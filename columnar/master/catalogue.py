@@ -15,7 +15,7 @@ and returns when they are on disk.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -128,7 +128,7 @@ class Catalogue:
         return regions
 
     def next_ids(self, count: int) -> list[int]:
-        """Ids that no region has had.  They are used up once ``replace`` has named them, or never were."""
+        """Ids that no region has had; on disk with the next write that names a region."""
         first = self._next_region_id
         self._next_region_id += count
         return list(range(first, first + count))
@@ -142,19 +142,22 @@ class Catalogue:
         mutations = [_erase(_region_row(info)) for info in gone]
         mutations += [_put(_dropped_row(info), region=region_info.to_json(info)) for info in gone]
         mutations += [_put(_region_row(info), region=region_info.to_json(info)) for info in fresh]
-        mutations.append(self._next_id())
+        mutations += [_erase(_dropped_row(info)) for info in fresh]
         await self._write(mutations)
         entry.regions = replaced(entry.regions, gone, fresh)
         self.dropped += gone
 
     async def reserve(self, table: str, ranges: list[tuple[bytes, bytes]]) -> list[RegionInfo]:
-        """Regions of ``table`` to be, with ids of their own; until ``adopt`` a restart removes their folders."""
-        first = self._next_region_id
-        regions = [RegionInfo(table, first + n, start, end) for n, (start, end) in enumerate(ranges)]
-        next_id = self._next_region_id = first + len(regions)  # before the write: nobody else takes them meanwhile
-        mutations = [_put(_dropped_row(info), region=region_info.to_json(info)) for info in regions]
-        await self._write([*mutations, _put(b"n", next=next_id.to_bytes(8, "big"))])
+        """Regions of ``table`` to be, with ids of their own, announced."""
+        ids = self.next_ids(len(ranges))
+        regions = [RegionInfo(table, one, start, end) for one, (start, end) in zip(ids, ranges, strict=True)]
+        await self.announce(regions)
         return regions
+
+    async def announce(self, regions: Sequence[RegionInfo]) -> None:
+        """Folders of these may be made: until ``adopt`` or ``replace`` names them a restart removes them."""
+        mutations = [_put(_dropped_row(info), region=region_info.to_json(info)) for info in regions]
+        await self._write([*mutations, self._next_id()])
 
     async def adopt(self, table: Table, regions: list[RegionInfo]) -> list[RegionInfo]:
         """The table has this schema and these reserved regions from now on; those it had are dropped and returned."""

@@ -3,9 +3,9 @@
     begin -> prepare -> [locks] hold -> shut -> make -> COMMIT -> succeed -> [unlocks] remove, clean up
 
 Invariants:
-    I1. The write of the catalogue is the commit: a crash before it leaves the old regions, and folders that
-        nothing names (removed at the next start); after it the new ones, and old folders that the catalogue
-        remembers as dropped (removed at the next start too).
+    I1. The write of the catalogue is the commit: a crash before it leaves the old regions, after it the new
+        ones.  Folders of the others stand in the catalogue as dropped, the new ones' before they are made,
+        and are removed at the next start.  A folder that the catalogue does not name is never touched.
     I2. What fails before the commit changes nothing for anybody, and says so.
     I3. Where nobody knows whether the commit is on disk, neither old nor new regions are served until a restart
         has read it: else what is written meanwhile could be lost.
@@ -164,6 +164,7 @@ class RegionChanges:
             self.longest_s = max(self.longest_s, work.shut_s)
 
     async def _carry_out(self, work: Changing, plan: Plan) -> None:
+        await self._catalogue.announce(plan.fresh)
         try:
             await work.prepare(plan.fresh)
             self.at("prepared")
@@ -172,6 +173,7 @@ class RegionChanges:
         except BaseException:
             if not work.is_over:  # nothing was written: those to come never were
                 work.discard(plan.fresh)
+                await self._forget(plan.fresh)
             raise
         await self._remove(work, plan)
 
@@ -202,6 +204,12 @@ class RegionChanges:
             self.at("forgotten")
         except (OSError, ColumnarError) as error:
             _log.warning("folders of split or merged regions are removed at the next start: %s", error)
+
+    async def _forget(self, infos: Sequence[RegionInfo]) -> None:
+        try:
+            await self._catalogue.forget_dropped(list(infos))
+        except ColumnarError as error:
+            _log.warning("the catalogue forgets regions that never came to be at the next start: %s", error.text)
 
     # --- afterwards --------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from time import monotonic
 from typing import Final
 
@@ -193,12 +193,8 @@ class Replacement:
             await loop.run_in_executor(None, self.server.destroy_region, region.info)
 
 
-def remove_unnamed(regions_folder: str, named: Sequence[str], destroy: Callable[[str], None]) -> list[str]:
-    """Folders that a crash left behind: no catalogue names them.  Returns which; before any region is made."""
+def unnamed_folders(regions_folder: str, named: Sequence[str]) -> list[str]:
+    """Folders under ``regions`` that no catalogue names."""
     if not os.path.isdir(regions_folder):
         return []
-    known = frozenset(named)
-    left = sorted({name.removesuffix(".deleted") for name in os.listdir(regions_folder)} - known)
-    for name in left:
-        destroy(os.path.join(regions_folder, name))
-    return left
+    return sorted({name.removesuffix(".deleted") for name in os.listdir(regions_folder)} - frozenset(named))
