@@ -5,7 +5,7 @@ What a server answers otherwise on purpose is not generated; COMPATIBILITY.md ("
     reversed scans with OR and a filter that seeks by hints
     reversed scans with filters that read one family first (SingleColumnValue(.., true, ..), ColumnValue)
     reversed scans with WHILE over a filter that must know the direction (Prefix, InclusiveStop)
-    SKIP over SingleColumnValue(.., true, ..)
+    SKIP over SingleColumnValue(.., true, ..) and ColumnValue; WHILE over them, where there are several families
     SingleColumnValueExclude(.., true, ..) over several families
     ColumnCountGetFilter where it would end the scan
 """
@@ -91,7 +91,7 @@ class _Maker:
         if rng.random() < 0.25:
             word = rng.choice((b"SKIP ", b"WHILE "))
             under = self.tree(depth - 1)
-            while word == b"SKIP " and under.family_first:
+            while under.family_first and (word == b"SKIP " or len(self._words.families) > 1):
                 under = self.tree(depth - 1)
             text = word + b"(" + under.text + b")"
             return dataclasses.replace(

@@ -178,6 +178,12 @@ def test_a_row_whose_tested_cell_is_left_out_is_tested_all_the_same() -> None:
     assert one("SingleColumnValueExcludeFilter('f','q',=,'binary:no',true,true)", row) == ["g:a@1=y"]
 
 
+def test_while_sees_families_in_their_order() -> None:
+    text = "WHILE (ColumnValueFilter('g','q',>=,'binary:apple'))"
+    assert one(text, cells("f:a@1=1", "g:q@1=pear")) == []
+    assert one(text, cells("g:q@1=pear")) == ["g:q@1=pear"]
+
+
 def test_while_tells_what_it_holds_the_direction() -> None:
     flt = parse(b"WHILE (InclusiveStopFilter('b') AND PrefixFilter(''))")
     flt.set_reversed(True)
