@@ -8,6 +8,7 @@ COLUMNAR_SEED repeats a run's choices.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -17,7 +18,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from columnar.cli import main
 from columnar.client import Connection
 from tests.support import trigger_functions
 from tests.support.region_load import SOURCE, Changer, Client, Timed, base_rows, even_points, holes
@@ -40,6 +43,10 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoreProc
     store.start()
     yield store
     assert store.stop(300) == 0  # each of 1,000 open regions is flushed and closed
+    checked = CliRunner().invoke(main, ["check", "--data", str(tmp_path / "data"), "--json"])
+    report = json.loads(checked.stdout)
+    print(f"columnar check: exit {checked.exit_code}, findings {report['findings'][:5]}")
+    assert checked.exit_code == 0, report["findings"][:5]
 
 
 def make(connection: Connection) -> list[bytes]:
