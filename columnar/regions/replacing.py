@@ -23,6 +23,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from time import monotonic
 from typing import Final
@@ -43,7 +44,7 @@ MADE_S: Final = 0.2  # after so long a pause all is called off; of 0.3 s the res
 LOOK_S: Final = 0.02
 
 
-class Replacement:
+class Replacement(ABC):
     """Owned by the loop.  One use.  What is made of the regions is ``splitting``'s and ``merging``'s."""
 
     def __init__(self, server: RegionServer, served: ServedTable, infos: Sequence[RegionInfo]) -> None:
@@ -64,12 +65,13 @@ class Replacement:
         self._shut_at = 0.0
         self.shut_s = 0.0  # how long requests waited, once it is over
 
+    @abstractmethod
     def carrying(self, fresh: Sequence[RegionInfo]) -> Carrying:
-        raise NotImplementedError
+        """What brings the regions' rows to ``fresh``."""
 
+    @abstractmethod
     def finish(self, info: RegionInfo, store: Store) -> None:
         """While it is shut: what of ``meta`` the new region is to have."""
-        raise NotImplementedError
 
     async def prepare(self, fresh: Sequence[RegionInfo]) -> None:
         """All that can be done while the old ones serve: their successors' stores, but for the last few rows."""

@@ -24,6 +24,7 @@ from columnar.model.mutation import Put, RowMutation
 from columnar.model.read import ReadSpec, projection
 from columnar.model.schema import Family
 from columnar.regions import carrying, replacing
+from columnar.regions.ingestion import obstacles_of
 from columnar.regions.region import Region
 from columnar.storage.memory import MemoryEngine
 from columnar.triggers import consumer
@@ -81,6 +82,46 @@ def housed(triggers: int = 0, splits: tuple[bytes, ...] = ()) -> Callable[[Test]
         return wrapped
 
     return decorate
+
+
+@housed()
+async def test_a_catalogue_that_does_not_take_the_commit_calls_it_off(house: House) -> None:
+    await house.put(b"10", b"90")
+    before = list(house.infos)
+
+    def at(step: str) -> None:
+        if step == "made":
+            house.rows.failure = HostError("no more")
+
+    house.regions.at = at
+    with pytest.raises(HostError):
+        await house.regions.split(before[0], b"50")
+    house.rows.failure, house.regions.at = None, lambda _step: None
+    assert house.infos == before
+    await house.put(b"20")
+    await house.regions.split(before[0], b"50")
+    assert house.rows_held() == [b"10", b"20", b"90"]
+
+
+@housed()
+async def test_ranges_and_sorted_files_keep_out_of_a_region_that_is_replaced(house: House) -> None:
+    """What replaces it is told of single rows: what came or went by a range would be lost, or come back."""
+    await house.put(b"10", b"90")
+    region = house.region(b"10")
+    now_ms = region.now_ms + 1
+    assert region.can_delete_at_once(now_ms)
+    assert obstacles_of(region) == []
+    seen: list[tuple[bool, int]] = []
+
+    def at(step: str) -> None:
+        if step == "prepared":
+            seen.append((region.can_delete_at_once(now_ms), len(obstacles_of(region))))
+
+    house.regions.at = at
+    await house.regions.split(house.infos[0], b"50")
+    assert seen == [(False, 1)]
+    assert house.region(b"10").can_delete_at_once(now_ms)
+    assert obstacles_of(house.region(b"10")) == []
 
 
 @housed()
