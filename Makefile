@@ -2,6 +2,7 @@
 # make test  everything that shows they work
 # make check the style, the types and the layers
 # make compile the hot modules to machine code again, after a change (make test does it too)
+# make idl  the interface definitions parsed again, after a change of a .thrift
 # make client-suites  the test suites of happybase and aiohappybase against our server
 
 PYTHON ?= python3
@@ -9,7 +10,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 DATA   ?= data
 
-.PHONY: run test check compile client-suites clean help
+.PHONY: run test check compile idl client-suites clean help
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -36,6 +37,9 @@ test: compile
 
 compile: $(VENV)/.made-dev
 	@$(BIN)/python -m columnar.compiling || true
+
+idl: $(VENV)/.made-dev
+	@$(BIN)/python -m columnar.wire.parsing
 
 check: $(VENV)/.made-dev
 	$(BIN)/ruff check .

@@ -55,6 +55,7 @@ HOT: Final = (
     "columnar.wire.codec_binary",
     "columnar.wire.codec_compact",
     "columnar.wire.codec_replies",
+    "columnar.wire.codec_structs",
     "columnar.wire.connection",
     "columnar.wire.framing",
     "columnar.wire.server",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 
@@ -47,4 +47,5 @@ class ReplacingRegions:
         ]
 
     def free_bytes(self) -> int:
-        return shutil.disk_usage(self._folder).free
+        found = os.statvfs(self._folder)
+        return found.f_bavail * found.f_frsize

@@ -19,6 +19,7 @@ from columnar.bench.calls import batch
 from columnar.bench.dataset import DataSet
 from columnar.bench.generator import EndpointFailed
 from columnar.wire import idl
+from columnar.wire.definitions import WireError
 
 BATCH_ROWS: Final = 100
 BATCH_ROWS_SMALL: Final = 1_000
@@ -57,7 +58,7 @@ def client_of(endpoint: Endpoint, timeout_s: float = ADMIN_TIMEOUT_S) -> Iterato
             timeout=int(timeout_s * 1_000),
         )
         yield client
-    except (TException, OSError) as error:
+    except (TException, WireError, OSError) as error:
         raise EndpointFailed(f"{endpoint}: {getattr(error, 'message', None) or error}") from error
     finally:
         if client is not None:

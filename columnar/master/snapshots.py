@@ -20,7 +20,6 @@ import asyncio
 import logging
 import os
 import re
-import shutil
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -51,6 +50,7 @@ from columnar.storage.file_copies import (
     checksum,
     files_of,
     link_folder,
+    remove_tree,
     sync_file,
     sync_folder,
     write_whole,
@@ -120,7 +120,7 @@ class Snapshots:
         if os.path.isdir(self._folder):
             for name in os.listdir(self._folder):
                 if name.endswith((_TAKING, _DELETING)):
-                    shutil.rmtree(os.path.join(self._folder, name))
+                    remove_tree(os.path.join(self._folder, name))
 
     # --- take, list, delete ------------------------------------------------------------------------
 
@@ -138,7 +138,7 @@ class Snapshots:
                 manifest = await _in_thread(lambda: self._finished(manifest, work))
                 await _in_thread(lambda: os.rename(work, self._path(name)))
             finally:
-                await _in_thread(lambda: shutil.rmtree(work, ignore_errors=True))
+                await _in_thread(lambda: remove_tree(work, missing_ok=True))
         _log.info("snapshot %s of %s: %d bytes", name, manifest.table.name, manifest.size_bytes)
         return manifest
 
@@ -193,7 +193,7 @@ class Snapshots:
             raise SnapshotNotFound(f"there is no snapshot {name}; 'columnar snapshot list' shows those there are")
         doomed = self._path(name) + _DELETING
         os.rename(self._path(name), doomed)
-        await _in_thread(lambda: shutil.rmtree(doomed))
+        await _in_thread(lambda: remove_tree(doomed))
         _log.info("snapshot %s deleted", name)
 
     # --- clone and restore -------------------------------------------------------------------------

@@ -14,13 +14,12 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import shutil
 import time
-import uuid
 from typing import IO, Final
 
 from columnar.errors import CallerError, RetryLater
 from columnar.limits import STAGED_FOLDERS
+from columnar.storage.file_copies import remove_tree
 
 GRACE_S: Final = 60.0
 LOCK: Final = "LOCK"
@@ -37,7 +36,7 @@ class Staging:
         self.sweep()
         if os.path.isdir(self._folder) and len(os.listdir(self._folder)) >= STAGED_FOLDERS:
             raise RetryLater(f"{STAGED_FOLDERS} commands read or bring copies of regions already; try again later")
-        token = uuid.uuid4().hex
+        token = os.urandom(16).hex()
         os.makedirs(os.path.join(self._folder, token))
         held = self._held[token] = open(self.path(token, LOCK), "wb")  # noqa: SIM115 - held until it is handed out
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -65,7 +64,7 @@ class Staging:
         held = self._held.pop(token, None)
         if held is not None:
             held.close()
-        shutil.rmtree(self.path(token), ignore_errors=True)
+        remove_tree(self.path(token), missing_ok=True)
 
     def sweep(self, grace_s: float = GRACE_S) -> None:
         """Remove what dead commands left."""
@@ -82,4 +81,4 @@ class Staging:
                 pass  # a removal was cut off
             except OSError:
                 continue  # its command lives
-            shutil.rmtree(os.path.join(self._folder, token), ignore_errors=True)
+            remove_tree(os.path.join(self._folder, token), missing_ok=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 from typing import Final
 
 from columnar.errors import DamagedData
@@ -19,6 +18,20 @@ TABLE_FILE: Final = ".sst"
 LOG_FILE: Final = ".log"
 HALF: Final = ".new"  # after a name: what is not whole yet
 _NOT_KEPT: Final = ("LOCK", "LOG")  # the engine's own lock and its diary, with ``LOG.old.N``
+
+
+def remove_tree(path: str, *, missing_ok: bool = False) -> None:
+    """Remove a folder and all in it; with ``missing_ok`` what can be removed, and no error."""
+    from shutil import rmtree  # with three libraries of compression: 0.6 MB that an idle server needs not
+
+    rmtree(path, ignore_errors=missing_ok)
+
+
+def copy_contents(source: str, target: str) -> None:
+    """The bytes of one file; not synced."""
+    from shutil import copyfile
+
+    copyfile(source, target)
 
 
 def files_of(folder: str) -> list[str]:
@@ -39,14 +52,14 @@ def link_or_copy(source: str, target: str) -> None:
 
 
 def copy_file(source: str, target: str) -> None:
-    shutil.copyfile(source, target)
+    copy_contents(source, target)
     sync_file(target)
 
 
 def link_folder(source: str, target: str) -> None:
     """A store's files in a new folder; ``target`` is there whole or not at all."""
     half = target + HALF
-    shutil.rmtree(half, ignore_errors=True)
+    remove_tree(half, missing_ok=True)
     os.makedirs(half)
     for name in files_of(source):
         link_or_copy(os.path.join(source, name), os.path.join(half, name))
@@ -69,7 +82,7 @@ def link_closed(source: str, target: str) -> None:
                 continue
             except OSError:  # another file system, or one without links
                 pass
-        shutil.copyfile(old, new)
+        copy_contents(old, new)
 
 
 def sync_file(path: str) -> None:

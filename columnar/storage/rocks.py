@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import operator
 import os
-import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,7 +31,7 @@ import rocksdict
 from columnar.errors import DamagedData, HostError
 from columnar.limits import MIB
 from columnar.storage.api import DEFAULT_OPTIONS, Batch, FileSpan, SpaceOptions, StoreBusy, StoreClosed
-from columnar.storage.file_copies import HALF
+from columnar.storage.file_copies import HALF, remove_tree
 from columnar.storage.overlay import overlaid
 from columnar.storage.rocks_options import Caches, changed_options, space_options
 
@@ -489,8 +488,8 @@ class RocksEngine:
         """Remove the folder: first renamed, so that a crash half-way leaves no half region under its name."""
         doomed = f"{path}.deleted"
         if os.path.exists(doomed):
-            shutil.rmtree(doomed)  # a crash came between the next two lines
-        shutil.rmtree(path + HALF, ignore_errors=True)  # or while it was made of copies
+            remove_tree(doomed)  # a crash came between the next two lines
+        remove_tree(path + HALF, missing_ok=True)  # or while it was made of copies
         if os.path.exists(path):
             os.rename(path, doomed)
-            shutil.rmtree(doomed)
+            remove_tree(doomed)

@@ -15,11 +15,11 @@ from columnar.wire.idl import SERVICE, hbase
 
 def _declared(method: str) -> frozenset[str]:
     """Names of the exceptions that ``method`` declares."""
-    spec = getattr(SERVICE, f"{method}_result").thrift_spec
+    spec = SERVICE.signatures[method].result
     return frozenset(field[2].__name__ for number, field in spec.items() if number > 0)
 
 
-_DECLARED: Final[dict[str, frozenset[str]]] = {method: _declared(method) for method in SERVICE.thrift_services}
+_DECLARED: Final[dict[str, frozenset[str]]] = {method: _declared(method) for method in SERVICE.signatures}
 
 
 def to_wire(method: str, error: Exception) -> Any | None:

@@ -11,17 +11,9 @@ from columnar.thrift import errors
 from columnar.thrift.away import asked_again
 from columnar.thrift.other_door import OtherDoor
 from columnar.thrift.slow_log import SlowLog
+from columnar.wire.definitions import ServiceDefinition
 from columnar.wire.idl import SERVICE
 from columnar.wire.service import CallContext, Handler
-
-
-def _methods(service: Any) -> list[str]:
-    """The names of the whole service, those of the service it extends among them."""
-    found: list[str] = []
-    while service is not None and hasattr(service, "thrift_services"):
-        found += [name for name in service.thrift_services if name not in found]
-        service = next((base for base in service.__bases__ if hasattr(base, "thrift_services")), None)
-    return found
 
 
 class ThriftService:
@@ -32,14 +24,14 @@ class ThriftService:
         scanners: ScannerTable,
         slow_log: SlowLog,
         *parts: object,
-        definition: Any = SERVICE,
+        definition: ServiceDefinition = SERVICE,
         to_wire: Callable[[str, Exception], Any | None] = errors.to_wire,
         other_door: OtherDoor | None = None,
     ) -> None:
         self._scanners = scanners
         self.slow_after_s = slow_log.limit_s
         self.was_slow = slow_log.was_slow
-        self._names = _methods(definition)
+        self._names = definition.signatures
         self._to_wire = to_wire
         self._other_door = other_door
         found = {}

@@ -18,6 +18,7 @@ from columnar.regions.scanners import Scanner, ScannerTable
 from columnar.regions.tables import Tables
 from columnar.wire.codec_replies import RowList
 from columnar.wire.codec_results import Results
+from columnar.wire.definitions import ServiceDefinition
 from columnar.wire.idl import SERVICE
 from columnar.wire.service import CallContext
 
@@ -36,7 +37,7 @@ class SlowLog:
         scanners: ScannerTable,
         limit_ms: int,
         now_s: Callable[[], float] = monotonic,
-        definition: Any = SERVICE,
+        definition: ServiceDefinition = SERVICE,
     ) -> None:
         self.limit_s = limit_ms / 1_000
         self.count = 0
@@ -105,6 +106,6 @@ class SlowLog:
         return [f"region={served.holding(row if isinstance(row, bytes) else b'').encoded}"]
 
 
-def _argument_names(definition: Any, method: str) -> tuple[str, ...]:
-    spec = getattr(definition, f"{method}_args").thrift_spec
+def _argument_names(definition: ServiceDefinition, method: str) -> tuple[str, ...]:
+    spec = definition.signatures[method].args
     return tuple(spec[number][1] for number in sorted(spec))

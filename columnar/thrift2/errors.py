@@ -12,9 +12,7 @@ def to_wire(method: str, error: Exception) -> Any | None:
     """The struct to answer with, or None for what is no error of ours."""
     if not isinstance(error, ColumnarError):
         return None
-    declared = {
-        field[2].__name__ for number, field in getattr(SERVICE2, f"{method}_result").thrift_spec.items() if number
-    }
+    declared = {field[2].__name__ for number, field in SERVICE2.signatures[method].result.items() if number}
     if isinstance(error, ScannerNotFound) and "TIllegalArgument" in declared:
         return hbase2.TIllegalArgument(message=f"Invalid scanner Id: {error.scanner_id} is closed or expired")
     if "TIOError" in declared:

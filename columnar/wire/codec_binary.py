@@ -146,7 +146,7 @@ class Budget:
 
 
 def _list_reader(spec: Any, budget: Budget) -> Reader:
-    wire_type, read_element = _wire_type(spec), reader_of(spec, budget)
+    wire_type, read_element = wire_type_of(spec), reader_of(spec, budget)
 
     def read(buf: bytes, pos: int, end: int) -> tuple[list[Any], int]:
         if end - pos < 5:
@@ -170,8 +170,8 @@ def _list_reader(spec: Any, budget: Budget) -> Reader:
 
 
 def _map_reader(key_spec: Any, value_spec: Any, budget: Budget) -> Reader:
-    key_type, read_key = _wire_type(key_spec), reader_of(key_spec, budget)
-    value_type, read_value = _wire_type(value_spec), reader_of(value_spec, budget)
+    key_type, read_key = wire_type_of(key_spec), reader_of(key_spec, budget)
+    value_type, read_value = wire_type_of(value_spec), reader_of(value_spec, budget)
 
     def read(buf: bytes, pos: int, end: int) -> tuple[dict[Any, Any], int]:
         if end - pos < 6:
@@ -203,7 +203,7 @@ def fields_reader(thrift_spec: dict[int, Any], defaults: list[tuple[str, Any]], 
     order = {name: index for index, (name, _) in enumerate(defaults)}
     unset = [default for _, default in defaults]
     by_header = {
-        struct.pack(">BH", _wire_type(spec_of_field(field)), fid): (
+        struct.pack(">BH", wire_type_of(spec_of_field(field)), fid): (
             order[field[1]],
             reader_of(spec_of_field(field), budget),
         )
@@ -287,7 +287,7 @@ def spec_of_field(field: tuple[Any, ...]) -> Any:
     return field[0] if len(field) == 3 else (field[0], field[2])
 
 
-def _wire_type(spec: Any) -> int:
+def wire_type_of(spec: Any) -> int:
     kind: int = spec if isinstance(spec, int) else spec[0]
     return STRING if kind == BINARY else kind
 

@@ -148,7 +148,7 @@ _SCALARS: Final[dict[int, Reader]] = {
 }
 
 
-def _compact_type(spec: Any) -> int:
+def compact_type(spec: Any) -> int:
     return _COMPACT[spec if isinstance(spec, int) else spec[0]]
 
 
@@ -179,7 +179,7 @@ def map_head(buf: bytes | bytearray, pos: int, end: int) -> tuple[int, int, int,
 
 
 def _list_reader(spec: Any, budget: Budget) -> Reader:
-    wanted, read_element = _compact_type(spec), reader_of(spec, budget)
+    wanted, read_element = compact_type(spec), reader_of(spec, budget)
 
     def read(buf: bytes, pos: int, end: int) -> tuple[list[Any], int]:
         sent, count, pos = list_head(buf, pos, end)
@@ -200,8 +200,8 @@ def _list_reader(spec: Any, budget: Budget) -> Reader:
 
 
 def _map_reader(key_spec: Any, value_spec: Any, budget: Budget) -> Reader:
-    key_type, read_key = _compact_type(key_spec), reader_of(key_spec, budget)
-    value_type, read_value = _compact_type(value_spec), reader_of(value_spec, budget)
+    key_type, read_key = compact_type(key_spec), reader_of(key_spec, budget)
+    value_type, read_value = compact_type(value_spec), reader_of(value_spec, budget)
 
     def read(buf: bytes, pos: int, end: int) -> tuple[dict[Any, Any], int]:
         sent_key, sent_value, count, pos = map_head(buf, pos, end)
@@ -238,7 +238,7 @@ def fields_reader(thrift_spec: dict[int, Any], defaults: list[tuple[str, Any]], 
     order = {name: index for index, (name, _) in enumerate(defaults)}
     unset = [default for _, default in defaults]
     known_fields = {
-        (fid, _compact_type(spec_of_field(field))): (order[field[1]], reader_of(spec_of_field(field), budget))
+        (fid, compact_type(spec_of_field(field))): (order[field[1]], reader_of(spec_of_field(field), budget))
         for fid, field in thrift_spec.items()
     }
 

@@ -23,10 +23,16 @@ from struct import Struct
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from thriftpy2.thrift import TApplicationException
-
 from columnar.errors import ColumnarError
-from columnar.wire.codec import CALL, ONEWAY, Request, application_error
+from columnar.wire.codec import (
+    CALL,
+    INTERNAL_ERROR,
+    INVALID_MESSAGE_TYPE,
+    ONEWAY,
+    UNKNOWN_METHOD,
+    Request,
+    application_error,
+)
 from columnar.wire.codec_replies import RowList
 from columnar.wire.framing import GiveWay, Hangup, Refusal, RequestStream, Whole, decode_message
 from columnar.wire.service import CallContext, Later
@@ -300,7 +306,7 @@ class Connection:
             reply = method.declared_error(self._stream.protocol, request.seqid, declared)
             return self._done(request, reply, name, started)
         log.error("%s: %s failed", self._ctx.peer, method.name, exc_info=error)
-        kind = TApplicationException.INTERNAL_ERROR
+        kind = INTERNAL_ERROR
         text = f"Internal error processing {method.name}"
         reply = application_error(request.name, self._stream.protocol, request.seqid, kind, text)
         return self._done(request, reply, name, started)
@@ -313,9 +319,9 @@ class Connection:
     def _not_served(self, request: Request, started: float) -> float:
         shown = request.name.decode(errors="replace")
         if request.kind not in (CALL, ONEWAY):
-            kind, text = TApplicationException.INVALID_MESSAGE_TYPE, f"a message of kind {request.kind} is no call"
+            kind, text = INVALID_MESSAGE_TYPE, f"a message of kind {request.kind} is no call"
         else:
-            kind, text = TApplicationException.UNKNOWN_METHOD, self._unknown(shown)
+            kind, text = UNKNOWN_METHOD, self._unknown(shown)
         reply = application_error(request.name, self._stream.protocol, request.seqid, kind, text)
         return self._done(request, reply, "TApplicationException", started)
 
@@ -331,7 +337,7 @@ class Connection:
         if method is not None and declared is not None and method.declares(declared):
             reply = method.declared_error(self._stream.protocol, refusal.seqid, declared)
         else:
-            kind = TApplicationException.INTERNAL_ERROR if method else TApplicationException.UNKNOWN_METHOD
+            kind = INTERNAL_ERROR if method else UNKNOWN_METHOD
             reply = application_error(refusal.name, self._stream.protocol, refusal.seqid, kind, error.wire_message)
         return self._done(refusal, reply, type(error).__name__, started)
 

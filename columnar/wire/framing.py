@@ -26,11 +26,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from thriftpy2.thrift import TApplicationException
-
 from columnar.errors import ColumnarError, RequestTooBig
 from columnar.limits import DRAINED_FRAME_BYTES, MESSAGE_BYTES
-from columnar.wire.codec import Method, Request, ServiceCodec, application_error, read_message_begin
+from columnar.wire.codec import PROTOCOL_ERROR, Method, Request, ServiceCodec, application_error, read_message_begin
 from columnar.wire.codec_binary import NAME_BYTES
 from columnar.wire.detect import HTTP, NotThrift, Protocol, Speech, detect
 from columnar.wire.faults import Malformed, Refused, Short
@@ -395,7 +393,7 @@ def decode_message(codec: ServiceCodec, speech: Speech, body: bytes, start: int,
 
 def _broken(speech: Speech, name: bytes, seqid: int, why: str) -> Hangup:
     """Answer with PROTOCOL_ERROR, then close."""
-    kind = TApplicationException.PROTOCOL_ERROR
+    kind = PROTOCOL_ERROR
     answer = application_error(name, speech.protocol, seqid, kind, f"malformed arguments: {why}")
     if speech.framed:
         answer = len(answer).to_bytes(4, "big") + answer

@@ -22,9 +22,10 @@ Knows nothing of Thrift, and nothing of sockets.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import h11
+if TYPE_CHECKING:
+    import h11
 
 HEADER_BYTES: Final = 64 * 1024  # as HBase's gateway
 PIECE_BYTES: Final = 64 * 1024  # fed to the parser at once
@@ -71,7 +72,10 @@ class HttpFraming:
     def __init__(self, message_bytes: int, drained_bytes: int) -> None:
         self._message_bytes = message_bytes
         self._drained_bytes = drained_bytes
-        self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=HEADER_BYTES)
+        import h11  # by the first connection that speaks HTTP: most servers have none
+
+        self._h11 = h11
+        self._parser = h11.Connection(self._h11.SERVER, max_incomplete_event_size=HEADER_BYTES)
         self._pending = bytearray()  # not yet fed to the parser
         self._head_bytes = 0  # fed, of a request whose headers are not complete
         self._in_body = False
@@ -102,19 +106,19 @@ class HttpFraming:
         try:
             for _ in range(EVENTS):
                 event = self._parser.next_event()
-                if event is h11.NEED_DATA:
+                if event is self._h11.NEED_DATA:
                     if not self._pending:
                         return None
                     self._feed_piece()
-                elif isinstance(event, h11.Request):
+                elif isinstance(event, self._h11.Request):
                     self._begin(event)
-                elif isinstance(event, h11.Data):
+                elif isinstance(event, self._h11.Data):
                     self._take(event.data)
-                elif isinstance(event, h11.EndOfMessage):
+                elif isinstance(event, self._h11.EndOfMessage):
                     return self._whole()
                 else:
                     return None  # paused: the reply before it is not out
-        except h11.RemoteProtocolError as fault:
+        except self._h11.RemoteProtocolError as fault:
             raise refused(fault.error_status_hint, f"not understood as HTTP: {fault}") from None
         self.gave_way = True
         return None
@@ -126,9 +130,9 @@ class HttpFraming:
     def answer(self, reply: bytes) -> list[bytes]:
         """The response with ``reply``; afterwards the next request may come out."""
         headers = [(b"Content-Type", THRIFT_TYPE), (b"Content-Length", b"%d" % len(reply))]
-        sent = self._parser.send(h11.Response(status_code=200, headers=headers, reason=b"OK"))
-        end = self._parser.send(h11.EndOfMessage()) if not reply else self._send_body(reply)
-        if self._parser.our_state is h11.DONE:
+        sent = self._parser.send(self._h11.Response(status_code=200, headers=headers, reason=b"OK"))
+        end = self._parser.send(self._h11.EndOfMessage()) if not reply else self._send_body(reply)
+        if self._parser.our_state is self._h11.DONE:
             self._parser.start_next_cycle()
         else:
             self.ended = True
@@ -176,7 +180,7 @@ class HttpFraming:
             self._drop(fault)
         elif waiting:
             self.interim += self._parser.send(
-                h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
+                self._h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
             )
 
     def _take(self, data: bytes | bytearray) -> None:
@@ -205,5 +209,5 @@ class HttpFraming:
 
     def _send_body(self, reply: bytes) -> bytes:
         """Tell the parser's state machine of the body without having it copied."""
-        self._parser.send_with_data_passthrough(h11.Data(data=reply))
-        return self._parser.send(h11.EndOfMessage()) or b""
+        self._parser.send_with_data_passthrough(self._h11.Data(data=reply))
+        return self._parser.send(self._h11.EndOfMessage()) or b""

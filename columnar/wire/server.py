@@ -20,6 +20,7 @@ from columnar.errors import CallQueueTooBig
 from columnar.wire import idl
 from columnar.wire.codec import ServiceCodec
 from columnar.wire.connection import Connection, Waiting
+from columnar.wire.definitions import ServiceDefinition
 from columnar.wire.service import Handler, NoObserver, Observer, Service
 
 RESUMED_AT_ONCE: Final = 128  # requests that waited for the same fsync, in one turn of the loop: 2 ms
@@ -54,7 +55,7 @@ class WireServer:
         observer: Observer | None = None,
         limits: WireLimits | None = None,
         *,
-        definition: Any = idl.SERVICE,
+        definition: ServiceDefinition = idl.SERVICE,
         connection_ids: Iterator[int] | None = None,
         elsewhere: Callable[[str], str] | None = None,
     ) -> None:

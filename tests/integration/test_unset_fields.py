@@ -9,6 +9,7 @@ from thriftpy2.protocol import TBinaryProtocol
 from thriftpy2.thrift import TApplicationException, TClient, TException, TType
 from thriftpy2.transport import TBufferedTransport, TSocket
 
+from columnar.wire.definitions import WireError
 from columnar.wire.idl import SERVICE
 from tests.support.store_thread import StoreThread
 
@@ -75,7 +76,7 @@ def test_what_is_left_out_is_answered(port: int, method: str) -> None:
         except TApplicationException as error:
             if error.type != TApplicationException.MISSING_RESULT:
                 wrong.append(f"{given}: {error.message}")
-        except TException as error:
+        except (TException, WireError) as error:
             if not getattr(error, "message", b""):
                 wrong.append(f"{given}: {error!r}")
         if method in ("disableTable", "deleteTable", "enableTable"):

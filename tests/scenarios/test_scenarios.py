@@ -18,6 +18,7 @@ from thriftpy2.transport import TBufferedTransport, TSocket
 
 from columnar.config import StandaloneConfig
 from columnar.standalone import Standalone
+from columnar.wire.definitions import WireError
 from columnar.wire.idl import SERVICE
 from tests.support.thrift_lines import answer_lines, error_line, parse
 
@@ -44,7 +45,7 @@ class Player:
         number, method, arguments, target = parse(line, self._names)
         try:
             answer = getattr(self._client(number), method)(*arguments)
-        except TException as error:
+        except (TException, WireError) as error:
             return [error_line(error)]
         if target is not None:
             self._names[target] = answer

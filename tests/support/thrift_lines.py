@@ -22,6 +22,7 @@ from typing import Any
 
 from thriftpy2.thrift import TApplicationException, TException, TType
 
+from columnar.wire.definitions import WireError
 from columnar.wire.idl import SERVICE, columnar, hbase
 
 _NOW = 1_000_000_000_000  # timestamps above it are the server's clock
@@ -46,12 +47,7 @@ def parse(line: str, names: dict[str, Any]) -> tuple[int, str, list[Any], str | 
 
 
 def _arguments(method: str) -> dict[int, Any]:
-    for service in (SERVICE, *SERVICE.__bases__):
-        spec = getattr(service, f"{method}_args", None)
-        if spec is not None:
-            found: dict[int, Any] = spec.thrift_spec
-            return found
-    raise AssertionError(f"no method {method}")
+    return SERVICE.signatures[method].args
 
 
 def _bytes(text: str) -> bytes:
@@ -226,9 +222,10 @@ def answer_lines(answer: Any) -> list[str]:
     return [shown(answer) if isinstance(answer, bytes | str) else "ok" if answer is None else str(answer)]
 
 
-def error_line(error: TException) -> str:
+def error_line(error: TException | WireError) -> str:
     if isinstance(error, TApplicationException):
         return f"! application error {error.type}: {error.message}"
-    message = error.message if isinstance(error.message, str) else error.message.decode()
+    said: Any = error.message
+    message = said if isinstance(said, str) else said.decode()
     retry = " (retry)" if getattr(error, "canRetry", False) else ""
     return f"! {type(error).__name__} {message}{retry}"
