@@ -9,8 +9,12 @@ no server could be reached or started.
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from importlib import import_module
-from typing import Final
+from typing import Any, Final, NoReturn
 
 import click
 
@@ -137,19 +141,35 @@ def standalone(
       columnar standalone --data ./data --port 9091 --web-port -1
       columnar standalone --data ./data --trigger-modules my_triggers,other.triggers
     """
-    from columnar.config import StandaloneConfig
-    from columnar.standalone_process import default_data_folder, run
-
-    config = StandaloneConfig(
-        data=data if data is not None else default_data_folder(),
+    _become_the_store(
+        data=data if data is not None else _default_data_folder(),
         host=host,
         port=port,
         web_port=web_port,
         thrift2_port=thrift2_port,
-        trigger_modules=tuple(name.strip() for name in trigger_modules.split(",") if name.strip()),
+        trigger_modules=[name.strip() for name in trigger_modules.split(",") if name.strip()],
         slow_request_ms=slow_ms,
+        log_level=log_level.upper(),
     )
-    raise SystemExit(run(config, log_level.upper()))
+
+
+def _default_data_folder() -> str:
+    """Where this system keeps a user's data."""
+    import platformdirs
+
+    return platformdirs.user_data_dir("columnar", appauthor=False)
+
+
+def _become_the_store(**settings: Any) -> NoReturn:
+    """``columnar.standalone_process`` in place of this one; it says why."""
+    finds_modules_here = sys.path[:1] == [os.getcwd()]  # as python -m does, and a script does not
+    command = [sys.executable, *([] if finds_modules_here else ["-P"]), "-m", "columnar.standalone_process"]
+    command.append(json.dumps(settings))
+    if os.name != "posix":  # an exec there is a new process, and who waits for this one sees it end
+        raise SystemExit(subprocess.call(command))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(sys.executable, command)  # noqa: S606 - no shell is wanted
 
 
 if __name__ == "__main__":
