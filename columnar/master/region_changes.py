@@ -26,6 +26,7 @@ from columnar.errors import (
     IllegalArgument,
     NotServingRegion,
     OutcomeUnknown,
+    RegionTooBusy,
     TableNotEnabled,
     TableNotFound,
 )
@@ -37,6 +38,7 @@ from columnar.model.region_info import RegionInfo
 _log = logging.getLogger(__name__)
 
 LOOK_S: Final = 30.0  # between two looks for regions that have grown too large
+TRIES: Final = 5  # to make the new ones within a pause; between two of them requests are served
 
 
 class Changing(Protocol):
@@ -49,13 +51,16 @@ class Changing(Protocol):
         """All that can be done while the old regions serve."""
 
     async def hold(self) -> None:
-        """Triggers take up nothing more, and little is left to be done."""
+        """Triggers take up nothing more, and little is left to be done; again after ``let_in``."""
 
     async def shut(self) -> None:
         """Requests wait from here on."""
 
-    async def make(self, fresh: Sequence[RegionInfo]) -> None:
-        """The new regions are on disk when this returns."""
+    async def make(self, fresh: Sequence[RegionInfo]) -> bool:
+        """The new regions are on disk when this returns; False: requests have waited too long for it."""
+
+    def let_in(self) -> None:
+        """The end of ``shut``, where nothing came of it."""
 
     def discard(self, fresh: Sequence[RegionInfo]) -> None: ...
 
@@ -180,11 +185,7 @@ class RegionChanges:
     async def _change(self, work: Changing, plan: Plan) -> None:
         for info in plan.gone:
             self._check(info)
-        await work.hold()
-        self.at("held")
-        await work.shut()
-        self.at("shut")
-        await work.make(plan.fresh)
+        await self._make(work, plan)
         self.at("made")
         try:
             await self._catalogue.replace(list(plan.gone), list(plan.fresh))
@@ -194,6 +195,20 @@ class RegionChanges:
         self.at("committed")
         work.succeed(plan.fresh)
         self.at("succeeded")
+
+    async def _make(self, work: Changing, plan: Plan) -> None:
+        for _ in range(TRIES):
+            await work.hold()
+            self.at("held")
+            await work.shut()
+            self.at("shut")
+            if await work.make(plan.fresh):
+                return
+            work.let_in()
+        raise RegionTooBusy(
+            f"a split or merge of {plan.gone[0].table} was called off: {TRIES} times requests would have waited for "
+            "too long; the disk is slow or busy, try again"
+        )
 
     async def _remove(self, work: Changing, plan: Plan) -> None:
         """The old folders.  What fails is done at the next start: the catalogue remembers them."""

@@ -1,13 +1,14 @@
 """Others in the place of regions: what splits and merges have in common, from the first pin to the last folder.
 
     serving --hold--> held --shut--> shut --(catalogue)--> gone: ``succeed``
-       ^                |              |
+       ^                |  ^           |
+       |                |  +--let_in---+   what was to be made took too long
        +----- leave ----+--------------+
 
 While ``held`` requests are served as ever, but the region's consumers take up nothing more, so that
 nothing is under way when it goes: what they were told once they are not told again by its successors.
-While ``shut`` requests wait; that is the pause: what is not ready after MADE_S is called off, and after it
-comes one write of the catalogue.
+While ``shut`` requests wait; that is the pause.  Nearly all is on disk before it begins; where the rest is
+not ready after MADE_S requests are let in again, and after it comes one write of the catalogue.
 
 Invariants:
     I1. Until the catalogue names the successors nothing of the old regions has changed for a reader, and
@@ -40,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 HOLD_PATIENCE_S: Final = 10.0  # for what triggers have under way; the region serves meanwhile
 UPKEEP_PATIENCE_S: Final = 60.0  # for a sweep or a compaction that somebody began before
-MADE_S: Final = 0.2  # after so long a pause all is called off; of 0.3 s the rest is for the catalogue's write
+MADE_S: Final = 0.06  # of a pause, until all is made; the rest of 0.3 s is for the catalogue's write
 LOOK_S: Final = 0.02
 
 
@@ -63,7 +64,7 @@ class Replacement(ABC):
         self.is_over = False  # the catalogue names the successors, or nobody knows whether it does
         self._is_shut = False
         self._shut_at = 0.0
-        self.shut_s = 0.0  # how long requests waited, once it is over
+        self.shut_s = 0.0  # how long requests waited at most, once it is over
 
     @abstractmethod
     def carrying(self, fresh: Sequence[RegionInfo]) -> Carrying:
@@ -80,16 +81,18 @@ class Replacement(ABC):
         await self._carrying.begin()
         await self._carrying.catch_up()
 
-    async def make(self, fresh: Sequence[RegionInfo]) -> None:
-        """While they are shut: the rest.  The successors' stores are on disk when this returns."""
+    async def make(self, fresh: Sequence[RegionInfo]) -> bool:
+        """While they are shut: the rest.  The successors' stores are on disk when this returns.
+
+        False: it took too long; ``let_in``, and begin again with ``hold`` or call it off.
+        """
         carrying = self._carrying
         assert carrying is not None, "prepared before"
         await carrying.round()
         for info, store in zip(fresh, carrying.stores, strict=True):
             self.finish(info, store)
         await carrying.sync()
-        if monotonic() - self._shut_at > MADE_S:
-            raise RegionTooBusy(f"it took over {MADE_S} s while requests waited, and was called off; try again")
+        return monotonic() - self._shut_at <= MADE_S
 
     async def _wait_for_upkeep(self) -> None:
         deadline = monotonic() + UPKEEP_PATIENCE_S
@@ -99,14 +102,18 @@ class Replacement(ABC):
             await asyncio.sleep(LOOK_S)
 
     async def hold(self) -> None:
-        """Have consumers come to rest.  RegionTooBusy says who does not."""
+        """Have consumers come to rest, and nearly all on disk.  RegionTooBusy says who does not."""
         for region in self.regions:
+            if region in self._held:
+                continue  # since an earlier try
             self._held.append(region)
             under_way = await self.server.listener.hold(region, HOLD_PATIENCE_S)
             if under_way:
                 raise RegionTooBusy(f"region {region.info.encoded} stays as it is for now: {under_way}")
-        if self._carrying is not None:
-            await self._carrying.catch_up()
+        assert self._carrying is not None, "prepared before"
+        await self._carrying.catch_up()
+        await self._carrying.sync()  # or requests would wait for all that was copied
+        await self._carrying.catch_up()
 
     async def shut(self) -> None:
         """Requests wait from here on; when this returns every write is on disk and answered."""
@@ -152,6 +159,10 @@ class Replacement(ABC):
         except ColumnarError as error:  # the next request tries again, and the listener where there is a log
             _log.error("region %s of %s cannot be opened: %s", info.encoded, info.table, error.text)
 
+    def let_in(self) -> None:
+        """Requests wait no longer; consumers are held still."""
+        self._lift()
+
     def leave(self) -> None:
         """Called off: the old regions serve on.  Does nothing after ``succeed`` or ``condemn``."""
         for region in self._held:
@@ -179,7 +190,7 @@ class Replacement(ABC):
     def _lift(self) -> None:
         if self._is_shut:
             self._is_shut = False
-            self.shut_s = monotonic() - self._shut_at
+            self.shut_s = max(self.shut_s, monotonic() - self._shut_at)
             for region in self.regions:
                 self.server.lift(region)
 

@@ -182,6 +182,30 @@ async def test_a_pause_that_would_be_too_long_is_called_off(house: House) -> Non
     assert house.rows_held() == [b"10", b"90"]
 
 
+@housed()
+async def test_requests_are_let_in_between_two_tries(house: House) -> None:
+    """What waited for a pause that came to nothing is served then, and the successors have it."""
+    await house.put(b"10", b"90")
+    steps: list[str] = []
+    served: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(replacing, "MADE_S", -1.0)
+
+        def at(step: str) -> None:
+            steps.append(step)
+            if step == "shut" and len(served) < 2:
+                served.append(asyncio.ensure_future(house.put(b"%d" % (20 + len(served)), b"95")))
+            if steps.count("shut") == 3:
+                patch.setattr(replacing, "MADE_S", 60.0)
+
+        house.regions.at = at
+        await house.regions.split(house.infos[0], b"50")
+    assert steps[:8] == ["prepared", "held", "shut", "held", "shut", "held", "shut", "made"]
+    assert [info.start for info in house.infos] == [b"", b"50"]
+    await asyncio.gather(*served)
+    assert house.rows_held() == [b"10", b"20", b"21", b"90", b"95"]
+
+
 @housed(splits=(b"50",))
 async def test_a_region_that_never_calms_down_is_left_alone(house: House) -> None:
     await house.put(b"10", b"90")
