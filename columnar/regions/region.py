@@ -41,7 +41,16 @@ from columnar.regions.hot_cells import HotCells
 from columnar.regions.ingestion import undo_cut_off
 from columnar.regions.log_retention import META_SPACE
 from columnar.regions.row_draft import VERSIONS_SPACE, RowDraft
-from columnar.regions.row_reader import RawRow, WireCell, column_versions, fetch_row, read_column, wire_cells
+from columnar.regions.row_reader import (
+    Cells,
+    RawRow,
+    WireCell,
+    column_versions,
+    fetch_row,
+    read_column,
+    visible_cells,
+    wire_cells,
+)
 from columnar.regions.spaces import drop_leftovers, follow_spaces, options_of_spaces, row_ranges
 from columnar.storage.api import Batch, Engine, Store, StoreBusy
 from columnar.storage.commit import Committer
@@ -420,6 +429,10 @@ class Region:
     def get_row(self, row: bytes, spec: ReadSpec) -> list[WireCell]:
         """The visible cells of one row, column ascending; empty where there are none."""
         return wire_cells(self.store, row, self.fetch(row, spec), spec, self._clock())
+
+    def read_row(self, row: bytes, spec: ReadSpec) -> Cells:
+        """As ``get_row``, in the form that a reply takes soonest."""
+        return visible_cells(self.store, row, self.fetch(row, spec), spec, self._clock())
 
     def get_column(self, row: bytes, family: bytes, qualifier: bytes, spec: ReadSpec) -> list[tuple[bytes, int]]:
         """(value, timestamp) of one column, newest first."""

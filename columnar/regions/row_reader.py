@@ -1,7 +1,7 @@
 """Read rows from a store: one row, or row after row, as cells a reader sees.
 
-Two shapes leave this module: ``WireCell`` (column, value, timestamp), which the reply codec packs
-as it is, and ``model.cell.Cell`` with older versions, which filters want.
+Three shapes leave this module: ``StoredCells`` and ``WireCell`` (column, value, timestamp), which the
+reply codec packs as they are, and ``model.cell.Cell`` with older versions, which filters want.
 
 All iterators of one call are made before any write can come between, so a row is read as of one
 moment over all its families (storage promise S3).
@@ -30,8 +30,10 @@ from columnar.storage.layout import (
     version_end,
     version_prefix,
 )
+from columnar.storage.stored_cells import VALUE_AT, StoredCells
 
 WireCell = tuple[bytes, bytes, int]  # column, value, timestamp
+Cells = list[WireCell] | StoredCells  # what a reader without a filter sees of a row, column ascending
 Group = list[tuple[bytes, bytes]]  # escaped qualifier, stored newest version; ascending
 RawRow = list[tuple[FamilyView, Group]]
 Views = Mapping[bytes, FamilyView]
@@ -59,16 +61,40 @@ def fetch_row(store: Store, views: Views, row: bytes, projection: Projection) ->
     return found
 
 
+def wants_newest(spec: ReadSpec) -> bool:
+    """Whether a reader sees of each column its newest cell and nothing else."""
+    return spec.time_range == ALL_TIME and spec.max_versions == 1 and not spec.family_ranges
+
+
+def visible_cells(store: Store, row: bytes, raw_row: RawRow, spec: ReadSpec, now_ms: int) -> Cells:
+    """As ``wire_cells``, and where nothing stands against it the cells as they are stored."""
+    if not wants_newest(spec):
+        return wire_cells(store, row, raw_row, spec, now_ms)
+    groups: list[tuple[bytes, Group]] = []
+    count, size = 0, 0
+    for view, group in raw_row:
+        if view.ttl_ms is not None:
+            return wire_cells(store, row, raw_row, spec, now_ms)
+        for qualifier, raw in group:
+            if raw[0] != CELL or b"\x00" in qualifier:
+                return wire_cells(store, row, raw_row, spec, now_ms)
+            size += len(qualifier) + len(raw)
+        groups.append((view.column_prefix, group))
+        count += len(group)
+        size += len(group) * (len(view.column_prefix) - VALUE_AT)
+    return StoredCells(groups, count, size)
+
+
 def wire_cells(store: Store, row: bytes, raw_row: RawRow, spec: ReadSpec, now_ms: int) -> list[WireCell]:
     """What a reader without a filter sees: column ascending, of each the newest versions he wants."""
     cells: list[WireCell] = []
-    newest = spec.time_range == ALL_TIME and spec.max_versions == 1 and not spec.family_ranges
+    newest = wants_newest(spec)
     for view, group in raw_row:
         prefix = view.column_prefix
         for qualifier, raw in group:
             if newest and raw[0] == CELL and view.ttl_ms is None:
                 name = unescape(qualifier) if b"\x00" in qualifier else qualifier
-                cells.append((prefix + name, raw[17:], timestamp_of(raw)))
+                cells.append((prefix + name, raw[VALUE_AT:], timestamp_of(raw)))
             else:
                 versions = column_versions(store, view, row, unescape(qualifier), raw, spec, now_ms)
                 for cell in islice(versions, spec.max_versions):
@@ -116,7 +142,7 @@ def read_column(
     if raw is None:
         return []
     if spec.max_versions == 1 and spec.time_range == ALL_TIME and raw[0] == CELL and view.ttl_ms is None:
-        return [(raw[17:], timestamp_of(raw))]
+        return [(raw[VALUE_AT:], timestamp_of(raw))]
     found = column_versions(store, view, row, qualifier, raw, spec, now_ms)
     return [(cell.value, cell.timestamp) for cell in islice(found, spec.max_versions)]
 

@@ -13,7 +13,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from columnar.errors import IllegalArgument, RegionAway, ScannerNotFound, TooManyScanners
 from columnar.limits import (
@@ -29,14 +29,13 @@ from columnar.limits import (
 from columnar.model.filters import Filter
 from columnar.model.filters import apply as apply_filter
 from columnar.model.read import ScanSpec
+from columnar.regions.family_view import FamilyView
 from columnar.regions.patience import back
+from columnar.regions.plain_rows import PlainStep, ScanRow, size_of
 from columnar.regions.region import Region
-from columnar.regions.row_reader import RawRow, RowCursor, WireCell, filter_cells, wire_cells
+from columnar.regions.row_reader import Cells, RawRow, RowCursor, filter_cells, visible_cells, wants_newest
 from columnar.regions.server import RegionServer
 from columnar.storage.layout import range_start, row_end, row_prefix
-
-ScanRow = tuple[bytes, list[WireCell]]
-_CELL_OVERHEAD_BYTES: Final = 24  # of one cell in a reply, beside its column and value
 
 
 class _Place(NamedTuple):
@@ -56,6 +55,7 @@ class Scanner:
         self._filter = row_filter
         self._place: _Place | None = _Place(_first_row(spec), False)
         self._only_row = bool(spec.start) and spec.start == spec.stop
+        self._plain_family = None if row_filter is not None else _plain_family(spec)
         self._rest: ScanRow | None = None  # of a row that batchSize has cut
         self._rows_left = spec.limit or -1
         self._barriers: set[asyncio.Future[None]] = set()
@@ -81,20 +81,20 @@ class Scanner:
                     return rows
             except RegionAway as error:
                 away = error
-        return self._go_on(rows, count, gathering.begin(sum(_size(row) for row in rows)), away)
+        return self._go_on(rows, count, gathering.begin(sum(size_of(row) for row in rows)), away)
 
     async def _go_on(self, rows: list[ScanRow], count: int, ticket: int, away: RegionAway | None) -> list[ScanRow]:
         self.busy = True
         gathering = self._server.gathering
         try:
-            size: int | None = sum(_size(row) for row in rows)
+            size: int | None = sum(size_of(row) for row in rows)
             while size is not None and len(rows) < count and size < REPLY_BYTES and not self._at_end:
                 await (gathering.turn(ticket, size) if away is None else back(away))
                 away = None
                 try:
                     size = self._step(rows, count, size)
                 except RegionAway as another:  # its place and its rows stand as they were before the region
-                    away, size = another, sum(_size(row) for row in rows)
+                    away, size = another, sum(size_of(row) for row in rows)
             for barrier in self._barriers:
                 await asyncio.shield(barrier)
             self._failed = False
@@ -128,10 +128,18 @@ class Scanner:
                 return None
             if cells_left <= 0 or bytes_left <= 0:
                 return size
-            region, cursor = self._seek(self._place)
+            region, low, high = self._seek(self._place)
             barrier = region.barrier_any()
             if barrier is not None:
                 self._barriers.add(barrier)
+            view = region.views[self._plain_family] if self._plain_family is not None else None
+            if view is not None and view.ttl_ms is None:
+                step = self._plain_step(region, view, low, high, rows, count, cells_left, bytes_left)
+                cells_left -= step.cells_walked
+                bytes_left -= step.size_bytes
+                size += step.size_bytes
+                continue
+            cursor = self._cursor(region, low, high)
             walked = 0  # the cursor has read one row ahead in each family: that is this step's work too
             while len(rows) < count and size < REPLY_BYTES and cells_left > 0 and bytes_left > 0:
                 found = cursor.next_row()
@@ -143,18 +151,44 @@ class Scanner:
                 cells_left -= cursor.walked - walked
                 self.cells_read += cursor.walked - walked
                 walked = cursor.walked
-                size += _size(rows[-1]) if rows and rows[-1][0] == row else 0
+                size += size_of(rows[-1]) if rows and rows[-1][0] == row else 0
                 if self._stops_here:
                     break
         return None
+
+    def _plain_step(
+        self,
+        region: Region,
+        view: FamilyView,
+        low: bytes,
+        high: bytes | None,
+        rows: list[ScanRow],
+        count: int,
+        max_cells: int,
+        max_bytes: int,
+    ) -> PlainStep:
+        """Rows of one region until a bound is reached; moves on past them."""
+        step, before = PlainStep(), len(rows)
+        limit = count if self._rows_left < 0 else min(count, before + self._rows_left)
+        items = region.store.scan(view.space, low, high)
+        step.take(region.store, view, items, self.spec.read, region.now_ms, rows, limit, max_cells, max_bytes)
+        region.reads += step.rows_read
+        self.cells_read += step.cells_walked
+        self._place = self._next_region(region) if step.last_row is None else _Place(step.last_row, True)
+        if self._rows_left > 0:
+            self._rows_left -= len(rows) - before
+            if self._rows_left == 0:
+                self._place = None
+        return step
 
     def _read_row(self, region: Region, rows: list[ScanRow], row: bytes, raw_row: RawRow) -> int:
         """Take one row in, move on past it; returns how many stored bytes were read."""
         self._place = None if self._only_row else _Place(row, True)
         read = self.spec.read
         region.reads += 1
+        cells: Cells
         if self._filter is None:
-            cells = wire_cells(region.store, row, raw_row, read, region.now_ms)
+            cells = visible_cells(region.store, row, raw_row, read, region.now_ms)
         else:
             seen = filter_cells(region.store, row, raw_row, read, region.now_ms)
             kept, ended = apply_filter(self._filter, row, seen, read.max_versions)
@@ -169,17 +203,19 @@ class Scanner:
         row, cells = whole
         batch = self.spec.batch
         if batch and len(cells) > batch:
-            self._rest = (row, cells[batch:])
-            cells = cells[:batch]
+            several = list(cells)
+            self._rest = (row, several[batch:])
+            cells = several[:batch]
         else:
             self._rest = None
             self._rows_left -= 1
             if self._rows_left == 0:
                 self._place = None
         rows.append((row, cells))
-        return _size(rows[-1])
+        return size_of(rows[-1])
 
-    def _seek(self, place: _Place) -> tuple[Region, RowCursor]:
+    def _seek(self, place: _Place) -> tuple[Region, bytes, bytes | None]:
+        """The region that goes on, and which of its keys: from one, below the other."""
         served = self._server.tables.enabled(self.table)
         for family, _ in self.spec.read.projection.families:
             served.schema.family(family)  # the table may have been made anew since the opening
@@ -198,8 +234,11 @@ class Scanner:
         if info.end:
             end = range_start(info.end)
             high = end if high is None else min(high, end)
-        projection = spec.read.projection
-        return region, RowCursor(region.store, region.views, projection, low, high, reverse=spec.reversed)
+        return region, low, high
+
+    def _cursor(self, region: Region, low: bytes, high: bytes | None) -> RowCursor:
+        spec = self.spec
+        return RowCursor(region.store, region.views, spec.read.projection, low, high, reverse=spec.reversed)
 
     def _next_region(self, region: Region) -> _Place | None:
         info, stop = region.info, self.spec.stop
@@ -218,8 +257,12 @@ def _first_row(spec: ScanSpec) -> bytes | None:
     return None if spec.reversed else b""
 
 
-def _size(row: ScanRow) -> int:
-    return len(row[0]) + sum(len(column) + len(value) + _CELL_OVERHEAD_BYTES for column, value, _ in row[1])
+def _plain_family(spec: ScanSpec) -> bytes | None:
+    """The family of a scan that ``plain_rows`` can do; the family itself must agree."""
+    families = spec.read.projection.families
+    if spec.reversed or spec.batch or len(families) != 1 or families[0][1] is not None or not wants_newest(spec.read):
+        return None
+    return families[0][0]
 
 
 @dataclass(slots=True)

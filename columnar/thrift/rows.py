@@ -20,8 +20,8 @@ from columnar.model.mutation import Append, CompareOp, Condition, Delete, Durabi
 from columnar.model.read import Projection, ReadSpec
 from columnar.regions.applied import Applied
 from columnar.regions.patience import patiently
+from columnar.regions.plain_rows import ScanRow, size_of
 from columnar.regions.region import Region
-from columnar.regions.row_reader import WireCell
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import READ_SPECS, ServedTable, checked_row
 from columnar.storage.api import StoreBusy
@@ -42,7 +42,7 @@ class _Gathered:
     """Rows on their way into one reply."""
 
     left: list[bytes]  # still to be read, the next one last
-    found: list[tuple[bytes, list[WireCell]]] = field(default_factory=list)
+    found: list[ScanRow] = field(default_factory=list)
     barriers: list[Any] = field(default_factory=list)
     size_bytes: int = 0
 
@@ -119,7 +119,7 @@ class RowMethods:
         spec = self._spec(served, columns, timestamp)
         row = checked_row(row)
         region = self._server.region_for(served, row)
-        cells = region.get_row(row, spec)
+        cells = region.read_row(row, spec)
         return after(region.barrier(row), RowList([(row, cells)] if cells else []))
 
     def getRows(self, _ctx: Any, table: Sent, rows: Any, _attributes: Any) -> Any:
@@ -155,14 +155,14 @@ class RowMethods:
             row = gathered.left[-1]
             region = self._server.region_for(served, row)
             gathered.left.pop()  # now, not before: where its region is away it is read later
-            cells = region.get_row(row, spec)
+            cells = region.read_row(row, spec)
             barrier = region.barrier(row)
             if barrier is not None:
                 gathered.barriers.append(barrier)
             cells_left -= len(cells) + _SEEK_CELLS
             if cells:
                 gathered.found.append((row, cells))
-                size = sum(len(column) + len(value) for column, value, _ in cells)
+                size = size_of(gathered.found[-1])
                 gathered.size_bytes += size
                 bytes_left -= size
             if gathered.size_bytes > ROWS_BYTES:

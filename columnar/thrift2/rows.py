@@ -62,7 +62,7 @@ class RowMethods2:
         scanner = Scanner(self._server, served.schema.name.encode(), spec, filter_of(spec))
         found = scanner.next_rows(1)
         rows = found if isinstance(found, list) else await found
-        return Result(row, translate.cut_by_family(rows[0][1], tget) if rows else [])
+        return Result(row, translate.cut_by_family(list(rows[0][1]), tget) if rows else [])
 
     def getMultiple(self, _ctx: Any, table: bytes | None, tgets: Any) -> Any:
         """One result for each get, in their order; an empty one for a row that is not there."""

@@ -6,7 +6,8 @@ from collections.abc import Awaitable
 from typing import Any
 
 from columnar.errors import IllegalArgument, ScannerNotFound
-from columnar.regions.scanners import Scanner, ScannerTable, ScanRow
+from columnar.regions.plain_rows import ScanRow
+from columnar.regions.scanners import Scanner, ScannerTable
 from columnar.regions.server import RegionServer
 from columnar.thrift.scans import filter_of
 from columnar.thrift2 import translate
@@ -57,6 +58,8 @@ async def _awaited(rows: Awaitable[list[ScanRow]], scanner: Scanner) -> Results:
 def _results(rows: list[ScanRow], scanner: Scanner) -> Results:
     """A result is partial where the next one goes on with its row."""
     if not scanner.spec.batch:
-        return Results([Result(row, cells) for row, cells in rows])
+        return Results([Result(row, list(cells)) for row, cells in rows])
     following = [row for row, _ in rows[1:]] + [rows[-1][0] if rows and scanner.cuts_row else b""]
-    return Results([Result(row, cells, row == after) for (row, cells), after in zip(rows, following, strict=False)])
+    return Results(
+        [Result(row, list(cells), row == after) for (row, cells), after in zip(rows, following, strict=False)]
+    )

@@ -12,6 +12,8 @@ from thriftpy2.protocol.cybin import TCyBinaryProtocol
 from thriftpy2.transport import TMemoryBuffer
 from thriftpy2.transport.memory import TCyMemoryBuffer
 
+from columnar.storage.layout import pack_cell
+from columnar.storage.stored_cells import StoredCells
 from columnar.wire import idl
 from columnar.wire.codec import ServiceCodec, application_error
 from columnar.wire.codec_replies import RowList
@@ -58,6 +60,38 @@ def test_rows(protocol: Protocol, rows: Any, in_order: bool, seqid: int) -> None
     name, kind, answered, struct = received("scannerGetList", protocol, data)
     assert (name, kind, answered) == ("scannerGetList", 2, seqid)
     assert struct.success == as_structs(result)
+
+
+STORED_ROWS = st.lists(
+    st.tuples(
+        BYTES,
+        st.lists(
+            st.tuples(
+                st.binary(max_size=9),
+                st.lists(st.tuples(BYTES, st.binary(max_size=1200), st.integers(0, 2**63 - 1)), max_size=4),
+            ),
+            max_size=3,
+        ),
+    ),
+    max_size=4,
+)
+
+
+def stored(groups: Any) -> StoredCells:
+    packed = [
+        (prefix, [(name, pack_cell(stamp, 9, value)) for name, value, stamp in cells]) for prefix, cells in groups
+    ]
+    return StoredCells(packed, sum(len(cells) for _, cells in packed), 0)
+
+
+@pytest.mark.parametrize("protocol", list(Protocol))
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(STORED_ROWS, st.booleans())
+def test_cells_as_they_are_stored_make_the_same_bytes(protocol: Protocol, rows: Any, in_order: bool) -> None:
+    reply = CODEC.methods["scannerGetList"].reply
+    as_stored = [(row, stored(groups)) for row, groups in rows]
+    as_lists = [(row, list(cells)) for row, cells in as_stored]
+    assert reply(protocol, 1, RowList(as_stored, in_order)) == reply(protocol, 1, RowList(as_lists, in_order))
 
 
 @pytest.mark.parametrize("protocol", list(Protocol))

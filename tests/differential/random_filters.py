@@ -6,6 +6,7 @@ What a server answers otherwise on purpose is not generated; COMPATIBILITY.md ("
     reversed scans with filters that read one family first (SingleColumnValue(.., true, ..), ColumnValue)
     reversed scans with WHILE over a filter that must know the direction (Prefix, InclusiveStop)
     SKIP over SingleColumnValue(.., true, ..) and ColumnValue; WHILE over them, where there are several families
+    OR over both of these and nothing else, where there are several families
     SingleColumnValueExclude(.., true, ..) over several families
     ColumnCountGetFilter where it would end the scan
 """
@@ -46,6 +47,8 @@ class RandomFilter:
     directed: bool = False  # goes the way of the scan; WHILE does not tell it which
     misled: bool = False
     counts: bool = False
+    cells_alone: bool = False  # ColumnValue: keeps cells of its column and no others
+    rows_alone: bool = False  # SingleColumnValue(.., true, ..)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,12 @@ def _quoted(text: bytes) -> bytes:
     return b"'" + text.replace(b"'", b"''") + b"'"
 
 
+def _one_family_alone(parts: Sequence[RandomFilter]) -> bool:
+    """All of them have HBase read families first, and some of them keep rows that have no cell there."""
+    alone = all(part.cells_alone or part.rows_alone for part in parts)
+    return alone and any(part.cells_alone for part in parts) and any(part.rows_alone for part in parts)
+
+
 class _Maker:
     def __init__(self, rng: random.Random, words: FilterWords) -> None:
         self._rng = rng
@@ -99,6 +108,8 @@ class _Maker:
             )
         word = rng.choice((b" AND ", b" OR "))
         parts = [self.tree(depth - 1) for _ in range(rng.randint(2, 3))]
+        while word == b" OR " and len(self._words.families) > 1 and _one_family_alone(parts):
+            parts = [self.tree(depth - 1) for _ in range(rng.randint(2, 3))]
         return RandomFilter(
             word.join(b"(" + part.text + b")" for part in parts),
             any(part.whole_rows for part in parts),
@@ -108,6 +119,8 @@ class _Maker:
             any(part.directed for part in parts),
             any(part.misled for part in parts),
             any(part.counts for part in parts),
+            any(part.cells_alone for part in parts) and all(part.cells_alone or part.rows_alone for part in parts),
+            any(part.rows_alone for part in parts) and all(part.cells_alone or part.rows_alone for part in parts),
         )
 
     def leaf(self) -> RandomFilter:
@@ -184,7 +197,7 @@ class _Maker:
             name = b"SingleColumnValueFilter"
         rest = b", " + missing + b", " + latest if missing else b""
         text = name + b"(" + self._column() + b", " + operator + b", " + _quoted(comparator) + rest + b")"
-        return RandomFilter(text, True, family_first=missing == b"true")
+        return RandomFilter(text, True, family_first=missing == b"true", rows_alone=missing == b"true")
 
     def _dependent(self) -> RandomFilter:
         rng = self._rng
@@ -197,7 +210,7 @@ class _Maker:
     def _column_value(self) -> RandomFilter:
         operator, comparator = self._comparator(self._words.values)
         text = b"ColumnValueFilter(" + self._column() + b", " + operator + b", " + _quoted(comparator) + b")"
-        return RandomFilter(text, family_first=True)
+        return RandomFilter(text, family_first=True, cells_alone=True)
 
     def _timestamps(self) -> RandomFilter:
         rng = self._rng

@@ -184,6 +184,13 @@ def test_while_sees_families_in_their_order() -> None:
     assert one(text, cells("g:q@1=pear")) == ["g:q@1=pear"]
 
 
+def test_either_of_two_tested_columns_asks_every_row() -> None:
+    """A row without a cell in the tested family, too: the one drops it alone, the other has no say over rows."""
+    text = "ColumnValueFilter('f','q',!=,'binary:a') OR SingleColumnValueFilter('f','p',>,'binary:1',true,true)"
+    assert one(text, cells("g:a@1=x")) == ["g:a@1=x"]
+    assert one("SingleColumnValueFilter('f','p',>,'binary:1',true,true)", cells("g:a@1=x")) == []
+
+
 def test_while_tells_what_it_holds_the_direction() -> None:
     flt = parse(b"WHILE (InclusiveStopFilter('b') AND PrefixFilter(''))")
     flt.set_reversed(True)

@@ -1,0 +1,47 @@
+"""(pure) The cells of one row as they are stored: a reply takes from them what it needs, in their own byte order.
+
+Only of cells that are a value with a timestamp (``layout.CELL``), each the newest of its column, under
+qualifiers without a zero byte: what they hold goes out without becoming numbers and tuples in between.
+Whoever wants those iterates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import Final
+
+from columnar.storage.layout import HEADER_BYTES
+
+Pairs = list[tuple[bytes, bytes]]  # qualifier, stored cell; ascending
+VALUE_AT: Final = HEADER_BYTES  # of a stored cell; its timestamp is bytes 1 to 9, big-endian
+_U64 = Struct(">Q").unpack
+
+
+class StoredCells:
+    """Constant."""
+
+    __slots__ = ("_count", "groups", "size_bytes")
+
+    def __init__(self, groups: list[tuple[bytes, Pairs]], count: int, size_bytes: int) -> None:
+        self.groups = groups  # (``family:``, its cells), family ascending
+        self._count = count
+        self.size_bytes = size_bytes  # of columns and values
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[tuple[bytes, bytes, int]]:
+        """(column, value, timestamp), column ascending."""
+        for prefix, pairs in self.groups:
+            for qualifier, raw in pairs:
+                yield prefix + qualifier, raw[VALUE_AT:], _U64(raw[1:9])[0]
+
+    def __eq__(self, other: object) -> bool:
+        """As the list of its cells."""
+        return isinstance(other, list | StoredCells) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"StoredCells({list(self)})"

@@ -1,0 +1,82 @@
+"""The short way of a scan gives what the long one gives, wherever its steps end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from columnar.model.read import Projection, ReadSpec
+from columnar.regions.family_view import FamilyView
+from columnar.regions.plain_rows import PlainStep, ScanRow, size_of
+from columnar.regions.row_reader import RowCursor, visible_cells, wire_cells
+from columnar.storage.layout import cell_key, pack_cell, pack_marker, row_end
+from columnar.storage.memory import MemoryEngine
+from columnar.storage.stored_cells import StoredCells
+
+SPACE = "f0"
+VIEW = FamilyView(b"f", b"f:", SPACE, 0, 1, None)
+SPEC = ReadSpec(Projection(((b"f", None),)))
+NOW_MS = 1_000
+NAMES = st.sampled_from([b"", b"a", b"a\x00", b"b", b"\x00", b"\xff", b"long" * 9])
+STORED = st.one_of(
+    st.builds(pack_cell, st.integers(0, 2**63 - 1), st.just(0), st.binary(max_size=9)),
+    st.builds(pack_cell, st.integers(0, 900), st.just(0), st.binary(max_size=9), st.sampled_from([1, 10_000])),
+    st.builds(pack_marker, st.integers(0, 900), st.just(0), st.just(1)),
+)
+CELLS = st.dictionaries(st.tuples(NAMES.filter(bool), NAMES), STORED, max_size=30)
+
+
+def store_of(cells: dict[tuple[bytes, bytes], bytes]) -> Any:
+    store = MemoryEngine().open("x", frozenset({SPACE, "default"}))
+    batch = store.batch()
+    for (row, qualifier), raw in cells.items():
+        batch.put(SPACE, cell_key(row, qualifier), raw)
+    store.write(batch)
+    return store
+
+
+def the_long_way(store: Any) -> list[ScanRow]:
+    cursor = RowCursor(store, {b"f": VIEW}, SPEC.projection, b"", None, reverse=False)
+    rows: list[ScanRow] = []
+    while (found := cursor.next_row()) is not None:
+        cells = wire_cells(store, found[0], found[1], SPEC, NOW_MS)
+        assert visible_cells(store, found[0], found[1], SPEC, NOW_MS) == cells
+        if cells:
+            rows.append((found[0], cells))
+    return rows
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(CELLS, st.integers(1, 5), st.integers(1, 9), st.integers(1, 300))
+def test_steps_of_any_size_give_every_row_once(cells: Any, max_rows: int, max_cells: int, max_bytes: int) -> None:
+    store = store_of(cells)
+    rows: list[ScanRow] = []
+    place: bytes | None = b""
+    walked = read = 0
+    while place is not None:
+        step, before, row_cells = PlainStep(), len(rows), 0
+        items = store.scan(SPACE, place, None)
+        step.take(store, VIEW, items, SPEC, NOW_MS, rows, before + max_rows, max_cells, max_bytes)
+        assert step.size_bytes == sum(size_of(row) for row in rows[before:])
+        assert len(rows) - before <= max_rows
+        row_cells = max((sum(row == name for name, _ in cells) for row, _ in cells), default=0)
+        assert step.cells_walked < max_cells + row_cells or step.last_row is None
+        walked, read = walked + step.cells_walked, read + step.rows_read
+        place = None if step.last_row is None else row_end(step.last_row)
+    assert rows == the_long_way(store)
+    assert (walked, read) == (len(cells), len({row for row, _ in cells}))
+
+
+def test_stored_cells_are_a_list_to_whoever_wants_one() -> None:
+    raw = pack_cell(5, 1, b"value")
+    cells = StoredCells([(b"f:", [(b"a", raw), (b"b", raw)])], 2, 16)
+    assert list(cells) == cells == [(b"f:a", b"value", 5), (b"f:b", b"value", 5)]
+    assert len(cells) == 2
+    assert cells != [(b"f:a", b"value", 5)]
+    assert not StoredCells([], 0, 0)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(cells)
+    assert size_of((b"row", cells)) == size_of((b"row", list(cells)))
