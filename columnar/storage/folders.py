@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 
 def sync_entries(folder: str) -> None:
@@ -15,6 +16,21 @@ def sync_entries(folder: str) -> None:
         os.fsync(held)
     finally:
         os.close(held)
+
+
+def make_lasting(folder: str) -> None:
+    """The folder, with all above it; a power cut does not take back those that were made.
+
+    An engine syncs what it writes into a store's folder, and nobody the folder's own name: without it the
+    whole store is gone, with writes that were synced and acknowledged.
+    """
+    if os.path.isdir(folder):
+        return
+    parent = os.path.dirname(os.path.abspath(folder))
+    make_lasting(parent)
+    with suppress(FileExistsError):  # another process was quicker; the lock says which of the two goes on
+        os.mkdir(folder)
+    sync_entries(parent)
 
 
 def size_of(folder: str) -> int:

@@ -5,7 +5,7 @@ share a block cache and a write-buffer budget, so memory does not grow with the 
 regions (limits: ``CACHE_BYTES``, ``WRITE_BUFFERS_BYTES``).
 
 Known habits of rocksdict 0.3.29, each with what we do about it:
-    * every error is a bare ``Exception``: it is translated here, by its text, and nowhere else;
+    * every error is a bare ``Exception``: ``rocks_errors`` translates it, by its text, and nobody else;
     * a handle of a column family keeps the database open: ``close`` closes each of them;
     * ``items`` ends at a damaged block as if there were no more: at its end we ask an ``iter``,
       which has a status (2.6 us a scan);
@@ -28,11 +28,13 @@ from typing import Any, Final
 
 import rocksdict
 
-from columnar.errors import DamagedData, HostError
+from columnar.errors import HostError
 from columnar.limits import MIB
 from columnar.storage.api import DEFAULT_OPTIONS, Batch, FileSpan, SpaceOptions, StoreBusy, StoreClosed
-from columnar.storage.file_copies import HALF, remove_tree
+from columnar.storage.file_copies import HALF, HALF_CHECKPOINT, remove_tree
+from columnar.storage.folders import make_lasting, sync_entries
 from columnar.storage.overlay import overlaid
+from columnar.storage.rocks_errors import translated
 from columnar.storage.rocks_options import Caches, changed_options, space_options
 
 CACHE_BYTES: Final = 64 * MIB
@@ -68,18 +70,6 @@ class RocksBatch:
 
     def size_bytes(self) -> int:
         return self._size
-
-
-def _translated(error: Exception, path: str) -> Exception:
-    """The engine's bare exception as one of ours, by the words RocksDB begins its status with."""
-    text = str(error)
-    if isinstance(error, rocksdict.DbClosedError):
-        return StoreClosed(f"the store {path} is closed")
-    if "Incomplete" in text or "stall" in text.lower():
-        return StoreBusy("the engine is behind with flushing; try again shortly")
-    if "Corruption" in text:
-        return DamagedData(f"{path}: {text}")
-    return HostError(f"{path}: {text}")
 
 
 class _Spaces(dict[str, Any]):
@@ -119,7 +109,7 @@ class RocksStore:
             families = {name: engine.space_options(self.options_of(name)) for name in names}
             self._db: Any = rocksdict.Rdict(path, engine.database_options(), families, access)
         except Exception as error:  # rocksdict raises nothing narrower
-            raise _translated(error, path) from error
+            raise translated(error, path) from error
         self._dicts: dict[str, Any] = _Spaces(path)
         self._handles: dict[str, Any] = _Spaces(path)
         for name in names:
@@ -149,7 +139,7 @@ class RocksStore:
         except StoreClosed:
             raise
         except Exception as error:  # rocksdict raises nothing narrower
-            raise _translated(error, self._path) from error
+            raise translated(error, self._path) from error
         return value
 
     def multi_get(self, space: str, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -158,7 +148,7 @@ class RocksStore:
         except StoreClosed:
             raise
         except Exception as error:  # rocksdict raises nothing narrower
-            raise _translated(error, self._path) from error
+            raise translated(error, self._path) from error
         fresh = self._fresh
         if fresh:
             return [fresh.get((space, key), value) for key, value in zip(keys, values, strict=True)]
@@ -186,7 +176,7 @@ class RocksStore:
         try:
             look.status()
         except Exception as error:  # rocksdict raises nothing narrower
-            raise _translated(error, self._path) from error
+            raise translated(error, self._path) from error
 
     def scan_back(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         fresh = self._not_handed_over(space, start, below)
@@ -275,13 +265,13 @@ class RocksStore:
         try:
             self._db.write(raw, self._write_options)
         except Exception as error:  # rocksdict raises nothing narrower
-            raise _translated(error, self._path) from error
+            raise translated(error, self._path) from error
 
     def sync(self) -> None:
         try:
             self._db.flush_wal(True)
         except Exception as error:  # rocksdict raises nothing narrower
-            raise _translated(error, self._path) from error
+            raise translated(error, self._path) from error
 
     def add_space(self, name: str, options: SpaceOptions = DEFAULT_OPTIONS) -> None:
         if name in self._dropping:
@@ -307,7 +297,7 @@ class RocksStore:
             held.close()  # in this order it need not write to a file what will be gone
         except Exception as error:  # rocksdict raises nothing narrower
             if "dropped" not in str(error):
-                raise _translated(error, self._path) from error
+                raise translated(error, self._path) from error
 
     def options_of(self, name: str) -> SpaceOptions:
         return self._options.get(name, DEFAULT_OPTIONS)
@@ -326,7 +316,7 @@ class RocksStore:
         except StoreClosed:
             raise
         except Exception as error:  # rocksdict raises nothing narrower
-            raise _translated(error, self._path) from error
+            raise translated(error, self._path) from error
 
     @contextmanager
     def _working(self) -> Iterator[list[tuple[str, Any]]]:
@@ -341,7 +331,7 @@ class RocksStore:
         except Exception as error:  # rocksdict raises nothing narrower
             if self._closing:
                 raise StoreClosed(f"the store {self._path} was closed meanwhile") from error
-            raise _translated(error, self._path) from error
+            raise translated(error, self._path) from error
         finally:
             with self._at_work:
                 self._workers -= 1
@@ -372,7 +362,7 @@ class RocksStore:
         try:
             step(*arguments)
         except Exception as error:  # rocksdict raises nothing narrower
-            raise _translated(error, self._path) from error
+            raise translated(error, self._path) from error
 
     def checkpoint(self, path: str) -> None:
         self._hand_over()
@@ -429,13 +419,13 @@ class RocksSortedFile:
         except Exception as error:  # rocksdict raises nothing narrower
             if "ascending" in str(error):
                 raise ValueError(f"{self._path}: keys must rise strictly") from None
-            raise _translated(error, self._path) from error
+            raise translated(error, self._path) from error
 
     def finish(self) -> None:
         try:
             self._writer.finish()
         except Exception as error:  # rocksdict raises nothing narrower
-            raise _translated(error, self._path) from error
+            raise translated(error, self._path) from error
 
 
 class RocksEngine:
@@ -464,7 +454,10 @@ class RocksEngine:
         return space_options(options, self._caches)
 
     def open(self, path: str, spaces: frozenset[str], options: Mapping[str, SpaceOptions] | None = None) -> RocksStore:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        try:
+            make_lasting(path)
+        except OSError as error:
+            raise HostError(f"cannot make the folder {path}: {error.strerror}") from error
         return RocksStore(self, path, spaces, options or {})
 
     def open_reading(self, path: str) -> RocksStore:
@@ -476,7 +469,7 @@ class RocksEngine:
         try:
             rocksdict.Rdict.repair(path, self.database_options())
         except Exception as error:  # rocksdict raises nothing narrower
-            raise _translated(error, path) from error
+            raise translated(error, path) from error
 
     def sorted_file(self, path: str) -> RocksSortedFile:
         return RocksSortedFile(path, self.space_options(DEFAULT_OPTIONS))
@@ -489,7 +482,9 @@ class RocksEngine:
         doomed = f"{path}.deleted"
         if os.path.exists(doomed):
             remove_tree(doomed)  # a crash came between the next two lines
-        remove_tree(path + HALF, missing_ok=True)  # or while it was made of copies
+        for half in (path + HALF, path + HALF_CHECKPOINT):  # or while it was made of copies
+            remove_tree(half, missing_ok=True)
         if os.path.exists(path):
             os.rename(path, doomed)
             remove_tree(doomed)
+        sync_entries(os.path.dirname(path))  # else a power cut brings it back, when nobody knows it any more
