@@ -25,6 +25,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.gathering import Gathering
 from columnar.regions.hooks import ChangeListener, LogPolicy, NoListener
+from columnar.regions.read_only_regions import ReadOnlyRegions
 from columnar.regions.region import Region, spaces_of
 from columnar.regions.spaces import options_of_spaces, untuned
 from columnar.regions.sweeper import needs_sweep, sweep
@@ -71,6 +72,7 @@ class RegionServer:
         self._closed = False
         self._sweeping: asyncio.Future[None] | None = None
         self._async_timer: asyncio.TimerHandle | None = None
+        self._read_only = ReadOnlyRegions(engine, committer, clock)
         committer.on_broken = self._broken
 
     # --- tables ------------------------------------------------------------------------------------
@@ -122,16 +124,25 @@ class RegionServer:
         if current is None or not self.tables.serves(info):
             raise NotServingRegion(f"region {info.encoded} of {info.table} was split, merged or dropped; ask again")
         path, store = self.folder_of(info), self._adopted.get(info.region_id)
-        region = Region(self._engine, path, info, current.schema, self._committer, self.clock, store)
+        region = self._read_only.open(path, info, current.schema, store)
         self._adopted.pop(info.region_id, None)
         region.log_policy = self._policies.get(served.schema.name)
         region.on_durable = self._changes_durable
         self._open[info.region_id] = self._last_used = region
         _log.debug("region %s of %s is open", info.encoded, info.table)
         self._close_surplus()
-        if region.log_policy is not None:
+        if region.is_read_only:
+            self._read_only.retry(self._close_read_only)
+        elif region.log_policy is not None:
             self.listener.region_opened(region)
         return region
+
+    def _close_read_only(self) -> None:
+        for region in [region for region in self._open.values() if region.is_read_only]:
+            if self._may_close(region):
+                self._close(region)
+            else:
+                self._read_only.retry(self._close_read_only)
 
     def _follow(self, region: Region) -> None:
         """The table was altered, or the caller remembers an older schema of it."""
@@ -402,6 +413,7 @@ class RegionServer:
     async def close(self) -> None:
         """Sync and close every region."""
         self._closed = True
+        self._read_only.stop()
         if self._sweeping is not None:
             self._sweeping.cancel()
         if self._async_timer is not None:

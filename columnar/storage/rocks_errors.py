@@ -1,19 +1,48 @@
-"""The engine's errors as ours: rocksdict raises bare exceptions, told apart by the words RocksDB begins its status with."""
+"""The engine's errors as ours: rocksdict raises bare exceptions; the words RocksDB begins them with tell them apart."""
 
 from __future__ import annotations
 
+from typing import Final
+
 import rocksdict
 
-from columnar.errors import DamagedData, HostError
+from columnar.errors import ColumnarError, DamagedData, HostError
 from columnar.storage.api import StoreBusy, StoreClosed
 
+# What the system said, as it stands in the engine's text; what is the matter; what to do about it.
+_KNOWN: Final = (
+    ("No space left on device", "the disk is full", "free some room: writes are taken again within a second"),
+    ("Disk quota exceeded", "the disk quota is used up", "free some room: writes are taken again within a second"),
+    ("File too large", "a file may not grow any more", "raise the limit of file sizes (ulimit -f) and restart"),
+    ("Read-only file system", "the disk takes no writes", "mount it for writing: writes are taken again then"),
+    (
+        "Too many open files",
+        "no file descriptor is left",
+        "close connections, or raise the limit (ulimit -n) and restart",
+    ),
+    ("Input/output error", "the disk fails", "look at the machine's log; copy the data folder while it can be read"),
+)
+_MEND: Final = "run 'columnar check'; 'columnar repair' saves what is readable, the rest comes from a backup"
 
-def translated(error: Exception, path: str) -> Exception:
+
+def translated(error: Exception, path: str) -> ColumnarError:
     text = str(error)
     if isinstance(error, rocksdict.DbClosedError):
         return StoreClosed(f"the store {path} is closed")
     if "Incomplete" in text or "stall" in text.lower():
         return StoreBusy("the engine is behind with flushing; try again shortly")
-    if "Corruption" in text:
-        return DamagedData(f"{path}: {text}")
+    for words, matter, advice in _KNOWN:
+        if words in text:
+            return HostError(f"{matter} ({path}: {text}); {advice}")
+    if "Corruption" in text or (".sst" in text and "No such file" in text):
+        return DamagedData(f"{path}: {text}; {_MEND}")
     return HostError(f"{path}: {text}")
+
+
+def refused(error: OSError, what: str) -> HostError:
+    """A folder could not be made or removed."""
+    text = f"{what}: {error.strerror}"
+    for words, matter, advice in _KNOWN:
+        if words == error.strerror:
+            return HostError(f"{matter} ({text}); {advice}")
+    return HostError(text)
