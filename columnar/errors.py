@@ -234,6 +234,10 @@ class HostError(ColumnarError):
     hbase_class = "IOException"
 
 
+class DiskFails(HostError):
+    """It said that it could not read or write: what it says afterwards of the same bytes is not to be believed."""
+
+
 class FolderInUse(HostError):
     def __init__(self, folder: str, owner: str) -> None:
         super().__init__(f"the data folder {folder} is in use by {owner}; stop that one first or choose another --data")

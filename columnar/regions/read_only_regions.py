@@ -5,7 +5,8 @@ reading: that writes nothing and finds all that was acknowledged.  Writers hear 
 region is closed; whoever asks for it next opens it, for writing if that goes by then.
 
 What a reader must not see is refused as before: a region whose files are damaged, one in the middle of taking
-sorted files in (only an opening that writes can undo that), one that lacks a family's space.
+sorted files in (only an opening that writes can undo that), one that lacks a family's space, and one whose disk
+reported a failed read, write or fsync: what such a disk says of its pages afterwards is not to be believed.
 
 Owned by the loop.
 """
@@ -17,7 +18,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from columnar.errors import ColumnarError, HostError
+from columnar.errors import ColumnarError, DiskFails, HostError
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.ingestion import INGESTING
@@ -25,7 +26,7 @@ from columnar.regions.log_retention import META_SPACE
 from columnar.regions.region import Region, spaces_of
 from columnar.storage.api import Engine, Store
 from columnar.storage.commit import Committer
-from columnar.storage.read_only import ReadOnlyStore
+from columnar.storage.read_only import open_read_only
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +45,8 @@ class ReadOnlyRegions:
         """The region; read-only where the host refuses more.  HostError, DamagedData where not even that goes."""
         try:
             region = Region(self._engine, path, info, table, self._committer, self._clock, store)
+        except DiskFails:
+            raise
         except HostError as cause:
             if store is not None:
                 raise
@@ -54,13 +57,12 @@ class ReadOnlyRegions:
 
     def _open_reading(self, path: str, info: RegionInfo, table: Table, cause: HostError) -> Region:
         try:
-            held = self._engine.open_reading(path)
-        except ColumnarError:
+            store = open_read_only(self._engine, path, cause)
+        except (ColumnarError, OSError):
             raise cause from None
-        if not spaces_of(table) <= held.spaces or held.get(META_SPACE, INGESTING) is not None:
-            held.close()
+        if not spaces_of(table) <= store.spaces or store.get(META_SPACE, INGESTING) is not None:
+            store.close()
             raise cause
-        store = ReadOnlyStore(held, cause)
         region = Region(self._engine, path, info, table, self._committer, self._clock, store)
         store.is_opening = False
         region.read_only(cause)

@@ -18,6 +18,13 @@ def sync_entries(folder: str) -> None:
         os.close(held)
 
 
+def sync_logs(folder: str) -> None:
+    """What a store's logs hold is on disk."""
+    for name in os.listdir(folder):
+        if name.endswith(".log"):
+            sync_entries(os.path.join(folder, name))  # a file or a folder: the call is the same
+
+
 def make_lasting(folder: str) -> None:
     """The folder, with all above it; a power cut does not take back those that were made.
 

@@ -6,9 +6,10 @@ from typing import Final
 
 import rocksdict
 
-from columnar.errors import ColumnarError, DamagedData, HostError
+from columnar.errors import ColumnarError, DamagedData, DiskFails, HostError
 from columnar.storage.api import StoreBusy, StoreClosed
 
+_FAILS: Final = "Input/output error"
 # What the system said, as it stands in the engine's text; what is the matter; what to do about it.
 _KNOWN: Final = (
     ("No space left on device", "the disk is full", "free some room: writes are taken again within a second"),
@@ -20,7 +21,7 @@ _KNOWN: Final = (
         "no file descriptor is left",
         "close connections, or raise the limit (ulimit -n) and restart",
     ),
-    ("Input/output error", "the disk fails", "look at the machine's log; copy the data folder while it can be read"),
+    (_FAILS, "the disk fails", "look at the machine's log; copy the data folder while it can be read"),
 )
 _MEND: Final = "run 'columnar check'; 'columnar repair' saves what is readable, the rest comes from a backup"
 
@@ -33,7 +34,8 @@ def translated(error: Exception, path: str) -> ColumnarError:
         return StoreBusy("the engine is behind with flushing; try again shortly")
     for words, matter, advice in _KNOWN:
         if words in text:
-            return HostError(f"{matter} ({path}: {text}); {advice}")
+            kind = DiskFails if words == _FAILS else HostError
+            return kind(f"{matter} ({path}: {text}); {advice}")
     if "Corruption" in text or (".sst" in text and "No such file" in text):
         return DamagedData(f"{path}: {text}; {_MEND}")
     return HostError(f"{path}: {text}")
