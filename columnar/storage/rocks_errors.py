@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Final
 
 import rocksdict
 
 from columnar.errors import ColumnarError, DamagedData, DiskFails, HostError
 from columnar.storage.api import StoreBusy, StoreClosed
+from columnar.storage.file_copies import LOG_FILE, TABLE_FILE
 
 _FAILS: Final = "Input/output error"
 # What the system said, as it stands in the engine's text; what is the matter; what to do about it.
@@ -36,9 +38,17 @@ def translated(error: Exception, path: str) -> ColumnarError:
         if words in text:
             kind = DiskFails if words == _FAILS else HostError
             return kind(f"{matter} ({path}: {text}); {advice}")
-    if "Corruption" in text or (".sst" in text and "No such file" in text):
+    if "Corruption" in text or "No such file" in text:
         return DamagedData(f"{path}: {text}; {_MEND}")
     return HostError(f"{path}: {text}")
+
+
+def refuse_headless(path: str) -> None:
+    """DamagedData where a folder holds data, and not the file that says which of it is the store's."""
+    with os.scandir(path) as found:
+        for entry in found:
+            if entry.name.endswith(TABLE_FILE) or (entry.name.endswith(LOG_FILE) and entry.stat().st_size):
+                raise DamagedData(f"{path}: the file CURRENT is missing, and others are there; {_MEND}")
 
 
 def refused(error: OSError, what: str) -> HostError:

@@ -151,6 +151,7 @@ class Opener:
         try:
             return Region(self._engine, str(folder), info, table, self._committer, _clock)
         except ColumnarError as error:
+            shutil.rmtree(folder)
             raise Unopened(f"{table.name} {info.encoded}: {error.wire_message}") from error
 
     def _written(self, files: Files, name: str) -> Path:
