@@ -131,6 +131,22 @@ def test_administration_on_a_full_disk_says_that_it_wants_a_restart(store: Faili
     again.close()
 
 
+@pytest.mark.parametrize(("how", "said"), [(FULL, "No space left on device"), (READ_ONLY, "Read-only file system")])
+def test_a_start_on_such_a_disk_says_why_it_cannot_be(store: FailingStore, tables: Tables, how: str, said: str) -> None:
+    store.kill()
+    store.fail(how)
+    ended = store.refused_start()
+    store.mend()
+    store.start()
+    assert ended.returncode == 2, ended
+    assert "Traceback" not in ended.stderr
+    assert ended.stderr.count("\n") == 1, "one line"
+    assert said in ended.stderr
+    connection = store.connection()
+    assert rows(connection, tables.spoiled) == rows(connection, tables.quiet) == BEFORE
+    connection.close()
+
+
 def test_no_descriptors_left(store: FailingStore, tables: Tables) -> None:
     _, spoiled, quiet = tables
     store.kill()

@@ -49,6 +49,12 @@ class FailingStore(StoreProcess):
     def mend(self) -> None:
         self._set("-")
 
+    def refused_start(self) -> subprocess.CompletedProcess[str]:
+        """Of a store that cannot start."""
+        return subprocess.run(
+            self._command, capture_output=True, text=True, check=False, env=self.environment, timeout=RECOVERED_S
+        )
+
     def _set(self, letter: str) -> None:
         held = os.open(self._control, os.O_WRONLY)  # in place: the store has the file mapped
         os.write(held, letter.encode())
