@@ -35,7 +35,8 @@ from columnar.storage.api import DEFAULT_OPTIONS, Batch, FileSpan, SpaceOptions,
 from columnar.storage.file_copies import HALF, HALF_CHECKPOINT, remove_tree
 from columnar.storage.folders import make_lasting, sync_entries
 from columnar.storage.overlay import overlaid
-from columnar.storage.rocks_errors import refuse_headless, refused, translated
+from columnar.storage.rocks_beginning import remove_begun
+from columnar.storage.rocks_errors import refused, translated
 from columnar.storage.rocks_options import Caches, changed_options, space_options
 from columnar.storage.rocks_sorted_file import RocksSortedFile
 
@@ -457,10 +458,10 @@ class RocksEngine:
     def open(self, path: str, spaces: frozenset[str], options: Mapping[str, SpaceOptions] | None = None) -> RocksStore:
         try:
             make_lasting(path)
+            if not self.exists(path):
+                remove_begun(path)
         except OSError as error:
-            raise refused(error, f"cannot make the folder {path}") from error
-        if not self.exists(path):
-            refuse_headless(path)  # the engine would begin anew, and remove the files it does not know
+            raise refused(error, f"cannot make the store {path}") from error
         return RocksStore(self, path, spaces, options or {})
 
     def open_reading(self, path: str) -> RocksStore:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import Final
 
 import rocksdict
 
 from columnar.errors import ColumnarError, DamagedData, DiskFails, HostError
 from columnar.storage.api import StoreBusy, StoreClosed
-from columnar.storage.file_copies import LOG_FILE, TABLE_FILE
 
 _FAILS: Final = "Input/output error"
 # What the system said, as it stands in the engine's text; what is the matter; what to do about it.
@@ -25,7 +23,7 @@ _KNOWN: Final = (
     ),
     (_FAILS, "the disk fails", "look at the machine's log; copy the data folder while it can be read"),
 )
-_MEND: Final = "run 'columnar check'; 'columnar repair' saves what is readable, the rest comes from a backup"
+MEND: Final = "run 'columnar check'; 'columnar repair' saves what is readable, the rest comes from a backup"
 
 
 def translated(error: Exception, path: str) -> ColumnarError:
@@ -39,16 +37,8 @@ def translated(error: Exception, path: str) -> ColumnarError:
             kind = DiskFails if words == _FAILS else HostError
             return kind(f"{matter} ({path}: {text}); {advice}")
     if "Corruption" in text or "No such file" in text:
-        return DamagedData(f"{path}: {text}; {_MEND}")
+        return DamagedData(f"{path}: {text}; {MEND}")
     return HostError(f"{path}: {text}")
-
-
-def refuse_headless(path: str) -> None:
-    """DamagedData where a folder holds data, and not the file that says which of it is the store's."""
-    with os.scandir(path) as found:
-        for entry in found:
-            if entry.name.endswith(TABLE_FILE) or (entry.name.endswith(LOG_FILE) and entry.stat().st_size):
-                raise DamagedData(f"{path}: the file CURRENT is missing, and others are there; {_MEND}")
 
 
 def refused(error: OSError, what: str) -> HostError:
