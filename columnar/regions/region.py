@@ -484,6 +484,10 @@ class Region:
 
     def close(self) -> None:
         """Only when quiet, or when the store is broken: what was acknowledged is on disk either way."""
+        self.leave()
+        self.store.close()
+
+    def leave(self) -> None:
+        """It is nobody's any more; its store is still to be closed, in any thread."""
         self.is_open = False
         self._committer.forget(self.store)
-        self.store.close()

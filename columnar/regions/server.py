@@ -39,6 +39,7 @@ ASYNC_SYNC_S: Final = 1.0  # unsynced writes are synced within this time
 SWEEP_EVERY_S: Final = 600.0
 UPKEEP_LOOK_S: Final = 0.01
 FOLLOW_PAUSE_S: Final = 0.005  # between two steps of following an altered table, each some 3 ms on the loop
+CLOSING_S: Final = 10.0  # what the server's own closing waits for stores that failed
 LOOKED_AT: Final = 16  # regions that may not be closed are passed over at one opening
 
 
@@ -139,10 +140,14 @@ class RegionServer:
 
     def _close_read_only(self) -> None:
         for region in [region for region in self._open.values() if region.is_read_only]:
-            if self._may_close(region):
-                self._close(region)
-            else:
+            if not self._may_close(region):
                 self._read_only.retry(self._close_read_only)
+                continue
+            self._close(region)
+            served = self.tables.named(region.info.table)
+            if region.log_policy is not None and served is not None and self.tables.serves(region.info):
+                with suppress(ColumnarError):  # its changes are still to be delivered, whether anybody asks or not
+                    self.open_region(served, region.info)
 
     def _follow(self, region: Region) -> None:
         """The table was altered, or the caller remembers an older schema of it."""
@@ -219,11 +224,28 @@ class RegionServer:
         return region.info.region_id not in self._pinned and not region.upkeep and region.is_quiet
 
     def _close(self, region: Region) -> None:
+        self._leave(region)
+        region.close()
+
+    def _leave(self, region: Region) -> None:
         self.listener.region_closing(region)
         self._open.pop(region.info.region_id, None)
         if self._last_used is region:
             self._last_used = None
-        region.close()
+
+    def _close_aside(self, region: Region) -> None:
+        """A store that failed needs a second to close: a thread does it, and who asks for the region waits."""
+        loop, region_id = asyncio.get_running_loop(), region.info.region_id
+        self._leave(region)
+        region.leave()
+        gate = self._gates[region_id] = loop.create_future()
+
+        def closed(ended: asyncio.Future[None]) -> None:
+            ended.exception()  # none: closing never fails
+            del self._gates[region_id]
+            gate.set_result(None)
+
+        loop.run_in_executor(None, region.store.close).add_done_callback(closed)
 
     # --- regions in whose place others will stand (``replacing``) ------------------------------------
 
@@ -286,7 +308,10 @@ class RegionServer:
     def _broken(self, store: Store, failure: ColumnarError) -> None:
         for region in [r for r in self._open.values() if r.store is store]:
             _log.error("region %s of %s: fsync failed: %s", region.info.encoded, region.info.table, failure.text)
-            self._close(region)
+            if self.is_pinned(region):
+                self._close(region)  # whoever pinned it sees that
+            else:
+                self._close_aside(region)
         for region in [r for r in self._shut.values() if r.store is store]:
             _log.error("region %s of %s: fsync failed: %s", region.info.encoded, region.info.table, failure.text)
             region.close()  # whoever shut it sees that
@@ -421,6 +446,7 @@ class RegionServer:
         for region in self.all_open():
             await self.quiesce(region)
             self._close(region)
+        await self.all_there(CLOSING_S)
 
 
 async def _sweep(region: Region) -> int:
