@@ -458,8 +458,7 @@ class RocksEngine:
     def open(self, path: str, spaces: frozenset[str], options: Mapping[str, SpaceOptions] | None = None) -> RocksStore:
         try:
             make_lasting(path)
-            if not self.exists(path):
-                remove_begun(path)
+            remove_begun(path)
         except OSError as error:
             raise refused(error, f"cannot make the store {path}") from error
         return RocksStore(self, path, spaces, options or {})

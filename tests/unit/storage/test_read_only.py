@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from columnar.errors import DamagedData, HostError
+from columnar.errors import HostError
 from columnar.storage.api import Store
 from columnar.storage.read_only import ReadOnlyStore, open_read_only
 from columnar.storage.rocks import RocksEngine
@@ -74,25 +74,3 @@ def test_the_links_go_with_the_store(path: str, monkeypatch: pytest.MonkeyPatch,
     with pytest.raises(HostError):
         open_read_only(RocksEngine(), str(links), CAUSE)
     assert list(links.iterdir()) == []
-
-
-def test_a_store_without_its_head_is_not_begun_anew(tmp_path: Path) -> None:
-    path = str(tmp_path / "store")
-    store = RocksEngine().open(path, frozenset({"a"}))
-    put(store, b"1", b"")
-    store.close()
-    os.unlink(os.path.join(path, "CURRENT"))
-    held = sorted(os.listdir(path))
-    with pytest.raises(DamagedData, match="CURRENT is missing"):
-        RocksEngine().open(path, frozenset({"a"}))
-    assert sorted(os.listdir(path)) == held
-
-
-def test_a_folder_in_which_a_store_was_only_begun_is_no_obstacle(tmp_path: Path) -> None:
-    path = tmp_path / "store"
-    path.mkdir()
-    (path / "MANIFEST-000001").write_bytes(b"")
-    (path / "000004.log").write_bytes(b"")
-    store = RocksEngine().open(str(path), frozenset({"a"}))
-    put(store, b"1", b"")
-    store.close()
