@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import shutil
@@ -28,6 +29,7 @@ def library() -> Path | None:
     if compiler is None or not Path("/proc/self/fd").is_dir():
         return None
     made = Path(mkdtemp(prefix="columnar-failing-disk-")) / "failing_disk.so"
+    atexit.register(shutil.rmtree, made.parent, ignore_errors=True)
     command = [compiler, "-O1", "-shared", "-fPIC", "-o", str(made), str(SOURCE), "-ldl"]
     return made if subprocess.run(command, capture_output=True, check=False).returncode == 0 else None
 
