@@ -203,13 +203,13 @@ class NotServingRegion(RetryLater):
 
 
 class RegionAway(NotServingRegion):
-    """A split or a merge is putting others in the region's place: nothing was done, ask again when ``back`` resolves.
+    """Others take the region's place, or a thread closes its failed store: nothing was done, ask again after ``back``.
 
     Callers hear of it only where that takes too long; until then whoever serves them waits.
     """
 
     def __init__(self, region: str, back: Awaitable[None]) -> None:
-        super().__init__(f"region {region} is being split or merged; try again shortly")
+        super().__init__(f"region {region} is being split, merged or opened anew; try again shortly")
         self.back = back
 
 
@@ -232,6 +232,10 @@ class DamagedData(ColumnarError):
 
 class HostError(ColumnarError):
     hbase_class = "IOException"
+
+
+class DiskFails(HostError):
+    """It said that it could not read or write: what it says afterwards of the same bytes is not to be believed."""
 
 
 class FolderInUse(HostError):

@@ -37,6 +37,7 @@ from columnar.standalone_copies import LocalCopies
 from columnar.storage.commit import Committer
 from columnar.storage.data_folder import DataFolder
 from columnar.storage.descriptors import stores_within
+from columnar.storage.folders import newest_write_ms
 from columnar.storage.rocks import RocksEngine
 from columnar.thrift.admin_methods import AdminMethods
 from columnar.thrift.extension import ExtensionMethods, Facts
@@ -61,6 +62,7 @@ from columnar.wire.server import WireServer
 _log = logging.getLogger(__name__)
 
 SCANNER_SWEEP_S: Final = 5.0
+CLOCK_GRAIN_MS: Final = 20  # a file's time may be so much behind the clock by which it was written
 STOP_GRACE_S: Final = 5.0  # for calls in flight
 
 
@@ -186,6 +188,7 @@ class Standalone:
             clock,
             open_regions=stores_within(self.config.open_regions),
         )
+        self._never_back(clock, regions_folder)
         meta_info = RegionInfo(META_SCHEMA.name, META_REGION_ID)
         self._meta = Region(
             self._engine, os.path.join(regions_folder, "meta"), meta_info, META_SCHEMA, self._committer, clock
@@ -218,6 +221,21 @@ class Standalone:
         self.server.start_sweeping()
         self.region_changes.start()
         self._sweep_scanners()
+
+    def _never_back(self, clock: Clock, regions_folder: str) -> None:
+        """Timestamps of this run lie above those of earlier ones, also where the system's clock was set back since.
+
+        Else a write would hide behind what it should replace.  The logs' own times say when they were written.
+        """
+        newest_ms = newest_write_ms(regions_folder) + CLOCK_GRAIN_MS
+        behind_ms = newest_ms - clock()
+        if behind_ms > CLOCK_GRAIN_MS:
+            clock.not_before(newest_ms)
+            _log.warning(
+                "THE CLOCK WAS SET BACK by %d s since the store was last written to: timestamps stand still until it "
+                "has caught up",
+                behind_ms // 1000,
+            )
 
     def _warn_of_unnamed(self, regions_folder: str) -> None:
         """They may be all that is left of a table: nothing but a person's word removes them."""

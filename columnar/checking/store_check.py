@@ -26,7 +26,7 @@ from columnar.model.schema import Table
 from columnar.regions.family_view import views_of
 from columnar.storage.api import Engine
 from columnar.storage.data_folder import META, REGIONS, SNAPSHOTS
-from columnar.storage.file_copies import TABLE_FILE, check_file
+from columnar.storage.file_copies import HALF, HALF_CHECKPOINT, TABLE_FILE, check_file
 
 Progress = Callable[[int], None]  # bytes of values since the last call
 
@@ -122,7 +122,7 @@ def folders_nobody_names(names: list[str], catalogue: Catalogue) -> list[str]:
     for entry in catalogue.tables.values():
         known.update(info.encoded for info in entry.regions)
     for info in catalogue.dropped:
-        known.update((info.encoded, f"{info.encoded}.deleted", f"{info.encoded}.new"))
+        known.update(info.encoded + end for end in ("", ".deleted", HALF, HALF_CHECKPOINT))
     return sorted(name for name in names if name not in known)
 
 

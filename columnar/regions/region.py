@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from columnar.errors import ColumnarError, OutcomeUnknown, TableReadOnly
+from columnar.errors import ColumnarError, DamagedData, HostError, OutcomeUnknown, TableReadOnly
 from columnar.model.mutation import Durability, Put, RowMutation
 from columnar.model.read import ReadSpec
 from columnar.model.region_info import RegionInfo
@@ -52,7 +52,7 @@ from columnar.regions.row_reader import (
     wire_cells,
 )
 from columnar.regions.spaces import drop_leftovers, follow_spaces, options_of_spaces, row_ranges
-from columnar.storage.api import Batch, Engine, Store, StoreBusy
+from columnar.storage.api import Batch, Engine, Store, StoreBusy, StoreClosed
 from columnar.storage.commit import Committer
 from columnar.storage.layout import (
     escape,
@@ -129,6 +129,7 @@ class Region:
         self._stamp_ahead = self._stamp_floor  # the highest of this one
         self._future = int.from_bytes(self.store.get(META_SPACE, FUTURE) or b"", "big")
         self._async_dirty = False
+        self._refusing: ColumnarError | None = None  # why the disk takes no writes
         self._held = False  # writers wait: the region is about to be closed and opened
         self._obey(table)
 
@@ -138,7 +139,7 @@ class Region:
         self._markers = table.delete_markers_ms is not None
         self._unsynced = table.unsynced_families
         self._sync_by_default = len(self._unsynced) < len(table.families)
-        self._refuses = self._held or table.is_read_only
+        self._refuses = self._held or table.is_read_only or self._refusing is not None
 
     def follow(self, table: Table) -> None:
         """Serve by this schema from now on: some 3 ms for each family that comes or goes."""
@@ -153,12 +154,23 @@ class Region:
         self._held = held
         self._obey(self.table)
 
+    def read_only(self, why: ColumnarError) -> None:
+        """Its disk takes no writes: writers hear why, until it is opened anew."""
+        self._refusing = why
+        self._obey(self.table)
+
+    @property
+    def is_read_only(self) -> bool:
+        return self._refusing is not None
+
     def check_writable(self) -> None:
         """TableReadOnly, or StoreBusy while it is about to be opened anew."""
         if self._refuses:
             raise self._refusal()
 
     def _refusal(self) -> ColumnarError:
+        if self._refusing is not None:
+            return self._refusing
         if self.table.is_read_only:
             return TableReadOnly(self.table.name)
         return StoreBusy(f"region {self.info.encoded} of {self.info.table} is being opened anew; try again")
@@ -198,10 +210,16 @@ class Region:
         return any(operation.family not in self._unsynced for operation in mutation.operations)
 
     def _write(self, batch: Batch, steps: list[Step], synced: bool) -> None:
-        if synced:
-            self.store.gather(batch)  # the committer settles it with the others that share the fsync
-        else:
-            self.store.write(batch)
+        try:
+            if synced:
+                self.store.gather(batch)  # the committer settles it with the others that share the fsync
+            else:
+                self.store.write(batch)
+        except StoreClosed:
+            raise
+        except (HostError, DamagedData):
+            self._committer.durable(self.store)  # it finds the store broken, and has the region opened anew
+            raise
         self.writes += len(steps)
         logged = [step for step in steps if step.logged_bytes]
         if logged:
@@ -479,6 +497,10 @@ class Region:
 
     def close(self) -> None:
         """Only when quiet, or when the store is broken: what was acknowledged is on disk either way."""
+        self.leave()
+        self.store.close()
+
+    def leave(self) -> None:
+        """It is nobody's any more; its store is still to be closed, in any thread."""
         self.is_open = False
         self._committer.forget(self.store)
-        self.store.close()

@@ -36,6 +36,7 @@ from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.api import Store
+from columnar.storage.file_copies import HALF_CHECKPOINT
 
 _log = logging.getLogger(__name__)
 
@@ -210,4 +211,5 @@ def unnamed_folders(regions_folder: str, named: Sequence[str]) -> list[str]:
     """Folders under ``regions`` that no catalogue names."""
     if not os.path.isdir(regions_folder):
         return []
-    return sorted({name.removesuffix(".deleted") for name in os.listdir(regions_folder)} - frozenset(named))
+    bare = {name.removesuffix(".deleted").removesuffix(HALF_CHECKPOINT) for name in os.listdir(regions_folder)}
+    return sorted(bare - frozenset(named))

@@ -25,6 +25,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.gathering import Gathering
 from columnar.regions.hooks import ChangeListener, LogPolicy, NoListener
+from columnar.regions.read_only_regions import ReadOnlyRegions
 from columnar.regions.region import Region, spaces_of
 from columnar.regions.spaces import options_of_spaces, untuned
 from columnar.regions.sweeper import needs_sweep, sweep
@@ -38,6 +39,7 @@ ASYNC_SYNC_S: Final = 1.0  # unsynced writes are synced within this time
 SWEEP_EVERY_S: Final = 600.0
 UPKEEP_LOOK_S: Final = 0.01
 FOLLOW_PAUSE_S: Final = 0.005  # between two steps of following an altered table, each some 3 ms on the loop
+CLOSING_S: Final = 10.0  # what the server's own closing waits for stores that failed
 LOOKED_AT: Final = 16  # regions that may not be closed are passed over at one opening
 
 
@@ -71,6 +73,7 @@ class RegionServer:
         self._closed = False
         self._sweeping: asyncio.Future[None] | None = None
         self._async_timer: asyncio.TimerHandle | None = None
+        self._read_only = ReadOnlyRegions(engine, committer, clock)
         committer.on_broken = self._broken
 
     # --- tables ------------------------------------------------------------------------------------
@@ -122,16 +125,29 @@ class RegionServer:
         if current is None or not self.tables.serves(info):
             raise NotServingRegion(f"region {info.encoded} of {info.table} was split, merged or dropped; ask again")
         path, store = self.folder_of(info), self._adopted.get(info.region_id)
-        region = Region(self._engine, path, info, current.schema, self._committer, self.clock, store)
+        region = self._read_only.open(path, info, current.schema, store)
         self._adopted.pop(info.region_id, None)
         region.log_policy = self._policies.get(served.schema.name)
         region.on_durable = self._changes_durable
         self._open[info.region_id] = self._last_used = region
         _log.debug("region %s of %s is open", info.encoded, info.table)
         self._close_surplus()
-        if region.log_policy is not None:
+        if region.is_read_only:
+            self._read_only.retry(self._close_read_only)
+        elif region.log_policy is not None:
             self.listener.region_opened(region)
         return region
+
+    def _close_read_only(self) -> None:
+        for region in [region for region in self._open.values() if region.is_read_only]:
+            if not self._may_close(region):
+                self._read_only.retry(self._close_read_only)
+                continue
+            self._close(region)
+            served = self.tables.named(region.info.table)
+            if region.log_policy is not None and served is not None and self.tables.serves(region.info):
+                with suppress(ColumnarError):  # its changes are still to be delivered, whether anybody asks or not
+                    self.open_region(served, region.info)
 
     def _follow(self, region: Region) -> None:
         """The table was altered, or the caller remembers an older schema of it."""
@@ -208,11 +224,28 @@ class RegionServer:
         return region.info.region_id not in self._pinned and not region.upkeep and region.is_quiet
 
     def _close(self, region: Region) -> None:
+        self._leave(region)
+        region.close()
+
+    def _leave(self, region: Region) -> None:
         self.listener.region_closing(region)
         self._open.pop(region.info.region_id, None)
         if self._last_used is region:
             self._last_used = None
-        region.close()
+
+    def _close_aside(self, region: Region) -> None:
+        """A store that failed needs a second to close: a thread does it, and who asks for the region waits."""
+        loop, region_id = asyncio.get_running_loop(), region.info.region_id
+        self._leave(region)
+        region.leave()
+        gate = self._gates[region_id] = loop.create_future()
+
+        def closed(ended: asyncio.Future[None]) -> None:
+            ended.exception()  # none: closing never fails
+            del self._gates[region_id]
+            gate.set_result(None)
+
+        loop.run_in_executor(None, region.store.close).add_done_callback(closed)
 
     # --- regions in whose place others will stand (``replacing``) ------------------------------------
 
@@ -275,7 +308,10 @@ class RegionServer:
     def _broken(self, store: Store, failure: ColumnarError) -> None:
         for region in [r for r in self._open.values() if r.store is store]:
             _log.error("region %s of %s: fsync failed: %s", region.info.encoded, region.info.table, failure.text)
-            self._close(region)
+            if self.is_pinned(region):
+                self._close(region)  # whoever pinned it sees that
+            else:
+                self._close_aside(region)
         for region in [r for r in self._shut.values() if r.store is store]:
             _log.error("region %s of %s: fsync failed: %s", region.info.encoded, region.info.table, failure.text)
             region.close()  # whoever shut it sees that
@@ -402,6 +438,7 @@ class RegionServer:
     async def close(self) -> None:
         """Sync and close every region."""
         self._closed = True
+        self._read_only.stop()
         if self._sweeping is not None:
             self._sweeping.cancel()
         if self._async_timer is not None:
@@ -409,6 +446,7 @@ class RegionServer:
         for region in self.all_open():
             await self.quiesce(region)
             self._close(region)
+        await self.all_there(CLOSING_S)
 
 
 async def _sweep(region: Region) -> int:

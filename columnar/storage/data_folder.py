@@ -16,6 +16,7 @@ import os
 from typing import IO, Final
 
 from columnar.errors import FolderInUse, HostError
+from columnar.storage.folders import make_lasting, sync_entries
 
 FORMAT_VERSIONS: Final = (1,)  # append only; one line each in docs/formats/folder.md
 _FORMAT_WORD: Final = "columnar-data"
@@ -32,7 +33,7 @@ class DataFolder:
     def __init__(self, path: str) -> None:
         self.path = path
         try:
-            os.makedirs(os.path.join(path, "regions"), exist_ok=True)
+            make_lasting(os.path.join(path, REGIONS))
             self._lock = self._take_lock()
         except OSError as error:
             raise self._unusable(error) from error
@@ -88,6 +89,7 @@ class DataFolder:
                 new.flush()
                 os.fsync(new.fileno())
             os.replace(path + ".new", path)
+            sync_entries(self.path)
         with open(path, encoding="utf-8") as held:
             return held.read().strip()
 

@@ -17,6 +17,7 @@ from columnar.errors import DamagedData
 TABLE_FILE: Final = ".sst"
 LOG_FILE: Final = ".log"
 HALF: Final = ".new"  # after a name: what is not whole yet
+HALF_CHECKPOINT: Final = ".tmp"  # the same, where the engine makes it
 _NOT_KEPT: Final = ("LOCK", "LOG")  # the engine's own lock and its diary, with ``LOG.old.N``
 
 

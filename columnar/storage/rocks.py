@@ -5,7 +5,7 @@ share a block cache and a write-buffer budget, so memory does not grow with the 
 regions (limits: ``CACHE_BYTES``, ``WRITE_BUFFERS_BYTES``).
 
 Known habits of rocksdict 0.3.29, each with what we do about it:
-    * every error is a bare ``Exception``: it is translated here, by its text, and nowhere else;
+    * every error is a bare ``Exception``: ``rocks_errors`` translates it, by its text, and nobody else;
     * a handle of a column family keeps the database open: ``close`` closes each of them;
     * ``items`` ends at a damaged block as if there were no more: at its end we ask an ``iter``,
       which has a status (2.6 us a scan);
@@ -19,21 +19,28 @@ Known habits of rocksdict 0.3.29, each with what we do about it:
 
 from __future__ import annotations
 
+import logging
 import operator
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 import rocksdict
 
-from columnar.errors import DamagedData, HostError
+from columnar.errors import ColumnarError, HostError
 from columnar.limits import MIB
 from columnar.storage.api import DEFAULT_OPTIONS, Batch, FileSpan, SpaceOptions, StoreBusy, StoreClosed
-from columnar.storage.file_copies import HALF, remove_tree
+from columnar.storage.file_copies import HALF, HALF_CHECKPOINT, remove_tree
+from columnar.storage.folders import make_lasting, sync_entries
 from columnar.storage.overlay import overlaid
+from columnar.storage.rocks_beginning import remove_begun
+from columnar.storage.rocks_errors import refused, translated
 from columnar.storage.rocks_options import Caches, changed_options, space_options
+from columnar.storage.rocks_sorted_file import RocksSortedFile
+
+_log = logging.getLogger(__name__)
 
 CACHE_BYTES: Final = 64 * MIB
 IN_MEMORY_CACHE_BYTES: Final = 32 * MIB  # beside it, for spaces whose cache is "reserved"
@@ -68,18 +75,6 @@ class RocksBatch:
 
     def size_bytes(self) -> int:
         return self._size
-
-
-def _translated(error: Exception, path: str) -> Exception:
-    """The engine's bare exception as one of ours, by the words RocksDB begins its status with."""
-    text = str(error)
-    if isinstance(error, rocksdict.DbClosedError):
-        return StoreClosed(f"the store {path} is closed")
-    if "Incomplete" in text or "stall" in text.lower():
-        return StoreBusy("the engine is behind with flushing; try again shortly")
-    if "Corruption" in text:
-        return DamagedData(f"{path}: {text}")
-    return HostError(f"{path}: {text}")
 
 
 class _Spaces(dict[str, Any]):
@@ -119,7 +114,7 @@ class RocksStore:
             families = {name: engine.space_options(self.options_of(name)) for name in names}
             self._db: Any = rocksdict.Rdict(path, engine.database_options(), families, access)
         except Exception as error:  # rocksdict raises nothing narrower
-            raise _translated(error, path) from error
+            raise translated(error, path) from error
         self._dicts: dict[str, Any] = _Spaces(path)
         self._handles: dict[str, Any] = _Spaces(path)
         for name in names:
@@ -128,6 +123,7 @@ class RocksStore:
         self._write_options.no_slowdown = True  # a stall would freeze every thread (design D3d)
         self._gathered: Any = None  # the engine's batch of what ``gather`` took since it was last handed over
         self._gathered_bytes = 0
+        self._failed: ColumnarError | None = None  # of a write or a sync: the store is to be opened anew
         self._fresh: dict[tuple[str, bytes], bytes | None] = {}  # the same as reads want it; None: deleted
 
     def _attach(self, name: str) -> None:
@@ -149,7 +145,7 @@ class RocksStore:
         except StoreClosed:
             raise
         except Exception as error:  # rocksdict raises nothing narrower
-            raise _translated(error, self._path) from error
+            raise translated(error, self._path) from error
         return value
 
     def multi_get(self, space: str, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -158,7 +154,7 @@ class RocksStore:
         except StoreClosed:
             raise
         except Exception as error:  # rocksdict raises nothing narrower
-            raise _translated(error, self._path) from error
+            raise translated(error, self._path) from error
         fresh = self._fresh
         if fresh:
             return [fresh.get((space, key), value) for key, value in zip(keys, values, strict=True)]
@@ -186,7 +182,7 @@ class RocksStore:
         try:
             look.status()
         except Exception as error:  # rocksdict raises nothing narrower
-            raise _translated(error, self._path) from error
+            raise translated(error, self._path) from error
 
     def scan_back(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         fresh = self._not_handed_over(space, start, below)
@@ -251,6 +247,8 @@ class RocksStore:
             fresh[space, key] = value
 
     def settle(self) -> None:
+        if self._failed is not None:
+            raise self._failed
         self._hand_over()
 
     def _hand_over(self) -> None:
@@ -272,16 +270,31 @@ class RocksStore:
                 raw.delete_range(key, stop, handles[space])
 
     def _write_raw(self, raw: Any) -> None:
+        if self._failed is not None:
+            raise self._failed
         try:
             self._db.write(raw, self._write_options)
         except Exception as error:  # rocksdict raises nothing narrower
-            raise _translated(error, self._path) from error
+            failure = translated(error, self._path)
+            if not isinstance(failure, (StoreBusy, StoreClosed)):
+                self._fail(failure)
+            raise failure from error
+
+    def _fail(self, failure: ColumnarError) -> None:
+        """Nobody knows what of the write is on disk: no other is taken, and what was gathered is lost with it."""
+        self._failed = failure
+        self._gathered = None
+        self._gathered_bytes = 0
+        self._fresh.clear()
 
     def sync(self) -> None:
+        if self._failed is not None:
+            raise self._failed
         try:
             self._db.flush_wal(True)
         except Exception as error:  # rocksdict raises nothing narrower
-            raise _translated(error, self._path) from error
+            self._failed = translated(error, self._path)
+            raise self._failed from error
 
     def add_space(self, name: str, options: SpaceOptions = DEFAULT_OPTIONS) -> None:
         if name in self._dropping:
@@ -307,7 +320,7 @@ class RocksStore:
             held.close()  # in this order it need not write to a file what will be gone
         except Exception as error:  # rocksdict raises nothing narrower
             if "dropped" not in str(error):
-                raise _translated(error, self._path) from error
+                raise translated(error, self._path) from error
 
     def options_of(self, name: str) -> SpaceOptions:
         return self._options.get(name, DEFAULT_OPTIONS)
@@ -326,7 +339,7 @@ class RocksStore:
         except StoreClosed:
             raise
         except Exception as error:  # rocksdict raises nothing narrower
-            raise _translated(error, self._path) from error
+            raise translated(error, self._path) from error
 
     @contextmanager
     def _working(self) -> Iterator[list[tuple[str, Any]]]:
@@ -341,7 +354,7 @@ class RocksStore:
         except Exception as error:  # rocksdict raises nothing narrower
             if self._closing:
                 raise StoreClosed(f"the store {self._path} was closed meanwhile") from error
-            raise _translated(error, self._path) from error
+            raise translated(error, self._path) from error
         finally:
             with self._at_work:
                 self._workers -= 1
@@ -372,7 +385,7 @@ class RocksStore:
         try:
             step(*arguments)
         except Exception as error:  # rocksdict raises nothing narrower
-            raise _translated(error, self._path) from error
+            raise translated(error, self._path) from error
 
     def checkpoint(self, path: str) -> None:
         self._hand_over()
@@ -397,6 +410,7 @@ class RocksStore:
         return [FileSpan(file["start_key"], file["end_key"], file["size"]) for file in self._db.live_files()]
 
     def close(self) -> None:
+        """Never fails: what was synced is on disk, and of the rest a disk that fails now keeps what it can."""
         if not self._dicts:
             return
         dicts, self._dicts = self._dicts, _Spaces(self._path)
@@ -404,38 +418,16 @@ class RocksStore:
         with self._at_work:
             self._closing = cancelled = self._workers > 0
             if cancelled:
-                self._db.flush_wal(True)  # what is in memory stays in the log: nothing can be flushed any more
+                with suppress(Exception):  # it says so again below
+                    self._db.flush_wal(True)  # what is in memory stays in the log: nothing can be flushed any more
                 self._db.cancel_all_background(False)
                 self._at_work.wait_for(lambda: self._workers == 0)
         for held in [*dicts.values(), *self._dropping.values(), self._db]:
             try:
                 held.close()
-            except Exception as error:  # rocksdict raises nothing narrower
+            except Exception as error:  # noqa: BLE001 - rocksdict raises nothing narrower
                 if not cancelled or "Shutdown" not in str(error):
-                    raise
-
-
-class RocksSortedFile:
-    """An SST file in the making."""
-
-    def __init__(self, path: str, options: Any) -> None:
-        self._path = path
-        self._writer = rocksdict.SstFileWriter(options)
-        self._writer.open(path)
-
-    def put(self, key: bytes, value: bytes) -> None:
-        try:
-            self._writer[key] = value
-        except Exception as error:  # rocksdict raises nothing narrower
-            if "ascending" in str(error):
-                raise ValueError(f"{self._path}: keys must rise strictly") from None
-            raise _translated(error, self._path) from error
-
-    def finish(self) -> None:
-        try:
-            self._writer.finish()
-        except Exception as error:  # rocksdict raises nothing narrower
-            raise _translated(error, self._path) from error
+                    _log.warning("while closing: %s", translated(error, self._path).text)
 
 
 class RocksEngine:
@@ -464,7 +456,11 @@ class RocksEngine:
         return space_options(options, self._caches)
 
     def open(self, path: str, spaces: frozenset[str], options: Mapping[str, SpaceOptions] | None = None) -> RocksStore:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        try:
+            make_lasting(path)
+            remove_begun(path)
+        except OSError as error:
+            raise refused(error, f"cannot make the store {path}") from error
         return RocksStore(self, path, spaces, options or {})
 
     def open_reading(self, path: str) -> RocksStore:
@@ -476,7 +472,7 @@ class RocksEngine:
         try:
             rocksdict.Rdict.repair(path, self.database_options())
         except Exception as error:  # rocksdict raises nothing narrower
-            raise _translated(error, path) from error
+            raise translated(error, path) from error
 
     def sorted_file(self, path: str) -> RocksSortedFile:
         return RocksSortedFile(path, self.space_options(DEFAULT_OPTIONS))
@@ -486,10 +482,15 @@ class RocksEngine:
 
     def destroy(self, path: str) -> None:
         """Remove the folder: first renamed, so that a crash half-way leaves no half region under its name."""
-        doomed = f"{path}.deleted"
-        if os.path.exists(doomed):
-            remove_tree(doomed)  # a crash came between the next two lines
-        remove_tree(path + HALF, missing_ok=True)  # or while it was made of copies
-        if os.path.exists(path):
-            os.rename(path, doomed)
-            remove_tree(doomed)
+        try:
+            doomed = f"{path}.deleted"
+            if os.path.exists(doomed):
+                remove_tree(doomed)  # a crash came between the next two lines
+            for half in (path + HALF, path + HALF_CHECKPOINT):  # or while it was made of copies
+                remove_tree(half, missing_ok=True)
+            if os.path.exists(path):
+                os.rename(path, doomed)
+                remove_tree(doomed)
+            sync_entries(os.path.dirname(path))  # else a power cut brings it back, when nobody knows it any more
+        except OSError as error:
+            raise refused(error, f"cannot remove the folder {path}") from error

@@ -29,6 +29,7 @@ class StoreProcess:
         self.log = folder.with_suffix(".log")
         self._command = [sys.executable, "-m", "columnar", "standalone", "--data", str(folder)]
         self._command += ["--port", str(self.port), "--web-port", "-1", *flags]
+        self.environment = dict(ENVIRONMENT)
 
     def __enter__(self) -> StoreProcess:
         self.start()
@@ -41,7 +42,7 @@ class StoreProcess:
         """Returns when it serves."""
         with self.log.open("a", encoding="utf-8") as log:
             self._process = subprocess.Popen(
-                self._command, stdout=subprocess.PIPE, stderr=log, text=True, env=ENVIRONMENT
+                self._command, stdout=subprocess.PIPE, stderr=log, text=True, env=self.environment
             )
         assert self._process.stdout is not None
         line = self._process.stdout.readline()

@@ -1,0 +1,123 @@
+"""A store that is read while its disk takes no writes: full, mounted read-only, or without descriptors.
+
+The engine's own read-only opening reads the log into memory and writes nothing, so what was acknowledged is
+all there.  What an opening writes beside (counts, leftovers to be removed) is left for the one that can.
+
+rocksdict writes a small file of its own at every opening.  So what is opened is a folder of links to the
+store's files, in memory where the system has such a place (a process that is killed leaves it there: links,
+no bytes).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from columnar.errors import ColumnarError
+from columnar.storage.api import DEFAULT_OPTIONS, Batch, Engine, FileSpan, SpaceOptions, Store
+from columnar.storage.file_copies import files_of, remove_tree
+from columnar.storage.folders import sync_logs
+
+ENGINES_OWN: Final = "rocksdict-config.json"
+IN_MEMORY: Final = "/dev/shm"  # noqa: S108 - mkdtemp makes a folder of our own there; on Linux; elsewhere the system's folder for temporary files must do
+
+
+def open_read_only(engine: Engine, path: str, cause: ColumnarError) -> ReadOnlyStore:
+    """The store at ``path``, which cannot be opened for writing because of ``cause``.  ColumnarError, OSError."""
+    from tempfile import mkdtemp  # rarely needed
+
+    sync_logs(path)  # else readers would see what a power cut can take back
+    links = mkdtemp(prefix="columnar-reading-", dir=IN_MEMORY if os.path.isdir(IN_MEMORY) else None)
+    try:
+        for name in files_of(path):
+            os.symlink(os.path.abspath(os.path.join(path, name)), os.path.join(links, name))
+        own = os.path.join(links, ENGINES_OWN)
+        if os.path.lexists(own):
+            os.unlink(own)
+        return ReadOnlyStore(engine.open_reading(links), cause, links)
+    except BaseException:
+        remove_tree(links, missing_ok=True)
+        raise
+
+
+class ReadOnlyStore:
+    """Over ``store``, which was opened for reading.  Every write raises ``cause`` once ``is_opening`` is False."""
+
+    def __init__(self, store: Store, cause: ColumnarError, links: str) -> None:
+        self._store = store
+        self._links = links
+        self._cause = cause
+        self.is_opening = True
+
+    @property
+    def spaces(self) -> frozenset[str]:
+        return self._store.spaces
+
+    def batch(self) -> Batch:
+        return self._store.batch()
+
+    def get(self, space: str, key: bytes) -> bytes | None:
+        return self._store.get(space, key)
+
+    def multi_get(self, space: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        return self._store.multi_get(space, keys)
+
+    def scan(self, space: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        return self._store.scan(space, start, stop)
+
+    def scan_back(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        return self._store.scan_back(space, start, below)
+
+    def write(self, batch: Batch) -> None:
+        self._refuse()
+
+    def gather(self, batch: Batch) -> None:
+        self._refuse()
+
+    def settle(self) -> None:
+        pass  # nothing was gathered
+
+    def sync(self) -> None:
+        pass  # all of it is what the disk has
+
+    def add_space(self, name: str, options: SpaceOptions = DEFAULT_OPTIONS) -> None:
+        self._refuse()
+
+    def drop_space(self, name: str) -> None:
+        self._refuse()
+
+    def options_of(self, name: str) -> SpaceOptions:
+        return self._store.options_of(name)
+
+    def set_options(self, name: str, options: SpaceOptions) -> bool:
+        return True
+
+    def flush(self) -> None:
+        self._refuse()
+
+    def compact(self, *, everything: bool = False) -> None:
+        self._refuse()
+
+    def compact_span(self, space: str, start: bytes, stop: bytes | None) -> None:
+        self._refuse()
+
+    def checkpoint(self, path: str) -> None:
+        self._refuse()
+
+    def ingest(self, files: Mapping[str, Sequence[str]]) -> None:
+        self._refuse()
+
+    def size_bytes(self) -> int:
+        return self._store.size_bytes()
+
+    def files(self) -> list[FileSpan]:
+        return self._store.files()
+
+    def close(self) -> None:
+        self._store.close()
+        remove_tree(self._links, missing_ok=True)
+
+    def _refuse(self) -> None:
+        if not self.is_opening:
+            raise self._cause

@@ -1,0 +1,32 @@
+"""An SST file in the making: sorted pairs on their way into a store, written outside of any."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rocksdict
+
+from columnar.storage.rocks_errors import translated
+
+
+class RocksSortedFile:
+    """An SST file in the making."""
+
+    def __init__(self, path: str, options: Any) -> None:
+        self._path = path
+        self._writer = rocksdict.SstFileWriter(options)
+        self._writer.open(path)
+
+    def put(self, key: bytes, value: bytes) -> None:
+        try:
+            self._writer[key] = value
+        except Exception as error:  # rocksdict raises nothing narrower
+            if "ascending" in str(error):
+                raise ValueError(f"{self._path}: keys must rise strictly") from None
+            raise translated(error, self._path) from error
+
+    def finish(self) -> None:
+        try:
+            self._writer.finish()
+        except Exception as error:  # rocksdict raises nothing narrower
+            raise translated(error, self._path) from error

@@ -1,0 +1,239 @@
+"""What a cut left, opened by the store's own code.
+
+``Opener.view`` opens what is new: each region whose files are others than in every state opened before is
+written to memory (``/dev/shm`` where there is one), opened with ``Region`` as the server does, read from end
+to end and checked as ``columnar check`` does.  Most cuts change one region or none.
+
+``serve`` starts the whole server on all of it, with its catalogue, its left-over folders and its triggers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from columnar.checking.findings import Report, Severity
+from columnar.checking.ranges import faults_of
+from columnar.checking.region_check import RegionCheck
+from columnar.checking.store_check import StoreCheck
+from columnar.errors import ColumnarError
+from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
+from columnar.model.mutation import RowMutation
+from columnar.model.read import ReadSpec, projection
+from columnar.model.region_info import RegionInfo
+from columnar.model.schema import Table, to_json
+from columnar.regions.region import Region
+from columnar.regions.row_reader import RowCursor, wire_cells
+from columnar.standalone import MetaRegion
+from columnar.storage.commit import Committer
+from columnar.storage.rocks import RocksEngine
+from tests.crash.cuts.recording import DATA, TRIGGER_MODULE, is_beside
+from tests.crash.cuts.workload import AUDIT, LOGGED
+from tests.support.serving import Serving
+
+SHARED_MEMORY: Final = Path("/dev/shm")
+REGIONS: Final = f"{DATA}/regions/"
+LAG_MS: Final = 20_000
+
+Files = Mapping[str, bytes]
+Rows = dict[bytes, dict[bytes, bytes]]
+
+
+class Unopened(Exception):
+    """The store refuses what the cut left."""
+
+
+@dataclass(slots=True)
+class View:
+    """What a reader finds: table -> row -> column -> value; and what the check has to say."""
+
+    tables: dict[bytes, Rows] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _RegionView:
+    rows: Rows
+    faults: list[str]
+
+
+def scratch() -> Path:
+    return Path(tempfile.mkdtemp(prefix="columnar-cuts-", dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None))
+
+
+class Opener:
+    """Owned by one thread.  ``opened`` counts the states of regions that were really opened."""
+
+    def __init__(self) -> None:
+        self._folder = scratch()
+        self._loop = asyncio.new_event_loop()
+        self._committer = Committer(self._loop)
+        self._engine = RocksEngine()
+        self._regions: dict[object, _RegionView | str] = {}
+        self._catalogues: dict[object, Catalogue] = {}
+        self._schemas: dict[int, bytes] = {}  # of tables in catalogues that are kept, by their id
+        self.opened = 0
+
+    def close(self) -> None:
+        self._committer.close()
+        self._loop.close()
+        shutil.rmtree(self._folder)
+
+    def view(self, files: Files) -> View:
+        by_region: dict[str, dict[str, bytes]] = {}
+        for path, data in files.items():
+            if path.startswith(REGIONS):
+                folder, _, name = path[len(REGIONS) :].partition("/")
+                if name and not is_beside(path):
+                    by_region.setdefault(folder, {})[name] = data
+        catalogue = self._catalogue(by_region.get("meta", {}))
+        view = View()
+        for name, entry in catalogue.tables.items():
+            view.faults += [f"{name}: {fault}" for fault in faults_of(entry.regions)]
+            rows = view.tables[name.encode()] = {}
+            for info in entry.regions:
+                found = self._region(by_region.get(info.encoded, {}), entry.schema, info)
+                rows.update(found.rows)
+                view.faults += found.faults
+        return view
+
+    def _catalogue(self, files: Files) -> Catalogue:
+        key = _key(files)
+        if key not in self._catalogues:
+            info = RegionInfo(META_SCHEMA.name, META_REGION_ID)
+            with_folder = self._written(files, "meta")
+            region = self._open(with_folder, META_SCHEMA, info)
+            try:
+                catalogue = self._catalogues[key] = Catalogue(MetaRegion(region).read_all, _no_writes)
+                for entry in catalogue.tables.values():
+                    self._schemas[id(entry.schema)] = to_json(entry.schema)
+            finally:
+                region.close()
+                shutil.rmtree(with_folder)
+        return self._catalogues[key]
+
+    def _region(self, files: Files, table: Table, info: RegionInfo) -> _RegionView:
+        key = (_key(files), self._schemas[id(table)], info)
+        found = self._regions.get(key)
+        if found is None:
+            try:
+                found = self._regions[key] = self._read(files, table, info)
+            except Unopened as refused:
+                found = self._regions[key] = str(refused)
+        if isinstance(found, str):
+            raise Unopened(found)
+        return found
+
+    def _read(self, files: Files, table: Table, info: RegionInfo) -> _RegionView:
+        if not files:
+            return _RegionView({}, [])  # never made, or lost with its folder: it is opened empty
+        folder = self._written(files, info.encoded)
+        region = self._open(folder, table, info)
+        try:
+            report = Report()
+            RegionCheck(region.store, table, info, report).run()
+            faults = [finding.line() for finding in report.findings if finding.severity is Severity.ERROR]
+            return _RegionView(dict(_rows_of(region)), faults)
+        except ColumnarError as error:
+            raise Unopened(f"{table.name} {info.encoded}: {error.wire_message}") from error
+        finally:
+            region.close()
+            shutil.rmtree(folder)
+
+    def _open(self, folder: Path, table: Table, info: RegionInfo) -> Region:
+        self.opened += 1
+        try:
+            return Region(self._engine, str(folder), info, table, self._committer, _clock)
+        except ColumnarError as error:
+            shutil.rmtree(folder)
+            raise Unopened(f"{table.name} {info.encoded}: {error.wire_message}") from error
+
+    def _written(self, files: Files, name: str) -> Path:
+        folder = self._folder / name
+        write_files(folder, files)
+        return folder
+
+
+def write_files(folder: Path, files: Files) -> None:
+    folder.mkdir(parents=True)
+    for name, data in files.items():
+        path = folder / name
+        if name.endswith("/"):
+            path.mkdir(parents=True, exist_ok=True)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+
+
+def _key(files: Files) -> frozenset[tuple[str, int, int]]:
+    return frozenset((name, len(data), hash(data)) for name, data in files.items())
+
+
+def _rows_of(region: Region) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
+    spec = ReadSpec(projection(region.table, []))
+    cursor = RowCursor(region.store, region.views, spec.projection, b"", None, reverse=False)
+    while (found := cursor.next_row()) is not None:
+        row, raw = found
+        if not region.info.holds(row):
+            continue  # nobody reads it here
+        cells = wire_cells(region.store, row, raw, spec, region.now_ms)
+        if cells:
+            yield row, {column: value for column, value, _ in cells}
+
+
+def _clock() -> int:
+    return time.time_ns() // 1_000_000
+
+
+async def _no_writes(_: list[RowMutation]) -> None:
+    raise AssertionError("a look at a catalogue changes nothing")
+
+
+def serve(files: Files, *, triggers: bool) -> View:
+    """The whole server on what was left: what its clients read, and what ``columnar check`` says after it stopped."""
+    root = scratch()
+    try:
+        shutil.rmtree(root)
+        write_files(root, files)
+        view = View()
+        store = Serving(root / DATA, trigger_modules=(TRIGGER_MODULE,) if triggers else ())
+        try:
+            store.start()
+        except ColumnarError as error:
+            raise Unopened(error.wire_message) from error
+        try:
+            connection = store.connect()
+            for name in connection.tables():
+                if not connection.is_table_enabled(name):
+                    connection.enable_table(name)  # on its way to be dropped: its rows are still there
+                view.tables[name] = {row: dict(cells) for row, cells in connection.table(name).scan()}
+            if LOGGED in view.tables:
+                connection.table(LOGGED).put(b"after", {b"f:x": b"the cut"})
+                view.tables[LOGGED][b"after"] = connection.table(LOGGED).row(b"after")
+            if triggers and AUDIT in view.tables and connection.triggers.list():
+                if not connection.triggers.wait("audit", timeout_ms=LAG_MS):
+                    view.faults.append("the trigger did not catch up")
+                view.faults += _untold(view.tables[LOGGED], connection.table(AUDIT).scan())
+        finally:
+            store.stop()
+        report = StoreCheck(RocksEngine(), str(root / DATA / "regions")).run()
+        view.faults += [finding.line() for finding in report.findings if finding.severity is Severity.ERROR]
+        return view
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def _untold(logged: Rows, audit: Iterator[tuple[bytes, dict[bytes, bytes]]]) -> list[str]:
+    """Rows whose last value no delivery of the trigger told: promise 5."""
+    told = {row: cells[b"a:log"] for row, cells in audit}
+    return [
+        f"the trigger was never told of the last change of {row!r}"
+        for row, cells in logged.items()
+        if cells[b"f:x"].hex().encode() not in told.get(row, b"")
+    ]

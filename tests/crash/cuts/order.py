@@ -1,0 +1,91 @@
+"""The order of system calls: no acknowledgement leaves before its log is on disk (pure).
+
+Each value begins with a mark that stands nowhere else.  The mark is looked for in what was written to
+write-ahead logs; between that write and the send of the answer there must be an fsync or fdatasync of
+the same file that began after the write had returned and has itself returned.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.crash.cuts.recording import Recording
+from tests.crash.cuts.system_calls import Event, Made, Synced, Written
+
+BLOCK_BYTES: Final = 32 * 1024  # RocksDB's log: blocks, in which records stand in pieces behind headers
+HEADER_BYTES: Final = 7
+LOG: Final = ".log"
+
+
+class LogReader:
+    """One log's bytes as they come, without headers: where each mark was written."""
+
+    def __init__(self) -> None:
+        self._size = 0
+        self._head = b""  # of a piece whose header is not whole yet
+        self._left = 0  # of the piece
+        self._tail = b""
+
+    def feed(
+        self, data: bytes, marks: dict[bytes, int], places: dict[int, tuple[str, int]], at: tuple[str, int]
+    ) -> None:
+        text = self._tail + b"".join(self._payload(data))
+        for mark, number in marks.items():
+            if number not in places and mark in text:
+                places[number] = at
+        self._tail = text[-16:]
+
+    def _payload(self, data: bytes) -> list[bytes]:
+        pieces, at = [], 0
+        while at < len(data):
+            room = BLOCK_BYTES - self._size % BLOCK_BYTES
+            if self._left:
+                taken = min(self._left, len(data) - at)
+                pieces.append(data[at : at + taken])
+                self._left -= taken
+            elif not self._head and room < HEADER_BYTES:
+                taken = min(room, len(data) - at)  # the rest of a block is filled with zeros
+            else:
+                taken = min(HEADER_BYTES - len(self._head), len(data) - at)
+                self._head += data[at : at + taken]
+                if len(self._head) == HEADER_BYTES:
+                    self._left = int.from_bytes(self._head[4:6], "little")
+                    self._head = b""
+            self._size += taken
+            at += taken
+        return pieces
+
+
+def too_early(recording: Recording) -> list[str]:
+    """One line for each acknowledgement that left before its write was synced, or whose write was not found."""
+    marks = {call.mark: number for number, call in enumerate(recording.calls) if call.mark}
+    written = _written(recording.events, marks)
+    synced: dict[str, list[tuple[int, int]]] = {}
+    for number, event in enumerate(recording.events, 1):
+        if isinstance(event, Synced) and event.path.endswith(LOG):
+            synced.setdefault(event.path, []).append((event.began, number))
+    wrong = []
+    for mark, number in marks.items():
+        call, sent = recording.calls[number], recording.acknowledged[number]
+        if number not in written:
+            wrong.append(f"{call.method} of {mark.decode()} was acknowledged, and stands in no log")
+            continue
+        path, at = written[number]
+        if not any(began >= at and done < sent for began, done in synced.get(path, [])):
+            wrong.append(
+                f"{call.method} of {mark.decode()}: the answer left at event {sent}, written to {path} at event {at}, "
+                f"and no fsync of that log lies between"
+            )
+    return wrong
+
+
+def _written(events: list[Event], marks: dict[bytes, int]) -> dict[int, tuple[str, int]]:
+    """Call -> the log it was written to, and the event."""
+    readers: dict[str, LogReader] = {}
+    places: dict[int, tuple[str, int]] = {}
+    for number, event in enumerate(events, 1):
+        if isinstance(event, Made) and event.path.endswith(LOG):
+            readers[event.path] = LogReader()
+        elif isinstance(event, Written) and event.path.endswith(LOG):
+            readers[event.path].feed(event.data, marks, places, (event.path, number))
+    return places

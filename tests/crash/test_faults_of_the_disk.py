@@ -1,0 +1,189 @@
+"""A disk that is full, mounted read-only, or fails its fsyncs, and a process without descriptors.
+
+What all have in common: writers hear a typed error that says what to do, readers read on where that shows
+nothing a crash could take back, nothing acknowledged is lost, other tables are unharmed, and it ends by itself
+when the cause is gone.  ``docs/faults.md`` is the table of it.
+"""
+
+from __future__ import annotations
+
+import re
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from thriftpy2.transport import TTransportException
+
+from columnar.client import Connection
+from tests.support import trigger_functions
+from tests.support.audit import seen
+from tests.support.failing_disk import (
+    FULL,
+    READ_ONLY,
+    SYNCS_FAIL,
+    FailingStore,
+    error_of,
+    library,
+    rows,
+    until_it_works,
+)
+
+BEFORE = {b"%02d" % n: b"before" for n in range(8)}
+CLASS_AND_ADVICE = re.compile(r"(IOException|CallTimeoutException): .+; \w+")
+
+pytestmark = pytest.mark.skipif(library() is None, reason="no C compiler: the disk cannot be made to fail")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FailingStore]:
+    """One for all: each test leaves it in a state that the next must be able to go on from."""
+    folder = tmp_path_factory.mktemp("faults") / "data"
+    with FailingStore(folder, "--trigger-modules", trigger_functions.MODULE) as store:
+        yield store
+
+
+class Tables(NamedTuple):
+    connection: Connection
+    spoiled: bytes
+    quiet: bytes
+
+
+@pytest.fixture
+def tables(store: FailingStore, request: pytest.FixtureRequest) -> Iterator[Tables]:
+    """Two tables of the test's own with rows that were acknowledged before anything failed."""
+    word = f"{abs(hash(request.node.name)):x}".encode()
+    tables = Tables(store.connection(), b"spoiled-" + word, b"quiet-" + word)
+    for table in tables[1:]:
+        tables.connection.create_table(table, {"f": {"max_versions": 1}})
+        for row, value in BEFORE.items():
+            tables.connection.table(table).put(row, {b"f:x": value})
+    yield tables
+    store.mend()
+    tables.connection.close()
+
+
+def put(connection: Connection, table: bytes, row: bytes) -> str:
+    return error_of(lambda: connection.table(table).put(row, {b"f:x": b"during"}))
+
+
+def check_after(store: FailingStore, tables: Tables, sure: dict[bytes, bytes], maybe: set[bytes]) -> None:
+    """After ``kill -9`` and a start: what was acknowledged, and of what was not at most what was tried."""
+    store.kill()
+    store.start()
+    connection = store.connection()
+    try:
+        found = rows(connection, tables.spoiled)
+        assert {row: value for row, value in found.items() if row not in maybe} == sure
+        assert rows(connection, tables.quiet) == BEFORE
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(("how", "said"), [(FULL, "the disk is full"), (READ_ONLY, "the disk takes no writes")])
+def test_a_disk_that_takes_no_writes(store: FailingStore, tables: Tables, how: str, said: str) -> None:
+    connection, spoiled, quiet = tables
+    store.fail(how)
+    texts = [put(connection, spoiled, b"tried-%d" % n) for n in range(4)]
+    for text in texts:
+        assert CLASS_AND_ADVICE.match(text), text
+        assert said in text
+    assert texts[0].startswith("CallTimeoutException"), "nobody knows what became of it"
+    assert texts[-1].startswith("IOException"), "nothing was done"
+    found = rows(connection, spoiled)
+    assert BEFORE.items() <= found.items(), "readers read on"
+    assert found.keys() - BEFORE.keys() <= {b"tried-0"}
+    assert connection.table(spoiled).row(b"03") == {b"f:x": b"before"}
+    assert rows(connection, quiet) == BEFORE
+    store.mend()
+    until_it_works(lambda: connection.table(spoiled).put(b"again", {b"f:x": b"after"}))
+    assert put(connection, quiet, b"00") == ""
+    connection.table(quiet).put(b"00", {b"f:x": b"before"})
+    if how == FULL:
+        check_after(store, tables, BEFORE | {b"again": b"after"}, {b"tried-%d" % n for n in range(4)})
+
+
+def test_fsyncs_that_fail(store: FailingStore, tables: Tables) -> None:
+    """What the disk says of its pages afterwards is not believed: not even readers see them before they are synced."""
+    connection, spoiled, quiet = tables
+    store.fail(SYNCS_FAIL)
+    text = put(connection, spoiled, b"tried")
+    assert text.startswith("CallTimeoutException: the disk refused to sync: the disk fails"), text
+    assert text.endswith("read before you repeat")
+    assert "the disk fails" in error_of(lambda: connection.table(spoiled).row(b"tried"))
+    assert rows(connection, quiet) == BEFORE, "a region that nobody wrote to is read as before"
+    store.mend()
+    until_it_works(lambda: connection.table(spoiled).put(b"again", {b"f:x": b"after"}))
+    check_after(store, tables, BEFORE | {b"again": b"after"}, {b"tried"})
+
+
+def test_triggers_go_on_when_the_disk_does(store: FailingStore, tables: Tables) -> None:
+    connection, spoiled, _ = tables
+    connection.create_table(b"audit", {"a": {"max_versions": 1}})
+    connection.triggers.add("told", spoiled, f"{trigger_functions.MODULE}:note", [b"f"])
+    connection.table(spoiled).put(b"before", {b"f:x": b"1"})
+    store.fail(FULL)
+    assert put(connection, spoiled, b"tried")
+    assert put(connection, b"audit", b"tried")
+    assert connection.table(spoiled).row(b"before") == {b"f:x": b"1"}
+    store.mend()
+    until_it_works(lambda: connection.table(spoiled).put(b"again", {b"f:x": b"after"}))
+    assert connection.triggers.wait("told", timeout_ms=20_000)
+    assert seen(connection, b"before")
+    assert seen(connection, b"again")
+    connection.triggers.remove("told")
+
+
+def test_administration_on_a_full_disk_says_that_it_wants_a_restart(store: FailingStore, tables: Tables) -> None:
+    connection, _, quiet = tables
+    store.fail(FULL)
+    first = error_of(lambda: connection.create_table(b"third", {"f": {}}))
+    assert "the disk is full" in first, first
+    assert "until the store is restarted" in error_of(lambda: connection.create_table(b"third", {"f": {}}))
+    assert rows(connection, quiet) == BEFORE
+    store.mend()
+    assert put(connection, quiet, b"00") == "", "rows are written as before"
+    store.kill()
+    store.start()
+    again = store.connection()
+    if b"third" not in again.tables():
+        again.create_table(b"third", {"f": {}})
+    again.table(b"third").put(b"r", {b"f:x": b"1"})
+    again.close()
+
+
+def test_a_start_on_a_full_disk_says_why_it_cannot_be(store: FailingStore, tables: Tables) -> None:
+    store.kill()
+    store.fail(FULL)
+    ended = store.refused_start()
+    store.mend()
+    store.start()
+    assert ended.returncode == 2, ended
+    assert "Traceback" not in ended.stderr
+    assert ended.stderr.count("\n") == 1, "one line"
+    assert "No space left on device" in ended.stderr
+    connection = store.connection()
+    assert rows(connection, tables.spoiled) == rows(connection, tables.quiet) == BEFORE
+    connection.close()
+
+
+def test_no_descriptors_left(store: FailingStore, tables: Tables) -> None:
+    _, spoiled, quiet = tables
+    store.kill()
+    store.start()
+    connection = store.connection()
+    assert rows(connection, quiet) == BEFORE, "it is open now; the other is not"
+    limits = resource.prlimit(store.pid, resource.RLIMIT_NOFILE)
+    held = len(list(Path(f"/proc/{store.pid}/fd").iterdir()))
+    resource.prlimit(store.pid, resource.RLIMIT_NOFILE, (held, limits[1]))
+    text = put(connection, spoiled, b"tried")
+    assert text.startswith("IOException: no file descriptor is left"), text
+    assert "ulimit -n" in text
+    assert rows(connection, quiet) == BEFORE, "what is open is served"
+    with pytest.raises((TTransportException, ConnectionResetError)):  # closed at once: nobody waits in vain
+        store.connection().tables()
+    resource.prlimit(store.pid, resource.RLIMIT_NOFILE, limits)
+    until_it_works(lambda: connection.table(spoiled).put(b"again", {b"f:x": b"after"}))
+    assert rows(connection, spoiled) == BEFORE | {b"again": b"after"}
+    connection.close()

@@ -1,0 +1,73 @@
+"""Promise 1 against a power cut: the short form of ``python -m tests.crash.cuts``, and proof that it can fail.
+
+COLUMNAR_SEED repeats a run, COLUMNAR_CUTS says how many cuts.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.crash.cuts.cutting import Cut, chosen, run
+from tests.crash.cuts.disk import replay
+from tests.crash.cuts.order import too_early
+from tests.crash.cuts.recording import Recording, differences, record
+
+SEED = int(os.environ.get("COLUMNAR_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
+CUTS = int(os.environ.get("COLUMNAR_CUTS", "40"))
+
+
+def _may_trace() -> bool:
+    if shutil.which("strace") is None:
+        return False
+    return subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True, check=False).returncode == 0
+
+
+pytestmark = pytest.mark.skipif(not _may_trace(), reason="there is no strace, or this container forbids ptrace")
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    print(f"COLUMNAR_SEED={SEED} COLUMNAR_CUTS={CUTS}")
+    root = tmp_path_factory.mktemp("cuts") / "root"
+    recording = record(root, seed=SEED, calls=16)
+    assert differences(replay(recording.events), root) == [], "the disk that was followed is not the real one"
+    return recording
+
+
+def after_answers(recording: Recording, count: int) -> list[Cut]:
+    """Cuts right after an answer, which leave what was synced and nothing else."""
+    answers = [
+        event for call, event in zip(recording.calls, recording.acknowledged, strict=True) if call.method == "mutateRow"
+    ]
+    return [Cut(event, "lost", 0) for event in sorted(random.Random(SEED).sample(answers, count))]
+
+
+def test_nothing_acknowledged_is_lost_by_a_power_cut(recording: Recording) -> None:
+    found = run(recording, chosen(recording, CUTS, random.Random(SEED)), serve_every=CUTS // 2)
+    assert found.broken == []
+    assert found.cuts == CUTS
+    assert found.opened > 10, "nearly all cuts left the same: the test shows nothing"
+
+
+def test_no_answer_leaves_before_the_fsync_of_its_write(recording: Recording) -> None:
+    assert too_early(recording) == []
+    assert sum(1 for call in recording.calls if call.mark) > 30
+
+
+def test_a_disk_that_lies_about_syncs_is_noticed(recording: Recording) -> None:
+    """Else the harness could be blind, and its silence would mean nothing."""
+    found = run(recording, after_answers(recording, 6), drops_syncs_of=".log")
+    assert any("LOST" in line for _, lines in found.broken for line in lines)
+
+
+def test_a_store_that_answers_before_its_fsync_is_noticed(tmp_path: Path) -> None:
+    hasty = record(tmp_path / "root", seed=SEED, calls=6, trigger=False, server=("-m", "tests.support.hasty_store"))
+    assert any("no fsync of that log lies between" in line for line in too_early(hasty))
+    found = run(hasty, after_answers(hasty, 8))
+    assert any("LOST" in line for _, lines in found.broken for line in lines)
