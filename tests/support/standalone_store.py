@@ -24,8 +24,8 @@ def free_port() -> int:
 
 
 class StoreProcess:
-    def __init__(self, folder: Path, *flags: str) -> None:
-        self.port = free_port()
+    def __init__(self, folder: Path, *flags: str, port: int | None = None) -> None:
+        self.port = free_port() if port is None else port
         self.log = folder.with_suffix(".log")
         self._command = [sys.executable, "-m", "columnar", "standalone", "--data", str(folder)]
         self._command += ["--port", str(self.port), "--web-port", "-1", *flags]
@@ -39,10 +39,16 @@ class StoreProcess:
 
     def start(self) -> None:
         """Returns when it serves."""
+        self.begin()
+        self.await_ready()
+
+    def begin(self) -> None:
         with self.log.open("a", encoding="utf-8") as log:
             self._process = subprocess.Popen(
                 self._command, stdout=subprocess.PIPE, stderr=log, text=True, env=ENVIRONMENT
             )
+
+    def await_ready(self) -> None:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line.startswith("columnar ready "), f"it did not start: {line!r}; {self.log.read_text()}"
@@ -50,6 +56,13 @@ class StoreProcess:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def shoot(self) -> None:
+        """As ``kill``, for another thread than the one that waits for it."""
+        self._process.kill()
 
     def kill(self) -> None:
         self._process.kill()
