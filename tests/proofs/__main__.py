@@ -48,7 +48,7 @@ def where_to_look(name: str, plan: Plan, folder: Path) -> None:
         f"Kept for looking: the data in {folder}/data, what the store said in {folder}/data.log.\n"
         f"  columnar check --data {folder}/data          what is damaged, if anything is\n"
         f"  columnar standalone --data {folder}/data     then look at the rows named above\n"
-        f"  python -m tests.proofs {name} --seed {plan.seed}    the same choices again; the moments of the kills differ\n"
+        f"  python -m tests.proofs {name} --seed {plan.seed}    the same choices, at other moments\n"
         "docs/proofs.md says what each kind of finding means.",
         markup=False,
         soft_wrap=True,
@@ -94,7 +94,9 @@ def main(proof: str, minutes: float, kill_every: float, seed: int, writers: int,
       python -m tests.proofs all --minutes 30 --kill-every 5 --seed 7
     """
     plan = Plan(60 * minutes, writers, seed, kill_every)
-    console.print(f"seed {seed}, {writers} writers, {minutes:g} minutes, a kill every {kill_every:g} s", highlight=False)
+    console.print(
+        f"seed {seed}, {writers} writers, {minutes:g} minutes, a kill every {kill_every:g} s", highlight=False
+    )
     names = list(PROOFS) if proof == "all" else [proof]
     base = folder or Path(tempfile.mkdtemp(prefix="columnar-proofs-"))
     failed = False

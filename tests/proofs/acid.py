@@ -136,12 +136,12 @@ def prove(connect: Callable[[], Asking], plan: Plan, tell: Tell) -> Verdict:
     def counts() -> Counter[str]:
         return sum((one.counts for one in (*writers, *readers)), Counter[str]())
 
+    def say() -> None:
+        now = counts()
+        tell(f"{now['writes']:,} writes, {now['rows by get'] + now['rows by scan']:,} rows seen")
+
     begun = time.monotonic()
-    work_together(
-        [one.run for one in (*writers, *readers)],
-        plan.seconds,
-        lambda: tell(f"{counts()['writes']:,} writes, {counts()['rows by get'] + counts()['rows by scan']:,} rows seen"),
-    )
+    work_together([one.run for one in (*writers, *readers)], plan.seconds, say)
     took_s = time.monotonic() - begun
     last = AcidReader(connect(), True, 99, plan.seed, verdict)
     over = threading.Event()

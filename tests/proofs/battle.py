@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -18,7 +19,11 @@ from tests.proofs.list_accounts import KEY_BYTES
 from tests.proofs.upheaval import Upheaval
 from tests.proofs.verdict import Plan, Tell, Verdict, shown_counts
 
-ROUND_S: Final = 300.0  # of the linked list: written so long, then read, then the next; bounds the disk it needs
+ROUND_S: Final = 300.0  # a table is used so long, judged and dropped: bounds the disk that is needed
+LEAST_S: Final = 0.3  # what is left of the time beside its rounds is not worth one
+PLAIN: Final[Mapping[str, str]] = {}
+LOGGED: Final = {"CHANGE_LOG": "5"}  # each change in the region's log, as for a trigger; rows get rising timestamps
+MARKED: Final = {"DELETE_MARKERS": "600000"}  # deletes leave markers, as in tables that triggers write
 Connect = Callable[[], Asking]
 
 
@@ -26,20 +31,26 @@ Connect = Callable[[], Asking]
 class Proof:
     table: bytes
     families: Mapping[str, Mapping[str, Any]]
+    attributes: tuple[Mapping[str, str], ...]  # of the tables, one after the other; each takes another way
     split_row: Callable[[random.Random], bytes]
     prove: Callable[[Connect, Path, Plan, Tell], Verdict]
 
 
 PROOFS: Final = {
     "linked-list": Proof(
-        linked_list.TABLE, linked_list.FAMILIES, lambda rng: rng.randbytes(KEY_BYTES), linked_list.prove
+        linked_list.TABLE, linked_list.FAMILIES, (PLAIN,), lambda rng: rng.randbytes(KEY_BYTES), linked_list.prove
     ),
     "acid": Proof(
-        acid.TABLE, acid.FAMILIES, acid.split_row, lambda connect, _, plan, tell: acid.prove(connect, plan, tell)
+        acid.TABLE,
+        acid.FAMILIES,
+        (PLAIN, LOGGED, MARKED),
+        acid.split_row,
+        lambda connect, _, plan, tell: acid.prove(connect, plan, tell),
     ),
     "linearizable": Proof(
         linearizable.TABLE,
         linearizable.FAMILIES,
+        (PLAIN, LOGGED, MARKED),
         linearizable.split_row,
         lambda connect, _, plan, tell: linearizable.prove(connect, plan, tell),
     ),
@@ -54,11 +65,12 @@ def fight(name: str, plan: Plan, folder: Path, tell: Tell) -> Verdict:
     store = KilledStore(folder / "data", plan.seed, plan.kill_every_s)
     try:
         with store:
-            while (left_s := plan.seconds - (time.monotonic() - begun)) > 0 and total.is_good:
-                of_round = replace(plan, seconds=min(left_s, ROUND_S), seed=plan.seed + 1_000 * rounds)
-                if name != "linked-list":
-                    of_round = replace(of_round, seconds=left_s)
-                add(total, _round(proof, store, of_round, folder / f"accounts-{rounds}", tell))
+            while (left_s := plan.seconds - (time.monotonic() - begun)) > LEAST_S and total.is_good:
+                seconds = min(left_s, ROUND_S, plan.seconds / len(proof.attributes) + LEAST_S)
+                of_round = replace(plan, seconds=seconds, seed=plan.seed + 1_000 * rounds)
+                accounts = folder / f"accounts-{rounds}"
+                add(total, _round(proof, rounds % len(proof.attributes), store, of_round, accounts, tell))
+                shutil.rmtree(accounts, ignore_errors=True)
                 rounds += 1
     except StoreBroken as failure:
         total.add(f"the store broke: {failure}")
@@ -70,7 +82,7 @@ def fight(name: str, plan: Plan, folder: Path, tell: Tell) -> Verdict:
     return total
 
 
-def _round(proof: Proof, store: KilledStore, plan: Plan, folder: Path, tell: Tell) -> Verdict:
+def _round(proof: Proof, number: int, store: KilledStore, plan: Plan, folder: Path, tell: Tell) -> Verdict:
     clients: list[StoreClient] = []
 
     def connect() -> StoreClient:
@@ -78,7 +90,7 @@ def _round(proof: Proof, store: KilledStore, plan: Plan, folder: Path, tell: Tel
         return clients[-1]
 
     asking = connect()
-    _again(asking, lambda connection: _make(connection, proof))
+    _again(asking, lambda connection: _make(connection, proof, proof.attributes[number]))
     try:
         with Upheaval(store, proof.table, proof.split_row, plan.seed, plan.upheaval_pause_s) as upheaval:
             verdict = proof.prove(connect, folder, plan, tell)
@@ -103,9 +115,11 @@ def _again(client: StoreClient, question: Callable[[Connection], Any]) -> None:
             continue
 
 
-def _make(connection: Connection, proof: Proof) -> None:
+def _make(connection: Connection, proof: Proof, attributes: Mapping[str, str]) -> None:
+    versions = {"max_versions": 1} if "DELETE_MARKERS" in attributes else {}
+    families = {name: {**options, **versions} for name, options in proof.families.items()}
     try:
-        connection.create_table(proof.table, proof.families)
+        connection.admin.create_table(proof.table, families, attributes)
     except AlreadyExists:
         return  # by the call whose answer was lost
 

@@ -1,4 +1,4 @@
-"""A real ``columnar standalone`` that is shot every few seconds and started again, and what clients need to live with it.
+"""A real ``columnar standalone`` that is shot every few seconds and started again.
 
 Of the shots most are ``kill -9`` while it serves; some come again while it starts, some are a SIGTERM.
 Whoever loses a connection calls ``settle``: when it returns, a process serves that was started after the
@@ -21,6 +21,7 @@ PORTS: Final = range(20_000, 32_000)  # below those the system gives to clients,
 START_S: Final = 60.0
 SHOT_AGAIN: Final = 0.2  # of the kills
 STOPPED: Final = 0.1
+ENDING_S: Final = 0.5  # between the loss of its connections and the end of a process
 START_AGAIN_S: Final = 0.4  # a second shot comes within so long
 
 
@@ -65,6 +66,10 @@ class KilledStore:
         self.peace()
         self._process.kill()
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def peace(self) -> None:
         """Nobody shoots any more; it serves, or is broken."""
         self._over.set()
@@ -82,7 +87,7 @@ class KilledStore:
         with self._lock:
             self._check()
             if self.generation == generation:
-                if self._process.has_ended():
+                if self._process.has_ended(ENDING_S):
                     self._give_up("the store ended, and nobody had killed it")
                 self.shots["to settle"] += 1
                 self._restart("kill -9")

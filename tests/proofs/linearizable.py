@@ -1,4 +1,4 @@
-"""Single-row operations under concurrency are linearizable: each takes effect at one moment between its question and its answer.
+"""Operations on one row are linearizable: each takes effect at one moment between its question and its answer.
 
 Clients put, delete, check, count, append and read a few rows, each row by each way the API has, and note
 when they asked, when they were answered, and what.  After each window of so many calls all stop, every row is

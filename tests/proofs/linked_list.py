@@ -15,8 +15,8 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -86,9 +86,16 @@ class ListWriter:
         return cells | ({PREVIOUS: previous} if previous is not None else {})
 
 
-def read_back(client: Asking, accounts: ListAccounts, verdict: Verdict, tell: Tell) -> int:
-    """The whole table into the books, page by page; how many nodes."""
-    at, nodes = b"", 0
+@dataclass
+class ReadBack:
+    nodes: int = 0
+    torn: int = 0
+    example: str = ""
+
+
+def read_back(client: Asking, accounts: ListAccounts, verdict: Verdict, tell: Tell) -> ReadBack:
+    """The whole table into the books, page by page."""
+    at, found = b"", ReadBack()
     while True:
         page = until_answered(lambda at=at: client.page(at, PAGE, PAGE // 2))
         keys = [row for row, _ in page]
@@ -96,13 +103,14 @@ def read_back(client: Asking, accounts: ListAccounts, verdict: Verdict, tell: Te
             verdict.add(f"a scan from {at.hex()} gives rows out of order, or twice")
         for row, cells in page:
             if len(row) != KEY_BYTES or WRITER not in cells or FILLER not in cells:
-                verdict.add(f"TORN: node {row.hex()} has only {sorted(cells)}")
+                found.torn += 1
+                found.example = f"node {row.hex()} has only {sorted(cells)}"
         accounts.add("defined", (row for row in keys if len(row) == KEY_BYTES))
         accounts.add("referred", (cells[PREVIOUS] for _, cells in page if len(cells.get(PREVIOUS, b"")) == KEY_BYTES))
-        nodes += len(page)
-        tell(f"reading back: {nodes:,} nodes")
+        found.nodes += len(page)
+        tell(f"reading back: {found.nodes:,} nodes")
         if len(page) < PAGE:
-            return nodes
+            return found
         at = keys[-1] + b"\0"
 
 
@@ -112,7 +120,7 @@ def walk(client: Asking, start: bytes, steps: int) -> str:
     for taken in range(steps):
         cells = dict(until_answered(lambda key=key: client.perform(key, Read())))
         if PREVIOUS not in cells:
-            return f"UNDEFINED: step {taken} of a walk from {start.hex()} comes to {key.hex()}, which has {sorted(cells)}"
+            return f"UNDEFINED: step {taken} of a walk from {start.hex()} is {key.hex()}, which has {sorted(cells)}"
         key = cells[PREVIOUS]
     return ""
 
@@ -129,25 +137,27 @@ def prove(
         took_s = time.monotonic() - begun
         reader = connect()
         try:
-            nodes = read_back(reader, accounts, verdict, tell)
+            there = read_back(reader, accounts, verdict, tell)
             starts = [writer.start for writer in writers if writer.start is not None][:WALKS]
             for problem in filter(None, (walk(reader, start, WALK) for start in starts)):
                 verdict.add(problem)
         finally:
             reader.close()
         found = accounts.count()
-    counts = Counter(dict.fromkeys(("REFERENCED", *WRONG, "acknowledged"), 0)) + found.counts
     for what in WRONG:
         if found.counts[what]:
             examples = ", ".join(key.hex() for key in found.examples[what])
             verdict.add(f"{what}: {found.counts[what]:,} nodes, for example {examples}")
+    if there.torn:
+        verdict.add(f"TORN: {there.torn:,} nodes, for example {there.example}")
     if found.counts["acknowledged"] == 0:
         verdict.add("nothing was acknowledged: the run shows nothing")
     verdict.counts = {
         "nodes acknowledged": found.counts["acknowledged"],
-        "nodes read back": nodes,
+        "nodes read back": there.nodes,
         "circles": sum(writer.circles for writer in writers),
-        "nodes per second": round(counts["acknowledged"] / took_s),
+        "nodes per second": round(found.counts["acknowledged"] / took_s),
         **{what: found.counts[what] for what in ("REFERENCED", *WRONG)},
+        "TORN": there.torn,
     }
     return verdict

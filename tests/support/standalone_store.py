@@ -57,8 +57,13 @@ class StoreProcess:
     def pid(self) -> int:
         return self._process.pid
 
-    def has_ended(self) -> bool:
-        return self._process.poll() is not None
+    def has_ended(self, patience_s: float = 0) -> bool:
+        """By itself.  A process that is ending closes its sockets a moment before it is over."""
+        try:
+            self._process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def shoot(self) -> None:
         """As ``kill``, for another thread than the one that waits for it."""
