@@ -34,7 +34,10 @@ def played(name: str, plan: Plan, folder: Path) -> Verdict:
 def report(verdict: Verdict) -> None:
     table = Table(title=verdict.proof, title_justify="left", show_header=False)
     for name, count in verdict.counts.items():
-        table.add_row(name, f"{count:,}" if isinstance(count, int) else str(count))
+        table.add_row(name, f"{count:,}", end_section=name == list(verdict.counts)[-1])
+    table.add_row("per second", f"{verdict.done / max(verdict.seconds, 1e-9):,.0f}", end_section=True)
+    for name, count in sorted(verdict.against.items()):
+        table.add_row(name, f"{count:,}")
     console.print(table)
     for problem in verdict.problems:
         console.print(f"WRONG  {problem}", markup=False, soft_wrap=True, highlight=False)

@@ -151,6 +151,7 @@ def prove(connect: Callable[[], Asking], plan: Plan, tell: Tell) -> Verdict:
     for what in ("writes", "rows by get", "rows by scan"):
         if not found[what]:
             verdict.add(f"there were no {what}: the run shows nothing")
-    verdict.counts = {**dict(sorted(found.items())), "writes per second": round(found["writes"] / took_s)}
+    verdict.done, verdict.seconds = found["writes"], took_s
+    verdict.counts = dict(sorted(found.items()))
     verdict.counts["mixed or partial rows"] = sum(" seen by " in p for p in verdict.problems) + verdict.more_problems
     return verdict

@@ -117,6 +117,10 @@ class StoreClient:
         table, client, first = connection.table(self._table), connection.client, call.operations[0]
         if call.way == "put":
             table.put(row, {one.column: one.value for one in call.operations if isinstance(one, Put)})
+        elif call.way == "mutateRows":
+            batch = table.batch()
+            batch.put(row, {one.column: one.value for one in call.operations if isinstance(one, Put)})
+            batch.send()
         elif call.way == "delete":
             table.delete(row, [one.column for one in call.operations if isinstance(one, Delete)])
         elif call.way == "deleteAllRow":

@@ -1,139 +1,135 @@
-"""A proof with all that goes against it: a store that is killed, regions that change, and the table of the proof."""
+"""A proof with all that goes against it: a store that is killed, regions that change, tables of several kinds."""
 
 from __future__ import annotations
 
 import random
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from columnar.client import Connection
-from columnar.client.errors import AlreadyExists
-from tests.proofs import acid, linearizable, linked_list
-from tests.proofs.asking import Asking, Lost, Refused, StoreClient
+from tests.proofs import acid, grounds, linearizable, linked_list, referring
+from tests.proofs.asking import StoreClient
+from tests.proofs.grounds import LOGGED, MARKED, PLAIN, TRIGGERED, Ground
 from tests.proofs.killed_store import KilledStore, StoreBroken
 from tests.proofs.list_accounts import KEY_BYTES
 from tests.proofs.upheaval import Upheaval
-from tests.proofs.verdict import Plan, Tell, Verdict, shown_counts
+from tests.proofs.verdict import Plan, Tell, Verdict
 
 ROUND_S: Final = 300.0  # a table is used so long, judged and dropped: bounds the disk that is needed
-LEAST_S: Final = 0.3  # what is left of the time beside its rounds is not worth one
-PLAIN: Final[Mapping[str, str]] = {}
-LOGGED: Final = {"CHANGE_LOG": "5"}  # each change in the region's log, as for a trigger; rows get rising timestamps
-MARKED: Final = {"DELETE_MARKERS": "600000"}  # deletes leave markers, as in tables that triggers write
-Connect = Callable[[], Asking]
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
     table: bytes
     families: Mapping[str, Mapping[str, Any]]
-    attributes: tuple[Mapping[str, str], ...]  # of the tables, one after the other; each takes another way
+    grounds: tuple[Ground, ...]  # of the rounds, one after the other
     split_row: Callable[[random.Random], bytes]
-    prove: Callable[[Connect, Path, Plan, Tell], Verdict]
+    prove: Callable[[Round], Verdict]
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One table's time."""
+
+    proof: Proof
+    ground: Ground
+    store: KilledStore
+    plan: Plan
+    folder: Path  # of its own, not there yet
+    tell: Tell
+    clients: list[StoreClient] = field(default_factory=list)
+
+    def connect(self, table: bytes | None = None) -> StoreClient:
+        self.clients.append(StoreClient(self.store, table or self.proof.table))
+        return self.clients[-1]
+
+    def deliver(self) -> bool:
+        client = StoreClient(self.store, self.proof.table)  # not kept: every circle of the list comes here
+        try:
+            return grounds.deliver(client)
+        finally:
+            client.close()
+
+    def fight(self) -> Verdict:
+        asking, upheavals = self.connect(), []
+        grounds.make(asking, self.proof.table, self.proof.families, self.ground)
+        try:
+            with ExitStack() as stack:
+                for table in (self.proof.table, *([referring.TABLE] if self.ground.has_trigger else [])):
+                    arguments = (self.proof.split_row, self.plan.seed, self.plan.upheaval_pause_s)
+                    upheavals.append(stack.enter_context(Upheaval(self.store, table, *arguments)))
+                verdict = self.proof.prove(self)
+            if verdict.is_good:
+                grounds.drop(asking, self.proof.table, self.ground)
+        finally:
+            for client in self.clients:
+                client.close()
+        verdict.against = sum((upheaval.done for upheaval in upheavals), Counter[str]())
+        if self.plan.seconds >= 60 and not verdict.against["split"]:
+            verdict.add("no region was split: the run shows less than it should")
+        return verdict
+
+
+def _linked_list(of: Round) -> Verdict:
+    derived = None
+    if of.ground.has_trigger:
+        derived = linked_list.Derived(lambda: of.connect(referring.TABLE), of.deliver)
+    return linked_list.prove(of.connect, of.folder, of.plan, of.tell, derived=derived)
 
 
 PROOFS: Final = {
     "linked-list": Proof(
-        linked_list.TABLE, linked_list.FAMILIES, (PLAIN,), lambda rng: rng.randbytes(KEY_BYTES), linked_list.prove
+        linked_list.TABLE,
+        linked_list.FAMILIES,
+        (PLAIN, TRIGGERED),
+        lambda rng: rng.randbytes(KEY_BYTES),
+        _linked_list,
     ),
     "acid": Proof(
         acid.TABLE,
         acid.FAMILIES,
         (PLAIN, LOGGED, MARKED),
         acid.split_row,
-        lambda connect, _, plan, tell: acid.prove(connect, plan, tell),
+        lambda of: acid.prove(of.connect, of.plan, of.tell),
     ),
     "linearizable": Proof(
         linearizable.TABLE,
         linearizable.FAMILIES,
         (PLAIN, LOGGED, MARKED),
         linearizable.split_row,
-        lambda connect, _, plan, tell: linearizable.prove(connect, plan, tell),
+        lambda of: linearizable.prove(of.connect, of.plan, of.tell),
     ),
 }
 
 
 def fight(name: str, plan: Plan, folder: Path, tell: Tell) -> Verdict:
-    """The proof ``name`` with everything against it; a store that breaks is a problem as well."""
+    """The proof ``name``, round after round; a store that breaks is a problem as well."""
     proof, rounds = PROOFS[name], 0
     total = Verdict(name)
+    share_s = min(ROUND_S, plan.seconds / len(proof.grounds))  # each ground is fought on, however short the time
     begun = time.monotonic()
-    store = KilledStore(folder / "data", plan.seed, plan.kill_every_s)
+    store = KilledStore(folder / "data", plan.seed, plan.kill_every_s, (referring.__name__,))
     try:
         with store:
-            while (left_s := plan.seconds - (time.monotonic() - begun)) > LEAST_S and total.is_good:
-                seconds = min(left_s, ROUND_S, plan.seconds / len(proof.attributes) + LEAST_S)
-                of_round = replace(plan, seconds=seconds, seed=plan.seed + 1_000 * rounds)
+            while total.is_good:
+                left_s = plan.seconds - (time.monotonic() - begun)
+                if left_s < share_s / 2 and rounds >= len(proof.grounds):
+                    break
+                of_round = replace(plan, seconds=share_s, seed=plan.seed + 1_000 * rounds)
                 accounts = folder / f"accounts-{rounds}"
-                add(total, _round(proof, rounds % len(proof.attributes), store, of_round, accounts, tell))
+                ground = proof.grounds[rounds % len(proof.grounds)]
+                total.take_in(Round(proof, ground, store, of_round, accounts, tell).fight())
                 shutil.rmtree(accounts, ignore_errors=True)
                 rounds += 1
-    except StoreBroken as failure:
-        total.add(f"the store broke: {failure}")
-    total.counts |= {
-        "rounds": rounds,
-        "kills": shown_counts(store.shots),
-        "longest start, ms": round(1_000 * store.slowest_start_s),
-    }
+    except StoreBroken:
+        pass  # said below, as where it broke after the last question
+    if store.broken:
+        total.add(f"the store broke: {store.broken}")
+    total.against += Counter({f"{how} of the store" if how == "kill -9" else how: n for how, n in store.shots.items()})
+    total.counts |= {"rounds": rounds, "longest start, ms": round(1_000 * store.slowest_start_s)}
     return total
-
-
-def _round(proof: Proof, number: int, store: KilledStore, plan: Plan, folder: Path, tell: Tell) -> Verdict:
-    clients: list[StoreClient] = []
-
-    def connect() -> StoreClient:
-        clients.append(StoreClient(store, proof.table))
-        return clients[-1]
-
-    asking = connect()
-    _again(asking, lambda connection: _make(connection, proof, proof.attributes[number]))
-    try:
-        with Upheaval(store, proof.table, proof.split_row, plan.seed, plan.upheaval_pause_s) as upheaval:
-            verdict = proof.prove(connect, folder, plan, tell)
-        if verdict.is_good:
-            _again(asking, lambda connection: _drop(connection, proof))
-    finally:
-        for client in clients:
-            client.close()
-    if plan.seconds >= 60 and not upheaval.done["split"]:
-        verdict.add(f"no region was split: {shown_counts(upheaval.done)}")
-    verdict.counts["upheaval"] = shown_counts(upheaval.done)
-    return verdict
-
-
-def _again(client: StoreClient, question: Callable[[Connection], Any]) -> None:
-    """What may be done twice, until it is done."""
-    while True:
-        try:
-            client.ask(question)
-            return
-        except (Lost, Refused):
-            continue
-
-
-def _make(connection: Connection, proof: Proof, attributes: Mapping[str, str]) -> None:
-    versions = {"max_versions": 1} if "DELETE_MARKERS" in attributes else {}
-    families = {name: {**options, **versions} for name, options in proof.families.items()}
-    try:
-        connection.admin.create_table(proof.table, families, attributes)
-    except AlreadyExists:
-        return  # by the call whose answer was lost
-
-
-def _drop(connection: Connection, proof: Proof) -> None:
-    if connection.admin.exists(proof.table):
-        connection.admin.drop(proof.table, disable=True)
-
-
-def add(total: Verdict, one: Verdict) -> None:
-    """Numbers add up; of texts the last is shown."""
-    for problem in one.problems:
-        total.add(problem)
-    total.more_problems += one.more_problems
-    for name, count in one.counts.items():
-        held = total.counts.get(name, 0)
-        total.counts[name] = held + count if isinstance(held, int) and isinstance(count, int) else count

@@ -36,11 +36,12 @@ def work_together(
         thread.start()
     deadline = time.monotonic() + seconds
     try:
-        while (left := deadline - time.monotonic()) > 0 and any(thread.is_alive() for thread in threads):
-            look()
-            stop.wait(min(left, LOOK_S))
-            if stop.is_set():
+        while (left := deadline - time.monotonic()) > 0 and not stop.is_set():
+            working = next((thread for thread in threads if thread.is_alive()), None)
+            if working is None:
                 break
+            look()
+            working.join(min(left, LOOK_S))
     finally:
         stop.set()
         for thread in threads:

@@ -1,6 +1,7 @@
 """A real ``columnar standalone`` that is shot every few seconds and started again.
 
-Of the shots most are ``kill -9`` while it serves; some come again while it starts, some are a SIGTERM.
+Of the shots most are ``kill -9`` while it serves; some come again while it starts, some are a SIGTERM, some
+hit its trigger worker alone, where it has one.
 Whoever loses a connection calls ``settle``: when it returns, a process serves that was started after the
 question was sent, so what was asked has been done by then or never will be.
 """
@@ -21,6 +22,7 @@ PORTS: Final = range(20_000, 32_000)  # below those the system gives to clients,
 START_S: Final = 60.0
 SHOT_AGAIN: Final = 0.2  # of the kills
 STOPPED: Final = 0.1
+WORKER_ALONE: Final = 0.3
 ENDING_S: Final = 0.5  # between the loss of its connections and the end of a process
 START_AGAIN_S: Final = 0.4  # a second shot comes within so long
 
@@ -42,11 +44,12 @@ def quiet_port(rng: random.Random) -> int:
 class KilledStore:
     """Use as a context manager; ``kill_every_s`` of 0: only ``settle`` kills."""
 
-    def __init__(self, folder: Path, seed: int, kill_every_s: float) -> None:
+    def __init__(self, folder: Path, seed: int, kill_every_s: float, modules: tuple[str, ...] = ()) -> None:
         self._rng = random.Random(f"kills {seed}")
         self._every_s = kill_every_s
         # The port is a matter of this machine's moment, not of the seed.
-        self._process = StoreProcess(folder, "--log-level", "warning", port=quiet_port(random.Random()))
+        flags = ["--log-level", "warning", *(["--trigger-modules", ",".join(modules)] if modules else [])]
+        self._process = StoreProcess(folder, *flags, port=quiet_port(random.Random()))
         self._lock = threading.Lock()  # held while nobody serves
         self._over = threading.Event()
         self._killer = threading.Thread(target=self._kill_and_kill, name="killer", daemon=True)
@@ -101,6 +104,9 @@ class KilledStore:
                 if self._process.has_ended():
                     self.broken = "the store ended, and nobody had killed it"
                     return
+                if self._rng.random() < WORKER_ALONE and self._process.kill_workers():
+                    self.shots["kill -9 of the trigger worker"] += 1
+                    continue
                 how = "SIGTERM" if self._rng.random() < STOPPED else "kill -9"
                 self.shots[how] += 1
                 try:

@@ -52,7 +52,7 @@ def random_call(rng: random.Random, token: bytes) -> Call:
         return _random_read(rng)
     if chance < 0.50:
         columns = VALUES if rng.random() < 0.5 else (column,)
-        return Change(tuple(Put(one, value) for one in columns))
+        return Change(tuple(Put(one, value) for one in columns), way=rng.choice(("put", "put", "mutateRows")))
     if chance < 0.60:
         return Change((Increment(rng.choice(COUNTERS), rng.choice((1, 1, 1, 5, -2))),), way="atomicIncrement")
     if chance < 0.65:
@@ -190,14 +190,13 @@ def prove(connect: Callable[[], Asking], plan: Plan, tell: Tell) -> Verdict:
     finally:
         for client in clients:
             client.asking.close()
-    took_s = time.monotonic() - begun
+    verdict.done, verdict.seconds = windows.judged, time.monotonic() - begun
     counts = sum((client.counts for client in clients), Counter[str]())
     if windows.judged == 0:
         verdict.add("nothing was judged: the run shows nothing")
     verdict.counts = {
         "calls judged": windows.judged,
         "windows": windows.windows,
-        "calls per second": round(windows.judged / took_s),
         "longest judgement, ms": round(1_000 * windows.longest_s),
         **dict(sorted(counts.items())),
         "histories that nothing explains": len(verdict.problems) + verdict.more_problems,

@@ -16,15 +16,30 @@ class Verdict:
     """Wrong as soon as there is one problem."""
 
     proof: str
-    counts: dict[str, int | float | str] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     more_problems: int = 0
+    done: int = 0  # what was done within ``seconds``, for a rate
+    seconds: float = 0.0
+    against: Counter[str] = field(default_factory=Counter)  # what was going on meanwhile
 
     def add(self, problem: str) -> None:
         if len(self.problems) < MOST_PROBLEMS:
             self.problems.append(problem)
         else:
             self.more_problems += 1
+
+    def take_in(self, other: Verdict) -> None:
+        """Of a further round.  What is called longest is the longest of both; everything else adds up."""
+        for problem in other.problems:
+            self.add(problem)
+        self.more_problems += other.more_problems
+        self.done += other.done
+        self.seconds += other.seconds
+        self.against += other.against
+        for name, count in other.counts.items():
+            held = self.counts.get(name, 0)
+            self.counts[name] = max(held, count) if name.startswith("longest") else held + count
 
     @property
     def is_good(self) -> bool:
@@ -40,7 +55,3 @@ class Plan:
     seed: int
     kill_every_s: float
     upheaval_pause_s: float = 0.3  # between flushes, compactions, splits and merges
-
-
-def shown_counts(counted: Counter[str]) -> str:
-    return ", ".join(f"{name} {count:,}" for name, count in sorted(counted.items())) or "none"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from columnar.client import Connection
@@ -91,6 +93,15 @@ class StoreProcess:
                 return int(children[0])
             assert time.monotonic() < deadline, "there is no trigger worker"
             threading.Event().wait(LOOK_S)
+
+    def kill_workers(self) -> int:
+        """Its trigger workers; how many there were."""
+        killed = 0
+        for child in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split():
+            with suppress(ProcessLookupError):  # it ended by itself
+                os.kill(int(child), signal.SIGKILL)
+                killed += 1
+        return killed
 
     def resident_bytes(self) -> int:
         return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
