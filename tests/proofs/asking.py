@@ -6,10 +6,12 @@ own methods.  The stand-ins that lie, for the tests of the checkers, are in ``ly
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
-import Hbase_thrift
+import happybase
 from thriftpy2.thrift import TException
 
 from columnar.client import Connection, Delete, Put
@@ -17,9 +19,15 @@ from columnar.client.errors import IllegalArgument, IOError, hbase_class
 from tests.proofs.killed_store import KilledStore
 from tests.proofs.row_semantics import Answer, Call, Change, Changed, Read
 
+assert happybase.__version__  # importing happybase is what makes Hbase_thrift importable
+
+import Hbase_thrift  # noqa: E402
+
 T = TypeVar("T")
 Cells = dict[bytes, bytes]
 TIMEOUT_MS: Final = 30_000
+PATIENCE_S: Final = 120.0  # with a store that says no to what it should do
+REFUSED_PAUSE_S: Final = 0.05
 UNDECIDED: Final = "CallTimeoutException"  # the store itself does not know whether it is on disk
 
 
@@ -114,7 +122,8 @@ class StoreClient:
         return dict(table.row(row, columns))
 
     def _change(self, connection: Connection, row: bytes, call: Change) -> Changed:
-        table, client, first = connection.table(self._table), connection.client, call.operations[0]
+        table, client = connection.table(self._table), connection.client
+        first: Any = call.operations[0]
         if call.way == "put":
             table.put(row, {one.column: one.value for one in call.operations if isinstance(one, Put)})
         elif call.way == "mutateRows":
@@ -141,11 +150,15 @@ class StoreClient:
         return Changed(True)
 
 
-def until_answered(ask: Callable[[], Any], gave_up: Callable[[], bool] = lambda: False) -> Any:
-    """Ask again while the answer is lost or refused: for what may be done twice."""
+def until_answered(ask: Callable[[], T]) -> T:
+    """Ask again while the answer is lost or refused: for what may be done twice.  Raises Refused after PATIENCE_S."""
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
             return ask()
-        except (Lost, Refused):
-            if gave_up():
+        except Lost:
+            continue
+        except Refused:
+            if time.monotonic() > deadline:
                 raise
+            threading.Event().wait(REFUSED_PAUSE_S)

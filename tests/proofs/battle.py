@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.proofs import acid, grounds, linearizable, linked_list, referring
-from tests.proofs.asking import StoreClient
+from tests.proofs.asking import PATIENCE_S, Refused, StoreClient
 from tests.proofs.grounds import LOGGED, MARKED, PLAIN, TRIGGERED, Ground
 from tests.proofs.killed_store import KilledStore, StoreBroken
 from tests.proofs.list_accounts import KEY_BYTES
@@ -113,7 +113,7 @@ def fight(name: str, plan: Plan, folder: Path, tell: Tell) -> Verdict:
     total = Verdict(name)
     share_s = min(ROUND_S, plan.seconds / len(proof.grounds))  # each ground is fought on, however short the time
     begun = time.monotonic()
-    store = KilledStore(folder / "data", plan.seed, plan.kill_every_s, (referring.__name__,))
+    store = KilledStore(folder / "data", plan, (referring.__name__,))
     try:
         with store:
             while total.is_good:
@@ -128,6 +128,8 @@ def fight(name: str, plan: Plan, folder: Path, tell: Tell) -> Verdict:
                 rounds += 1
     except StoreBroken:
         pass  # said below, as where it broke after the last question
+    except Refused as failure:
+        total.add(f"the store refused for {PATIENCE_S:.0f} s what it should do: {failure}")
     if store.broken:
         total.add(f"the store broke: {store.broken}")
     total.against += Counter({f"{how} of the store" if how == "kill -9" else how: n for how, n in store.shots.items()})

@@ -16,6 +16,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Final
 
+from tests.proofs.verdict import Plan
 from tests.support.standalone_store import StoreProcess
 
 PORTS: Final = range(20_000, 32_000)  # below those the system gives to clients, which could take it while nobody has it
@@ -42,11 +43,11 @@ def quiet_port(rng: random.Random) -> int:
 
 
 class KilledStore:
-    """Use as a context manager; ``kill_every_s`` of 0: only ``settle`` kills."""
+    """Use as a context manager; ``plan.kill_every_s`` of 0: only ``settle`` kills."""
 
-    def __init__(self, folder: Path, seed: int, kill_every_s: float, modules: tuple[str, ...] = ()) -> None:
-        self._rng = random.Random(f"kills {seed}")
-        self._every_s = kill_every_s
+    def __init__(self, folder: Path, plan: Plan, modules: tuple[str, ...] = ()) -> None:
+        self._rng = random.Random(f"kills {plan.seed}")
+        self._every_s, self._most_kills = plan.kill_every_s, plan.most_kills
         # The port is a matter of this machine's moment, not of the seed.
         flags = ["--log-level", "warning", *(["--trigger-modules", ",".join(modules)] if modules else [])]
         self._process = StoreProcess(folder, *flags, port=quiet_port(random.Random()))
@@ -97,7 +98,9 @@ class KilledStore:
             self._check()
 
     def _kill_and_kill(self) -> None:
-        while not self._over.wait(self._every_s * self._rng.uniform(0.3, 1.7)):
+        for _ in range(self._most_kills):
+            if self._over.wait(self._every_s * self._rng.uniform(0.3, 1.7)):
+                return
             with self._lock:
                 if self.broken:
                     return

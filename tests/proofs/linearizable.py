@@ -1,6 +1,6 @@
 """Operations on one row are linearizable: each takes effect at one moment between its question and its answer.
 
-Clients put, delete, check, count, append and read a few rows, each row by each way the API has, and note
+Clients put, delete, check, count, append and read a few rows, by each way the API has, and note
 when they asked, when they were answered, and what.  After each window of so many calls all stop, every row is
 read once more, and each row's history is judged (``linearizability``); the next window begins with what is
 there.  So the memory for a run of any length is that of one window.
@@ -30,7 +30,9 @@ from tests.proofs.verdict import Plan, Tell, Verdict
 
 TABLE: Final = b"linearizable"
 FAMILIES: Final = {"f": {"max_versions": 1}, "g": {"max_versions": 3}}
-ROWS: Final = tuple(b"row-%d" % n for n in range(3))
+ROWS: Final = tuple(b"row-%02d" % n for n in range(24))
+FEWEST_ROWS: Final = 3
+CLIENTS_OF_ROW: Final = 3  # on average: what judging a history costs grows exponentially with it
 VALUES: Final = (b"f:a", b"g:b")
 COUNTERS: Final = (b"f:n", b"g:n")
 LOG: Final = b"g:log"
@@ -41,7 +43,7 @@ SHOWN: Final = 12  # calls of a history that is wrong
 
 
 def split_row(rng: random.Random) -> bytes:
-    return rng.choice(ROWS)
+    return rng.choice(ROWS[:FEWEST_ROWS])
 
 
 def random_call(rng: random.Random, token: bytes) -> Call:
@@ -104,6 +106,7 @@ class RowClient:
     number: int
     rng: random.Random
     clock: Clock
+    rows: tuple[bytes, ...] = ROWS[:FEWEST_ROWS]
     noted: list[tuple[bytes, Event]] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
@@ -111,7 +114,7 @@ class RowClient:
         for _ in range(WINDOW_CALLS):
             if stop.is_set():
                 return
-            row = self.rng.choice(ROWS)
+            row = self.rng.choice(self.rows)
             self.one(row, random_call(self.rng, b"%d.%d " % (self.number, self.rng.randrange(1000))))
 
     def one(self, row: bytes, call: Call) -> None:
@@ -131,20 +134,20 @@ class RowClient:
 
 @dataclass
 class Windows:
-    """The judge of all rows, window after window."""
+    """The judge of all rows, window after window; ``starts``: where the next one may begin."""
 
     verdict: Verdict
-    starts: dict[bytes, Iterable[Hashable]] = field(default_factory=lambda: dict.fromkeys(ROWS, (EMPTY,)))
+    starts: dict[bytes, Iterable[Hashable]]
     judged: int = 0
     windows: int = 0
     longest_s: float = 0.0
 
     def judge(self, noted: list[tuple[bytes, Event]]) -> None:
         self.windows += 1
-        for row in ROWS:
+        for row, starts in list(self.starts.items()):
             history = [event for held, event in noted if held == row]
             begun = time.monotonic()
-            found = judge(history, step, self.starts[row])
+            found = judge(history, step, starts)
             self.longest_s = max(self.longest_s, time.monotonic() - begun)
             self.judged += len(history)
             if found.is_linearizable:
@@ -170,10 +173,10 @@ def told(row: bytes, window: int, history: list[Event], found: Judgement) -> str
 
 def prove(connect: Callable[[], Asking], plan: Plan, tell: Tell) -> Verdict:
     verdict, clock = Verdict("linearizability"), Clock()
-    clients = [
-        RowClient(connect(), n, random.Random(f"row client {plan.seed} {n}"), clock) for n in range(plan.writers)
-    ]
-    windows = Windows(verdict)
+    rows = ROWS[: max(FEWEST_ROWS, plan.writers // CLIENTS_OF_ROW)]
+    seeds = [random.Random(f"row client {plan.seed} {n}") for n in range(plan.writers)]
+    clients = [RowClient(connect(), n, rng, clock, rows) for n, rng in enumerate(seeds)]
+    windows = Windows(verdict, dict.fromkeys(rows, (EMPTY,)))
     begun = time.monotonic()
     try:
         while True:
@@ -181,7 +184,7 @@ def prove(connect: Callable[[], Asking], plan: Plan, tell: Tell) -> Verdict:
             if left_s <= 0:
                 break
             work_together([client.window for client in clients], min(WINDOW_S, left_s), lambda: None)
-            for row in ROWS:
+            for row in rows:
                 until_answered(lambda row=row: _read_all(clients[0], row))
             windows.judge([noted for client in clients for noted in client.noted])
             for client in clients:

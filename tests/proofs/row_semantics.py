@@ -26,6 +26,9 @@ class Read:
     columns: tuple[bytes, ...] = ()
     way: str = "row"
 
+    def __str__(self) -> str:
+        return f"{self.way}({', '.join(column.decode() for column in self.columns)})"
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -34,6 +37,10 @@ class Change:
     operations: tuple[Operation, ...]
     conditions: tuple[Expect, ...] = ()
     way: str = "put"
+
+    def __str__(self) -> str:
+        parts = [f"if {one.column.decode()} {one.op} {(one.value or b'').decode()}" for one in self.conditions]
+        return f"{self.way}({', '.join([*parts, *map(_shown, self.operations)])})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,17 @@ def step(state: State, call: Call) -> tuple[Answer, State]:
         return Changed(False), state
     results = [result for operation in call.operations if (result := _apply(operation, cells)) is not None]
     return Changed(True, tuple(results)), tuple(sorted(cells.items()))
+
+
+def _shown(operation: Operation) -> str:
+    name = operation.column.decode()
+    if isinstance(operation, Put):
+        return f"{name}={operation.value.decode(errors='replace')}"
+    if isinstance(operation, Delete):
+        return f"delete {name}"
+    if isinstance(operation, Increment):
+        return f"{name}{operation.amount:+d}"
+    return f"{name} append {operation.value.decode(errors='replace')!r}"
 
 
 def holds(expected: Expect, value: bytes | None) -> bool:

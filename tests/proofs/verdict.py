@@ -55,3 +55,4 @@ class Plan:
     seed: int
     kill_every_s: float
     upheaval_pause_s: float = 0.3  # between flushes, compactions, splits and merges
+    most_kills: int = 1 << 30
