@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from columnar.client import Delete, Put
-from tests.proofs.asking import Asking, Cells, Lost, Refused
+from tests.proofs.asking import Asking, Cells, Lost, Refused, until_answered
 from tests.proofs.crew import work_together
 from tests.proofs.row_semantics import Change, Read
 from tests.proofs.verdict import Plan, Tell, Verdict
@@ -98,7 +98,7 @@ class AcidReader:
         try:
             while not stop.is_set():
                 try:
-                    self._scan() if self._scans else self._get()
+                    self.scan() if self._scans else self._get()
                 except Lost:
                     self.counts["reads lost"] += 1
                 except Refused:
@@ -111,10 +111,11 @@ class AcidReader:
         self._judge(row, dict(self._client.perform(row, Read(way=way))), f"a get ({way})")
         self.counts["rows by get"] += 1
 
-    def _scan(self) -> None:
-        rows = self._client.page(b"", len(ROWS) + 1, self._rng.choice((1, 3, 100)))
+    def scan(self) -> None:
+        backwards = self._rng.random() < 0.3
+        rows = self._client.page(b"", len(ROWS) + 1, self._rng.choice((1, 3, 100)), backwards=backwards)
         names = [row for row, _ in rows]
-        if names != sorted(set(names)):
+        if names != sorted(set(names), reverse=backwards):
             self._verdict.add(f"a scan gives {names}")
         for row, cells in rows:
             self._judge(row, cells, "a scan")
@@ -144,9 +145,7 @@ def prove(connect: Callable[[], Asking], plan: Plan, tell: Tell) -> Verdict:
     work_together([one.run for one in (*writers, *readers)], plan.seconds, say)
     took_s = time.monotonic() - begun
     last = AcidReader(connect(), True, 99, plan.seed, verdict)
-    over = threading.Event()
-    until_seen = last.counts
-    work_together([last.run], plan.seconds, lambda: over.set() if until_seen["rows by scan"] else None, over)
+    until_answered(last.scan)
     found = counts() + last.counts
     for what in ("writes", "rows by get", "rows by scan"):
         if not found[what]:

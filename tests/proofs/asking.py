@@ -45,8 +45,11 @@ class Asking(Protocol):
 
     def perform(self, row: bytes, call: Call) -> Answer: ...
 
-    def page(self, start: bytes, rows: int, batch: int) -> list[tuple[bytes, Cells]]:
-        """The first ``rows`` from ``start`` on, fetched by ``batch``; fewer only at the end of the table."""
+    def page(self, start: bytes, rows: int, batch: int, *, backwards: bool = False) -> list[tuple[bytes, Cells]]:
+        """The first ``rows`` from ``start`` on, fetched by ``batch``; fewer only at the end of the table.
+
+        Backwards an empty ``start`` is the table's end.
+        """
 
     def close(self) -> None: ...
 
@@ -102,8 +105,12 @@ class StoreClient:
 
         self.ask(send)
 
-    def page(self, start: bytes, rows: int, batch: int) -> list[tuple[bytes, Cells]]:
-        return self.ask(lambda c: list(c.table(self._table).scan(row_start=start, batch_size=batch, limit=rows)))
+    def page(self, start: bytes, rows: int, batch: int, *, backwards: bool = False) -> list[tuple[bytes, Cells]]:
+        def scan(connection: Connection) -> list[tuple[bytes, Cells]]:
+            table = connection.table(self._table)
+            return list(table.scan(row_start=start, batch_size=batch, limit=rows, reverse=backwards))
+
+        return self.ask(scan)
 
     def perform(self, row: bytes, call: Call) -> Answer:
         if isinstance(call, Read):

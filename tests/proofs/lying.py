@@ -41,10 +41,11 @@ class MemoryTable:
         for row, cells in rows:
             self.perform(row, Change(tuple(Put(column, value) for column, value in cells.items())))
 
-    def page(self, start: bytes, rows: int, batch: int) -> list[tuple[bytes, Cells]]:
+    def page(self, start: bytes, rows: int, batch: int, *, backwards: bool = False) -> list[tuple[bytes, Cells]]:
         with self._lock:
-            names = sorted(row for row, cells in self.rows.items() if row >= start and cells)[:rows]
-            return [(row, dict(self.rows[row])) for row in names]
+            names = sorted((row for row, cells in self.rows.items() if cells), reverse=backwards)
+            after = [row for row in names if not start or (row <= start if backwards else row >= start)]
+            return [(row, dict(self.rows[row])) for row in after[:rows]]
 
     def close(self) -> None:
         pass
@@ -117,8 +118,8 @@ class ForgetsHalfARow(MemoryTable):
 class ScansTwice(MemoryTable):
     """Gives a row of a scan twice."""
 
-    def page(self, start: bytes, rows: int, batch: int) -> list[tuple[bytes, Cells]]:
-        found = super().page(start, rows, batch)
+    def page(self, start: bytes, rows: int, batch: int, *, backwards: bool = False) -> list[tuple[bytes, Cells]]:
+        found = super().page(start, rows, batch, backwards=backwards)
         self.lies += bool(found)
         return found[:1] + found
 
