@@ -20,6 +20,7 @@ from tests.proofs.list_accounts import KEY_BYTES
 from tests.proofs.upheaval import Upheaval
 from tests.proofs.verdict import Plan, Tell, Verdict
 
+LONG_S: Final = 60.0  # a run of so long has splits, or something is wrong with it
 ROUND_S: Final = 300.0  # a table is used so long, judged and dropped: bounds the disk that is needed
 
 
@@ -70,8 +71,6 @@ class Round:
             for client in self.clients:
                 client.close()
         verdict.against = sum((upheaval.done for upheaval in upheavals), Counter[str]())
-        if self.plan.seconds >= 60 and not verdict.against["split"]:
-            verdict.add("no region was split: the run shows less than it should")
         return verdict
 
 
@@ -130,6 +129,9 @@ def fight(name: str, plan: Plan, folder: Path, tell: Tell) -> Verdict:
         pass  # said below, as where it broke after the last question
     except Refused as failure:
         total.add(f"the store refused for {PATIENCE_S:.0f} s what it should do: {failure}")
+    total.look_for_nothing()
+    if plan.seconds >= LONG_S and not total.against["split"]:
+        total.add("no region was split: the run shows less than it should")
     if store.broken:
         total.add(f"the store broke: {store.broken}")
     total.against += Counter({f"{how} of the store" if how == "kill -9" else how: n for how, n in store.shots.items()})

@@ -28,7 +28,7 @@ def test_it_holds(name: str, tmp_path: Path) -> None:
     verdict = fight(name, plan, tmp_path, lambda _: None)
     print(verdict.counts, verdict.against)
     assert verdict.problems == []
-    assert verdict.against["kill -9 of the store"] + verdict.against["SIGTERM"] > 0
+    assert any(how.startswith(("kill", "SIGTERM")) for how in verdict.against)
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")

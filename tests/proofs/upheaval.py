@@ -46,9 +46,9 @@ class Upheaval:
             try:
                 self._client.ask(lambda connection, kind=kind: self._change(connection, kind))
             except Lost:
-                self.done["cut off by a kill"] += 1
+                self.done["upheaval cut off by a kill"] += 1
             except Refused:
-                self.done["refused"] += 1
+                self.done["upheaval refused"] += 1
             except StoreBroken:
                 return
 

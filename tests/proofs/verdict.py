@@ -21,6 +21,7 @@ class Verdict:
     more_problems: int = 0
     done: int = 0  # what was done within ``seconds``, for a rate
     seconds: float = 0.0
+    needed: tuple[str, ...] = ()  # counts without which nothing was shown
     against: Counter[str] = field(default_factory=Counter)  # what was going on meanwhile
 
     def add(self, problem: str) -> None:
@@ -37,9 +38,16 @@ class Verdict:
         self.done += other.done
         self.seconds += other.seconds
         self.against += other.against
+        self.needed = other.needed
         for name, count in other.counts.items():
             held = self.counts.get(name, 0)
             self.counts[name] = max(held, count) if name.startswith("longest") else held + count
+
+    def look_for_nothing(self) -> None:
+        """Of all rounds together: a run in which nothing happened is no proof."""
+        for name in self.needed:
+            if not self.counts.get(name):
+                self.add(f"there were no {name}: the run shows nothing")
 
     @property
     def is_good(self) -> bool:
