@@ -199,4 +199,5 @@ def unnamed_folders(regions_folder: str, named: Sequence[str]) -> list[str]:
     """Folders under ``regions`` that no catalogue names."""
     if not os.path.isdir(regions_folder):
         return []
-    return sorted({name.removesuffix(".deleted") for name in os.listdir(regions_folder)} - frozenset(named))
+    found = {name.removesuffix(".deleted").removesuffix(".tmp") for name in os.listdir(regions_folder)}
+    return sorted(found - frozenset(named))

@@ -40,6 +40,7 @@ IN_MEMORY_CACHE_BYTES: Final = 32 * MIB  # beside it, for spaces whose cache is 
 WRITE_BUFFERS_BYTES: Final = 64 * MIB  # of all regions together; over it the fullest is flushed
 WAL_BYTES: Final = 64 * MIB  # of one region; over it the oldest spaces are flushed
 LOG_FILES_KEPT: Final = 3
+CHECKPOINT_BEGUN: Final = ".tmp"  # after a name: the engine's own, of a checkpoint that is not whole yet
 GATHERED_BYTES: Final = 256 * 1024  # of writes that wait for one handing over: some 1 ms of the interpreter lock
 
 
@@ -490,6 +491,7 @@ class RocksEngine:
         if os.path.exists(doomed):
             remove_tree(doomed)  # a crash came between the next two lines
         remove_tree(path + HALF, missing_ok=True)  # or while it was made of copies
+        remove_tree(path + CHECKPOINT_BEGUN, missing_ok=True)  # or as a checkpoint: its links keep files from going
         if os.path.exists(path):
             os.rename(path, doomed)
             remove_tree(doomed)
