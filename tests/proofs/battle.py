@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -19,7 +22,9 @@ from tests.proofs.killed_store import KilledStore, StoreBroken
 from tests.proofs.list_accounts import KEY_BYTES
 from tests.proofs.upheaval import Upheaval
 from tests.proofs.verdict import Plan, Tell, Verdict
+from tests.support.standalone_store import ENVIRONMENT
 
+NOT_CHECKED: Final = 2  # the status with which the check says so
 LONG_S: Final = 60.0  # a run of so long has splits, or something is wrong with it
 ROUND_S: Final = 300.0  # a table is used so long, judged and dropped: bounds the disk that is needed
 
@@ -106,6 +111,15 @@ PROOFS: Final = {
 }
 
 
+def checked(folder: Path) -> list[str]:
+    """What ``columnar check`` finds wrong, or only lying about, in a store that nobody serves."""
+    command = [sys.executable, "-m", "columnar", "check", "--data", str(folder), "--json"]
+    told = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    if told.returncode == NOT_CHECKED:
+        return [told.stderr]
+    return [str(finding) for finding in json.loads(told.stdout)["findings"]]
+
+
 def fight(name: str, plan: Plan, folder: Path, tell: Tell) -> Verdict:
     """The proof ``name``, round after round; a store that breaks is a problem as well."""
     proof, rounds = PROOFS[name], 0
@@ -125,6 +139,10 @@ def fight(name: str, plan: Plan, folder: Path, tell: Tell) -> Verdict:
                 total.take_in(Round(proof, ground, store, of_round, accounts, tell).fight())
                 shutil.rmtree(accounts, ignore_errors=True)
                 rounds += 1
+            tell("checking every file of the store")
+            store.end()
+            for finding in checked(folder / "data"):
+                total.add(f"columnar check: {finding}")
     except StoreBroken:
         pass  # said below, as where it broke after the last question
     except Refused as failure:

@@ -80,6 +80,16 @@ class KilledStore:
         if self._killer.is_alive():
             self._killer.join()
 
+    def end(self) -> None:
+        """Started once more, so that it can clear away what the last kill left, and stopped in order."""
+        self.peace()
+        with self._lock:
+            self._check()
+            self._restart("kill -9")
+            status = self._process.stop()
+            if status:
+                self._give_up(f"SIGTERM ended it with status {status}")
+
     def where(self) -> tuple[int, int]:
         """Port and generation of the process that serves; waits while none does."""
         with self._lock:
