@@ -49,7 +49,7 @@ class KilledStore:
         self._rng = random.Random(f"kills {plan.seed}")
         self._every_s, self._most_kills = plan.kill_every_s, plan.most_kills
         # The port is a matter of this machine's moment, not of the seed.
-        flags = ["--log-level", "warning", *(["--trigger-modules", ",".join(modules)] if modules else [])]
+        flags = ["--log-level", "info", *(["--trigger-modules", ",".join(modules)] if modules else [])]
         self._process = StoreProcess(folder, *flags, port=quiet_port(random.Random()))
         self._lock = threading.Lock()  # held while nobody serves
         self._over = threading.Event()
