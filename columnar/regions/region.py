@@ -41,25 +41,11 @@ from columnar.regions.hot_cells import HotCells
 from columnar.regions.ingestion import undo_cut_off
 from columnar.regions.log_retention import META_SPACE
 from columnar.regions.row_draft import VERSIONS_SPACE, RowDraft
-from columnar.regions.row_reader import (
-    Cells,
-    RawRow,
-    WireCell,
-    column_versions,
-    fetch_row,
-    read_column,
-    visible_cells,
-    wire_cells,
-)
+from columnar.regions.row_reader import Cells, RawRow, column_versions, fetch_row, read_column, visible_cells
 from columnar.regions.spaces import drop_leftovers, follow_spaces, options_of_spaces, row_ranges
 from columnar.storage.api import Batch, Engine, Store, StoreBusy, StoreClosed
 from columnar.storage.commit import Committer
-from columnar.storage.layout import (
-    escape,
-    pack_cell,
-    row_prefix,
-    unescape,
-)
+from columnar.storage.layout import escape, pack_cell, row_prefix, unescape
 
 RECENT_ROWS: Final = 4_096
 _EPOCH_SHIFT: Final = 40
@@ -444,12 +430,8 @@ class Region:
         self.reads += 1
         return fetch_row(self.store, self.views, row, spec.projection)
 
-    def get_row(self, row: bytes, spec: ReadSpec) -> list[WireCell]:
+    def get_row(self, row: bytes, spec: ReadSpec) -> Cells:
         """The visible cells of one row, column ascending; empty where there are none."""
-        return wire_cells(self.store, row, self.fetch(row, spec), spec, self._clock())
-
-    def read_row(self, row: bytes, spec: ReadSpec) -> Cells:
-        """As ``get_row``, in the form that a reply takes soonest."""
         return visible_cells(self.store, row, self.fetch(row, spec), spec, self._clock())
 
     def get_column(self, row: bytes, family: bytes, qualifier: bytes, spec: ReadSpec) -> list[tuple[bytes, int]]:

@@ -119,7 +119,7 @@ class RowMethods:
         spec = self._spec(served, columns, timestamp)
         row = checked_row(row)
         region = self._server.region_for(served, row)
-        cells = region.read_row(row, spec)
+        cells = region.get_row(row, spec)
         return after(region.barrier(row), RowList([(row, cells)] if cells else []))
 
     def getRows(self, _ctx: Any, table: Sent, rows: Any, _attributes: Any) -> Any:
@@ -155,7 +155,7 @@ class RowMethods:
             row = gathered.left[-1]
             region = self._server.region_for(served, row)
             gathered.left.pop()  # now, not before: where its region is away it is read later
-            cells = region.read_row(row, spec)
+            cells = region.get_row(row, spec)
             barrier = region.barrier(row)
             if barrier is not None:
                 gathered.barriers.append(barrier)

@@ -54,7 +54,7 @@ class RowMethods2:
         if tget.filterString is not None:
             return self._filtered(served, row, tget, spec)
         region = self._server.region_for(served, row)
-        cells = translate.cut_by_family(region.get_row(row, spec), tget)
+        cells = translate.cut_by_family(list(region.get_row(row, spec)), tget)
         return after(region.barrier(row), Result(row, cells))
 
     async def _filtered(self, served: ServedTable, row: bytes, tget: Any, read: ReadSpec) -> Result:
@@ -99,7 +99,7 @@ class RowMethods2:
             barrier = region.barrier(tget.row)
             if barrier is not None:
                 rows.barriers.append(barrier)
-            cells = translate.cut_by_family(region.get_row(tget.row, spec), tget)
+            cells = translate.cut_by_family(list(region.get_row(tget.row, spec)), tget)
             size = self._take(rows, Result(tget.row, cells))
             cells_left -= len(cells) + _SEEK_CELLS
             bytes_left -= size

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from columnar.client import Connection
@@ -24,8 +26,8 @@ def free_port() -> int:
 
 
 class StoreProcess:
-    def __init__(self, folder: Path, *flags: str) -> None:
-        self.port = free_port()
+    def __init__(self, folder: Path, *flags: str, port: int | None = None) -> None:
+        self.port = free_port() if port is None else port
         self.log = folder.with_suffix(".log")
         self._command = [sys.executable, "-m", "columnar", "standalone", "--data", str(folder)]
         self._command += ["--port", str(self.port), "--web-port", "-1", *flags]
@@ -40,10 +42,16 @@ class StoreProcess:
 
     def start(self) -> None:
         """Returns when it serves."""
+        self.begin()
+        self.await_ready()
+
+    def begin(self) -> None:
         with self.log.open("a", encoding="utf-8") as log:
             self._process = subprocess.Popen(
                 self._command, stdout=subprocess.PIPE, stderr=log, text=True, env=self.environment
             )
+
+    def await_ready(self) -> None:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line.startswith("columnar ready "), f"it did not start: {line!r}; {self.log.read_text()}"
@@ -51,6 +59,18 @@ class StoreProcess:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    def has_ended(self, patience_s: float = 0) -> bool:
+        """By itself.  A process that is ending closes its sockets a moment before it is over."""
+        try:
+            self._process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def shoot(self) -> None:
+        """As ``kill``, for another thread than the one that waits for it."""
+        self._process.kill()
 
     def kill(self) -> None:
         self._process.kill()
@@ -74,6 +94,15 @@ class StoreProcess:
                 return int(children[0])
             assert time.monotonic() < deadline, "there is no trigger worker"
             threading.Event().wait(LOOK_S)
+
+    def kill_workers(self) -> int:
+        """Its trigger workers; how many there were."""
+        killed = 0
+        for child in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split():
+            with suppress(ProcessLookupError):  # it ended by itself
+                os.kill(int(child), signal.SIGKILL)
+                killed += 1
+        return killed
 
     def resident_bytes(self) -> int:
         return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

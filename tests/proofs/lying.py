@@ -1,0 +1,155 @@
+"""Tables in memory that keep the promises of ``Asking``, and tables that break one of them on purpose.
+
+They show that each proof notices what it is there to notice.  ``MemoryTable`` is the honest one; each liar
+does one thing wrong, at about every ``one_in``-th chance it has.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Sequence
+
+from columnar.client import Increment, Put
+from tests.proofs.asking import Cells, Lost
+from tests.proofs.row_semantics import EMPTY, Answer, Call, Change, Changed, Read, State, step
+
+
+class MemoryTable:
+    """Any thread may ask; each call is one step."""
+
+    def __init__(self, seed: int = 0, one_in: int = 50) -> None:
+        self._rng, self._one_in = random.Random(seed), one_in
+        self._lock = threading.Lock()
+        self.rows: dict[bytes, State] = {}
+        self.lies = 0
+
+    def lies_now(self) -> bool:
+        lies = self._rng.randrange(self._one_in) == 0
+        self.lies += lies
+        return lies
+
+    def perform(self, row: bytes, call: Call) -> Answer:
+        with self._lock:
+            return self.step(row, call)
+
+    def step(self, row: bytes, call: Call) -> Answer:
+        answer, self.rows[row] = step(self.rows.get(row, EMPTY), call)
+        return answer
+
+    def put_rows(self, rows: Sequence[tuple[bytes, Cells]]) -> None:
+        for row, cells in rows:
+            self.perform(row, Change(tuple(Put(column, value) for column, value in cells.items())))
+
+    def page(self, start: bytes, rows: int, batch: int, *, backwards: bool = False) -> list[tuple[bytes, Cells]]:
+        with self._lock:
+            names = sorted((row for row, cells in self.rows.items() if cells), reverse=backwards)
+            after = [row for row in names if not start or (row <= start if backwards else row >= start)]
+            return [(row, dict(self.rows[row])) for row in after[:rows]]
+
+    def close(self) -> None:
+        pass
+
+
+class LosesWrites(MemoryTable):
+    """Acknowledges a change that it does not make."""
+
+    def step(self, row: bytes, call: Call) -> Answer:
+        if isinstance(call, Change) and self.lies_now():
+            return step(self.rows.get(row, EMPTY), call)[0]
+        return super().step(row, call)
+
+
+class ReadsThePast(MemoryTable):
+    """Answers a read with what the row was some changes ago."""
+
+    def __init__(self, seed: int = 0, one_in: int = 50) -> None:
+        super().__init__(seed, one_in)
+        self._past: dict[bytes, list[State]] = {}
+
+    def step(self, row: bytes, call: Call) -> Answer:
+        past = self._past.setdefault(row, [EMPTY])
+        if isinstance(call, Read) and self.lies_now():
+            return step(past[0], call)[0]
+        answer = super().step(row, call)
+        if past[-1] != self.rows[row]:
+            self._past[row] = [*past[-5:], self.rows[row]]
+        return answer
+
+
+class LosesUpdates(MemoryTable):
+    """Reads for an increment, lets others write, and writes then."""
+
+    def perform(self, row: bytes, call: Call) -> Answer:
+        if not (isinstance(call, Change) and isinstance(call.operations[0], Increment)):
+            return super().perform(row, call)
+        with self._lock:
+            answer, after = step(self.rows.get(row, EMPTY), call)
+        threading.Event().wait(0.001)
+        with self._lock:
+            self.lies += self.rows.get(row, EMPTY) != step(after, Read())[1]
+            self.rows[row] = after
+        return answer
+
+
+class TearsRows(MemoryTable):
+    """Writes the first half of a change's cells, and a little later the second."""
+
+    def perform(self, row: bytes, call: Call) -> Answer:
+        if not isinstance(call, Change) or len(call.operations) < 2 or call.conditions:
+            return super().perform(row, call)
+        half = len(call.operations) // 2
+        self.lies += 1
+        for part in (call.operations[:half], call.operations[half:]):
+            super().perform(row, Change(part))
+            threading.Event().wait(0.001)
+        return Changed(True)
+
+
+class ForgetsHalfARow(MemoryTable):
+    """Of a change with several cells only the first is kept."""
+
+    def step(self, row: bytes, call: Call) -> Answer:
+        if isinstance(call, Change) and len(call.operations) > 1 and self.lies_now():
+            return super().step(row, Change(call.operations[:1]))
+        return super().step(row, call)
+
+
+class ScansTwice(MemoryTable):
+    """Gives a row of a scan twice."""
+
+    def page(self, start: bytes, rows: int, batch: int, *, backwards: bool = False) -> list[tuple[bytes, Cells]]:
+        found = super().page(start, rows, batch, backwards=backwards)
+        self.lies += bool(found)
+        return found[:1] + found
+
+
+class ComesBack(MemoryTable):
+    """Loses the answer to a change, and makes the change when another one has been made: after its time."""
+
+    def __init__(self, seed: int = 0, one_in: int = 50) -> None:
+        super().__init__(seed, one_in)
+        self._late: list[tuple[bytes, Call]] = []
+
+    def step(self, row: bytes, call: Call) -> Answer:
+        if not isinstance(call, Change):
+            return super().step(row, call)
+        if self.lies_now():
+            self._late.append((row, call))
+            raise Lost("as told")
+        answer = super().step(row, call)
+        late, self._late = self._late, []
+        for one in late:
+            super().step(*one)
+        return answer
+
+
+class LosesAnswers(MemoryTable):
+    """No liar: half of the calls whose answer is lost were made, half were not."""
+
+    def step(self, row: bytes, call: Call) -> Answer:
+        if self.lies_now():
+            if self._rng.random() < 0.5:
+                super().step(row, call)
+            raise Lost("as told")
+        return super().step(row, call)

@@ -1,0 +1,71 @@
+"""Flushes, compactions, splits and merges of a table, one after the other, while others work with it."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Final
+
+from columnar.client import Connection
+from columnar.client.regions import RegionAdmin
+from tests.proofs.asking import Lost, Refused, StoreClient
+from tests.proofs.killed_store import KilledStore, StoreBroken
+
+MOST_REGIONS: Final = 6
+KINDS: Final = ("flush", "flush", "compact", "major compact", "split", "split", "merge")
+
+
+class Upheaval:
+    """Use as a context manager.  ``row`` makes a row at which a region may be split."""
+
+    def __init__(
+        self, store: KilledStore, table: bytes, row: Callable[[random.Random], bytes], seed: int, pause_s: float
+    ) -> None:
+        self._client = StoreClient(store, table)
+        self._table, self._row, self._pause_s = table, row, pause_s
+        self._rng = random.Random(f"upheaval {seed}")
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="upheaval", daemon=True)
+        self.done: Counter[str] = Counter()
+
+    def __enter__(self) -> Upheaval:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        self._client.close()
+
+    def _run(self) -> None:
+        while not self._over.wait(self._rng.uniform(0, 2 * self._pause_s)):
+            kind = self._rng.choice(KINDS)
+            try:
+                self._client.ask(lambda connection, kind=kind: self._change(connection, kind))
+            except Lost:
+                self.done["upheaval cut off by a kill"] += 1
+            except Refused:
+                self.done["upheaval refused"] += 1
+            except StoreBroken:
+                return
+
+    def _change(self, connection: Connection, kind: str) -> None:
+        admin, regions = RegionAdmin(connection), connection.table(self._table).regions()
+        names = [region["name"] for region in regions]
+        if kind == "flush":
+            connection.admin.flush(self._rng.choice([self._table, *names]))
+        elif kind == "compact":
+            connection.admin.compact(self._table)
+        elif kind == "major compact":
+            connection.admin.major_compact(self._table)
+        elif kind == "split" and len(regions) < MOST_REGIONS:
+            admin.split(self._table, self._row(self._rng))
+        elif len(regions) > 1:
+            kind = "merge"
+            admin.merge(*self._rng.choice(list(pairwise(names))))
+        else:
+            return
+        self.done[kind] += 1

@@ -1,0 +1,66 @@
+"""What a proof found, and how it is told: counts, what is wrong, where to look."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+MOST_PROBLEMS: Final = 20  # told one by one; the rest is counted
+Tell = Callable[[str], None]
+
+
+@dataclass
+class Verdict:
+    """Wrong as soon as there is one problem."""
+
+    proof: str
+    counts: dict[str, int] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    more_problems: int = 0
+    done: int = 0  # what was done within ``seconds``, for a rate
+    seconds: float = 0.0
+    needed: tuple[str, ...] = ()  # counts without which nothing was shown
+    against: Counter[str] = field(default_factory=Counter)  # what was going on meanwhile
+
+    def add(self, problem: str) -> None:
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(problem)
+        else:
+            self.more_problems += 1
+
+    def take_in(self, other: Verdict) -> None:
+        """Of a further round.  What is called longest is the longest of both; everything else adds up."""
+        for problem in other.problems:
+            self.add(problem)
+        self.more_problems += other.more_problems
+        self.done += other.done
+        self.seconds += other.seconds
+        self.against += other.against
+        self.needed = other.needed
+        for name, count in other.counts.items():
+            held = self.counts.get(name, 0)
+            self.counts[name] = max(held, count) if name.startswith("longest") else held + count
+
+    def look_for_nothing(self) -> None:
+        """Of all rounds together: a run in which nothing happened is no proof."""
+        for name in self.needed:
+            if not self.counts.get(name):
+                self.add(f"there were no {name}: the run shows nothing")
+
+    @property
+    def is_good(self) -> bool:
+        return not self.problems
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How long and with how many; ``kill_every_s`` of 0: nobody is killed."""
+
+    seconds: float
+    writers: int
+    seed: int
+    kill_every_s: float
+    upheaval_pause_s: float = 0.3  # between flushes, compactions, splits and merges
+    most_kills: int = 1 << 30
