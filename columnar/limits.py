@@ -43,6 +43,9 @@ STAGED_FOLDERS: Final = 32  # that commands hold at once; each keeps files from 
 
 REGION_BYTES: Final = 1024 * MIB  # a region that is larger splits by itself; docs/regions.md says why so large
 
+HANDSHAKES: Final = 2_000  # of TLS under way; over it the oldest is closed
+HANDSHAKE_S: Final = 10  # until which one is over; a client half a world away needs 1 s
+
 # --- buffers ---------------------------------------------------------------------------------------
 CONNECTION_INPUT_BYTES: Final = 256 * KIB  # read ahead of the message being served
 CONNECTION_OUTPUT_BYTES: Final = 4 * MIB  # unsent replies; over it the connection is not read
