@@ -69,7 +69,9 @@ class Worker:
     ) -> None:
         """``unix_socket``: the way to a store whose port speaks TLS."""
         self._link = link
-        self._connect = partial(Connection, host, port, unix_socket=unix_socket)
+        self._connect = partial(Connection, host, port)
+        if unix_socket:
+            self._connect = partial(Connection, unix_socket=unix_socket)
         self._modules = modules
         self._functions: dict[str, TriggerFunction] = {}
         self._calls: queue.SimpleQueue[list[Any]] = queue.SimpleQueue()

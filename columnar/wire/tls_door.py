@@ -99,6 +99,8 @@ class TlsDoor:
 
     def eof_received(self) -> bool | None:
         if self._inner is None:
+            if self._ssl is None:
+                self._is_over = True  # somebody looked whether the port is open: no line
             self.refuse("closed by the client within the TLS handshake")
             return False
         if self._has_ended:
