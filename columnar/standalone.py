@@ -349,7 +349,17 @@ class Standalone:
             commits=lambda: self._committer.syncs,
             slow_requests=self._slow_requests,
             triggers=self._trigger_lines,
+            held=self._held,
         )
+
+    def _held(self) -> dict[str, int]:
+        wires = [self.wire, self.wire2] if self.wire2 is not None else [self.wire]
+        return {
+            "input": sum(wire.input_bytes for wire in wires),
+            "output": sum(wire.output_bytes for wire in wires),
+            "gathered": self.server.gathering.total_bytes,
+            "scanners": self.scanners.size_bytes,
+        }
 
     def _trigger_lines(self) -> list[TriggerLine]:
         return [

@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from columnar import limits
 from columnar.errors import CallQueueTooBig
+from columnar.turns import Turns
 from columnar.wire import idl
 from columnar.wire.codec import ServiceCodec
 from columnar.wire.connection import Connection, Waiting
 from columnar.wire.definitions import ServiceDefinition
+from columnar.wire.large_calls import LargeCalls
 from columnar.wire.service import Handler, NoObserver, Observer, Service
 
 if TYPE_CHECKING:  # a port without TLS has no use for it
@@ -72,6 +74,8 @@ class WireServer:
         self.elsewhere = elsewhere
         self.codec = ServiceCodec(definition)
         self.codec_aside = ServiceCodec(definition)  # the decoder thread's own
+        self.turns = Turns()
+        self.large_calls = LargeCalls()
         self.decoder = ThreadPoolExecutor(1, thread_name_prefix="columnar-decode")
         self.slow_after_s = service.slow_after_s
         self._connections: set[Connection] = set()
