@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from columnar import limits
-from columnar.limits import KIB, MIB
+from columnar.limits import MIB
+from columnar.storage.rocks import CACHE_BYTES, WRITE_BUFFERS_BYTES
 from tests.overload import neighbours, siege
 from tests.overload.neighbours import KINDS, Latencies, quantile_ms
 from tests.support.standalone_store import StoreProcess, free_port
@@ -26,8 +27,9 @@ from tests.support.standalone_store import StoreProcess, free_port
 SEED: Final = 7
 ALL: Final = frozenset({"crowd", "mute", "giant", "scanners", "filters", "parsing"})
 TIMES: Final = 10.0  # of the quiet p99 is what a neighbour may wait
-LEAST_MS: Final = 2.0  # below which a quiet p99 is noise of the machine
+LEAST_MS: Final = 5.0  # which everybody may take: two rounds of the loop with all their dear work
 RECOVERY_S: Final = 30.0
+SPARE_SCANNERS: Final = 1_000  # opened by a request whose answer nobody read
 _SPAWN: Final = multiprocessing.get_context("spawn")
 
 # What a besieged store may hold beside what it holds when it is quiet: each limit, once, as often as it counts.
@@ -36,8 +38,8 @@ BOUNDS: Final[dict[str, int]] = {
     "half-received requests (SERVER_INPUT_BYTES)": limits.SERVER_INPUT_BYTES,
     "replies in the making (GATHERED_BYTES)": limits.GATHERED_BYTES,
     "open scanners (SCANNERS_BYTES)": limits.SCANNERS_BYTES,
-    "a message decoded aside, and its batch (2 of MESSAGE_BYTES)": 2 * limits.MESSAGE_BYTES,
-    "memtables of one region with such rows in them (3 of MESSAGE_BYTES)": 3 * limits.MESSAGE_BYTES,
+    "the largest message, decoded, on its way into the engine (6 of MESSAGE_BYTES)": 6 * limits.MESSAGE_BYTES,
+    "memtables (WRITE_BUFFERS_BYTES) and the cache of blocks (CACHE_BYTES)": WRITE_BUFFERS_BYTES + CACHE_BYTES,
 }
 
 
@@ -57,16 +59,14 @@ class Report:
     def bound_bytes(self) -> int:
         return self.quiet_bytes + sum(BOUNDS.values())
 
-    def allowed_ms(self, kind: str) -> float:
-        return TIMES * max(quantile_ms(self.quiet[kind], 0.99), LEAST_MS / TIMES)
-
-    def problems(self) -> list[str]:
-        """Empty where every bound held."""
+    def problems(self, least_ms: float = LEAST_MS, share: float = 0.99) -> list[str]:
+        """Empty where every bound held.  ``share`` of the requests is looked at; ``least_ms`` everybody may take."""
         found = []
         for kind in KINDS:
-            p99_ms, allowed_ms = quantile_ms(self.besieged[kind], 0.99), self.allowed_ms(kind)
-            if p99_ms > allowed_ms:
-                found.append(f"p99 of a {kind} was {p99_ms:.1f} ms, {allowed_ms:.1f} are allowed")
+            took_ms = quantile_ms(self.besieged[kind], share)
+            allowed_ms = max(TIMES * quantile_ms(self.quiet[kind], share), least_ms)
+            if took_ms > allowed_ms:
+                found.append(f"p{100 * share:g} of a {kind} was {took_ms:.1f} ms, {allowed_ms:.1f} are allowed")
         if self.peak_bytes > self.bound_bytes:
             found.append(f"the store held {self.peak_bytes // MIB} MiB, its bound is {self.bound_bytes // MIB}")
         found += [f"{what} did not go back to nothing: {size:.0f}" for what, size in self.left.items() if size]
@@ -83,7 +83,7 @@ class Report:
             f"resident: quiet {self.quiet_bytes // MIB} MiB, at most {self.peak_bytes // MIB} of "
             f"{self.bound_bytes // MIB}, after {self.after_bytes // MIB}"
         )
-        yield "held at most: " + ", ".join(f"{what} {size / KIB:,.0f} KiB" for what, size in self.held.items())
+        yield "held at most: " + ", ".join(f"{size:,.0f} {what}" for what, size in self.held.items())
         yield "heard: " + ", ".join(f"{what} {count}" for what, count in sorted(self.heard.items()))
 
 
@@ -115,7 +115,7 @@ def run(seconds: float, connections: int, mute: int, kinds: frozenset[str] = ALL
                 with _besieged(report, store.port, connections, mute, kinds), _watched(report, web_port):
                     report.besieged = pool.submit(neighbours.measure, store.port, seconds, SEED + 1).result()
                 report.peak_bytes = store.peak_bytes()
-                _drop_scanners(store)
+                _drop_scanners(store, report)
                 report.left = _emptied(web_port)
                 report.after_bytes = store.resident_bytes()
                 report.after = pool.submit(neighbours.measure, store.port, quiet_s, SEED + 2).result()
@@ -167,19 +167,19 @@ def _gauges(web_port: int) -> dict[str, float]:
     for line in text.splitlines():
         name, _, value = line.rpartition(" ")
         if name.startswith("columnar_held_bytes{"):
-            found[name.split('"')[1]] = float(value)
+            found[name.split('"')[1] + " bytes"] = float(value)
+        elif name in ("columnar_connections", "columnar_open_scanners"):
+            found[name.removeprefix("columnar_")] = float(value)
     return found
 
 
-def _drop_scanners(store: StoreProcess) -> None:
+def _drop_scanners(store: StoreProcess, report: Report) -> None:
     """Those that were left live on for a minute after their connection: closed by their ids, which count from 0."""
+    opened = sum(report.heard[f"{who} ok"] for who in ("scanners", "filters", "parsing"))
+    opened += sum(len(phase.get("scan", [])) for phase in (report.quiet, report.besieged)) + SPARE_SCANNERS
     line = neighbours.Line(store.port)
-    calls = neighbours.calls
-    good = calls.good_begin("scannerOpenWithScan", calls.I32_SUCCESS)
-    opened = line.ask(calls.call("scannerOpenWithScan", neighbours.TABLE, neighbours.idl.hbase.TScan()))
-    newest = calls.number_at(opened, good) if opened.startswith(good, 4) else 10 * limits.OPEN_SCANNERS
-    for scanner in range(newest + 1):
-        line.ask(calls.call("scannerClose", scanner))
+    for scanner in range(opened):
+        line.ask(neighbours.calls.call("scannerClose", scanner))
     line.close()
 
 
