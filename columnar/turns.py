@@ -39,9 +39,12 @@ class Turns:
         self._spent_s += seconds
         self._plan()
 
-    def soon(self, work: Callable[[], object]) -> None:
-        """Do it when its turn comes; it must not raise."""
-        self._waiting.append(work)
+    def soon(self, work: Callable[[], object], *, ahead: bool = False) -> None:
+        """Do it when its turn comes; ``ahead`` of those who wait already, where it is most likely cheap."""
+        if ahead:
+            self._waiting.appendleft(work)
+        else:
+            self._waiting.append(work)
         self._plan()
 
     async def turn(self) -> None:
@@ -59,12 +62,14 @@ class Turns:
         self._is_planned = False
         self._spent_s = 0.0
         begun = perf_counter()
-        while self._waiting:
-            self._waiting.popleft()()
-            if perf_counter() - begun >= self._share_s:
-                break
-        if self._waiting:
-            self._plan()
+        try:
+            while self._waiting:
+                self._waiting.popleft()()
+                if perf_counter() - begun >= self._share_s:
+                    break
+        finally:  # whatever becomes of one, the others get their turn
+            if self._waiting:
+                self._plan()
 
 
 def _resolve(future: asyncio.Future[None]) -> None:

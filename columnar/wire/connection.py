@@ -81,7 +81,9 @@ class Connection:
         self._transport: asyncio.Transport | None = None
         self._busy = False
         self._resting = False
-        self._is_dear = False  # it used up its last turn: the next one comes out of the share that all such have
+        self._is_new = True  # nothing was answered yet
+        # It used up its last turn, or nobody knows: the next one comes out of the share that all such have.
+        self._is_dear = True
         self._write_paused = False
         self._reading_paused = False
         self._closing = False
@@ -115,7 +117,7 @@ class Connection:
             if not self._is_dear or self._server.turns.has_room:
                 self._serve()
                 return
-            self._rest()
+            self._rest(self._is_new)
         self._account_input()
         self._regulate_reading()
 
@@ -205,6 +207,7 @@ class Connection:
             self._hang_up(hangup)
             return
         if done:  # something was answered
+            self._is_new = False
             self._is_dear = done >= turn_ends or self._out_bytes >= TURN_BYTES
             if self._is_dear:
                 self._server.turns.spend(done - begun)
@@ -382,9 +385,9 @@ class Connection:
 
     # --- turns, back-pressure, accounting ------------------------------------------------------------------
 
-    def _rest(self) -> None:
+    def _rest(self, ahead: bool = False) -> None:
         self._resting = True
-        self._server.turns.soon(self._go_on)
+        self._server.turns.soon(self._go_on, ahead=ahead)
 
     def _go_on(self) -> None:
         self._resting = False

@@ -26,7 +26,7 @@ class LargeCalls:
         self._is_planned = False
 
     def soon(self, call: Callable[[], object]) -> None:
-        """Make it in its turn; it must not raise."""
+        """Make it in its turn."""
         self._waiting.append(call)
         if not self._is_planned:
             self._is_planned = True
@@ -34,9 +34,13 @@ class LargeCalls:
 
     def _next(self) -> None:
         begun = perf_counter()
-        if self._waiting:
-            self._waiting.popleft()()
-        took = perf_counter() - begun
+        try:
+            if self._waiting:
+                self._waiting.popleft()()
+        finally:  # whatever becomes of one, the others get their turn
+            self._go_on(perf_counter() - begun)
+
+    def _go_on(self, took: float) -> None:
         loop = asyncio.get_running_loop()
         if took > HELD_S:
             loop.call_later(REST * took, self._next)

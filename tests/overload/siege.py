@@ -62,9 +62,14 @@ class Besieger:
         self._connections = connections
         self._mute = mute
         self.heard: Heard = Counter()
-        self.connected = 0
+        self._to_come = connections  # of the many connections
 
-    async def run(self, kinds: frozenset[str], stopped: asyncio.Event) -> Heard:
+    async def run(self, kinds: frozenset[str], stopped: asyncio.Event, begun: Callable[[], object]) -> Heard:
+        """``begun`` is called once all of the many connections are there."""
+        self._begun = begun
+        self._to_come = (self._connections - self._mute) * ("crowd" in kinds) + self._mute * ("mute" in kinds)
+        if not self._to_come:
+            begun()
         attacks: dict[str, Callable[[], Awaitable[None]]] = {
             "crowd": self._crowd,
             "mute": self._mutes,
@@ -90,7 +95,7 @@ class Besieger:
         members = []
         for _ in range(self._connections - self._mute):
             members.append(await self._open(lambda: _Member(self.heard)))
-        self.connected = len(members)
+            self._has_come()
         frames = [calls.call("get", TABLE, key(37 * number), b"a:x") for number in range(100)]
         number = 0
         while True:
@@ -108,9 +113,15 @@ class Besieger:
             mute = await self._open(_Mute)
             mute.transport.pause_reading()
             mute.transport.write(frame * 20)
+            self._has_come()
             await mute.closed
             self.heard["mute closed"] += 1
             await asyncio.sleep(COME_AGAIN_S)
+
+    def _has_come(self) -> None:
+        self._to_come -= 1
+        if self._to_come == 0:
+            self._begun()
 
     async def _open(self, make: Callable[[], Any]) -> Any:
         loop = asyncio.get_running_loop()
@@ -214,7 +225,10 @@ class _Line:
 
 
 def besiege(port: int, connections: int, mute: int, kinds: frozenset[str], told: Any) -> None:
-    """Until ``told``, one end of a pipe, says stop; then it is told what was heard.  In a process of its own."""
+    """Tells ``told``, one end of a pipe, when all are there, goes on until it says stop, and tells what was heard.
+
+    In a process of its own.
+    """
     os.nice(10)  # the machine's own share of the damage is not what is measured
     raise_descriptors(connections + SPARE_DESCRIPTORS)
 
@@ -222,7 +236,7 @@ def besiege(port: int, connections: int, mute: int, kinds: frozenset[str], told:
         stopped = asyncio.Event()
         asyncio.get_running_loop().add_reader(told.fileno(), stopped.set)
         besieger = Besieger(port, connections, mute)
-        return await besieger.run(kinds, stopped)
+        return await besieger.run(kinds, stopped, lambda: told.send("begun"))
 
     try:
         told.send(uvloop.run(scene()))

@@ -56,6 +56,27 @@ def test_nobody_overtakes_those_who_wait() -> None:
     asyncio.run(scene())
 
 
+def test_who_is_most_likely_cheap_goes_ahead() -> None:
+    async def scene() -> None:
+        turns, done = Turns(), []
+        turns.soon(lambda: done.append("dear"))
+        turns.soon(lambda: done.append("new"), ahead=True)
+        await turns.turn()
+        assert done == ["new", "dear"]
+
+    asyncio.run(scene())
+
+
+def test_what_fails_holds_up_nobody() -> None:
+    async def scene() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        turns = Turns()
+        turns.soon(lambda: 1 / 0)
+        await asyncio.wait_for(turns.turn(), 10)
+
+    asyncio.run(scene())
+
+
 def test_one_that_is_given_up_before_its_turn_holds_up_nobody() -> None:
     async def scene() -> None:
         turns = Turns()
