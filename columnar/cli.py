@@ -88,7 +88,8 @@ def main() -> None:
       columnar get pages HomePage
       columnar scan pages --prefix Home
 
-    Commands that talk to a server take --store HOST:PORT, or the environment's COLUMNAR_STORE.
+    Commands that talk to a server take --store HOST:PORT, or the environment's COLUMNAR_STORE; where it speaks
+    TLS, --tls-ca FILE too (COLUMNAR_TLS_CA).
     """
 
 
@@ -110,6 +111,9 @@ def main() -> None:
     type=click.IntRange(-1, 65535),
     help="HBase's Thrift 2 service; 0: any free one, -1: not served.",
 )
+@click.option("--tls-cert", default="", metavar="FILE", help="Certificate (PEM): all ports speak TLS, and only that.")
+@click.option("--tls-key", default="", metavar="FILE", help="Its key. SIGHUP has both read again.")
+@click.option("--tls-client-ca", default="", metavar="FILE", help="Clients must show a certificate signed by this one.")
 @click.option("--trigger-modules", default="", metavar="M,M", help="Python modules that triggers may name.")
 @click.option(
     "--log-level",
@@ -127,6 +131,9 @@ def standalone(
     port: int,
     web_port: int,
     thrift2_port: int,
+    tls_cert: str,
+    tls_key: str,
+    tls_client_ca: str,
     trigger_modules: str,
     log_level: str,
     slow_ms: int,
@@ -140,17 +147,27 @@ def standalone(
       columnar standalone
       columnar standalone --data ./data --port 9091 --web-port -1
       columnar standalone --data ./data --trigger-modules my_triggers,other.triggers
+      columnar standalone --host 0.0.0.0 --tls-cert store.crt --tls-key store.key
     """
+    if bool(tls_cert) != bool(tls_key) or (tls_client_ca and not tls_cert):
+        raise click.UsageError("TLS needs --tls-cert and --tls-key, both; --tls-client-ca may come with them")
     _become_the_store(
         data=data if data is not None else _default_data_folder(),
         host=host,
         port=port,
         web_port=web_port,
         thrift2_port=thrift2_port,
+        tls_cert=_absolute(tls_cert),
+        tls_key=_absolute(tls_key),
+        tls_client_ca=_absolute(tls_client_ca),
         trigger_modules=[name.strip() for name in trigger_modules.split(",") if name.strip()],
         slow_request_ms=slow_ms,
         log_level=log_level.upper(),
     )
+
+
+def _absolute(path: str) -> str:
+    return os.path.abspath(path) if path else ""
 
 
 def _default_data_folder() -> str:

@@ -65,7 +65,17 @@ HOT: Final = (
     "columnar.wire.walker",
 )
 # What hot modules import: the compiler writes the value of a constant into whoever uses it.
-_IMPORTED: Final = ("errors.py", "limits.py", "model", "storage", "regions", "wire", "thrift", "webui/counters.py")
+_IMPORTED: Final = (
+    "errors.py",
+    "limits.py",
+    "turns.py",
+    "model",
+    "storage",
+    "regions",
+    "wire",
+    "thrift",
+    "webui/counters.py",
+)
 SWITCH: Final = "COLUMNAR_COMPILED"
 DIGEST_FILE: Final = "SOURCES"
 _PACKAGE: Final = Path(__file__).parent

@@ -23,3 +23,6 @@ class StandaloneConfig:
     log_records: int = limits.LOG_RECORDS  # of one region's change log; nearing it slows its writers
     log_bytes: int = limits.LOG_BYTES
     thrift2_port: int = -1  # of the Thrift 2 service; 0: any free one, -1: not served
+    tls_cert: str = ""  # PEM file of the certificate: every port speaks TLS and nothing else; "": plain text
+    tls_key: str = ""  # its key; whoever can read that file can stand in for the store
+    tls_client_ca: str = ""  # clients must show a certificate that this authority signed; "": they need none

@@ -21,7 +21,8 @@ MESSAGE_BYTES: Final = 64 * MIB  # one Thrift message; larger framed ones are dr
 DRAINED_FRAME_BYTES: Final = 1024 * MIB  # a frame that claims more is no client of ours: closed
 MUTATIONS_PER_CALL: Final = 1_000_000  # a list that claims more is refused before it is built
 COLUMNS_PER_CALL: Final = 100_000
-FILTER_BYTES: Final = 64 * KIB  # parsing costs 0.4 ms per KiB of the worst kind, on the loop
+FILTER_BYTES: Final = 64 * KIB  # parsing costs 0.4 ms per KiB of the worst kind
+SHORT_FILTER_BYTES: Final = 2 * KIB  # a longer string is parsed over several turns
 FILTER_DEPTH: Final = 200  # nested parentheses and SKIP/WHILE; below CPython's recursion limit
 
 # --- what a reply may hold -------------------------------------------------------------------------
@@ -43,6 +44,9 @@ STAGED_FOLDERS: Final = 32  # that commands hold at once; each keeps files from 
 
 REGION_BYTES: Final = 1024 * MIB  # a region that is larger splits by itself; docs/regions.md says why so large
 
+HANDSHAKES: Final = 2_000  # of TLS under way; over it the oldest is closed
+HANDSHAKE_S: Final = 10  # until which one is over; a client half a world away needs 1 s
+
 # --- buffers ---------------------------------------------------------------------------------------
 CONNECTION_INPUT_BYTES: Final = 256 * KIB  # read ahead of the message being served
 CONNECTION_OUTPUT_BYTES: Final = 4 * MIB  # unsent replies; over it the connection is not read
@@ -57,5 +61,6 @@ LOG_BYTES: Final = 1024 * MIB
 # --- turns on the loop -----------------------------------------------------------------------------
 STEP_CELLS: Final = 5_000  # a read gives way to others after so many cells (about 2 ms)
 STEP_BYTES: Final = 4 * MIB
+STEP_S: Final = 0.001  # a step through a filter ends with the row that passes it
 
 SLOW_REQUEST_MS: Final = 1_000  # logged with table, region and cost

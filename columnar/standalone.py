@@ -12,7 +12,7 @@ import logging
 import os
 import time
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from columnar.config import StandaloneConfig
 from columnar.errors import HostError
@@ -58,6 +58,10 @@ from columnar.webui.counters import RequestCounters
 from columnar.webui.status import Sources, TriggerLine
 from columnar.wire.idl import SERVICE
 from columnar.wire.server import WireServer
+
+if TYPE_CHECKING:
+    from columnar.wire.private_socket import PrivateSocket
+    from columnar.wire.tls_door import Tls
 
 _log = logging.getLogger(__name__)
 
@@ -174,6 +178,17 @@ class Standalone:
         self.counters = RequestCounters()
         self.wire2: WireServer | None = None  # of the Thrift 2 service, where it is served
         self.slow_log2: SlowLog | None = None
+        self._private: PrivateSocket | None = None  # of the trigger worker, where the port speaks TLS
+        self.tls = self._make_tls()
+
+    def _make_tls(self) -> Tls | None:
+        config = self.config
+        if not config.tls_cert:
+            return None
+        from columnar.wire import tls_context, tls_door  # most stores have no use for them
+
+        files = tls_context.TlsFiles(config.tls_cert, config.tls_key, config.tls_client_ca)
+        return tls_door.Tls(tls_context.ServerTls(files))
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
@@ -216,7 +231,7 @@ class Standalone:
         self.keeper.load()
         self.scanners = ScannerTable(time.monotonic, lease_s=self.config.scanner_lease_s)
         await self._listen()
-        self.keeper.start(_reachable(self.config.host), self.port)
+        self.keeper.start(_reachable(self.config.host), self.port, await self._listen_privately())
         await self.changes.finish_drops()
         self.server.start_sweeping()
         self.region_changes.start()
@@ -271,7 +286,9 @@ class Standalone:
             SnapshotMethods(self.server, rows, self.snapshots),
             other_door=thrift2,
         )
-        self.wire = WireServer(self.service, self.counters, connection_ids=ids, elsewhere=thrift2.where_is)
+        self.wire = WireServer(
+            self.service, self.counters, connection_ids=ids, elsewhere=thrift2.where_is, tls=self.tls
+        )
         await self._open_port(self.wire, self.config.port, "--port")
         if self.config.thrift2_port >= 0:
             await self._listen_thrift2(rows, ids)
@@ -293,8 +310,22 @@ class Standalone:
             definition=thrift2.DEFINITION,
             connection_ids=ids,
             elsewhere=thrift1.where_is,
+            tls=self.tls,
         )
         await self._open_port(self.wire2, self.config.thrift2_port, "--thrift2-port")
+
+    async def _listen_privately(self) -> PrivateSocket | None:
+        """For the trigger worker, which has no certificate."""
+        if self.tls is None:
+            return None
+        from columnar.wire.private_socket import PrivateSocket
+
+        try:
+            self._private = PrivateSocket()
+        except OSError as error:
+            raise HostError(f"cannot make a socket for the trigger worker: {error}; set TMPDIR") from error
+        await self.wire.serve_privately(self._private.listening)
+        return self._private
 
     async def _open_port(self, wire: WireServer, port: int, option: str) -> None:
         try:
@@ -336,7 +367,17 @@ class Standalone:
             commits=lambda: self._committer.syncs,
             slow_requests=self._slow_requests,
             triggers=self._trigger_lines,
+            held=self._held,
         )
+
+    def _held(self) -> dict[str, int]:
+        wires = [self.wire, self.wire2] if self.wire2 is not None else [self.wire]
+        return {
+            "input": sum(wire.input_bytes for wire in wires),
+            "output": sum(wire.output_bytes for wire in wires),
+            "gathered": self.server.gathering.total_bytes,
+            "scanners": self.scanners.size_bytes,
+        }
 
     def _trigger_lines(self) -> list[TriggerLine]:
         return [
@@ -355,9 +396,13 @@ class Standalone:
         for timer in self._timers:
             timer.cancel()
         await self.keeper.close()  # before the port: a call cut off by it would count as failed
+        if self.tls is not None:
+            self.tls.handshakes.close()
         if self.wire2 is not None:
             await self.wire2.close(STOP_GRACE_S)
         await self.wire.close(STOP_GRACE_S)
+        if self._private is not None:
+            self._private.close()
         await self.region_changes.close()
         await self.server.close()
         await self.server.quiesce(self._meta)

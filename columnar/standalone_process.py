@@ -2,6 +2,7 @@
 
     starting --ready line--> serving --SIGTERM, SIGINT--> stopping --> exit 0
     a second signal while stopping: exit at once, 128 + its number (what was acknowledged is on disk)
+    SIGHUP, where the ports speak TLS: the certificate is read again
     cannot start: one line on stderr, exit 2
 
 ``columnar standalone`` reads its options and then becomes this module, with the settings as one argument
@@ -78,24 +79,21 @@ def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
 
 async def _serve(config: StandaloneConfig) -> int:
     stopping = _stop_on_signals()
-    if not _is_loopback(config.host):
-        _log.warning(
-            "LISTENING ON %s, NOT ON LOOPBACK ALONE: whoever reaches these ports can read, change and drop "
-            "every table; there is no password. Let a firewall or a private network guard them",
-            config.host,
-        )
+    _warn_of_the_open(config)
     store = Standalone(config)
     bound = bind(config.host, config.web_port) if config.web_port >= 0 else None
     try:
         await store.start()
     except OSError as error:
         raise HostError(f"cannot open {config.data}: {error}; mend it or choose another --data") from error
-    web = WebServer(bound, store.sources()) if bound is not None else None
+    web = WebServer(bound, store.sources(), store.tls) if bound is not None else None
+    if store.tls is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, store.tls.certificate.renew)
     with suppress(BrokenPipeError):  # whoever started us no longer listens: serve all the same
         _log.info("hot modules: %s", compiled.state)
         print(_ready_line(config, store, web), flush=True)  # noqa: T201 - the one line that scripts wait for
     if web is not None:
-        web.start()
+        await web.start()
     _calm_the_collector()
     await stopping.wait()
     _log.info("stopping; a second signal stops at once")
@@ -111,6 +109,27 @@ def _calm_the_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(COLLECTED_EVERY, 20, 20)
+
+
+def _warn_of_the_open(config: StandaloneConfig) -> None:
+    """Loudly, where more than this machine can reach the ports and not everything guards them."""
+    if _is_loopback(config.host) or config.tls_client_ca:
+        return
+    what = "whoever reaches these ports can read, change and drop every table; there is no password"
+    if config.tls_cert:
+        _log.warning(
+            "LISTENING ON %s, NOT ON LOOPBACK ALONE, TO EVERYBODY: TLS hides what is said, but %s. "
+            "Ask clients for certificates with --tls-client-ca, or let a firewall guard the ports",
+            config.host,
+            what,
+        )
+    else:
+        _log.warning(
+            "LISTENING ON %s, NOT ON LOOPBACK ALONE, WITHOUT TLS: %s, and read what others say. Use --tls-cert, "
+            "--tls-key and --tls-client-ca, or let a firewall or a private network guard the ports",
+            config.host,
+            what,
+        )
 
 
 def _stop_on_signals() -> asyncio.Event:
@@ -129,7 +148,7 @@ def _stop_on_signals() -> asyncio.Event:
 
 def _ready_line(config: StandaloneConfig, store: Standalone, web: WebServer | None) -> str:
     host = f"[{config.host}]" if ":" in config.host else config.host
-    page = f"http://{host}:{web.port}/" if web is not None else "-"
+    page = f"http{'s' if store.tls is not None else ''}://{host}:{web.port}/" if web is not None else "-"
     data = os.path.abspath(config.data)
     thrift2 = f" thrift2={host}:{store.thrift2_port}" if store.thrift2_port is not None else ""
     return f"columnar ready store={host}:{store.port} web={page}{thrift2} pid={os.getpid()} data={data}"

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from columnar.client import ClientTls
+
 
 @dataclass(frozen=True, slots=True)
 class WikiConfig:
     # where the pages are
     store_host: str = "127.0.0.1"
     store_port: int = 9090
+    store_tls: ClientTls | None = None  # None: plain text, which everybody on the way can read
     indexes: Literal["triggers", "application"] = "triggers"  # "application" on a plain HBase gateway
     # where the wiki listens
     host: str = "127.0.0.1"

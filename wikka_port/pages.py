@@ -36,7 +36,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from columnar.client import Connection, Expect, Put
+from columnar.client import ClientTls, Connection, Expect, Put
 from columnar.client.errors import AlreadyExists
 from columnar.triggers.api import Change, ChangedCell
 from wikka_port import history, schema, triggers
@@ -102,8 +102,9 @@ class Wiki(Listings):
         pool: int = 16,
         indexes: Indexes = "triggers",
         clock: Callable[[], int] = clock_ms,
+        tls: ClientTls | None = None,
     ) -> None:
-        super().__init__(Store(host, port, pool=pool))
+        super().__init__(Store(host, port, pool=pool, tls=tls))
         self.indexes: Indexes = indexes
         self._clock = clock
 

@@ -73,7 +73,7 @@ def serve_here(
     stop_event: threading.Event | None = None,
 ) -> None:
     """Serve in this process until a signal (in the main thread) or ``stop_event``."""
-    wiki = Wiki(config.store_host, config.store_port, pool=config.threads, indexes=config.indexes)
+    wiki = Wiki(config.store_host, config.store_port, pool=config.threads, indexes=config.indexes, tls=config.store_tls)
     listening.listen(BACKLOG)
     worker = make_worker(make_application(wiki, config), listening, config)
     if threading.current_thread() is threading.main_thread():

@@ -24,7 +24,7 @@ from typing import Final, TypeVar
 from thriftpy2.protocol.exc import TProtocolException
 from thriftpy2.transport import TTransportException
 
-from columnar.client import Connection
+from columnar.client import ClientTls, Connection
 from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotColumnar, hbase_class
 
 _log = logging.getLogger(__name__)
@@ -51,8 +51,11 @@ class StoreAway(Exception):
 class Store:
     """Thread-safe.  Connections are made when they are needed, at most ``pool`` of them."""
 
-    def __init__(self, host: str, port: int, *, pool: int = 16, timeout_ms: int = TIMEOUT_MS) -> None:
+    def __init__(
+        self, host: str, port: int, *, pool: int = 16, timeout_ms: int = TIMEOUT_MS, tls: ClientTls | None = None
+    ) -> None:
         self.host, self.port = host, port
+        self._tls = tls
         self._timeout_ms = timeout_ms
         self._free = threading.BoundedSemaphore(pool)
         self._idle: queue.LifoQueue[Connection] = queue.LifoQueue()
@@ -101,7 +104,7 @@ class Store:
     def _connected(self) -> Connection:
         with contextlib.suppress(queue.Empty):
             return self._idle.get_nowait()
-        return Connection(self.host, self.port, timeout=self._timeout_ms)
+        return Connection(self.host, self.port, timeout=self._timeout_ms, tls=self._tls)
 
     @property
     def is_columnar(self) -> bool:

@@ -12,6 +12,7 @@ from columnar.client.connection import Connection, ConnectionPool
 from columnar.client.regions import RegionAdmin
 from columnar.client.snapshots import Snapshot, Snapshots
 from columnar.client.table import Append, CheckResult, Delete, Expect, Increment, Put, Table
+from columnar.client.tls import ClientTls
 from columnar.client.triggers import DeadLetter, Triggers, TriggerStatus
 from columnar.model.presplit import hex_splits, uniform_splits
 
@@ -19,6 +20,7 @@ __all__ = [
     "Admin",
     "Append",
     "CheckResult",
+    "ClientTls",
     "Connection",
     "ConnectionPool",
     "DeadLetter",

@@ -7,17 +7,21 @@ Thread safety is happybase's: one connection for one thread, or a ``ConnectionPo
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import happybase
+from happybase.connection import Hbase
 from happybase.pool import ConnectionPool as _HappybasePool
 from thriftpy2.thrift import TApplicationException, TClient
+from thriftpy2.transport import TSocket
 
 from columnar.client.admin import Admin
 from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotColumnar
 from columnar.client.snapshots import Snapshots
 from columnar.client.table import Table
+from columnar.client.tls import ClientTls, TlsSocket, given
 from columnar.client.triggers import Triggers
 from columnar.wire.idl import SERVICE, hbase
 
@@ -25,13 +29,41 @@ _UNKNOWN_METHOD: Final = TApplicationException.UNKNOWN_METHOD
 
 
 class Connection(happybase.Connection):  # type: ignore[misc]
-    """As ``happybase.Connection``; blocks like it.  ``timeout`` in milliseconds, None: wait for ever."""
+    """As ``happybase.Connection``; blocks like it.  ``timeout`` in milliseconds, None: wait for ever.
+
+    ``tls_ca`` (or ``tls=True``: the authorities that this system trusts) has it speak TLS, ``tls_cert`` and
+    ``tls_key`` are the client's own certificate; ``tls`` may also be a ``ClientTls`` or an ``ssl.SSLContext``.
+    ``unix_socket`` is a path instead of host and port.
+    """
+
+    def __init__(
+        self,
+        *where: Any,
+        tls: ClientTls | ssl.SSLContext | bool | None = None,
+        tls_ca: str = "",
+        tls_cert: str = "",
+        tls_key: str = "",
+        unix_socket: str = "",
+        **options: Any,
+    ) -> None:
+        self._tls = given(tls, tls_ca, tls_cert, tls_key)
+        self._unix_socket = unix_socket
+        super().__init__(*where, **options)
 
     def _refresh_thrift_client(self) -> None:
         super()._refresh_thrift_client()
+        if self._tls is not None or self._unix_socket:
+            self.transport = self._transport_class(self._socket())
+            self.client = TClient(Hbase, self._protocol_class(self.transport, decode_response=False))
         protocol = self._protocol_class(self.transport, decode_response=False)
         self._extension = TClient(SERVICE, protocol)
         self._is_columnar: bool | None = None
+
+    def _socket(self) -> TSocket:
+        """Not yet open."""
+        if self._tls is not None:
+            return TlsSocket(self._tls, self.host, self.port, socket_timeout=self.timeout)
+        return TSocket(unix_socket=self._unix_socket, socket_timeout=self.timeout)
 
     def call(self, method: str, *args: Any) -> Any:
         """Call a method of the extension; NotColumnar where the server is a plain HBase."""

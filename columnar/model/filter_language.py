@@ -19,7 +19,7 @@ Knows nothing of what the filters do.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
@@ -89,9 +89,20 @@ _BINARY: Final = (b"AND", b"OR")
 
 def parse(text: bytes) -> Filter:
     """The filter that ``text`` describes; FilterSyntaxError otherwise.  Linear in its length."""
+    steps = parse_in_steps(text)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            parsed: Filter = done.value
+            return parsed
+
+
+def parse_in_steps(text: bytes) -> Generator[None, None, Filter]:
+    """As ``parse``, and yields between two words: whoever asks may do something else in between."""
     if len(text) > FILTER_BYTES:
         raise FilterSyntaxError(f"the string has {len(text)} bytes, over the limit of {FILTER_BYTES}", FILTER_BYTES)
-    return _Parser(text).parse()
+    return (yield from _Parser(text).steps())
 
 
 @dataclass(slots=True)
@@ -137,13 +148,14 @@ class _Parser:
         while self.at < len(self.text) and self.text[self.at] in _BLANKS:
             self.at += 1
 
-    def parse(self) -> Filter:
+    def steps(self) -> Generator[None, None, Filter]:
         wants_operand = True
         while True:
             self.blanks()
             if self.at == len(self.text):
                 break
             wants_operand = self.operand() if wants_operand else self.after_operand()
+            yield
         if wants_operand:
             self.fail("expected a filter, SKIP, WHILE or '('; the string ends")
         if len(self.groups) > 1:

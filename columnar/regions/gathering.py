@@ -16,6 +16,8 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 
+from columnar.turns import Turns
+
 
 class Gathering:
     def __init__(self, bound_bytes: int, step_bytes: int) -> None:
@@ -24,6 +26,7 @@ class Gathering:
         self._held: OrderedDict[int, int] = OrderedDict()  # bytes, reserved ones too, by ticket; the oldest first
         self._waiting: OrderedDict[int, asyncio.Future[None]] = OrderedDict()  # by ticket, in the order of coming
         self._last_ticket = 0
+        self.turns = Turns()  # the steps of all calls have one share of the loop
         self.total_bytes = 0
 
     @property
@@ -47,13 +50,14 @@ class Gathering:
         self._hold(ticket, size_bytes)
         if not self.is_full or ticket == next(iter(self._held)):
             self._hold(ticket, size_bytes + self._step)
-            await asyncio.sleep(0)
+            await self.turns.turn()
             return
         future = self._waiting[ticket] = asyncio.get_running_loop().create_future()
         try:
             await future
         finally:
             self._waiting.pop(ticket, None)
+        await self.turns.turn()
 
     def _hold(self, ticket: int, size_bytes: int) -> None:
         self.total_bytes += size_bytes - self._held[ticket]

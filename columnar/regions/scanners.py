@@ -3,8 +3,8 @@
 A scanner keeps a position, no iterator: each step seeks anew, so it costs nothing between two
 calls, survives splits and moves, and each row it gives is as of one moment (design 5, "scans").
 
-A call runs in steps of at most ``limits.STEP_CELLS`` cells or ``STEP_BYTES``; between two steps
-others are served (design D11).  A step of an unfiltered scan of small cells costs some 2 ms.
+A call runs in steps of at most ``limits.STEP_CELLS`` cells or ``STEP_BYTES``, through a filter also of ``STEP_S``;
+between two steps others are served (design D11).  A step of an unfiltered scan of small cells costs some 2 ms.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from time import perf_counter
 from typing import NamedTuple
 
 from columnar.errors import IllegalArgument, RegionAway, ScannerNotFound, TooManyScanners
@@ -25,6 +26,7 @@ from columnar.limits import (
     SCANNERS_BYTES,
     STEP_BYTES,
     STEP_CELLS,
+    STEP_S,
 )
 from columnar.model.filters import Filter
 from columnar.model.filters import apply as apply_filter
@@ -120,6 +122,7 @@ class Scanner:
     def _step(self, rows: list[ScanRow], count: int, size: int) -> int | None:
         """Add rows until the step's budget is used up: then the bytes so far; None when the call is done."""
         cells_left, bytes_left = STEP_CELLS, STEP_BYTES
+        ends = perf_counter() + STEP_S if self._filter is not None else 0.0  # how dear a filter is nobody knows
         while len(rows) < count and size < REPLY_BYTES:
             if self._rest is not None:
                 size += self._hand_out(rows, self._rest)
@@ -154,6 +157,8 @@ class Scanner:
                 size += size_of(rows[-1]) if rows and rows[-1][0] == row else 0
                 if self._stops_here:
                     break
+                if ends and perf_counter() >= ends:
+                    cells_left = 0
         return None
 
     def _plain_step(
@@ -289,6 +294,11 @@ class ScannerTable:
 
     def __len__(self) -> int:
         return len(self._leases)
+
+    @property
+    def size_bytes(self) -> int:
+        """Of what the open ones remember; bounded by ``limits.SCANNERS_BYTES``."""
+        return self._size_bytes
 
     def open(self, scanner: Scanner, connection: int) -> int:
         self.expire()

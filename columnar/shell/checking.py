@@ -12,7 +12,8 @@ import click
 from columnar.checking.findings import Report
 from columnar.checking.repair import Repaired, repair
 from columnar.checking.store_check import StoreCheck, check_snapshots, folders_nobody_names, say_orphans
-from columnar.client import Connection
+from columnar.client import ClientTls, Connection
+from columnar.client.tls_options import tls_options
 from columnar.errors import ColumnarError
 from columnar.shell.connecting import Misused, Refused, told
 from columnar.shell.progress import progress_bar
@@ -31,8 +32,9 @@ FOUND = 1  # exit status: there are errors
     "--store", envvar="COLUMNAR_STORE", default="127.0.0.1:9090", show_default=True, metavar="HOST:PORT",
     help="Running store to check; on this machine. Also from the environment's COLUMNAR_STORE.",
 )  # fmt: skip
+@tls_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def check(data: str | None, store: str, as_json: bool) -> None:
+def check(data: str | None, store: str, as_json: bool, tls: ClientTls | None) -> None:
     """Read everything and say what is wrong: checksums, keys, values, logs, catalogue, folders, snapshots.
 
     A running store is checked by copies of all its regions, taken while it serves. Changes nothing. Exit status: 0
@@ -47,7 +49,7 @@ def check(data: str | None, store: str, as_json: bool) -> None:
         with locked(data):
             report = _checked(data, os.path.join(data, REGIONS), os.listdir(os.path.join(data, REGIONS)))[1]
     else:
-        report = _checked_online(store)
+        report = _checked_online(store, tls)
     _tell(output, report)
     if report.errors:
         raise SystemExit(FOUND)
@@ -112,10 +114,10 @@ def _checked(data: str, regions: str, names: list[str]) -> tuple[StoreCheck, Rep
     return found, report
 
 
-def _checked_online(store: str) -> Report:
+def _checked_online(store: str, tls: ClientTls | None) -> Report:
     with told(store):
         host, port = address_of(store)
-        connection = Connection(host, port, timeout=round(LONGEST_S * 1_000))
+        connection = Connection(host, port, timeout=round(LONGEST_S * 1_000), tls=tls)
         try:
             with connection.snapshots.staged("empty") as look:
                 live = os.path.join(_data_of(look.path), REGIONS)

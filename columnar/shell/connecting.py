@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import socket
+import ssl
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,9 +19,10 @@ from thriftpy2.protocol.cybin import ProtocolError
 from thriftpy2.thrift import TApplicationException, TException
 from thriftpy2.transport import TTransportException
 
-from columnar.client import Connection
+from columnar.client import ClientTls, Connection
 from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotColumnar, hbase_class
-from columnar.errors import CallerError
+from columnar.client.tls_options import tls_options
+from columnar.errors import CallerError, HostError
 from columnar.shell.showing import Output
 from columnar.shell.text import address_of
 
@@ -62,31 +64,34 @@ class Server:
     connection: Connection
     output: Output
     address: str
+    tls: ssl.SSLContext | None = None
 
     def patient(self, seconds: float) -> Connection:
         """Another connection, whose answers may take ``seconds`` longer; to be closed by the caller."""
         host, port = address_of(self.address)
-        return Connection(host, port, timeout=round((seconds + ANSWER_TIMEOUT_S) * 1_000))
+        return Connection(host, port, timeout=round((seconds + ANSWER_TIMEOUT_S) * 1_000), tls=self.tls)
 
 
 def with_server(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds ``--store`` and ``--json``; the command gets a ``Server`` as its first argument."""
+    """Adds ``--store``, the options of TLS and ``--json``; the command gets a ``Server`` as its first argument."""
 
     @click.option(
         "--store", envvar="COLUMNAR_STORE", default="127.0.0.1:9090", show_default=True, metavar="HOST:PORT",
         help="Server to talk to; also from the environment's COLUMNAR_STORE.",
     )  # fmt: skip
+    @tls_options
     @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     @functools.wraps(command)
-    def connected(store: str, as_json: bool, **arguments: Any) -> Any:
+    def connected(store: str, as_json: bool, tls: ClientTls | None, **arguments: Any) -> Any:
         with told(store):
+            context = tls.context() if tls is not None else None
             host, port = address_of(store)
             # The client has one timeout for connecting and for answers, and answers may take long (a filtered
             # scan): a silent host is found out with a connection of its own.
             socket.create_connection((host, port), CONNECT_TIMEOUT_S).close()
-            connection = Connection(host, port, timeout=ANSWER_TIMEOUT_S * 1_000)
+            connection = Connection(host, port, timeout=ANSWER_TIMEOUT_S * 1_000, tls=context)
             try:
-                return command(Server(connection, Output(as_json), store), **arguments)
+                return command(Server(connection, Output(as_json), store, context), **arguments)
             finally:
                 connection.close()
 
@@ -107,7 +112,7 @@ def told(store: str) -> Iterator[None]:
     """Errors of client and server as click's, which print a line and set the exit status."""
     try:
         yield
-    except CallerError as error:
+    except (CallerError, HostError) as error:
         raise Misused(error.text) from None
     except (IOError, IllegalArgument, AlreadyExists) as error:
         raise Refused(_refusal(error)) from None
@@ -116,6 +121,11 @@ def told(store: str) -> Iterator[None]:
     except (TTransportException, OSError, EOFError) as error:
         if isinstance(error, BrokenPipeError):
             raise  # our own output: click ends quietly
+        if isinstance(error, ssl.SSLError):  # a certificate is refused by the first answer, not by the handshake
+            raise Unreachable(
+                f"{store} ended the connection: {error.reason}; show a certificate that it accepts with "
+                "--tls-client-cert and --tls-client-key"
+            ) from None
         why = getattr(error, "message", None) or getattr(error, "strerror", None) or str(error)
         raise Unreachable(
             f"cannot talk to {store}: {why}; start one with 'columnar standalone', or say where with --store HOST:PORT"

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from time import perf_counter
 from typing import Any
 
 from columnar.errors import CallerError, IllegalArgument, IncompatibleFilter, RequestTooBig
-from columnar.limits import FILTER_BYTES
+from columnar.limits import FILTER_BYTES, SHORT_FILTER_BYTES, STEP_S
 from columnar.model.filter_language import parse as parse_filter
+from columnar.model.filter_language import parse_in_steps
 from columnar.model.filters import Filter
 from columnar.model.read import ScanSpec
 from columnar.regions.scanners import Scanner, ScannerTable
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.thrift import translate
+from columnar.turns import Turns
 from columnar.wire.codec_replies import RowList
 from columnar.wire.service import Sent, SentNumber
 
@@ -23,42 +26,47 @@ class ScanMethods:
         self._server = server
         self._scanners = scanners
 
-    def _open(self, ctx: Any, served: ServedTable, spec: ScanSpec) -> int:
+    def _open(self, ctx: Any, served: ServedTable, spec: ScanSpec) -> Any:
         """A mistake is told here, at the opening, not by the first ``scannerGet`` (observed row 2)."""
-        row_filter = filter_of(spec)
         table = served.schema.name.encode()
+        if has_long_filter(spec):
+            return self._open_in_turns(ctx, table, spec)
+        return self._scanners.open(Scanner(self._server, table, spec, filter_of(spec)), ctx.connection_id)
+
+    async def _open_in_turns(self, ctx: Any, table: bytes, spec: ScanSpec) -> int:
+        row_filter = await filter_in_turns(spec, self._server.gathering.turns)
         return self._scanners.open(Scanner(self._server, table, spec, row_filter), ctx.connection_id)
 
-    def scannerOpenWithScan(self, ctx: Any, table: Sent, scan: Any, _attributes: Any) -> int:
+    def scannerOpenWithScan(self, ctx: Any, table: Sent, scan: Any, _attributes: Any) -> Any:
         served = self._server.tables.enabled(table)
         if scan is None:
             raise IllegalArgument("scannerOpenWithScan needs a scan; an empty one reads everything")
         return self._open(ctx, served, translate.scan_spec(served.schema, scan))
 
-    def scannerOpen(self, ctx: Any, table: Sent, start: Sent, columns: Any, _attributes: Any) -> int:
+    def scannerOpen(self, ctx: Any, table: Sent, start: Sent, columns: Any, _attributes: Any) -> Any:
         return self._open_range(ctx, table, start, b"", columns, None)
 
     def scannerOpenWithStop(
         self, ctx: Any, table: Sent, start: Sent, stop: Sent, columns: Any, _attributes: Any
-    ) -> int:
+    ) -> Any:
         return self._open_range(ctx, table, start, stop, columns, None)
 
     def scannerOpenTs(
         self, ctx: Any, table: Sent, start: Sent, columns: Any, timestamp: SentNumber, _attributes: Any
-    ) -> int:
+    ) -> Any:
         return self._open_range(ctx, table, start, b"", columns, timestamp)
 
     def scannerOpenWithStopTs(
         self, ctx: Any, table: Sent, start: Sent, stop: Sent, columns: Any, timestamp: SentNumber, _attributes: Any
-    ) -> int:
+    ) -> Any:
         return self._open_range(ctx, table, start, stop, columns, timestamp)
 
-    def _open_range(self, ctx: Any, table: Sent, start: Sent, stop: Sent, columns: Any, timestamp: SentNumber) -> int:
+    def _open_range(self, ctx: Any, table: Sent, start: Sent, stop: Sent, columns: Any, timestamp: SentNumber) -> Any:
         served = self._server.tables.enabled(table)
         read = translate.read_spec(served.schema, columns, timestamp)
         return self._open(ctx, served, ScanSpec(translate.checked_bound(start), translate.checked_bound(stop), read))
 
-    def scannerOpenWithPrefix(self, ctx: Any, table: Sent, prefix: Sent, columns: Any, _attributes: Any) -> int:
+    def scannerOpenWithPrefix(self, ctx: Any, table: Sent, prefix: Sent, columns: Any, _attributes: Any) -> Any:
         served = self._server.tables.enabled(table)
         return self._open(ctx, served, translate.prefix_spec(served.schema, prefix or b"", columns))
 
@@ -86,15 +94,41 @@ async def _listed(rows: Awaitable[list[Any]], sort_columns: bool) -> RowList:
     return RowList(await rows, sort_columns)
 
 
+def has_long_filter(spec: ScanSpec) -> bool:
+    """Parsing it at once would hold the loop for longer than a turn."""
+    return spec.filter_string is not None and len(spec.filter_string) > SHORT_FILTER_BYTES
+
+
 def filter_of(spec: ScanSpec) -> Filter | None:
-    text = spec.filter_string
-    if text is None:
+    if spec.filter_string is None:
         return None
+    return _ready(spec, parse_filter(_checked(spec.filter_string)))
+
+
+async def filter_in_turns(spec: ScanSpec, turns: Turns) -> Filter | None:
+    """As ``filter_of``, others are served meanwhile."""
+    if spec.filter_string is None:
+        return None
+    steps = parse_in_steps(_checked(spec.filter_string))
+    while True:
+        await turns.turn()
+        ends = perf_counter() + STEP_S
+        try:
+            while perf_counter() < ends:
+                next(steps)
+        except StopIteration as done:
+            return _ready(spec, done.value)
+
+
+def _checked(text: bytes) -> bytes:
     if not text:
         raise CallerError("the filter string is empty; leave it out for no filter")
     if len(text) > FILTER_BYTES:
         raise RequestTooBig(f"the filter string has {len(text)} bytes, at most {FILTER_BYTES} are allowed")
-    row_filter = parse_filter(text)
+    return text
+
+
+def _ready(spec: ScanSpec, row_filter: Filter) -> Filter:
     if spec.batch and row_filter.has_filter_row:
         raise IncompatibleFilter
     row_filter.set_reversed(spec.reversed)

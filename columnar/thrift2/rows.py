@@ -21,7 +21,7 @@ from columnar.regions.scanners import Scanner
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable, checked_row
 from columnar.thrift.rows import RowMethods, after, after_all, joined
-from columnar.thrift.scans import filter_of
+from columnar.thrift.scans import filter_in_turns, filter_of, has_long_filter
 from columnar.thrift2 import translate
 from columnar.wire.codec_results import Result, Results
 
@@ -59,7 +59,9 @@ class RowMethods2:
 
     async def _filtered(self, served: ServedTable, row: bytes, tget: Any, read: ReadSpec) -> Result:
         spec = translate.one_row(row, read, tget.filterString)
-        scanner = Scanner(self._server, served.schema.name.encode(), spec, filter_of(spec))
+        turns = self._server.gathering.turns
+        row_filter = await filter_in_turns(spec, turns) if has_long_filter(spec) else filter_of(spec)
+        scanner = Scanner(self._server, served.schema.name.encode(), spec, row_filter)
         found = scanner.next_rows(1)
         rows = found if isinstance(found, list) else await found
         return Result(row, translate.cut_by_family(list(rows[0][1]), tget) if rows else [])

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from columnar.errors import IllegalArgument, ScannerNotFound
+from columnar.model.read import ScanSpec
 from columnar.regions.plain_rows import ScanRow
 from columnar.regions.scanners import Scanner, ScannerTable
 from columnar.regions.server import RegionServer
-from columnar.thrift.scans import filter_of
+from columnar.thrift.scans import filter_in_turns, filter_of, has_long_filter
 from columnar.thrift2 import translate
 from columnar.wire.codec_results import Result, Results
 
@@ -19,21 +20,29 @@ class ScanMethods2:
         self._server = server
         self._scanners = scanners
 
-    def _scanner(self, table: bytes | None, tscan: Any) -> Scanner:
-        """A mistake is told here, not by the first rows (observed row 2)."""
+    def _scanner(self, table: bytes | None, tscan: Any, use: Callable[[Scanner], Any]) -> Any:
+        """What ``use`` makes of it.  A mistake is told here, not by the first rows (observed row 2)."""
         served = self._server.tables.enabled(translate.given(table, "table name"))
         spec = translate.scan_spec(served.schema, translate.given(tscan, "TScan"))
-        return Scanner(self._server, served.schema.name.encode(), spec, filter_of(spec))
+        name = served.schema.name.encode()
+        if has_long_filter(spec):
+            return self._in_turns(name, spec, use)
+        return use(Scanner(self._server, name, spec, filter_of(spec)))
 
-    def openScanner(self, ctx: Any, table: bytes | None, tscan: Any) -> int:
-        return self._scanners.open(self._scanner(table, tscan), ctx.connection_id)
+    async def _in_turns(self, table: bytes, spec: ScanSpec, use: Callable[[Scanner], Any]) -> Any:
+        row_filter = await filter_in_turns(spec, self._server.gathering.turns)
+        used = use(Scanner(self._server, table, spec, row_filter))
+        return await used if hasattr(used, "__await__") else used
+
+    def openScanner(self, ctx: Any, table: bytes | None, tscan: Any) -> Any:
+        return self._scanner(table, tscan, lambda scanner: self._scanners.open(scanner, ctx.connection_id))
 
     def getScannerRows(self, _ctx: Any, scanner_id: int | None, count: int | None) -> Any:
         return _rows(self._scanners.get(translate.given(scanner_id, "scanner id")), count)
 
     def getScannerResults(self, _ctx: Any, table: bytes | None, tscan: Any, count: int | None) -> Any:
         """Nothing is left open; fewer rows than asked for come only at the end or at a reply's bounds."""
-        return _rows(self._scanner(table, tscan), count)
+        return self._scanner(table, tscan, lambda scanner: _rows(scanner, count))
 
     def closeScanner(self, _ctx: Any, scanner_id: int | None) -> None:
         """One that is not open needs no closing: HBase 2.6.1 says nothing to it either."""

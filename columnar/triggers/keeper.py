@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from columnar.errors import ColumnarError, IllegalArgument, TableNotEnabled, TriggerError
 from columnar.model.mutation import Delete, Put, RowMutation
@@ -46,6 +46,9 @@ from columnar.triggers.registration import (
 from columnar.triggers.system_tables import SystemTables
 from columnar.triggers.waiting import HasPassed, checked_token, until_passed
 from columnar.triggers.worker_link import WorkerLink
+
+if TYPE_CHECKING:
+    from columnar.wire.private_socket import PrivateSocket
 
 _log = logging.getLogger(__name__)
 
@@ -104,9 +107,9 @@ class TriggerKeeper:
         for table in self._by_table:
             self._apply_policy(table)
 
-    def start(self, host: str, port: int) -> None:
-        """The store listens: start delivering."""
-        self.start_with(lambda listener: WorkerLink(listener, host, port, self._modules))
+    def start(self, host: str, port: int, private: PrivateSocket | None = None) -> None:
+        """The store listens, with TLS at ``private`` too: start delivering."""
+        self.start_with(lambda listener: WorkerLink(listener, host, port, self._modules, private))
 
     def start_with(self, make_link: MakeLink) -> None:
         """Open the regions that may have something to deliver, in the background."""

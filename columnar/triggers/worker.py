@@ -21,6 +21,7 @@ import socket
 import sys
 import threading
 import traceback
+from functools import partial
 from typing import Any, Final, TextIO, cast
 
 from columnar.client import Connection
@@ -63,9 +64,14 @@ def change_from(parts: list[Any]) -> Change:
 
 
 class Worker:
-    def __init__(self, link: socket.socket, host: str, port: int, modules: frozenset[str]) -> None:
+    def __init__(
+        self, link: socket.socket, host: str, port: int, modules: frozenset[str], unix_socket: str = ""
+    ) -> None:
+        """``unix_socket``: the way to a store whose port speaks TLS."""
         self._link = link
-        self._address = (host, port)
+        self._connect = partial(Connection, host, port)
+        if unix_socket:
+            self._connect = partial(Connection, unix_socket=unix_socket)
         self._modules = modules
         self._functions: dict[str, TriggerFunction] = {}
         self._calls: queue.SimpleQueue[list[Any]] = queue.SimpleQueue()
@@ -94,7 +100,7 @@ class Worker:
             _trigger, function, change = rest
             error = None
             try:
-                connection = connection or Connection(*self._address)
+                connection = connection or self._connect()
                 if function not in self._functions:
                     self._function(function)
                     self._send("began", call_id)
@@ -139,6 +145,7 @@ def main() -> None:
     parser.add_argument("--link", type=int, required=True, help="descriptor of the socket to the store")
     parser.add_argument("--host", required=True)
     parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--socket", default="", help="path of the store's private socket, where the port speaks TLS")
     parser.add_argument("--modules", required=True)
     given = parser.parse_args()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C at the terminal: the store stops us in its order
@@ -147,7 +154,7 @@ def main() -> None:
     link = socket.socket(fileno=given.link)
     link.set_inheritable(False)  # a program that a trigger starts must not hold it open
     with contextlib.suppress(OSError):  # the store is gone
-        Worker(link, given.host, given.port, frozenset(given.modules.split(","))).serve()
+        Worker(link, given.host, given.port, frozenset(given.modules.split(",")), given.socket).serve()
     os._exit(0)  # calls may be running; the store delivers them again
 
 

@@ -17,9 +17,12 @@ import signal
 import socket
 import subprocess
 import sys
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from columnar.triggers.frames import Frames, pack
+
+if TYPE_CHECKING:
+    from columnar.wire.private_socket import PrivateSocket
 
 _log = logging.getLogger(__name__)
 
@@ -41,10 +44,22 @@ class Listener(Protocol):
 
 
 class WorkerLink(asyncio.Protocol):
-    def __init__(self, listener: Listener, host: str, port: int, modules: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        listener: Listener,
+        host: str,
+        port: int,
+        modules: tuple[str, ...],
+        private: PrivateSocket | None = None,
+    ) -> None:
+        """``private``: where the worker reaches the store whose port speaks TLS."""
         self._listener = listener
         self._command = [sys.executable, "-m", "columnar.triggers.worker"]
         self._command += ["--host", host, "--port", str(port), "--modules", ",".join(modules)]
+        self._inherited: tuple[int, ...] = ()
+        if private is not None:
+            self._command += ["--socket", private.path]
+            self._inherited = () if private.descriptor is None else (private.descriptor,)
         self._process: subprocess.Popen[bytes] | None = None
         self._transport: asyncio.Transport | None = None
         self._frames = Frames()
@@ -77,7 +92,7 @@ class WorkerLink(asyncio.Protocol):
             # Its standard output is our standard error: ours is for the one line that says we are ready.
             command = [*self._command, "--link", str(theirs.fileno())]
             self._process = subprocess.Popen(
-                command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=_STDERR
+                command, pass_fds=[theirs.fileno(), *self._inherited], stdin=subprocess.DEVNULL, stdout=_STDERR
             )
         except OSError as error:
             ours.close()

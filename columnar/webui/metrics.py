@@ -58,6 +58,12 @@ def _gauges(status: Status) -> Iterator[Metric]:
     yield GaugeMetricFamily("columnar_connections", "Clients connected now.", value=status.connections)
     yield GaugeMetricFamily("columnar_open_regions", "Regions whose store is open.", value=status.open_regions)
     yield GaugeMetricFamily("columnar_open_scanners", "Scanners not yet closed.", value=status.open_scanners)
+    held = GaugeMetricFamily(
+        "columnar_held_bytes", "Of requests half received, replies unsent or in the making, scanners.", labels=["what"]
+    )
+    for what, size in status.held:
+        held.add_metric([what], size)
+    yield held
     yield CounterMetricFamily("columnar_commits", "Group commits: fsyncs of the log.", value=status.commits)
     yield CounterMetricFamily("columnar_slow_requests", "Requests slower than --slow-ms.", value=status.slow_requests)
 

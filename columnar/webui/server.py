@@ -4,6 +4,9 @@
     serve       at the first visit a daemon thread imports the web libraries (0.1 s, 8 MB) and runs waitress
     ask         a request's thread asks the loop for a ``Status`` and waits LOOP_TIMEOUT_S at most
 
+Where the ports speak TLS, the port belongs to the loop, which opens the letters (``wire.tls_door``) and carries
+their text to waitress' own socket, which nobody else can reach (``relay``).
+
 The loop never waits for the web; a web that is slow or down costs the store nothing.
 """
 
@@ -16,10 +19,14 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from columnar.errors import HostError
 from columnar.webui.status import LOOP_TIMEOUT_S, NotAnswering, Sources, Status, gather
+
+if TYPE_CHECKING:
+    from columnar.webui.relay import TlsFront
+    from columnar.wire.tls_door import Tls
 
 _log = logging.getLogger(__name__)
 
@@ -55,8 +62,10 @@ def bind(host: str, port: int) -> socket.socket:
 class WebServer:
     """``start`` and ``stop`` belong to the loop's thread."""
 
-    def __init__(self, bound: socket.socket, sources: Sources) -> None:
-        self._socket = bound
+    def __init__(self, bound: socket.socket, sources: Sources, tls: Tls | None = None) -> None:
+        self._port_socket = bound
+        self._front = _front(bound, tls) if tls is not None else None
+        self._socket = bound if self._front is None else self._front.inside  # waitress listens here
         self._sources = sources
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._serve, name="web", daemon=True)
@@ -66,11 +75,13 @@ class WebServer:
 
     @property
     def port(self) -> int:
-        port: int = self._socket.getsockname()[1]
+        port: int = self._port_socket.getsockname()[1]
         return port
 
-    def start(self) -> None:
+    async def start(self) -> None:
         self._sample()
+        if self._front is not None:
+            await self._front.start()
         self._loop.add_reader(self._socket, self._first_visitor)
 
     def _first_visitor(self) -> None:
@@ -102,6 +113,7 @@ class WebServer:
             ident="columnar",
             asyncore_loop_timeout=10,
             asyncore_use_poll=True,
+            url_scheme="http" if self._front is None else "https",
         )
         if not self._stopping.is_set():
             server.run()
@@ -138,6 +150,8 @@ class WebServer:
         if self._timer is not None:
             self._timer.cancel()
         self._stopping.set()
+        if self._front is not None:
+            await self._front.close()
         if self._thread.ident is None:  # nobody has ever looked
             self._loop.remove_reader(self._socket)
             self._socket.close()
@@ -150,6 +164,12 @@ class WebServer:
             _log.warning("the web thread does not end; going on without it")
         elif server is None:
             self._socket.close()
+
+
+def _front(bound: socket.socket, tls: Tls) -> TlsFront:
+    from columnar.webui.relay import TlsFront  # most stores have no use for it
+
+    return TlsFront(bound, tls)
 
 
 def _close(server: Any) -> None:

@@ -8,7 +8,7 @@ them, for the disk is slow and the loop must not wait.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -99,6 +99,7 @@ class Status:
     tables: tuple[TableLine, ...]  # by name
     methods: tuple[MethodLine, ...]  # by name
     triggers: tuple[TriggerLine, ...]
+    held: tuple[tuple[str, int], ...] = ()  # bytes of what is bounded in ``limits``, by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,7 @@ class Sources:
     commits: Callable[[], int]
     slow_requests: Callable[[], int]
     triggers: Callable[[], list[TriggerLine]]
+    held: Callable[[], Mapping[str, int]] = dict
 
 
 def gather(sources: Sources) -> Status:
@@ -136,6 +138,7 @@ def gather(sources: Sources) -> Status:
         tables=tuple(_table(sources.server, served, opened) for served in sources.server.tables.all()),
         methods=_methods(sources.counters),
         triggers=tuple(sources.triggers()),
+        held=tuple(sources.held().items()),
     )
 
 

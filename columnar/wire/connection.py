@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from functools import partial
 from struct import Struct
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -80,6 +81,9 @@ class Connection:
         self._transport: asyncio.Transport | None = None
         self._busy = False
         self._resting = False
+        self._is_new = True  # nothing was answered yet
+        # It used up its last turn, or nobody knows: the next one comes out of the share that all such have.
+        self._is_dear = True
         self._write_paused = False
         self._reading_paused = False
         self._closing = False
@@ -110,10 +114,12 @@ class Connection:
             return
         self._stream.feed(data)
         if not (self._busy or self._resting):
-            self._serve()
-        else:
-            self._account_input()
-            self._regulate_reading()
+            if not self._is_dear or self._server.turns.has_room:
+                self._serve()
+                return
+            self._rest(self._is_new)
+        self._account_input()
+        self._regulate_reading()
 
     def eof_received(self) -> bool:
         """The client sends no more; what it has asked for is still answered before we close."""
@@ -176,7 +182,8 @@ class Connection:
 
     def _serve(self) -> None:
         """One turn: serve what has been received, until a reply is pending or the turn is over."""
-        turn_ends = perf_counter() + TURN_S
+        begun = perf_counter()
+        turn_ends, done = begun + TURN_S, 0.0
         try:
             while not self._blocked():
                 message = self._stream.next()
@@ -189,15 +196,21 @@ class Connection:
                 if isinstance(message, Whole):
                     self._decode_aside(message)
                     break
-                done = self._answer(message)
-                if done is None:
+                answered = self._answer(message)
+                if answered is None:
                     break
+                done = answered
                 if done >= turn_ends or self._out_bytes >= TURN_BYTES:
                     self._rest()
                     break
         except Hangup as hangup:
             self._hang_up(hangup)
             return
+        if done:  # something was answered
+            self._is_new = False
+            self._is_dear = done >= turn_ends or self._out_bytes >= TURN_BYTES
+            if self._is_dear:
+                self._server.turns.spend(done - begun)
         self._flush()
         self._account_input()
         if self._closing and not self._busy and self._transport is not None:
@@ -222,6 +235,9 @@ class Connection:
         self._loop.run_in_executor(server.decoder, decode_message, *arguments).add_done_callback(self._decoded)
 
     def _decoded(self, future: asyncio.Future[Request | Refusal]) -> None:
+        self._server.large_calls.soon(partial(self._answer_large, future))
+
+    def _answer_large(self, future: asyncio.Future[Request | Refusal]) -> None:
         self._busy = False
         if self._closing:
             self._close_quietly()
@@ -369,9 +385,9 @@ class Connection:
 
     # --- turns, back-pressure, accounting ------------------------------------------------------------------
 
-    def _rest(self) -> None:
+    def _rest(self, ahead: bool = False) -> None:
         self._resting = True
-        self._loop.call_soon(self._go_on)
+        self._server.turns.soon(self._go_on, ahead=ahead)
 
     def _go_on(self) -> None:
         self._resting = False

@@ -10,18 +10,24 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import socket
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from columnar import limits
 from columnar.errors import CallQueueTooBig
+from columnar.turns import Turns
 from columnar.wire import idl
 from columnar.wire.codec import ServiceCodec
 from columnar.wire.connection import Connection, Waiting
 from columnar.wire.definitions import ServiceDefinition
+from columnar.wire.large_calls import LargeCalls
 from columnar.wire.service import Handler, NoObserver, Observer, Service
+
+if TYPE_CHECKING:  # a port without TLS has no use for it
+    from columnar.wire.tls_door import Tls, TlsDoor
 
 RESUMED_AT_ONCE: Final = 128  # requests that waited for the same fsync, in one turn of the loop: 2 ms
 
@@ -46,7 +52,8 @@ class WireServer:
 
     ``definition`` is what it speaks, a service of the IDL.  Servers of one process that share open things
     take their connection ids from one iterator.  ``elsewhere`` says of a method that is not here, in a
-    few words behind the error, where it is; empty where nobody knows it.
+    few words behind the error, where it is; empty where nobody knows it.  With ``tls`` the port speaks
+    nothing else.
     """
 
     def __init__(
@@ -58,6 +65,7 @@ class WireServer:
         definition: ServiceDefinition = idl.SERVICE,
         connection_ids: Iterator[int] | None = None,
         elsewhere: Callable[[str], str] | None = None,
+        tls: Tls | None = None,
     ) -> None:
         self.service = service
         self.handlers: Mapping[str, Handler] = service.handlers
@@ -66,6 +74,8 @@ class WireServer:
         self.elsewhere = elsewhere
         self.codec = ServiceCodec(definition)
         self.codec_aside = ServiceCodec(definition)  # the decoder thread's own
+        self.turns = Turns()
+        self.large_calls = LargeCalls()
         self.decoder = ThreadPoolExecutor(1, thread_name_prefix="columnar-decode")
         self.slow_after_s = service.slow_after_s
         self._connections: set[Connection] = set()
@@ -73,14 +83,21 @@ class WireServer:
         self._ids = connection_ids if connection_ids is not None else itertools.count(1)
         self._input_bytes = 0
         self._output_bytes = 0
+        self._tls = tls
         self._server: asyncio.Server | None = None
+        self._private: asyncio.Server | None = None
         self._empty = asyncio.Event()
 
     async def start(self, host: str, port: int) -> None:
         """Listen; port 0 takes a free one.  OSError if the address is in use."""
         loop = asyncio.get_running_loop()
-        factory = cast(Callable[[], asyncio.Protocol], self._accept)
+        factory = cast(Callable[[], asyncio.Protocol], self._accept if self._tls is None else self._accept_tls)
         self._server = await loop.create_server(factory, host, port, backlog=1024, reuse_address=True)
+
+    async def serve_privately(self, listening: socket.socket) -> None:
+        """Also serve whoever reaches ``listening``, a socket of this machine, without TLS."""
+        factory = cast(Callable[[], asyncio.Protocol], self._accept)
+        self._private = await asyncio.get_running_loop().create_unix_server(factory, sock=listening)
 
     @property
     def port(self) -> int:
@@ -105,8 +122,9 @@ class WireServer:
 
     async def close(self, grace_s: float) -> None:
         """Stop listening, finish the calls in flight for up to ``grace_s``, close everything."""
-        if self._server is not None:
-            self._server.close()
+        for server in (self._server, self._private):
+            if server is not None:
+                server.close()
         for connection in list(self._connections):
             connection.begin_close()
         if self._connections:
@@ -116,15 +134,20 @@ class WireServer:
             except TimeoutError:
                 for connection in list(self._connections):
                     connection.abort("the server stops and its time of grace is over")
-        if self._server is not None:
-            await self._server.wait_closed()
-            self._server = None
+        for server in (self._server, self._private):
+            if server is not None:
+                await server.wait_closed()
+        self._server = self._private = None
         self.decoder.shutdown(wait=False)
 
     # --- what connections call -----------------------------------------------------------------------
 
     def _accept(self) -> Connection:
         return Connection(self, next(self._ids))
+
+    def _accept_tls(self) -> TlsDoor:
+        assert self._tls is not None
+        return self._tls.door(self._accept)
 
     def admit(self, connection: Connection) -> bool:
         if len(self._connections) >= self.limits.connections:

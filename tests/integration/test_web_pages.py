@@ -42,7 +42,7 @@ class Served:
         store = Standalone(StandaloneConfig(data=str(folder), port=0, slow_request_ms=0))
         await store.start()
         web = WebServer(bind("127.0.0.1", 0), replace(store.sources(), triggers=lambda: self.trigger_lines))
-        web.start()
+        await web.start()
         return store, web
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:

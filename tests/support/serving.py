@@ -47,8 +47,8 @@ class Serving:
 
         return self.run(inside())
 
-    def connect(self) -> Connection:
-        connection = Connection("127.0.0.1", self.store.port, timeout=60_000)
+    def connect(self, **options: Any) -> Connection:
+        connection = Connection("127.0.0.1", self.store.port, timeout=60_000, **options)
         self._connections.append(connection)
         return connection
 

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from columnar.client import ClientTls
 from wikka_port.commands.store_options import errors, open_wiki, store_options
 from wikka_port.dump import DumpError
 from wikka_port.importer import Importer, ImportSummary
@@ -29,7 +30,14 @@ _SETTLE_S = 600.0  # for the triggers, at the end
 @click.option("--licence", help="What the attribution says of it; Wikimedia's is known.")
 @click.option("--restart", is_flag=True, help="Begin at the beginning where an earlier import was stopped.")
 def import_dump(
-    file: str, store: str, indexes: Any, namespaces: str, limit: int | None, licence: str | None, restart: bool
+    file: str,
+    store: str,
+    indexes: Any,
+    tls: ClientTls | None,
+    namespaces: str,
+    limit: int | None,
+    licence: str | None,
+    restart: bool,
 ) -> None:
     """Bring the pages of FILE into the wiki, with all their revisions.
 
@@ -37,7 +45,7 @@ def import_dump(
     where it was; one that is repeated changes nothing; pages that were edited here stay as they are.
     """
     size = os.path.getsize(file)
-    with open_wiki(store, indexes) as wiki, open(file, "rb") as stream:
+    with open_wiki(store, indexes, tls) as wiki, open(file, "rb") as stream:
         wiki.prepare()
         begun = time.monotonic()
         with _progress() as bar:

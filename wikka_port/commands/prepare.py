@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from columnar.client import ClientTls
 from wikka_port.commands.store_options import open_wiki, store_options
 from wikka_port.first_pages import write_first_pages
 
@@ -13,9 +14,9 @@ from wikka_port.first_pages import write_first_pages
 @click.command()
 @store_options
 @click.option("--first-pages/--no-first-pages", default=True, help="Write them if the wiki is empty.")
-def prepare(store: str, indexes: Any, first_pages: bool) -> None:
+def prepare(store: str, indexes: Any, tls: ClientTls | None, first_pages: bool) -> None:
     """Create the tables and register the triggers; what is there already stays as it is."""
-    with open_wiki(store, indexes) as wiki:
+    with open_wiki(store, indexes, tls) as wiki:
         wiki.prepare()
         written = write_first_pages(wiki) if first_pages else 0
         click.echo(f"Ready{f'; wrote {written} pages' if written else ''}.")

@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from wikka_port.commands.store_options import address_of, store_options
+from columnar.client import ClientTls
+from wikka_port.commands.store_options import address_of, checked_tls, store_options
 from wikka_port.config import WikiConfig
 from wikka_port.secret_file import secret_from
 from wikka_port.serve import PortTaken
@@ -39,12 +40,21 @@ _DEFAULTS = WikiConfig()
     help="Keeps what signs the forms, so that open ones outlive a restart; made if it is not there.",
 )
 @click.option("--log-level", default="warning", type=click.Choice(["debug", "info", "warning", "error"]))
-def serve(store: str, indexes: Any, secret_file: Path | None, log_level: str, **given: Any) -> None:
+def serve(
+    store: str, indexes: Any, tls: ClientTls | None, secret_file: Path | None, log_level: str, **given: Any
+) -> None:
     """Serve the wiki until Ctrl-C or SIGTERM; a second one ends it at once."""
     logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     store_host, store_port = address_of(store)
     secret = secret_from(secret_file) if secret_file else b""
-    config = WikiConfig(store_host=store_host, store_port=store_port, indexes=indexes, secret=secret, **given)
+    config = WikiConfig(
+        store_host=store_host,
+        store_port=store_port,
+        store_tls=checked_tls(tls),
+        indexes=indexes,
+        secret=secret,
+        **given,
+    )
     try:
         status = serve_wiki(config, lambda url: click.echo(f"wikka ready {url} store={store}"))
     except PortTaken as taken:

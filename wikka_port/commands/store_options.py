@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import click
 from rich.console import Console
 
+from columnar.client import ClientTls
 from columnar.client.errors import IllegalArgument, IOError, NotColumnar
+from columnar.client.tls_options import tls_options
+from columnar.errors import CallerError, HostError
 from wikka_port.pages import StoreAway, Wiki
 
 NOT_REACHED: Final = 2  # exit status
@@ -18,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def store_options(command: F) -> F:
-    """``--store`` and ``--indexes``, given on as ``store`` and ``indexes``."""
+    """``--store``, ``--indexes`` and the options of TLS, given on as ``store``, ``indexes`` and ``tls``."""
     store = click.option(
         "--store",
         envvar="WIKKA_STORE",
@@ -34,7 +37,7 @@ def store_options(command: F) -> F:
         show_default=True,
         help="Who keeps the indexes: the store's triggers, or, on a plain HBase, the wiki itself.",
     )
-    return store(indexes(command))
+    return cast(F, store(indexes(tls_options(command))))
 
 
 def address_of(store: str) -> tuple[str, int]:
@@ -44,11 +47,21 @@ def address_of(store: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+def checked_tls(tls: ClientTls | None) -> ClientTls | None:
+    """What cannot be read ends the command with one line."""
+    try:
+        if tls is not None:
+            tls.context()
+    except (HostError, CallerError) as error:
+        _end(error.text)
+    return tls
+
+
 @contextmanager
-def open_wiki(store: str, indexes: Any, *, pool: int = 16) -> Iterator[Wiki]:
+def open_wiki(store: str, indexes: Any, tls: ClientTls | None = None, *, pool: int = 16) -> Iterator[Wiki]:
     """The wiki; what the store refuses or leaves unanswered ends the command with one line."""
     host, port = address_of(store)
-    wiki = Wiki(host, port, pool=pool, indexes=indexes)
+    wiki = Wiki(host, port, pool=pool, indexes=indexes, tls=checked_tls(tls))
     try:
         yield wiki
     except StoreAway as away:

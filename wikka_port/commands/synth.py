@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress
 
+from columnar.client import ClientTls
 from wikka_port.commands.store_options import open_wiki, store_options
 from wikka_port.synthetic import make_wiki
 
@@ -21,9 +22,9 @@ from wikka_port.synthetic import make_wiki
 @click.option("--seed", default=1, show_default=True, help="The same seed makes the same wiki.")
 @click.option("--bytes", "size_bytes", default=8_192, show_default=True, type=click.IntRange(0, 1_000_000))
 @click.option("--links", default=10, show_default=True, type=click.IntRange(0, 1_000), help="In each page.")
-def synth(store: str, indexes: Any, pages: int, seed: int, size_bytes: int, links: int) -> None:
+def synth(store: str, indexes: Any, tls: ClientTls | None, pages: int, seed: int, size_bytes: int, links: int) -> None:
     """Make pages of one size with links to each other at random places."""
-    with open_wiki(store, indexes) as wiki:
+    with open_wiki(store, indexes, tls) as wiki:
         wiki.prepare()
         begun = time.monotonic()
         bar = Progress(*Progress.get_default_columns(), MofNCompleteColumn(), console=Console(stderr=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
@@ -14,7 +15,9 @@ from columnar.errors import (
     TableNotEnabled,
     TooManyScanners,
 )
+from columnar.limits import STEP_S
 from columnar.model.filter_language import parse
+from columnar.model.filters import Filter
 from columnar.model.mutation import Delete, Put
 from columnar.model.schema import Family, make_table
 from columnar.regions import scanners
@@ -145,6 +148,27 @@ def test_filtered_bytes_count_too(monkeypatch: pytest.MonkeyPatch) -> None:
         with counted_turns() as turns:
             assert await rows_of(house.scanner(row_filter=parse(b"ValueFilter(=, 'binary:none')"))) == []
         assert turns[0] >= 15
+        await house.close()
+
+    asyncio.run(main())
+
+
+def test_a_dear_filter_gives_way_by_the_clock() -> None:
+    """Nobody knows beforehand what a filter costs: its step ends when the time is over, wherever it is."""
+
+    class Dear(Filter):
+        def filter_row_key(self, row: bytes) -> bool:
+            ends = time.perf_counter() + STEP_S
+            while time.perf_counter() < ends:
+                pass
+            return False
+
+    async def main() -> None:
+        rows = [b"%02d" % n for n in range(12)]
+        house = await filled(rows)
+        with counted_turns() as turns:
+            assert await names_of(house.scanner(row_filter=Dear())) == rows
+        assert turns[0] >= len(rows) // 2
         await house.close()
 
     asyncio.run(main())

@@ -1,0 +1,73 @@
+"""TLS of a client: whom it trusts, and who it says it is.
+
+The certificate of the server is always verified, and that it is made out to the host that was asked for.
+"""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from typing import Any
+
+from thriftpy2.transport import TSocket, TTransportException
+
+from columnar.errors import IllegalArgument
+from columnar.wire.tls_context import load_authorities, load_certificate
+
+
+@dataclass(frozen=True, slots=True)
+class ClientTls:
+    """PEM files.  ``ca`` empty: the authorities that this system trusts; ``cert`` empty: no certificate of our own."""
+
+    ca: str = ""
+    cert: str = ""
+    key: str = ""
+
+    def context(self) -> ssl.SSLContext:
+        """HostError where a file cannot be used."""
+        if bool(self.cert) != bool(self.key):
+            raise IllegalArgument("a client's certificate and its key go together: give both files, or none")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # it verifies certificate and name
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if self.ca:
+            load_authorities(context, self.ca, "--tls-ca")
+        else:
+            context.load_default_certs()  # takes 20 ms and more
+        if self.cert:
+            load_certificate(context, self.cert, self.key, "--tls-client-cert", "--tls-client-key")
+        return context
+
+
+def given(tls: ClientTls | ssl.SSLContext | bool | None, ca: str, cert: str, key: str) -> ssl.SSLContext | None:
+    """What the arguments of ``Connection`` mean; None: plain TCP."""
+    if isinstance(tls, ssl.SSLContext):
+        return tls
+    if isinstance(tls, ClientTls):
+        return tls.context()
+    if tls or (tls is None and (ca or cert or key)):
+        return ClientTls(ca, cert, key).context()
+    if ca or cert or key:
+        raise IllegalArgument("files for TLS are given, but tls=False: leave one of them out")
+    return None
+
+
+class TlsSocket(TSocket):  # type: ignore[misc]
+    """thriftpy2's socket, wrapped once it is connected; its own TLS hides why a handshake failed."""
+
+    sock: Any  # None while closed
+
+    def __init__(self, context: ssl.SSLContext, host: str, port: int, **options: Any) -> None:
+        super().__init__(host=host, port=port, **options)
+        self._context = context
+
+    def open(self) -> None:
+        super().open()
+        try:
+            self.sock = self._context.wrap_socket(self.sock, server_hostname=self.host)
+        except (OSError, ValueError) as error:
+            self.close()
+            why = getattr(error, "verify_message", "") or getattr(error, "reason", "") or str(error)
+            raise TTransportException(
+                type=TTransportException.NOT_OPEN,
+                message=f"no TLS with {self.host}:{self.port}: {why.replace('_', ' ')}",
+            ) from error

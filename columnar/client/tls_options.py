@@ -1,0 +1,38 @@
+"""The options with which a command of ours finds its way to a store that speaks TLS: the same names everywhere."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from columnar.client.tls import ClientTls
+
+
+def tls_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds them; the command gets ``tls``, a ``ClientTls``, or None for plain TCP."""
+
+    @click.option("--tls", "wanted", is_flag=True, envvar="COLUMNAR_TLS", help="The store speaks TLS.")
+    @click.option(
+        "--tls-ca",
+        metavar="FILE",
+        default="",
+        envvar="COLUMNAR_TLS_CA",
+        help="It does, and this authority signed its certificate; without it those that the system trusts.",
+    )
+    @click.option(
+        "--tls-client-cert",
+        metavar="FILE",
+        default="",
+        envvar="COLUMNAR_TLS_CLIENT_CERT",
+        help="Certificate to show to the store, where it asks for one.",
+    )
+    @click.option("--tls-client-key", metavar="FILE", default="", envvar="COLUMNAR_TLS_CLIENT_KEY", help="Its key.")
+    @functools.wraps(command)
+    def with_tls(wanted: bool, tls_ca: str, tls_client_cert: str, tls_client_key: str, **arguments: Any) -> Any:
+        files = (tls_ca, tls_client_cert, tls_client_key)
+        return command(tls=ClientTls(*files) if wanted or any(files) else None, **arguments)  # fmt: skip
+
+    return with_tls

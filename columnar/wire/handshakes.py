@@ -1,0 +1,78 @@
+"""The TLS handshakes under way: how many, how long, and how much of the loop's time.
+
+    begun --bytes came--> wants a step --its turn--> a step --...--> over
+
+A step costs up to a millisecond (a signature).  Thousands of clients that come at once would hold the loop for
+seconds, so the steps are taken in turns of TURN_S, between which everybody else is served.
+
+Over the bound the one that began first is closed: honest clients need milliseconds, so it is most likely one
+that never goes on.
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from time import perf_counter
+from typing import Final, Protocol
+
+from columnar.limits import HANDSHAKE_S, HANDSHAKES
+
+TURN_S: Final = 0.002
+
+
+class Handshake(Protocol):
+    def step(self) -> None:
+        """Take in what has come; calls ``Handshakes.end`` when the handshake is over, well or not."""
+
+    def refuse(self, why: str) -> None:
+        """Close, with ``why`` in the log; calls ``Handshakes.end``."""
+
+
+class Handshakes:
+    def __init__(self, bound: int = HANDSHAKES, limit_s: float = HANDSHAKE_S) -> None:
+        self._bound = bound
+        self._limit_s = limit_s
+        self._open: OrderedDict[Handshake, asyncio.TimerHandle] = OrderedDict()  # the oldest first
+        self._ready: deque[Handshake] = deque()
+        self._turning = False
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def begin(self, handshake: Handshake) -> None:
+        if len(self._open) >= self._bound:
+            next(iter(self._open)).refuse(f"{self._bound} handshakes are under way, and this one began first")
+        why = f"no TLS handshake within {self._limit_s:g} s"
+        timer = asyncio.get_running_loop().call_later(self._limit_s, handshake.refuse, why)
+        self._open[handshake] = timer
+
+    def end(self, handshake: Handshake) -> None:
+        timer = self._open.pop(handshake, None)
+        if timer is not None:
+            timer.cancel()
+
+    def step_soon(self, handshake: Handshake) -> None:
+        self._ready.append(handshake)
+        if not self._turning:
+            self._turning = True
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        ends = perf_counter() + TURN_S
+        self._turning = False
+        while self._ready:
+            handshake = self._ready.popleft()
+            if handshake in self._open:
+                handshake.step()
+            if self._ready and perf_counter() >= ends:
+                self._turning = True
+                asyncio.get_running_loop().call_soon(self._turn)
+                return
+
+    def close(self) -> None:
+        """The server stops: nobody is let in any more."""
+        for handshake in list(self._open):
+            handshake.refuse("the server stops")

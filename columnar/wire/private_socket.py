@@ -1,0 +1,46 @@
+"""A listening socket that only this process and those it starts can reach.
+
+A store that speaks TLS on its ports still has to hear its own trigger worker, and the status page its own
+front; both sit in the same process tree and need no certificate.
+
+The socket is bound in a folder of its own that nobody else may enter.  Linux reaches it by a descriptor: the
+name is removed at once, so that no crash leaves anything behind, and a child finds it by the same number.
+Elsewhere the folder stays until ``close``.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+from typing import Final
+
+BACKLOG: Final = 100
+
+
+class PrivateSocket:
+    def __init__(self) -> None:
+        """OSError where no temporary folder can be made."""
+        self._folder = tempfile.mkdtemp(prefix="columnar-")  # 0700
+        self.listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.descriptor: int | None = None  # to be inherited by a child that is to reach it
+        try:
+            path = os.path.join(self._folder, "socket")
+            self.listening.bind(path)
+            self.listening.listen(BACKLOG)
+            self.path = path  # to connect to
+            if hasattr(os, "O_PATH") and os.path.isdir("/proc/self/fd"):
+                self.descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+                self.path = f"/proc/self/fd/{self.descriptor}"
+                shutil.rmtree(self._folder)
+        except OSError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self.listening.close()
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+            self.descriptor = None
+        shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,0 +1,130 @@
+"""The server's certificate: read at the start, read again when it was renewed.
+
+A context is made whole or not at all, so a connection never meets a certificate without its key, and a broken
+new file leaves the old context in use.  TLS 1.2 and 1.3, with the ciphers of Python's ssl.
+
+Knows nothing of connections: ``tls_door`` takes ``context`` for each new one.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final, NoReturn
+
+from columnar.errors import HostError
+from columnar.wire.certificate_dates import validity_of
+
+EXPIRY_WARNING: Final = timedelta(days=14)
+
+_log = logging.getLogger("columnar.tls")
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """PEM files; ``client_ca`` empty: clients need no certificate."""
+
+    cert: str
+    key: str
+    client_ca: str = ""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class ServerTls:
+    """Owned by the loop."""
+
+    def __init__(self, files: TlsFiles, now: Callable[[], datetime] = _now) -> None:
+        """HostError where the files cannot be used."""
+        self._files = files
+        self._now = now
+        self.context = self._read()  # of each new connection
+
+    @property
+    def wants_client_certificate(self) -> bool:
+        return self.context.verify_mode is ssl.CERT_REQUIRED
+
+    def renew(self) -> bool:
+        """Read the files again; False, with a line in the log, where they are broken and the old ones stay."""
+        try:
+            self.context = self._read()
+        except HostError as error:
+            _log.error("the certificate in use stays, for the new one cannot be read: %s", error.text)
+            return False
+        _log.info("the certificate of %s was read again; new connections get it", self._files.cert)
+        return True
+
+    def _read(self) -> ssl.SSLContext:
+        files = self._files
+        certificate = _readable(files.cert, "--tls-cert")
+        _readable(files.key, "--tls-key")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.options |= ssl.OP_NO_RENEGOTIATION  # a client could have us work for ever
+        load_certificate(context, files.cert, files.key, "--tls-cert", "--tls-key")
+        if files.client_ca:
+            load_authorities(context, files.client_ca, "--tls-client-ca")
+            context.verify_mode = ssl.CERT_REQUIRED
+        self._warn_of_dates(certificate)
+        return context
+
+    def _warn_of_dates(self, pem: str) -> None:
+        dates = validity_of(ssl.PEM_cert_to_DER_cert(_first_certificate(pem)))
+        now, name = self._now(), self._files.cert
+        if now >= dates.ends:
+            _log.error("THE CERTIFICATE %s EXPIRED on %s: clients will refuse it; renew it", name, dates.ends)
+        elif now < dates.begins:
+            _log.error("THE CERTIFICATE %s IS NOT VALID before %s: clients will refuse it", name, dates.begins)
+        elif now + EXPIRY_WARNING >= dates.ends:
+            _log.warning("the certificate %s expires on %s: renew it and send SIGHUP", name, dates.ends)
+
+
+def load_certificate(context: ssl.SSLContext, cert: str, key: str, cert_option: str, key_option: str) -> None:
+    """HostError, which names the options, where the two files are no certificate and its key."""
+
+    def encrypted() -> NoReturn:
+        raise HostError(f"the key in {key} ({key_option}) is encrypted; take the pass phrase off with: openssl pkey")
+
+    try:
+        context.load_cert_chain(cert, key, password=encrypted)
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise HostError(
+                f"the key in {key} ({key_option}) is not that of the certificate in {cert} ({cert_option}); "
+                "give the two files that were made together"
+            ) from error
+        raise HostError(
+            f"{cert} ({cert_option}) and {key} ({key_option}) are no certificate and its key: "
+            f"{error.reason or error}; give PEM files"
+        ) from error
+    except OSError as error:
+        raise HostError(f"cannot read {cert} or {key}: {error.strerror}; look at {cert_option}") from error
+
+
+def load_authorities(context: ssl.SSLContext, path: str, option: str) -> None:
+    """HostError where the file holds no certificate."""
+    _readable(path, option)
+    try:
+        context.load_verify_locations(cafile=path)
+    except ssl.SSLError as error:
+        raise HostError(f"{path} ({option}) holds no certificates: {error.reason or error}; give a PEM file") from error
+
+
+def _readable(path: str, option: str) -> str:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read()
+    except OSError as error:
+        raise HostError(f"cannot read {path}: {error.strerror}; {option} must name a PEM file") from error
+
+
+def _first_certificate(pem: str) -> str:
+    begin, end = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
+    start = pem.find(begin)
+    stop = pem.find(end, start)
+    return pem[start : stop + len(end)] + "\n"

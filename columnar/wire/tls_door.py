@@ -1,0 +1,266 @@
+"""TLS between a TCP connection and the protocol within: ciphertext on this side, plain bytes on that one.
+
+    shaking hands --done--> open --close, or the peer's farewell--> closing
+    shaking hands --plain text, a bad certificate, too long--> closed, with one line in the log
+
+To the loop it is a protocol, to the protocol within (a ``Connection``, or the status page's relay) a
+transport.  Python's ssl does the work over two buffers in memory; what the loop's own TLS would hold of
+encrypted replies is counted nowhere, and a client that does not read could have the server hold any number of
+bytes.  Here all that is unsent lies in the TCP transport, whose size and whose pauses are passed on as they are.
+
+Invariants:
+    I1. Nothing is left undecrypted behind a turn: what TCP gave is handed on at once.  So pausing the TCP
+        transport pauses everything.
+    I2. Before the handshake is over nothing is read ahead of a step: the transport is paused meanwhile.
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any, Final, Protocol, cast
+
+from columnar.wire.detect import NotThrift, detect
+from columnar.wire.handshakes import Handshakes
+from columnar.wire.tls_context import ServerTls
+
+HANDSHAKE_RECORD: Final = 0x16
+RECORD_BYTES: Final = 16 * 1024  # the most that one read of a record gives
+PIECE_BYTES: Final = 256 * 1024  # encrypted at once: the copy of a large reply is no larger
+
+_log = logging.getLogger("columnar.tls")
+_WHY: Final = {  # OpenSSL's reason -> what a person needs to know
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the client has no certificate, and this port asks for one",
+    "CERTIFICATE_VERIFY_FAILED": "the client's certificate is not accepted",
+    "TLSV1_ALERT_UNKNOWN_CA": "the client does not trust our certificate: it must know the authority that signed it",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the client does not accept our certificate",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "the client does not accept our certificate: perhaps it is for another name",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the client says that our certificate has expired",
+    "UNSUPPORTED_PROTOCOL": "the client offers only versions of TLS before 1.2",
+    "NO_SHARED_CIPHER": "the client and this server have no cipher in common",
+}
+
+
+class Inner(Protocol):
+    """What an ``asyncio.Protocol`` is asked for here."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None: ...
+    def data_received(self, data: bytes) -> None: ...
+    def eof_received(self) -> bool | None: ...
+    def pause_writing(self) -> None: ...
+    def resume_writing(self) -> None: ...
+    def connection_lost(self, exc: Exception | None) -> None: ...
+
+
+class TlsDoor:
+    """A protocol and a transport of asyncio, both in all but name."""
+
+    def __init__(self, tls: ServerTls, handshakes: Handshakes, within: Callable[[], Inner]) -> None:
+        self._tls = tls
+        self._handshakes = handshakes
+        self._within = within
+        self._inner: Inner | None = None  # once the handshake is over
+        self._transport = cast(asyncio.Transport, None)  # from connection_made on
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._ssl: ssl.SSLObject | None = None  # from the first bytes on: the silent ones cost nothing
+        self._peer = "?"
+        self._is_over = False  # nothing of what comes is looked at
+        self._is_paused = False  # by whoever is within
+        self._has_ended = False  # the peer said that it sends no more
+
+    # --- what the loop calls ------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        peer = transport.get_extra_info("peername")
+        self._peer = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "local"
+        self._handshakes.begin(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_over:
+            return
+        if self._ssl is None:
+            if data[0] != HANDSHAKE_RECORD:
+                self.refuse(f"plain text, {_speech(data)}; this port speaks TLS alone: connect with TLS")
+                return
+            self._ssl = self._tls.context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._incoming.write(data)
+        if self._inner is not None:
+            self._read(self._inner, self._ssl)
+        else:
+            self._transport.pause_reading()
+            self._handshakes.step_soon(self)
+
+    def eof_received(self) -> bool | None:
+        if self._inner is None:
+            if self._ssl is None:
+                self._is_over = True  # somebody looked whether the port is open: no line
+            self.refuse("closed by the client within the TLS handshake")
+            return False
+        if self._has_ended:
+            return True  # its farewell has told us: whoever is within closes when its replies are out
+        self._has_ended = True
+        return self._inner.eof_received()
+
+    def pause_writing(self) -> None:
+        if self._inner is not None:
+            self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        if self._inner is not None:
+            self._inner.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._handshakes.end(self)
+        if self._inner is not None:
+            self._inner.connection_lost(exc)
+        elif not self._is_over:
+            _log.info("%s: lost within the TLS handshake: %s", self._peer, exc)
+        self._is_over = True
+
+    # --- the handshake ------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        assert self._ssl is not None, "a step follows the first bytes"
+        try:
+            self._ssl.do_handshake()
+        except ssl.SSLWantReadError:
+            self._send_outgoing()
+            self._transport.resume_reading()
+            return
+        except ssl.SSLError as error:
+            self._send_outgoing()  # the alert that tells the client why
+            self.refuse(_why(error))
+            return
+        self._send_outgoing()
+        self._handshakes.end(self)
+        self._inner = self._within()
+        self._inner.connection_made(cast(asyncio.BaseTransport, self))
+        if self._transport.is_closing():
+            return
+        if not self._is_paused:
+            self._transport.resume_reading()
+        if self._incoming.pending:
+            self._read(self._inner, self._ssl)
+
+    def refuse(self, why: str) -> None:
+        """Of a handshake that is not to go on."""
+        if not self._is_over:
+            _log.warning("%s: closed: %s", self._peer, why)
+        self._is_over = True
+        self._handshakes.end(self)
+        self._transport.close()
+
+    def _read(self, inner: Inner, tls: ssl.SSLObject) -> None:
+        parts: list[bytes] = []
+        farewell = False
+        try:
+            while data := tls.read(RECORD_BYTES):
+                parts.append(data)
+            farewell = True
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLZeroReturnError:
+            farewell = True
+        except ssl.SSLError as error:
+            _log.warning("%s: closed: %s", self._peer, _why(error))
+            self._is_over = True
+            self._send_outgoing()
+            self._transport.abort()
+            return
+        self._send_outgoing()  # an answer of TLS itself, such as new keys
+        if parts:
+            inner.data_received(parts[0] if len(parts) == 1 else b"".join(parts))
+        if farewell and not self._has_ended:
+            self._has_ended = True
+            if not inner.eof_received():
+                self.close()
+
+    def _send_outgoing(self) -> None:
+        if self._outgoing.pending:
+            self._transport.write(self._outgoing.read())
+
+    # --- what the protocol within calls: a transport ----------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        if self._ssl is None or self._is_over:
+            return
+        try:
+            if len(data) <= PIECE_BYTES:
+                self._ssl.write(data)
+            else:
+                view = memoryview(data)
+                for at in range(0, len(data), PIECE_BYTES):
+                    self._ssl.write(view[at : at + PIECE_BYTES])
+                    self._transport.write(self._outgoing.read())
+        except ssl.SSLError as error:
+            _log.warning("%s: closed: %s", self._peer, _why(error))
+            self._is_over = True
+            self._transport.abort()
+            return
+        self._send_outgoing()
+
+    def writelines(self, parts: Iterable[bytes]) -> None:
+        for part in parts:
+            self.write(part)
+
+    def close(self) -> None:
+        if self._ssl is not None and not self._is_over:
+            self._is_over = True
+            with suppress(ssl.SSLError):  # it wants the peer's farewell too, for which nobody waits
+                self._ssl.unwrap()
+            self._send_outgoing()
+        self._transport.close()
+
+    def abort(self) -> None:
+        self._is_over = True
+        self._transport.abort()
+
+    def is_closing(self) -> bool:
+        return self._is_over or self._transport.is_closing()
+
+    def pause_reading(self) -> None:
+        self._is_paused = True
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        self._is_paused = False
+        self._transport.resume_reading()
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self._transport.set_write_buffer_limits(high, low)
+
+    def get_write_buffer_size(self) -> int:
+        return self._transport.get_write_buffer_size()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._ssl if name == "ssl_object" else self._transport.get_extra_info(name, default)
+
+
+class Tls:
+    """The certificate and the handshakes of one process: every port of it makes its doors here."""
+
+    def __init__(self, certificate: ServerTls, handshakes: Handshakes | None = None) -> None:
+        self.certificate = certificate
+        self.handshakes = handshakes or Handshakes()
+
+    def door(self, within: Callable[[], Any]) -> TlsDoor:
+        return TlsDoor(self.certificate, self.handshakes, within)
+
+
+def _speech(data: bytes) -> str:
+    found = detect(data[:8])
+    return "no Thrift either" if found is None or isinstance(found, NotThrift) else str(found)
+
+
+def _why(error: ssl.SSLError) -> str:
+    reason = error.reason or str(error)
+    detail = getattr(error, "verify_message", "")
+    text = _WHY.get(reason, f"TLS: {reason.replace('_', ' ').lower()}")
+    return f"{text}: {detail}" if detail else text
