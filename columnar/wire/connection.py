@@ -24,7 +24,7 @@ from struct import Struct
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from columnar.errors import ColumnarError
+from columnar.errors import ColumnarError, OutcomeUnknown
 from columnar.wire.codec import (
     CALL,
     INTERNAL_ERROR,
@@ -308,7 +308,8 @@ class Connection:
             result = outcome if later is None else later.result
             reply = request.method.reply(self._stream.protocol, request.seqid, result)
         except asyncio.CancelledError:
-            return self._failed(request, RuntimeError("cancelled"), started)
+            stopped = OutcomeUnknown("the server stopped before this was done; read before you repeat it")
+            return self._failed(request, stopped, started)
         except Exception as error:  # noqa: BLE001 - as in _answer
             return self._failed(request, error, started)
         return self._done(request, reply, None, started, result)

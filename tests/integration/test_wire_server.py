@@ -231,6 +231,18 @@ async def close_gate(service: ToyService) -> None:
     service.gate = asyncio.get_running_loop().create_future()
 
 
+def test_a_call_that_is_cancelled_says_that_nobody_knows_its_outcome(running: Running) -> None:
+    running.call(close_gate(running.service))
+    with open_socket(running) as sock:
+        sock.sendall(framed(increment(1, b"slow")) + framed(get(2)))
+        assert serves(running)
+        running.loop.call_soon_threadsafe(running.service.gate.cancel)
+        kind, name, seqid, rest = reply_of(sock)[:4]
+        assert (kind, name, seqid) == (2, b"atomicIncrement", 1)
+        assert b"CallTimeoutException: the server stopped before this was done" in rest
+        assert reply_of(sock)[2] == 2
+
+
 def test_thousands_pipelined(running: Running) -> None:
     with open_socket(running) as sock:
         sock.sendall(b"".join(get(n) for n in range(5000)))

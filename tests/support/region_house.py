@@ -53,7 +53,7 @@ class House:
         await self.put(row, Put(family, qualifier, value))
 
     def row(self, row: bytes, *columns: bytes) -> list[tuple[bytes, bytes, int]]:
-        return self.region(row).get_row(row, self.read(*columns))
+        return list(self.region(row).get_row(row, self.read(*columns)))
 
     def read(self, *columns: bytes) -> ReadSpec:
         return ReadSpec(projection(self.served.schema, columns))
