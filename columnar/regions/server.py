@@ -84,6 +84,11 @@ class RegionServer:
     def folder_of(self, info: RegionInfo) -> str:
         return os.path.join(self._folder, info.encoded)
 
+    def is_untouched(self, info: RegionInfo) -> bool:
+        """Nobody has opened the region since it was made: it has no rows, and no store."""
+        path = self.folder_of(info)
+        return info.region_id not in self._open and not self._engine.exists(path) and not os.path.exists(path)
+
     def set_policy(self, table: str, policy: LogPolicy | None) -> None:
         """From now on the regions of ``table`` log what ``policy`` says (None: nothing)."""
         if policy is None:

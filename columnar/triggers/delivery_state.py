@@ -27,8 +27,6 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-import msgpack
-
 from columnar.errors import DamagedData
 from columnar.regions.change_record import Sequence
 
@@ -50,6 +48,8 @@ class Cursor(NamedTuple):
 
 
 def pack_cursor(cursor: Cursor) -> bytes:
+    import msgpack  # as in ``frames``
+
     open_changes = [[list(sequence), attempts] for sequence, attempts in cursor.open]
     read_to = None if cursor.read_to is None else list(cursor.read_to)
     packed: bytes = msgpack.packb([_VERSION, read_to, open_changes])
@@ -57,6 +57,8 @@ def pack_cursor(cursor: Cursor) -> bytes:
 
 
 def unpack_cursor(data: bytes) -> Cursor:
+    import msgpack
+
     try:
         version, read_to, open_changes = msgpack.unpackb(data)
         if version != _VERSION:

@@ -20,14 +20,14 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Any, Final
 
-import msgpack
-
 _LENGTH: Final = Struct(">I")
 WORKER_THREADS: Final = 8  # calls side by side in a worker; the store never has more in flight
 FRAME_BYTES: Final = 256 * 1024 * 1024  # one change of one row: cells now, before and changed
 
 
 def pack(*parts: Any) -> bytes:
+    import msgpack  # half a megabyte that a server without triggers needs not
+
     body: bytes = msgpack.packb(parts)
     return _LENGTH.pack(len(body)) + body
 
@@ -40,6 +40,8 @@ class Frames:
 
     def feed(self, data: bytes) -> Iterator[list[Any]]:
         """ValueError for a frame over FRAME_BYTES or one that is no array of msgpack."""
+        import msgpack
+
         self._held += data
         while len(self._held) >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._held)
