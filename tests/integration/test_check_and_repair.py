@@ -71,6 +71,17 @@ def data(template: Path, tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
+def test_a_new_store_is_sound_and_has_no_stores_that_nobody_needs(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    serving = Serving(data).start()
+    connection = serving.connect()
+    assert connection.triggers.list() == []
+    assert os.listdir(data / "regions") == ["meta"]
+    assert run("check", "--store", f"127.0.0.1:{serving.store.port}")["findings"] == []
+    serving.stop()
+    assert run("check", "--data", str(data))["findings"] == []
+
+
 def catalogue_rows(data: Path) -> dict[bytes, bytes]:
     store = RocksEngine().open_reading(str(data / "regions" / "meta"))
     try:

@@ -187,7 +187,7 @@ def test_garbage_ends_the_process_even_if_a_child_of_it_holds_the_socket(
 ) -> None:
     async def run() -> None:
         ready = pack("ready", 0)
-        code = f"link.sendall({ready!r})\nlink.recv(1)\nif os.fork(): link.sendall({data!r})\nlink.recv(99)"
+        code = f"link.sendall({ready!r})\nlink.recv(99)\nif os.fork(): link.sendall({data!r})\nlink.recv(99)"
         link, heard = link_to(code, monkeypatch)
         link.want()
         await heard.until("ready", 1)
