@@ -100,7 +100,7 @@ def test_changes_are_whole(tmp_path: Path) -> None:
             found = found_in(connection)
             possible = [change.after] if change.acknowledged.is_set() else [change.after, before]
             assert found in possible, f"kill {number}: {found} is none of {possible}"
-            assert len(list((tmp_path / "data" / "regions").iterdir())) >= 3
+            assert len(list((tmp_path / "data" / "regions").iterdir())) >= 2  # meta and what the table has
         connection.close()
     finally:
         store.kill()
