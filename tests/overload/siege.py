@@ -1,7 +1,7 @@
 """The attackers, in a process of their own: each keeps up one way to overload a store, and counts what it hears.
 
 crowd     connections that each ask for a cell now and then
-mute      connections that ask for rows of 1 MiB and never read a reply; they come again when they are closed
+mute      connections that ask for rows of 1 MiB and never read a reply; one that the store closes is not replaced
 giant     one that writes rows of 63 MB
 scanners  one that opens scanners and leaves them
 filters   one that scans the table through the dearest filter, again and again

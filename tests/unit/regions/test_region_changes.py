@@ -311,7 +311,7 @@ async def test_a_backfill_goes_over_to_both_daughters(house: House) -> None:
     await house.put(*names)
     held = Registration("all", "t", "m:f", ("f",), from_where="beginning")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(consumer, "BACKFILL_ROWS", 7)
+        patch.setattr(consumer, "BACKFILL_ROWS", 1)
         await SystemTables(house.server).write(TRIGGERS_TABLE, registration_row(held))
         house.keeper.load()
         await house.regions.split(house.infos[0], b"40")
