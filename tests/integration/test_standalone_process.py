@@ -50,6 +50,20 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
+def test_a_folder_in_which_it_is_started_is_no_place_for_modules(tmp_path: Path) -> None:
+    """The command as it is installed: what lies about where somebody types it is not imported."""
+    (tmp_path / "json.py").write_text("raise SystemExit('imported from the current folder')")
+    installed = Path(sys.executable).parent / "columnar"
+    words = [str(installed), "standalone", "--data", "data", "--port", "0", "--web-port", "-1"]
+    process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline().startswith("columnar ready ")
+    finally:
+        process.kill()
+        process.communicate(timeout=START_S)
+
+
 @contextmanager
 def standalone(data: Path, *flags: str) -> Iterator[Running]:
     log = data.with_suffix(".log")

@@ -93,17 +93,21 @@ def main(
         else:
             picked = chosen(recording, cuts, Random(number))
             found = _run(recording, picked, processes, serve_every, seconds)
+    _show_broken(found, recording)
+    console.print(
+        f"{found.cuts} cuts, {found.opened} different states of regions opened, {found.served} servers started; "
+        f"{len(found.broken)} cuts broke a promise"
+    )
+    sys.exit(1 if wrong or found.broken else 0)
+
+
+def _show_broken(found: Found, recording: Recording) -> None:
     for cut, lines in found.broken[:SHOWN]:
         console.print(
             f"[red]cut {cut.name}[/] after {recording.events[cut.event - 1].__class__.__name__}", highlight=False
         )
         for line in lines[:SHOWN]:
             console.print(f"  {line}", markup=False, highlight=False)
-    console.print(
-        f"{found.cuts} cuts, {found.opened} different states of regions opened, {found.served} servers started; "
-        f"{len(found.broken)} cuts broke a promise"
-    )
-    sys.exit(1 if wrong or found.broken else 0)
 
 
 def _recording(held: Path, seed: int, calls: int, keep: Path | None, again: Path | None) -> Recording:

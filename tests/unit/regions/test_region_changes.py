@@ -183,6 +183,34 @@ async def test_a_pause_that_would_be_too_long_is_called_off(house: House) -> Non
 
 
 @housed()
+async def test_what_was_copied_is_on_disk_before_requests_wait(house: House) -> None:
+    steps: list[str] = []
+    await house.put(b"10", b"90")
+    with pytest.MonkeyPatch.context() as patch:
+        sync = carrying.Carrying.sync
+
+        async def noted(self: carrying.Carrying) -> None:
+            steps.append("sync")
+            await sync(self)
+
+        patch.setattr(carrying.Carrying, "sync", noted)
+        house.regions.at = steps.append
+        await house.regions.split(house.infos[0], b"50")
+    assert steps[:6] == ["prepared", "sync", "held", "shut", "sync", "made"]
+
+
+@housed()
+async def test_a_table_of_the_system_is_read_again_after_its_region_was_closed(house: House) -> None:
+    """That nothing is open says nothing about what is stored."""
+    tables = SystemTables(house.server)
+    await tables.write(TRIGGERS_TABLE, registration_row(Registration("x", "t", "m:f", ("f",))))
+    (info,) = house.server.tables.enabled(TRIGGERS_TABLE.encode()).regions
+    region = house.server.open_region(house.server.tables.enabled(TRIGGERS_TABLE.encode()), info)
+    house.server._close(region)
+    assert [row for row, _ in tables.rows(TRIGGERS_TABLE)] == [b"x"]
+
+
+@housed()
 async def test_requests_are_let_in_between_two_tries(house: House) -> None:
     """What waited for a pause that came to nothing is served then, and the successors have it."""
     await house.put(b"10", b"90")

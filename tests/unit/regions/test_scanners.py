@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 
@@ -55,6 +56,28 @@ def test_ranges_forward_and_back_over_regions(splits: tuple[bytes, ...]) -> None
                     back = [r for r in ordered[::-1] if not start or r <= start]
                 assert await names_of(house.scanner(start, stop, reversed=True)) == back, (start, stop, "reversed")
         await house.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("options", [{}, {"limit": 2}, {"reversed": True}])
+def test_a_whole_family_is_scanned_by_the_same_rules(options: dict[str, Any]) -> None:
+    """The short way (``plain_rows``) and the long one: a limit holds, and a family's time to live."""
+
+    async def main() -> None:
+        house = House(make_table("t", [Family("a", ttl_s=10)]))
+        await house.put_value(b"r1")
+        house.clock.now_ms += 11_000
+        for row in (b"r2", b"r3", b"r4"):
+            await house.put_value(row)
+        rows = [b"r2", b"r3", b"r4"][:: -1 if "reversed" in options else 1]
+        assert await names_of(house.scanner(**options)) == rows[: options.get("limit")]
+        await house.close()
+        plain = House(make_table("t", [Family("a")]), (b"r3",))
+        for row in (b"r2", b"r3", b"r4"):
+            await plain.put_value(row)
+        assert await names_of(plain.scanner(**options)) == rows[: options.get("limit")]
+        await plain.close()
 
     asyncio.run(main())
 
