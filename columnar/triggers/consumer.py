@@ -35,6 +35,7 @@ class Consumer:
         self.region = region
         self.dirty = False  # the cursor has moved since it was saved
         self.suspects: set[Sequence] = set()  # changes that ran when their worker died or had to be ended
+        self.failed_reads = 0  # of the region, since a change was delivered
         families = sorted(registration.family_bytes & region.views.keys())
         self._spec = ReadSpec(Projection(tuple((family, None) for family in families)))
         self._families = frozenset(families)

@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from columnar.errors import ColumnarError
+from columnar.errors import ColumnarError, DamagedData
 from columnar.regions import change_record
 from columnar.regions.region import Region
 from columnar.triggers.consumer import Consumer
@@ -57,6 +57,7 @@ class Feeder:
         self._region_watchers: list[RegionWatcher] = []
         self._burials: set[asyncio.Task[None]] = set()
         self._wake_timers: dict[int, asyncio.TimerHandle] = {}  # by id() of the consumer
+        self._unreadable: dict[int, asyncio.TimerHandle] = {}  # by id() of the consumer: when to read its region again
         self._closing: asyncio.Event = asyncio.Event()
         self.on_checked: Callable[[int, str | None], None] = lambda _call_id, _problem: None
         self.on_worker_gone: Callable[[str], None] = lambda _how: None
@@ -110,9 +111,10 @@ class Feeder:
         if id(consumer) in self._waiting_turn:
             self._waiting_turn.discard(id(consumer))
             self._turns.remove(consumer)
-        timer = self._wake_timers.pop(id(consumer), None)
-        if timer is not None:
-            timer.cancel()
+        for timers in (self._wake_timers, self._unreadable):
+            timer = timers.pop(id(consumer), None)
+            if timer is not None:
+                timer.cancel()
         self._tell(key)
 
     def _is_there(self, consumer: Consumer) -> bool:
@@ -143,7 +145,8 @@ class Feeder:
             self._go_on(consumer)
 
     def _rests(self, consumer: Consumer) -> bool:
-        return consumer.registration.name in self._paused or consumer.region.info.region_id in self._held
+        is_kept = consumer.registration.name in self._paused or consumer.region.info.region_id in self._held
+        return is_kept or id(consumer) in self._unreadable
 
     def calls_in_flight(self) -> int:
         return len(self.main.calls) + len(self.ward.calls)
@@ -173,15 +176,35 @@ class Feeder:
         self.deliver()
 
     def _fill(self, consumer: Consumer) -> bool:
-        """Read one step of the log; a trigger whose log cannot be read is stopped, loudly."""
+        """Read one step of the log; a trigger whose log is damaged is stopped, loudly."""
         try:
             return consumer.fill()
-        except ColumnarError as error:
+        except DamagedData as error:
             name = consumer.registration.name
             _log.error("trigger %s is paused: its log cannot be read: %s", name, error.text)
             consumer.state.last_error = error.wire_message
             self._paused.add(name)
-            return False
+        except ColumnarError as error:
+            self._read_later(consumer, error)
+        return False
+
+    def _read_later(self, consumer: Consumer, error: ColumnarError) -> None:
+        """The region cannot be read now, as on a disk that failed: again after a growing pause.
+
+        Where its store is broken the region closes meanwhile, and the consumer of its next opening goes on.
+        """
+        consumer.failed_reads += 1
+        after_s = pause_s(consumer.failed_reads)
+        name, region = consumer.registration.name, consumer.region.info.encoded
+        _log.warning("trigger %s reads region %s again in %.1f s: %s", name, region, after_s, error.text)
+        consumer.state.last_error = error.wire_message
+        if id(consumer) not in self._unreadable:
+            again = asyncio.get_running_loop().call_later(after_s, self._read_again, consumer)
+            self._unreadable[id(consumer)] = again
+
+    def _read_again(self, consumer: Consumer) -> None:
+        del self._unreadable[id(consumer)]
+        self._go_on(consumer)
 
     def _go_on_if_there(self, consumer: Consumer) -> None:
         if self._is_there(consumer):
@@ -247,10 +270,14 @@ class Feeder:
         call = Call(lane, consumer, delivery)
         try:
             change = consumer.change_of(delivery)
-        except ColumnarError as error:
+        except DamagedData as error:
             asyncio.get_running_loop().call_soon(
                 self._failed, call, f"its change cannot be read: {error.wire_message}", ""
             )
+            return
+        except ColumnarError as error:
+            self._read_later(consumer, error)
+            consumer.state.lost(delivery.sequence)
             return
         if change is None:  # its record is gone: only after a repair by hand
             asyncio.get_running_loop().call_soon(self._done, call)
@@ -307,6 +334,7 @@ class Feeder:
 
     def _done(self, call: Call) -> None:
         call.consumer.suspects.discard(call.delivery.sequence)
+        call.consumer.failed_reads = 0
         call.consumer.state.done(call.delivery.sequence)
         self._progress(call.consumer)
 
@@ -435,7 +463,7 @@ class Feeder:
         self._closing.set()
         for lane in (self.main, self.ward):
             lane.take_all()
-        for timer in self._wake_timers.values():
+        for timer in (*self._wake_timers.values(), *self._unreadable.values()):
             timer.cancel()
         for lane in (self.main, self.ward):
             if lane.link is not None:

@@ -44,7 +44,7 @@ from columnar.triggers.registration import (
     to_json,
 )
 from columnar.triggers.system_tables import SystemTables
-from columnar.triggers.waiting import HasPassed, checked_token, until_passed
+from columnar.triggers.waiting import HasPassed, checked_token, held_while_it_runs, until_passed
 from columnar.triggers.worker_link import WorkerLink
 
 if TYPE_CHECKING:
@@ -141,8 +141,7 @@ class TriggerKeeper:
             self._server.open_region(served, info)
 
     def _open_later(self, info: RegionInfo) -> None:
-        task = self._away[info.region_id] = self._spawn(self._try_to_open(info))
-        task.add_done_callback(lambda _: self._away.pop(info.region_id, None))
+        held_while_it_runs(self._away, info.region_id, self._spawn(self._try_to_open(info)))
 
     async def _try_to_open(self, info: RegionInfo) -> None:
         tries = 0
@@ -244,8 +243,7 @@ class TriggerKeeper:
     def _begin_backfill(self, consumer: Consumer) -> None:
         key = (consumer.registration.name, consumer.region.info.region_id)
         if key not in self._backfills and consumer.needs_backfill:
-            task = self._backfills[key] = self._spawn(self._backfill(consumer))
-            task.add_done_callback(lambda done: self._backfills.pop(key) if self._backfills.get(key) is done else None)
+            held_while_it_runs(self._backfills, key, self._spawn(self._backfill(consumer)))
 
     async def hold(self, region: Region, patience_s: float) -> str:
         for consumer in self.feeder.consumers_in(region):

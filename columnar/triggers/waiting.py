@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from columnar.errors import IllegalArgument
 from columnar.regions import change_record
@@ -11,6 +12,7 @@ from columnar.triggers.consumer import Consumer
 from columnar.triggers.feeder import Feeder, Key
 
 HasPassed = Callable[[Consumer], bool]
+_Key = TypeVar("_Key")
 
 
 async def until_passed(
@@ -72,3 +74,9 @@ def checked_token(token: str) -> change_record.Sequence:
         return change_record.parse_token(token)
     except ValueError:
         raise IllegalArgument(f"'{token[:40]}' is no sequence of ours") from None
+
+
+def held_while_it_runs(tasks: dict[_Key, asyncio.Task[None]], key: _Key, task: asyncio.Task[None]) -> None:
+    """``tasks[key]`` until it ends, or another task has taken the place."""
+    tasks[key] = task
+    task.add_done_callback(lambda done: tasks.pop(key) if tasks.get(key) is done else None)

@@ -34,7 +34,10 @@ __attribute__((constructor)) static void begin(void) {
     }
 }
 
-static int below(const char *path) { return root && path && strncmp(path, root, strlen(root)) == 0; }
+static int below(const char *path) {
+    size_t size = root ? strlen(root) : 0;
+    return size && path && strncmp(path, root, size) == 0 && (path[size] == '/' || path[size] == 0);
+}
 
 static int holds(int fd) {
     char name[64], path[4096];
