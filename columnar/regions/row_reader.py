@@ -47,7 +47,7 @@ def fetch_row(store: Store, views: Views, row: bytes, projection: Projection) ->
         view = views[family]
         if qualifiers is None:
             cut = len(prefix)
-            group = [(key[cut:], raw) for key, raw in store.scan(view.space, prefix, row_end(row))]
+            group = [(key[cut:], raw) for key, raw in store.range(view.space, prefix, row_end(row))]
         elif len(qualifiers) == 1:
             escaped = escape(qualifiers[0])
             raw = store.get(view.space, prefix + escaped)
@@ -76,7 +76,7 @@ def visible_cells(store: Store, row: bytes, raw_row: RawRow, spec: ReadSpec, now
         if view.ttl_ms is not None:
             return wire_cells(store, row, raw_row, spec, now_ms)
         for qualifier, raw in group:
-            if raw[0] != CELL or b"\x00" in qualifier:
+            if raw[0] != CELL or 0 in qualifier:
                 return wire_cells(store, row, raw_row, spec, now_ms)
             size += len(qualifier) + len(raw)
         groups.append((view.column_prefix, group))
@@ -93,7 +93,7 @@ def wire_cells(store: Store, row: bytes, raw_row: RawRow, spec: ReadSpec, now_ms
         prefix = view.column_prefix
         for qualifier, raw in group:
             if newest and raw[0] == CELL and view.ttl_ms is None:
-                name = unescape(qualifier) if b"\x00" in qualifier else qualifier
+                name = unescape(qualifier) if 0 in qualifier else qualifier
                 cells.append((prefix + name, raw[VALUE_AT:], timestamp_of(raw)))
             else:
                 versions = column_versions(store, view, row, unescape(qualifier), raw, spec, now_ms)

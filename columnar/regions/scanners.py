@@ -32,8 +32,9 @@ from columnar.model.filters import Filter
 from columnar.model.filters import apply as apply_filter
 from columnar.model.read import ScanSpec
 from columnar.regions.family_view import FamilyView
+from columnar.regions.found_rows import FoundRows, ScanRow
 from columnar.regions.patience import back
-from columnar.regions.plain_rows import PlainStep, ScanRow, size_of
+from columnar.regions.plain_rows import PlainStep
 from columnar.regions.region import Region
 from columnar.regions.row_reader import Cells, RawRow, RowCursor, filter_cells, visible_cells, wants_newest
 from columnar.regions.server import RegionServer
@@ -65,42 +66,41 @@ class Scanner:
         self.busy = False
         self._failed = False
 
-    def next_rows(self, count: int) -> list[ScanRow] | Awaitable[list[ScanRow]]:
+    def next_rows(self, count: int) -> FoundRows | Awaitable[FoundRows]:
         """Up to ``count`` rows; fewer only at the end or where the reply reaches its bound, none only at the end."""
         if self.busy:
             raise IllegalArgument("this scanner is in use by another call")
         if self._failed:
             raise IllegalArgument("an earlier call of this scanner failed and its rows are lost; open a new one")
-        rows: list[ScanRow] = []
+        found = FoundRows()
         self._barriers.clear()
         count = min(count, ROWS_PER_REPLY)
         self._failed = True  # until the rows are handed over: a failed call must not be a hole in the scan
         gathering, away = self._server.gathering, None
         if not gathering.is_full:  # else this call waits before its first step
             try:
-                if self._step(rows, count, 0) is None and not self._barriers:
+                if self._step(found, count) and not self._barriers:
                     self._failed = False
-                    return rows
+                    return found
             except RegionAway as error:
                 away = error
-        return self._go_on(rows, count, gathering.begin(sum(size_of(row) for row in rows)), away)
+        return self._go_on(found, count, gathering.begin(found.size_bytes), away)
 
-    async def _go_on(self, rows: list[ScanRow], count: int, ticket: int, away: RegionAway | None) -> list[ScanRow]:
+    async def _go_on(self, found: FoundRows, count: int, ticket: int, away: RegionAway | None) -> FoundRows:
         self.busy = True
         gathering = self._server.gathering
         try:
-            size: int | None = sum(size_of(row) for row in rows)
-            while size is not None and len(rows) < count and size < REPLY_BYTES and not self._at_end:
-                await (gathering.turn(ticket, size) if away is None else back(away))
+            while found.count < count and found.size_bytes < REPLY_BYTES and not self._at_end:
+                await (gathering.turn(ticket, found.size_bytes) if away is None else back(away))
                 away = None
                 try:
-                    size = self._step(rows, count, size)
+                    self._step(found, count)
                 except RegionAway as another:  # its place and its rows stand as they were before the region
-                    away, size = another, sum(size_of(row) for row in rows)
+                    away = another
             for barrier in self._barriers:
                 await asyncio.shield(barrier)
             self._failed = False
-            return rows
+            return found
         finally:
             self.busy = False
             gathering.end(ticket)
@@ -119,47 +119,44 @@ class Scanner:
         """The row just read was cut by batchSize, or was the last."""
         return self._rest is not None or self._place is None
 
-    def _step(self, rows: list[ScanRow], count: int, size: int) -> int | None:
-        """Add rows until the step's budget is used up: then the bytes so far; None when the call is done."""
+    def _step(self, found: FoundRows, count: int) -> bool:
+        """Add rows until the step's budget is used up; True: the call is done."""
         cells_left, bytes_left = STEP_CELLS, STEP_BYTES
         ends = perf_counter() + STEP_S if self._filter is not None else 0.0  # how dear a filter is nobody knows
-        while len(rows) < count and size < REPLY_BYTES:
+        while found.count < count and found.size_bytes < REPLY_BYTES:
             if self._rest is not None:
-                size += self._hand_out(rows, self._rest)
+                self._hand_out(found, *self._rest)
                 continue
             if self._place is None:
-                return None
+                return True
             if cells_left <= 0 or bytes_left <= 0:
-                return size
+                return False
             region, low, high = self._seek(self._place)
             barrier = region.barrier_any()
             if barrier is not None:
                 self._barriers.add(barrier)
             view = region.views[self._plain_family] if self._plain_family is not None else None
             if view is not None and view.ttl_ms is None:
-                step = self._plain_step(region, view, low, high, rows, count, cells_left, bytes_left)
-                cells_left -= step.cells_walked
-                bytes_left -= step.size_bytes
-                size += step.size_bytes
+                before = found.size_bytes
+                cells_left -= self._plain_step(region, view, low, high, found, count, cells_left, bytes_left)
+                bytes_left -= found.size_bytes - before
                 continue
             cursor = self._cursor(region, low, high)
             walked = 0  # the cursor has read one row ahead in each family: that is this step's work too
-            while len(rows) < count and size < REPLY_BYTES and cells_left > 0 and bytes_left > 0:
-                found = cursor.next_row()
-                if found is None:
+            while found.count < count and found.size_bytes < REPLY_BYTES and cells_left > 0 and bytes_left > 0:
+                fetched = cursor.next_row()
+                if fetched is None:
                     self._place = self._next_region(region)
                     break
-                row, raw_row = found
-                bytes_left -= self._read_row(region, rows, row, raw_row)
+                bytes_left -= self._read_row(region, found, *fetched)
                 cells_left -= cursor.walked - walked
                 self.cells_read += cursor.walked - walked
                 walked = cursor.walked
-                size += size_of(rows[-1]) if rows and rows[-1][0] == row else 0
                 if self._stops_here:
                     break
                 if ends and perf_counter() >= ends:
                     cells_left = 0
-        return None
+        return True
 
     def _plain_step(
         self,
@@ -167,26 +164,26 @@ class Scanner:
         view: FamilyView,
         low: bytes,
         high: bytes | None,
-        rows: list[ScanRow],
+        found: FoundRows,
         count: int,
         max_cells: int,
         max_bytes: int,
-    ) -> PlainStep:
-        """Rows of one region until a bound is reached; moves on past them."""
-        step, before = PlainStep(), len(rows)
+    ) -> int:
+        """Rows of one region until a bound is reached; moves on past them.  How many cells were walked."""
+        step, before = PlainStep(), found.count
         limit = count if self._rows_left < 0 else min(count, before + self._rows_left)
         items = region.store.scan(view.space, low, high)
-        step.take(region.store, view, items, self.spec.read, region.now_ms, rows, limit, max_cells, max_bytes)
+        step.take(region.store, view, items, self.spec.read, region.now_ms, found, limit, max_cells, max_bytes)
         region.reads += step.rows_read
         self.cells_read += step.cells_walked
         self._place = self._next_region(region) if step.last_row is None else _Place(step.last_row, True)
         if self._rows_left > 0:
-            self._rows_left -= len(rows) - before
+            self._rows_left -= found.count - before
             if self._rows_left == 0:
                 self._place = None
-        return step
+        return step.cells_walked
 
-    def _read_row(self, region: Region, rows: list[ScanRow], row: bytes, raw_row: RawRow) -> int:
+    def _read_row(self, region: Region, found: FoundRows, row: bytes, raw_row: RawRow) -> int:
         """Take one row in, move on past it; returns how many stored bytes were read."""
         self._place = None if self._only_row else _Place(row, True)
         read = self.spec.read
@@ -201,11 +198,10 @@ class Scanner:
             if ended:
                 self._place = None
         if cells:
-            self._hand_out(rows, (row, cells))
+            self._hand_out(found, row, cells)
         return sum(len(raw) for _, group in raw_row for _, raw in group)
 
-    def _hand_out(self, rows: list[ScanRow], whole: ScanRow) -> int:
-        row, cells = whole
+    def _hand_out(self, found: FoundRows, row: bytes, cells: Cells) -> None:
         batch = self.spec.batch
         if batch and len(cells) > batch:
             several = list(cells)
@@ -216,8 +212,7 @@ class Scanner:
             self._rows_left -= 1
             if self._rows_left == 0:
                 self._place = None
-        rows.append((row, cells))
-        return size_of(rows[-1])
+        found.add(row, cells)
 
     def _seek(self, place: _Place) -> tuple[Region, bytes, bytes | None]:
         """The region that goes on, and which of its keys: from one, below the other."""

@@ -86,6 +86,9 @@ class Store(Protocol):
     def scan(self, space: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         """Ascending over ``start <= key < stop``; None: to the end.  Lazy; S3."""
 
+    def range(self, space: str, start: bytes, stop: bytes) -> list[tuple[bytes, bytes]]:
+        """As ``scan``, at once: for few pairs, which then cost two thirds of it."""
+
     def scan_back(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         """Descending over ``start <= key < below``; None: from the end.  Lazy; S3."""
 

@@ -59,12 +59,16 @@ class Stored(NamedTuple):
     value: bytes
 
 
+# ``0 in data``, not ``b"\x00" in data``: CPython first tries to take bytes for a number, which raises, and clears,
+# a TypeError with its text, eight times the cost of the look itself.
+
+
 def escape(data: bytes) -> bytes:
-    return data.replace(b"\x00", b"\x00\xff") if b"\x00" in data else data
+    return data.replace(b"\x00", b"\x00\xff") if 0 in data else data
 
 
 def unescape(data: bytes) -> bytes:
-    return data.replace(b"\x00\xff", b"\x00") if b"\x00" in data else data
+    return data.replace(b"\x00\xff", b"\x00") if 0 in data else data
 
 
 def row_prefix(row: bytes) -> bytes:

@@ -125,6 +125,9 @@ class MemoryStore:
         first = bisect_left(held.keys, start)
         return ((held.keys[i], held.values[held.keys[i]]) for i in range(first, last))
 
+    def range(self, space: str, start: bytes, stop: bytes) -> list[tuple[bytes, bytes]]:
+        return list(self.scan(space, start, stop))
+
     def scan_back(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         held = self._open_disk().spaces[space]
         last = len(held.keys) if below is None else bisect_left(held.keys, below)

@@ -66,6 +66,9 @@ class ReadOnlyStore:
     def scan(self, space: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         return self._store.scan(space, start, stop)
 
+    def range(self, space: str, start: bytes, stop: bytes) -> list[tuple[bytes, bytes]]:
+        return self._store.range(space, start, stop)
+
     def scan_back(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         return self._store.scan_back(space, start, below)
 

@@ -35,6 +35,7 @@ from columnar.storage.api import DEFAULT_OPTIONS, Batch, FileSpan, SpaceOptions,
 from columnar.storage.file_copies import HALF, HALF_CHECKPOINT, remove_tree
 from columnar.storage.folders import make_lasting, sync_entries
 from columnar.storage.overlay import overlaid
+from columnar.storage.rocks_batch import RocksBatch
 from columnar.storage.rocks_beginning import remove_begun
 from columnar.storage.rocks_errors import refused, translated
 from columnar.storage.rocks_options import Caches, changed_options, space_options
@@ -48,33 +49,6 @@ WRITE_BUFFERS_BYTES: Final = 64 * MIB  # of all regions together; over it the fu
 WAL_BYTES: Final = 64 * MIB  # of one region; over it the oldest spaces are flushed
 LOG_FILES_KEPT: Final = 3
 GATHERED_BYTES: Final = 256 * 1024  # of writes that wait for one handing over: some 1 ms of the interpreter lock
-
-
-class RocksBatch:
-    """Operations by name: they become the engine's when they are written, perhaps together with others'."""
-
-    __slots__ = ("_size", "has_ranges", "operations")
-
-    def __init__(self) -> None:
-        self.operations: list[tuple[str, bytes, bytes | None, bytes | None]] = []  # space, key, value, stop of a range
-        self.has_ranges = False
-        self._size = 0
-
-    def put(self, space: str, key: bytes, value: bytes) -> None:
-        self._size += len(key) + len(value)
-        self.operations.append((space, key, value, None))
-
-    def delete(self, space: str, key: bytes) -> None:
-        self._size += len(key)
-        self.operations.append((space, key, None, None))
-
-    def delete_range(self, space: str, start: bytes, stop: bytes) -> None:
-        self._size += len(start) + len(stop)
-        self.has_ranges = True
-        self.operations.append((space, start, None, stop))
-
-    def size_bytes(self) -> int:
-        return self._size
 
 
 class _Spaces(dict[str, Any]):
@@ -177,6 +151,20 @@ class RocksStore:
         look = held.iter(read_opt=options)
         look.seek(pair[0] + b"\x00" if pair is not None else start)
         self._check_status(look)
+
+    def range(self, space: str, start: bytes, stop: bytes) -> list[tuple[bytes, bytes]]:
+        if self._fresh and self._not_handed_over(space, start, stop):
+            return list(self.scan(space, start, stop))
+        options = rocksdict.ReadOptions()
+        options.set_iterate_upper_bound(stop)
+        pairs: list[tuple[bytes, bytes]] = []
+        look = self._dicts[space].iter(read_opt=options)
+        look.seek(start)
+        while (key := look.key()) is not None:
+            pairs.append((key, look.value()))
+            look.next()
+        self._check_status(look)
+        return pairs
 
     def _check_status(self, look: Any) -> None:
         try:

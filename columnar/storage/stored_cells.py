@@ -1,4 +1,4 @@
-"""(pure) The cells of one row as they are stored: a reply takes from them what it needs, in their own byte order.
+"""(pure) Cells as they are stored: a reply takes from them what it needs, in their own byte order.
 
 Only of cells that are a value with a timestamp (``layout.CELL``), each the newest of its column, under
 qualifiers without a zero byte: what they hold goes out without becoming numbers and tuples in between.
@@ -19,7 +19,7 @@ _U64 = Struct(">Q").unpack
 
 
 class StoredCells:
-    """Constant."""
+    """Of one row.  Constant."""
 
     __slots__ = ("_count", "groups", "size_bytes")
 
@@ -45,3 +45,24 @@ class StoredCells:
 
     def __repr__(self) -> str:
         return f"StoredCells({list(self)})"
+
+
+class StoredRows:
+    """Of whole rows of one family, one after the other in flat lists: no object is made for a row or a cell."""
+
+    __slots__ = ("cells", "ends", "keys", "prefix", "size_bytes")
+
+    def __init__(self, prefix: bytes) -> None:
+        self.prefix = prefix  # ``family:``
+        self.keys: list[bytes] = []  # of the rows
+        self.cells: list[bytes] = []  # qualifier, stored cell, qualifier, ...
+        self.ends: list[int] = []  # where in ``cells`` each row ends
+        self.size_bytes = 0  # of keys, columns and values
+
+    def rows(self) -> Iterator[tuple[bytes, StoredCells]]:
+        start = 0
+        for row, end in zip(self.keys, self.ends, strict=True):
+            pairs = list(zip(self.cells[start:end:2], self.cells[start + 1 : end : 2], strict=True))
+            size = sum(len(name) + len(raw) for name, raw in pairs) + len(pairs) * (len(self.prefix) - VALUE_AT)
+            yield row, StoredCells([(self.prefix, pairs)], len(pairs), size)
+            start = end

@@ -19,8 +19,8 @@ from columnar.model.cell import split_column
 from columnar.model.mutation import Append, CompareOp, Condition, Delete, Durability, Increment, Put, RowMutation
 from columnar.model.read import Projection, ReadSpec
 from columnar.regions.applied import Applied
+from columnar.regions.found_rows import ScanRow, size_of
 from columnar.regions.patience import patiently
-from columnar.regions.plain_rows import ScanRow, size_of
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import READ_SPECS, ServedTable, checked_row

@@ -10,6 +10,7 @@ from columnar.errors import CallerError, IllegalArgument, IncompatibleFilter, Re
 from columnar.limits import FILTER_BYTES, SHORT_FILTER_BYTES, STEP_S
 from columnar.model.filters import Filter
 from columnar.model.read import ScanSpec
+from columnar.regions.found_rows import FoundRows
 from columnar.regions.scanners import Scanner, ScannerTable
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
@@ -75,10 +76,12 @@ class ScanMethods:
         scanner = self._scanners.get(_sent_id(scanner_id))
         if count is None or count < 0:
             raise IllegalArgument(f"the number of rows asked for is {count}; it must not be negative")
-        rows = scanner.next_rows(count) if count else []
-        if isinstance(rows, list):
-            return RowList(rows, scanner.spec.sort_columns)
-        return _listed(rows, scanner.spec.sort_columns)
+        if count == 0:
+            return RowList([])
+        found = scanner.next_rows(count)
+        if isinstance(found, FoundRows):
+            return RowList(found.blocks, scanner.spec.sort_columns)
+        return _listed(found, scanner.spec.sort_columns)
 
     def scannerClose(self, _ctx: Any, scanner_id: SentNumber) -> None:
         self._scanners.close(_sent_id(scanner_id))
@@ -88,8 +91,8 @@ def _sent_id(scanner_id: SentNumber) -> int:
     return -1 if scanner_id is None else scanner_id  # which no scanner has
 
 
-async def _listed(rows: Awaitable[list[Any]], sort_columns: bool) -> RowList:
-    return RowList(await rows, sort_columns)
+async def _listed(found: Awaitable[FoundRows], sort_columns: bool) -> RowList:
+    return RowList((await found).blocks, sort_columns)
 
 
 def has_long_filter(spec: ScanSpec) -> bool:

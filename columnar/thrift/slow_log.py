@@ -16,7 +16,7 @@ from typing import Any, Final
 from columnar.errors import ScannerNotFound, shown
 from columnar.regions.scanners import Scanner, ScannerTable
 from columnar.regions.tables import Tables
-from columnar.wire.codec_replies import RowList
+from columnar.wire.codec_replies import RowList, each_row
 from columnar.wire.codec_results import Results
 from columnar.wire.definitions import ServiceDefinition
 from columnar.wire.idl import SERVICE
@@ -76,7 +76,7 @@ class SlowLog:
         row = named.get("row", getattr(subject, "row", None))
         rows: list[Any] = []
         if isinstance(result, RowList):
-            rows = [(row, cells) for row, cells in result.rows]
+            rows = list(each_row(result.rows))
         elif isinstance(result, Results):
             rows = [(one.row, one.cells) for one in result.results]
         if isinstance(table, bytes):

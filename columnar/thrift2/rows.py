@@ -16,6 +16,7 @@ from columnar.limits import ROWS_BYTES, STEP_BYTES, STEP_CELLS
 from columnar.model.mutation import RowMutation
 from columnar.model.read import ReadSpec
 from columnar.regions.applied import Applied
+from columnar.regions.found_rows import FoundRows
 from columnar.regions.patience import patiently
 from columnar.regions.scanners import Scanner
 from columnar.regions.server import RegionServer
@@ -63,7 +64,7 @@ class RowMethods2:
         row_filter = await filter_in_turns(spec, turns) if has_long_filter(spec) else filter_of(spec)
         scanner = Scanner(self._server, served.schema.name.encode(), spec, row_filter)
         found = scanner.next_rows(1)
-        rows = found if isinstance(found, list) else await found
+        rows = list(found if isinstance(found, FoundRows) else await found)
         return Result(row, translate.cut_by_family(list(rows[0][1]), tget) if rows else [])
 
     def getMultiple(self, _ctx: Any, table: bytes | None, tgets: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from columnar.errors import IllegalArgument, ScannerNotFound
 from columnar.model.read import ScanSpec
-from columnar.regions.plain_rows import ScanRow
+from columnar.regions.found_rows import FoundRows
 from columnar.regions.scanners import Scanner, ScannerTable
 from columnar.regions.server import RegionServer
 from columnar.thrift.scans import filter_in_turns, filter_of, has_long_filter
@@ -56,16 +56,19 @@ def _rows(scanner: Scanner, count: int | None) -> Any:
     count = 1 if count is None else count
     if count < 0:
         raise IllegalArgument(f"the number of rows asked for is {count}; it must not be negative")
-    rows = scanner.next_rows(count) if count else []
-    return _results(rows, scanner) if isinstance(rows, list) else _awaited(rows, scanner)
+    if count == 0:
+        return Results([])
+    found = scanner.next_rows(count)
+    return _results(found, scanner) if isinstance(found, FoundRows) else _awaited(found, scanner)
 
 
-async def _awaited(rows: Awaitable[list[ScanRow]], scanner: Scanner) -> Results:
-    return _results(await rows, scanner)
+async def _awaited(found: Awaitable[FoundRows], scanner: Scanner) -> Results:
+    return _results(await found, scanner)
 
 
-def _results(rows: list[ScanRow], scanner: Scanner) -> Results:
+def _results(found: FoundRows, scanner: Scanner) -> Results:
     """A result is partial where the next one goes on with its row."""
+    rows = list(found)
     if not scanner.spec.batch:
         return Results([Result(row, list(cells)) for row, cells in rows])
     following = [row for row, _ in rows[1:]] + [rows[-1][0] if rows and scanner.cuts_row else b""]

@@ -22,12 +22,12 @@ Knows nothing of methods; ``codec`` chooses what is packed here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from struct import Struct
 from typing import Final, NamedTuple
 
-from columnar.storage.stored_cells import VALUE_AT, StoredCells
+from columnar.storage.stored_cells import VALUE_AT, StoredCells, StoredRows
 
 CellOut = tuple[bytes, int]  # value, timestamp
 ColumnOut = tuple[bytes, bytes, int]  # column, value, timestamp
@@ -38,8 +38,16 @@ RowOut = tuple[bytes, ColumnsOut]
 class RowList(NamedTuple):
     """What a handler returns where the IDL says ``list<TRowResult>``."""
 
-    rows: list[RowOut]
+    rows: Sequence[RowOut | StoredRows]
     sorted: bool = False  # as sortedColumns, a list, rather than columns, a map
+
+
+def each_row(rows: Iterable[RowOut | StoredRows]) -> Iterator[RowOut]:
+    for one in rows:
+        if isinstance(one, StoredRows):
+            yield from one.rows()
+        else:
+            yield one
 
 
 _U32 = Struct(">I").pack
@@ -60,13 +68,24 @@ def cells_success(cells: Iterable[CellOut]) -> bytes:
 
 def rows_success(result: RowList) -> bytes:
     """The whole result struct of a method that answers ``list<TRowResult>``."""
-    parts: list[bytes] = [_LIST_SUCCESS, _U32(len(result.rows))]
-    in_order = result.sorted
-    for row, columns in result.rows:
+    parts: list[bytes] = [_LIST_SUCCESS, b""]
+    in_order, count = result.sorted, 0
+    for one in result.rows:
+        if isinstance(one, StoredRows):
+            count += len(one.keys)
+            if in_order:
+                for row, cells in one.rows():
+                    _sorted_stored(parts, row, cells)
+            else:
+                _map_rows(parts, one)
+            continue
+        count += 1
+        row, columns = one
         if isinstance(columns, StoredCells):
             (_sorted_stored if in_order else _map_stored)(parts, row, columns)
         else:
             (_sorted_row if in_order else _map_row)(parts, row, columns)
+    parts[1] = _U32(count)
     parts.append(b"\x00")
     return b"".join(parts)
 
@@ -90,6 +109,9 @@ def _sorted_row(parts: list[bytes], row: bytes, columns: list[ColumnOut]) -> Non
 
 _U32_SMALL: Final = [_U32(length) for length in range(1024)]
 _VALUE_SMALL: Final = [_VALUE(11, 1, length) for length in range(1024)]
+_ROW_SMALL: Final = [b"\x0b\x00\x01" + _U32(length) for length in range(256)]
+_COUNT_SMALL: Final = [_MAP_HEAD + _U32(count) for count in range(256)]
+_END_OF_ROW: Final = b"\x00\x00"  # of its last cell and its own
 _STAMP: Final = b"\x0a\x00\x02"
 _COLUMN_CELL: Final = b"\x0c\x00\x02"
 
@@ -119,6 +141,29 @@ def _map_stored(parts: list[bytes], row: bytes, cells: StoredCells) -> None:
                 b"\x00",
             )
     parts.append(b"\x00")
+
+
+def _map_rows(parts: list[bytes], block: StoredRows) -> None:
+    """As ``_map_stored`` for each row of a block, whose flat lists need no look-up of a method or a tuple."""
+    cells, prefix, at = block.cells, block.prefix, 0
+    before = len(prefix)
+    for row, end in zip(block.keys, block.ends):  # noqa: B905 - of one length, and this is the hottest loop
+        length, count = len(row), (end - at) >> 1
+        parts.append(_ROW_SMALL[length] if length < 256 else b"\x0b\x00\x01" + _U32(length))
+        parts.append(row)
+        parts.append(_COUNT_SMALL[count] if count < 256 else _MAP_HEAD + _U32(count))
+        while at < end:
+            qualifier, raw = cells[at], cells[at + 1]
+            column, value = before + len(qualifier), len(raw) - VALUE_AT
+            parts.append(_U32_SMALL[column] if column < 1024 else _U32(column))
+            parts.append(prefix)
+            parts.append(qualifier)
+            parts.append(_VALUE_SMALL[value] if value < 1024 else _VALUE(11, 1, value))
+            parts.append(raw[VALUE_AT:])
+            parts.append(_STAMP)
+            parts.append(raw[1:9])
+            at += 2
+            parts.append(_END_OF_ROW if at == end else b"\x00")
 
 
 def _sorted_stored(parts: list[bytes], row: bytes, cells: StoredCells) -> None:
@@ -175,9 +220,10 @@ def compact_cells_success(cells: Iterable[CellOut]) -> bytes:
 
 
 def compact_rows_success(result: RowList) -> bytes:
-    parts: list[bytes] = [b"\x09\x00", struct_list(len(result.rows))]
-    append, extend = parts.append, parts.extend
-    for row, columns in result.rows:
+    parts: list[bytes] = [b"\x09\x00", b""]
+    append, extend, count = parts.append, parts.extend, 0
+    for row, columns in each_row(result.rows):
+        count += 1
         append(b"\x18%b%b" % (varint(len(row)), row))
         if result.sorted:
             append(b"\x29" + struct_list(len(columns)))
@@ -190,4 +236,5 @@ def compact_rows_success(result: RowList) -> bytes:
                 extend((varint(len(column)), column, b"\x18", varint(len(value)), value, _stamp(timestamp)))
         append(b"\x00")
     append(b"\x00")
+    parts[1] = struct_list(count)
     return b"".join(parts)

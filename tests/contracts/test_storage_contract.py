@@ -189,7 +189,7 @@ def test_any_batches_equal_a_dictionary(
     for space, expected in model.items():
         assert contents(store, space) == expected
         inside = sorted((k, v) for k, v in expected.items() if low <= k < high)
-        assert list(store.scan(space, low, high)) == inside
+        assert list(store.scan(space, low, high)) == store.range(space, low, high) == inside
         assert list(store.scan_back(space, low, high)) == inside[::-1]
     store.close()
 
@@ -217,6 +217,7 @@ def test_a_closed_store_says_so(store: Store) -> None:
         lambda: store.get("a", b"k"),
         lambda: store.multi_get("a", [b"k"]),
         lambda: list(store.scan("a", b"", None)),
+        lambda: store.range("a", b"", b"z"),
         lambda: list(store.scan_back("a", b"", None)),
         lambda: store.write(batch),
         store.sync,
@@ -254,6 +255,7 @@ def test_damaged_files_are_told_apart(tmp_path: Path) -> None:
         lambda: reopened.multi_get("a", [b"00001"]),
         lambda: list(reopened.scan("a", b"", None)),
         lambda: list(reopened.scan("a", b"", b"99")),
+        lambda: reopened.range("a", b"", b"99"),
         lambda: list(reopened.scan_back("a", b"", None)),
     ):
         with pytest.raises(DamagedData):

@@ -13,10 +13,10 @@ from thriftpy2.transport import TMemoryBuffer
 from thriftpy2.transport.memory import TCyMemoryBuffer
 
 from columnar.storage.layout import pack_cell
-from columnar.storage.stored_cells import StoredCells
+from columnar.storage.stored_cells import StoredCells, StoredRows
 from columnar.wire import idl
 from columnar.wire.codec import ServiceCodec, application_error
-from columnar.wire.codec_replies import RowList
+from columnar.wire.codec_replies import RowList, each_row
 from columnar.wire.detect import Protocol
 
 CODEC = ServiceCodec(idl.SERVICE)
@@ -92,6 +92,43 @@ def test_cells_as_they_are_stored_make_the_same_bytes(protocol: Protocol, rows: 
     as_stored = [(row, stored(groups)) for row, groups in rows]
     as_lists = [(row, list(cells)) for row, cells in as_stored]
     assert reply(protocol, 1, RowList(as_stored, in_order)) == reply(protocol, 1, RowList(as_lists, in_order))
+
+
+LONG_BYTES = st.one_of(BYTES, st.sampled_from([b"n" * 255, b"n" * 256, b"n" * 1023, b"n" * 1024, b"n" * 5000]))
+BLOCK_CELLS = st.lists(st.tuples(LONG_BYTES, LONG_BYTES, st.integers(0, 2**63 - 1)), min_size=1, max_size=4)
+BLOCKS = st.lists(st.tuples(st.sampled_from([b"f:", b"long:" * 60]), st.lists(st.tuples(LONG_BYTES, BLOCK_CELLS))))
+
+
+def block_of(prefix: bytes, rows: Any) -> StoredRows:
+    block = StoredRows(prefix)
+    for row, cells in rows:
+        block.keys.append(row)
+        for name, value, stamp in cells:
+            block.cells += (name, pack_cell(stamp, 9, value))
+        block.ends.append(len(block.cells))
+    return block
+
+
+@pytest.mark.parametrize("protocol", list(Protocol))
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(BLOCKS, STORED_ROWS, st.booleans())
+def test_blocks_of_rows_make_the_same_bytes(protocol: Protocol, blocks: Any, rows: Any, in_order: bool) -> None:
+    reply = CODEC.methods["scannerGetList"].reply
+    between = [(row, stored(groups)) for row, groups in rows]
+    mixed: list[Any] = []
+    for at, (prefix, block_rows) in enumerate(blocks):
+        mixed += [block_of(prefix, block_rows), *between[at : at + 1]]
+    as_lists = [(row, list(cells)) for row, cells in each_row(mixed)]
+    assert reply(protocol, 1, RowList(mixed, in_order)) == reply(protocol, 1, RowList(as_lists, in_order))
+
+
+def test_a_row_of_many_cells_in_a_block() -> None:
+    cells = [(b"%05d" % n, b"", n) for n in range(300)]
+    block = block_of(b"f:", [(b"r", cells)])
+    as_list = [(b"r", [(b"f:" + name, value, stamp) for name, value, stamp in cells])]
+    for protocol in Protocol:
+        reply = CODEC.methods["scannerGetList"].reply
+        assert reply(protocol, 1, RowList([block])) == reply(protocol, 1, RowList(as_list))
 
 
 @pytest.mark.parametrize("protocol", list(Protocol))

@@ -25,6 +25,7 @@ from columnar.storage.memory import MemoryEngine
 from columnar.storage.rocks import RocksEngine
 from tests.support.changing_house import CatalogueRows, ChangingHouse
 from tests.support.held_engine import FakeClock
+from tests.support.region_house import rows_of
 from tests.support.row_model import RowModel
 
 SEEDS = int(os.environ.get("COLUMNAR_MODEL_SEEDS", "6"))
@@ -138,8 +139,7 @@ class Run:
             scanner = Scanner(house.server, b"t", ScanSpec(b"", b"", everything, reversed=reverse), None)
             found = []
             while True:
-                step = scanner.next_rows(2)
-                rows = step if isinstance(step, list) else await step
+                rows = await rows_of(scanner, 2)
                 if not rows:
                     break
                 found += rows

@@ -37,6 +37,7 @@ from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
 from columnar.storage.rocks import RocksEngine
 from tests.support.held_engine import FakeClock, HeldEngine
+from tests.support.region_house import rows_of
 from tests.support.row_model import Refused, RowModel
 
 PLAIN = make_table("t", [Family("a"), Family("b", max_versions=3), Family("c", max_versions=3, ttl_s=1)])
@@ -251,8 +252,7 @@ class Harness:
         now, read = self.clock.now_ms, ReadSpec(projection(self.table, []))
         for reverse in (False, True):
             scanner = Scanner(self.server, b"t", ScanSpec(b"r\x00", b"", read, reversed=reverse), None)
-            found = scanner.next_rows(100)
-            rows = found if isinstance(found, list) else await found
+            rows = await rows_of(scanner, 100)
             inside = [row for row in self.model.rows() if (row <= b"r\x00" if reverse else row >= b"r\x00")]
             expected = [(row, cells) for row in inside if (cells := self.model.row(row, now))]
             assert rows == (expected[::-1] if reverse else expected)

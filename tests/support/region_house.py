@@ -13,8 +13,9 @@ from columnar.model.read import ReadSpec, ScanSpec, projection
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.applied import Applied
+from columnar.regions.found_rows import FoundRows, ScanRow
 from columnar.regions.region import Region
-from columnar.regions.scanners import Scanner, ScanRow
+from columnar.regions.scanners import Scanner
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.commit import Committer
@@ -71,7 +72,7 @@ class House:
 
 async def rows_of(scanner: Scanner, count: int = 1_000) -> list[ScanRow]:
     found = scanner.next_rows(count)
-    return found if isinstance(found, list) else await found
+    return list(found if isinstance(found, FoundRows) else await found)
 
 
 async def names_of(scanner: Scanner, count: int = 1_000) -> list[bytes]:

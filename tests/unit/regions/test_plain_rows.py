@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from columnar.model.read import Projection, ReadSpec
 from columnar.regions.family_view import FamilyView
-from columnar.regions.plain_rows import PlainStep, ScanRow, size_of
+from columnar.regions.found_rows import FoundRows, ScanRow, size_of
+from columnar.regions.plain_rows import PlainStep
 from columnar.regions.row_reader import RowCursor, visible_cells, wire_cells
 from columnar.storage.layout import cell_key, pack_cell, pack_marker, row_end
 from columnar.storage.memory import MemoryEngine
@@ -53,20 +54,22 @@ def the_long_way(store: Any) -> list[ScanRow]:
 @given(CELLS, st.integers(1, 5), st.integers(1, 9), st.integers(1, 300))
 def test_steps_of_any_size_give_every_row_once(cells: Any, max_rows: int, max_cells: int, max_bytes: int) -> None:
     store = store_of(cells)
-    rows: list[ScanRow] = []
+    found = FoundRows()
     place: bytes | None = b""
     walked = read = 0
     while place is not None:
-        step, before, row_cells = PlainStep(), len(rows), 0
+        step, before, row_cells = PlainStep(), len(found), 0
         items = store.scan(SPACE, place, None)
-        step.take(store, VIEW, items, SPEC, NOW_MS, rows, before + max_rows, max_cells, max_bytes)
-        assert step.size_bytes == sum(size_of(row) for row in rows[before:])
-        assert len(rows) - before <= max_rows
+        step.take(store, VIEW, items, SPEC, NOW_MS, found, before + max_rows, max_cells, max_bytes)
+        rows = list(found)
+        assert found.size_bytes == sum(size_of(row) for row in rows)
+        assert len(found) == len(rows) <= before + max_rows
+        assert sum(map(size_of, rows[before:-1])) < max_bytes, "but for the last row"
         row_cells = max((sum(row == name for name, _ in cells) for row, _ in cells), default=0)
         assert step.cells_walked < max_cells + row_cells or step.last_row is None
         walked, read = walked + step.cells_walked, read + step.rows_read
         place = None if step.last_row is None else row_end(step.last_row)
-    assert rows == the_long_way(store)
+    assert list(found) == the_long_way(store)
     assert (walked, read) == (len(cells), len({row for row, _ in cells}))
 
 
