@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from columnar.regions.row_reader import Cells
-from columnar.storage.stored_cells import StoredCells, StoredRows
+from columnar.storage.stored_cells import PackedRows, StoredCells, StoredRows
 
 ScanRow = tuple[bytes, Cells]
+PackRows = Callable[[StoredRows], bytes]
 CELL_OVERHEAD_BYTES = 24  # of one cell in a reply, beside its column and value
 
 
@@ -20,12 +21,14 @@ def size_of(row: ScanRow) -> int:
 
 
 class FoundRows:
-    """In the order in which they were found.  Iterating gives ``ScanRow``s."""
+    """In the order in which they were found.  Iterating gives ``ScanRow``s, where nothing was packed."""
 
-    __slots__ = ("blocks", "count", "size_bytes")
+    __slots__ = ("_pack", "blocks", "count", "size_bytes")
 
-    def __init__(self) -> None:
-        self.blocks: list[ScanRow | StoredRows] = []
+    def __init__(self, pack: PackRows | None = None) -> None:
+        """``pack`` makes bytes of the reply of a block at once, while its cells are in the processor's cache."""
+        self._pack = pack
+        self.blocks: list[ScanRow | StoredRows | PackedRows] = []
         self.count = 0
         self.size_bytes = 0
 
@@ -36,11 +39,12 @@ class FoundRows:
         self.size_bytes += size_of(found)
 
     def add_block(self, block: StoredRows) -> None:
-        keys = block.keys
+        keys, pack = block.keys, self._pack
         if keys:
-            self.blocks.append(block)
+            cells = block.cell_count
+            self.blocks.append(block if pack is None else PackedRows(pack(block), len(keys), cells, keys[-1]))
             self.count += len(keys)
-            self.size_bytes += block.size_bytes + (len(block.cells) >> 1) * CELL_OVERHEAD_BYTES
+            self.size_bytes += block.size_bytes + cells * CELL_OVERHEAD_BYTES
 
     def __len__(self) -> int:
         return self.count
@@ -49,5 +53,7 @@ class FoundRows:
         for block in self.blocks:
             if isinstance(block, StoredRows):
                 yield from block.rows()
+            elif isinstance(block, PackedRows):
+                raise TypeError("these rows are packed; ask for them without a way to pack")
             else:
                 yield block

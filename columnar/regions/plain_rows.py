@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Final
 
+from columnar.limits import KIB
 from columnar.model.read import ReadSpec
 from columnar.regions.family_view import FamilyView
 from columnar.regions.found_rows import CELL_OVERHEAD_BYTES, FoundRows
@@ -19,6 +20,7 @@ from columnar.storage.api import Store
 from columnar.storage.layout import CELL, END_OF_ROW, unescape
 from columnar.storage.stored_cells import VALUE_AT, Pairs, StoredRows
 
+BLOCK_BYTES: Final = 128 * KIB  # packed at a time: what is read and what is made of it stay in a core's cache
 _THE_END: Final = ((b"", b""),)  # no key is empty
 
 
@@ -63,13 +65,14 @@ class PlainStep:
                         ends.append(len(cells))
                         count += 1
                         size += len(row)
-                    else:
+                    if odd is not None or size >= BLOCK_BYTES:
                         _end(found, block, size)
-                        _add_odd(found, store, view, row, odd, spec, now_ms)
+                        if odd is not None:
+                            _add_odd(found, store, view, row, odd, spec, now_ms)
                         block = StoredRows(view.column_prefix)
                         keys, cells, ends = block.keys, block.cells, block.ends
                         odd, size, count = None, 0, found.count
-                    taken = found.size_bytes - before + size + len(cells) // 2 * CELL_OVERHEAD_BYTES
+                    taken = found.size_bytes - before + size + block.cell_count * CELL_OVERHEAD_BYTES
                     if key and (count >= max_rows or walked >= max_cells or taken >= max_bytes):
                         self.last_row = row
                         break

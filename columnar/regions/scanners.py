@@ -32,7 +32,7 @@ from columnar.model.filters import Filter
 from columnar.model.filters import apply as apply_filter
 from columnar.model.read import ScanSpec
 from columnar.regions.family_view import FamilyView
-from columnar.regions.found_rows import FoundRows, ScanRow
+from columnar.regions.found_rows import FoundRows, PackRows, ScanRow
 from columnar.regions.patience import back
 from columnar.regions.plain_rows import PlainStep
 from columnar.regions.region import Region
@@ -66,13 +66,16 @@ class Scanner:
         self.busy = False
         self._failed = False
 
-    def next_rows(self, count: int) -> FoundRows | Awaitable[FoundRows]:
-        """Up to ``count`` rows; fewer only at the end or where the reply reaches its bound, none only at the end."""
+    def next_rows(self, count: int, pack: PackRows | None = None) -> FoundRows | Awaitable[FoundRows]:
+        """Up to ``count`` rows; fewer only at the end or where the reply reaches its bound, none only at the end.
+
+        ``pack``: how rows are to be packed for the reply, where they go there as they are stored.
+        """
         if self.busy:
             raise IllegalArgument("this scanner is in use by another call")
         if self._failed:
             raise IllegalArgument("an earlier call of this scanner failed and its rows are lost; open a new one")
-        found = FoundRows()
+        found = FoundRows(pack)
         self._barriers.clear()
         count = min(count, ROWS_PER_REPLY)
         self._failed = True  # until the rows are handed over: a failed call must not be a hole in the scan

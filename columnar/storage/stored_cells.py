@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from columnar.storage.layout import HEADER_BYTES
 
@@ -59,6 +59,10 @@ class StoredRows:
         self.ends: list[int] = []  # where in ``cells`` each row ends
         self.size_bytes = 0  # of keys, columns and values
 
+    @property
+    def cell_count(self) -> int:
+        return len(self.cells) >> 1
+
     def rows(self) -> Iterator[tuple[bytes, StoredCells]]:
         start = 0
         for row, end in zip(self.keys, self.ends, strict=True):
@@ -66,3 +70,12 @@ class StoredRows:
             size = sum(len(name) + len(raw) for name, raw in pairs) + len(pairs) * (len(self.prefix) - VALUE_AT)
             yield row, StoredCells([(self.prefix, pairs)], len(pairs), size)
             start = end
+
+
+class PackedRows(NamedTuple):
+    """Rows that are bytes of a reply already."""
+
+    data: bytes
+    row_count: int
+    cell_count: int
+    last_key: bytes

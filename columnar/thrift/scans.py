@@ -16,7 +16,8 @@ from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.thrift import translate
 from columnar.turns import Turns
-from columnar.wire.codec_replies import RowList
+from columnar.wire.codec_replies import RowList, map_rows
+from columnar.wire.detect import Protocol
 from columnar.wire.service import Sent, SentNumber
 
 
@@ -72,16 +73,17 @@ class ScanMethods:
     def scannerGet(self, ctx: Any, scanner_id: SentNumber) -> Any:
         return self.scannerGetList(ctx, scanner_id, 1)
 
-    def scannerGetList(self, _ctx: Any, scanner_id: SentNumber, count: SentNumber) -> Any:
+    def scannerGetList(self, ctx: Any, scanner_id: SentNumber, count: SentNumber) -> Any:
         scanner = self._scanners.get(_sent_id(scanner_id))
         if count is None or count < 0:
             raise IllegalArgument(f"the number of rows asked for is {count}; it must not be negative")
         if count == 0:
             return RowList([])
-        found = scanner.next_rows(count)
+        in_order = scanner.spec.sort_columns
+        found = scanner.next_rows(count, map_rows if ctx.protocol is Protocol.BINARY and not in_order else None)
         if isinstance(found, FoundRows):
-            return RowList(found.blocks, scanner.spec.sort_columns)
-        return _listed(found, scanner.spec.sort_columns)
+            return RowList(found.blocks, in_order)
+        return _listed(found, in_order)
 
     def scannerClose(self, _ctx: Any, scanner_id: SentNumber) -> None:
         self._scanners.close(_sent_id(scanner_id))

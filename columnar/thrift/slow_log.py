@@ -16,7 +16,7 @@ from typing import Any, Final
 from columnar.errors import ScannerNotFound, shown
 from columnar.regions.scanners import Scanner, ScannerTable
 from columnar.regions.tables import Tables
-from columnar.wire.codec_replies import RowList, each_row
+from columnar.wire.codec_replies import RowList
 from columnar.wire.codec_results import Results
 from columnar.wire.definitions import ServiceDefinition
 from columnar.wire.idl import SERVICE
@@ -74,18 +74,18 @@ class SlowLog:
         table = scanned.table if scanned else named.get("tableName", getattr(subject, "table", None))
         table = named.get("table", table)
         row = named.get("row", getattr(subject, "row", None))
-        rows: list[Any] = []
+        rows, cells, last = 0, 0, b""
         if isinstance(result, RowList):
-            rows = list(each_row(result.rows))
+            rows, cells, last = result.size()
         elif isinstance(result, Results):
-            rows = [(one.row, one.cells) for one in result.results]
+            rows, cells, last = RowList([(one.row, one.cells) for one in result.results]).size()
         if isinstance(table, bytes):
             words.append(f"table={shown(table)}")
-            words += self._region_of(table, rows[-1][0] if scanned and rows else row)
+            words += self._region_of(table, last if scanned and rows else row)
         if isinstance(row, bytes):
             words.append(f"row={shown(row)}")
         if isinstance(result, RowList | Results):
-            words.append(f"rows={len(rows)} cells={sum(len(cells) for _, cells in rows)}")
+            words.append(f"rows={rows} cells={cells}")
         if scanned:
             words.append(f"cells_read={scanned.cells_read}")
         for name in ("mutations", "rowBatches", "operations", "rows"):

@@ -27,25 +27,41 @@ from functools import lru_cache
 from struct import Struct
 from typing import Final, NamedTuple
 
-from columnar.storage.stored_cells import VALUE_AT, StoredCells, StoredRows
+from columnar.storage.stored_cells import VALUE_AT, PackedRows, StoredCells, StoredRows
 
 CellOut = tuple[bytes, int]  # value, timestamp
 ColumnOut = tuple[bytes, bytes, int]  # column, value, timestamp
 ColumnsOut = list[ColumnOut] | StoredCells
 RowOut = tuple[bytes, ColumnsOut]
+BlockOut = RowOut | StoredRows | PackedRows
 
 
 class RowList(NamedTuple):
     """What a handler returns where the IDL says ``list<TRowResult>``."""
 
-    rows: Sequence[RowOut | StoredRows]
+    rows: Sequence[BlockOut]
     sorted: bool = False  # as sortedColumns, a list, rather than columns, a map
 
+    def size(self) -> tuple[int, int, bytes]:
+        """How many rows and cells, and the last row's key."""
+        rows, cells, key = 0, 0, b""
+        for one in self.rows:
+            if isinstance(one, PackedRows):
+                rows, cells, key = rows + one.row_count, cells + one.cell_count, one.last_key
+            elif isinstance(one, StoredRows):
+                rows, cells, key = rows + len(one.keys), cells + one.cell_count, one.keys[-1]
+            else:
+                rows, cells, key = rows + 1, cells + len(one[1]), one[0]
+        return rows, cells, key
 
-def each_row(rows: Iterable[RowOut | StoredRows]) -> Iterator[RowOut]:
+
+def each_row(rows: Iterable[BlockOut]) -> Iterator[RowOut]:
+    """For protocols and forms without a way to pack blocks: they are not asked to."""
     for one in rows:
         if isinstance(one, StoredRows):
             yield from one.rows()
+        elif isinstance(one, PackedRows):
+            raise TypeError("rows that were packed for another protocol")
         else:
             yield one
 
@@ -71,13 +87,14 @@ def rows_success(result: RowList) -> bytes:
     parts: list[bytes] = [_LIST_SUCCESS, b""]
     in_order, count = result.sorted, 0
     for one in result.rows:
+        if isinstance(one, PackedRows):
+            count += one.row_count
+            parts.append(one.data)
+            continue
         if isinstance(one, StoredRows):
             count += len(one.keys)
-            if in_order:
-                for row, cells in one.rows():
-                    _sorted_stored(parts, row, cells)
-            else:
-                _map_rows(parts, one)
+            for row, cells in one.rows():
+                (_sorted_stored if in_order else _map_stored)(parts, row, cells)
             continue
         count += 1
         row, columns = one
@@ -143,8 +160,9 @@ def _map_stored(parts: list[bytes], row: bytes, cells: StoredCells) -> None:
     parts.append(b"\x00")
 
 
-def _map_rows(parts: list[bytes], block: StoredRows) -> None:
-    """As ``_map_stored`` for each row of a block, whose flat lists need no look-up of a method or a tuple."""
+def map_rows(block: StoredRows) -> bytes:
+    """The rows of a block in binary, columns as a map: what ``_map_stored`` makes of each of them."""
+    parts: list[bytes] = []
     cells, prefix, at = block.cells, block.prefix, 0
     before = len(prefix)
     for row, end in zip(block.keys, block.ends):  # noqa: B905 - of one length, and this is the hottest loop
@@ -164,6 +182,7 @@ def _map_rows(parts: list[bytes], block: StoredRows) -> None:
             parts.append(raw[1:9])
             at += 2
             parts.append(_END_OF_ROW if at == end else b"\x00")
+    return b"".join(parts)
 
 
 def _sorted_stored(parts: list[bytes], row: bytes, cells: StoredCells) -> None:

@@ -265,7 +265,10 @@ class Connection:
         if method is None or handler is None or message.kind not in (CALL, ONEWAY):
             return self._not_served(message, started)
         try:
-            result = handler(self._ctx, *message.args)
+            ctx = self._ctx
+            if ctx.protocol is not self._stream.protocol:
+                ctx = self._ctx = CallContext(ctx.connection_id, ctx.peer, self._stream.protocol)
+            result = handler(ctx, *message.args)
             if type(result) not in _DIRECT:
                 if type(result) is Later:
                     return self._pending(message, result.future, started, result)

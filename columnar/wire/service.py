@@ -10,13 +10,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from columnar.wire import detect
+
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """Who asks; the same object for all calls of one connection."""
+    """Who asks, and how; the same object for all calls of one connection that come in one protocol."""
 
     connection_id: int  # never used twice while the server lives
     peer: str  # "host:port", for log lines
+    protocol: detect.Protocol = detect.Protocol.BINARY  # of this call
 
 
 Handler = Callable[..., Any]

@@ -13,10 +13,10 @@ from thriftpy2.transport import TMemoryBuffer
 from thriftpy2.transport.memory import TCyMemoryBuffer
 
 from columnar.storage.layout import pack_cell
-from columnar.storage.stored_cells import StoredCells, StoredRows
+from columnar.storage.stored_cells import PackedRows, StoredCells, StoredRows
 from columnar.wire import idl
 from columnar.wire.codec import ServiceCodec, application_error
-from columnar.wire.codec_replies import RowList, each_row
+from columnar.wire.codec_replies import RowList, each_row, map_rows
 from columnar.wire.detect import Protocol
 
 CODEC = ServiceCodec(idl.SERVICE)
@@ -96,7 +96,8 @@ def test_cells_as_they_are_stored_make_the_same_bytes(protocol: Protocol, rows: 
 
 LONG_BYTES = st.one_of(BYTES, st.sampled_from([b"n" * 255, b"n" * 256, b"n" * 1023, b"n" * 1024, b"n" * 5000]))
 BLOCK_CELLS = st.lists(st.tuples(LONG_BYTES, LONG_BYTES, st.integers(0, 2**63 - 1)), min_size=1, max_size=4)
-BLOCKS = st.lists(st.tuples(st.sampled_from([b"f:", b"long:" * 60]), st.lists(st.tuples(LONG_BYTES, BLOCK_CELLS))))
+BLOCK_ROWS = st.lists(st.tuples(LONG_BYTES, BLOCK_CELLS), min_size=1, max_size=4)
+BLOCKS = st.lists(st.tuples(st.sampled_from([b"f:", b"long:" * 60]), BLOCK_ROWS), max_size=4)
 
 
 def block_of(prefix: bytes, rows: Any) -> StoredRows:
@@ -120,15 +121,26 @@ def test_blocks_of_rows_make_the_same_bytes(protocol: Protocol, blocks: Any, row
         mixed += [block_of(prefix, block_rows), *between[at : at + 1]]
     as_lists = [(row, list(cells)) for row, cells in each_row(mixed)]
     assert reply(protocol, 1, RowList(mixed, in_order)) == reply(protocol, 1, RowList(as_lists, in_order))
+    if protocol is Protocol.BINARY and not in_order:
+        packed = RowList([packed_of(one) if isinstance(one, StoredRows) else one for one in mixed])
+        assert reply(protocol, 1, packed) == reply(protocol, 1, RowList(as_lists))
+        assert packed.size() == RowList(mixed).size() == RowList(as_lists).size()
+
+
+def packed_of(block: StoredRows) -> PackedRows:
+    return PackedRows(map_rows(block), len(block.keys), block.cell_count, block.keys[-1])
 
 
 def test_a_row_of_many_cells_in_a_block() -> None:
     cells = [(b"%05d" % n, b"", n) for n in range(300)]
     block = block_of(b"f:", [(b"r", cells)])
     as_list = [(b"r", [(b"f:" + name, value, stamp) for name, value, stamp in cells])]
+    reply = CODEC.methods["scannerGetList"].reply
     for protocol in Protocol:
-        reply = CODEC.methods["scannerGetList"].reply
         assert reply(protocol, 1, RowList([block])) == reply(protocol, 1, RowList(as_list))
+    assert reply(Protocol.BINARY, 1, RowList([packed_of(block)])) == reply(Protocol.BINARY, 1, RowList(as_list))
+    with pytest.raises(TypeError, match="another protocol"):
+        reply(Protocol.COMPACT, 1, RowList([packed_of(block)]))
 
 
 @pytest.mark.parametrize("protocol", list(Protocol))

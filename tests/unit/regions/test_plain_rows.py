@@ -11,11 +11,15 @@ from hypothesis import strategies as st
 from columnar.model.read import Projection, ReadSpec
 from columnar.regions.family_view import FamilyView
 from columnar.regions.found_rows import FoundRows, ScanRow, size_of
-from columnar.regions.plain_rows import PlainStep
+from columnar.regions.plain_rows import BLOCK_BYTES, PlainStep
 from columnar.regions.row_reader import RowCursor, visible_cells, wire_cells
 from columnar.storage.layout import cell_key, pack_cell, pack_marker, row_end
 from columnar.storage.memory import MemoryEngine
-from columnar.storage.stored_cells import StoredCells
+from columnar.storage.stored_cells import PackedRows, StoredCells
+from columnar.wire import idl
+from columnar.wire.codec import ServiceCodec
+from columnar.wire.codec_replies import RowList, map_rows
+from columnar.wire.detect import Protocol
 
 SPACE = "f0"
 VIEW = FamilyView(b"f", b"f:", SPACE, 0, 1, None)
@@ -71,6 +75,28 @@ def test_steps_of_any_size_give_every_row_once(cells: Any, max_rows: int, max_ce
         place = None if step.last_row is None else row_end(step.last_row)
     assert list(found) == the_long_way(store)
     assert (walked, read) == (len(cells), len({row for row, _ in cells}))
+
+
+def test_large_rows_are_packed_block_by_block_to_the_same_reply() -> None:
+    """Blocks end at rows; a delete marker and a cell with its own time to live stand in rows of their own."""
+    value = b"v" * (BLOCK_BYTES // 3)
+    cells = {(b"%02d" % row, b"%d" % cell): pack_cell(5, 0, value) for row in range(12) for cell in range(row % 3 + 1)}
+    cells[b"04", b"0"] = pack_marker(900, 0, 1)
+    cells[b"07", b"1"] = pack_cell(5, 0, value, 10_000)
+    store = store_of(cells)
+    reply = ServiceCodec(idl.SERVICE).methods["scannerGetList"].reply
+    for max_rows in (3, 5, 12, 99):
+        found, packed = FoundRows(), FoundRows(map_rows)
+        for each in (found, packed):
+            items = store.scan(SPACE, b"", None)
+            PlainStep().take(store, VIEW, items, SPEC, NOW_MS, each, max_rows, 1_000, 1 << 30)
+        assert (found.count, found.size_bytes) == (packed.count, packed.size_bytes)
+        assert found.count == min(max_rows, 12)
+        assert reply(Protocol.BINARY, 1, RowList(packed.blocks)) == reply(Protocol.BINARY, 1, RowList(found.blocks))
+        assert reply(Protocol.BINARY, 1, RowList(list(found))) == reply(Protocol.BINARY, 1, RowList(found.blocks))
+        assert sum(isinstance(one, PackedRows) for one in packed.blocks) >= min(max_rows, 12) // 3
+        with pytest.raises(TypeError, match="are packed"):
+            list(packed)
 
 
 def test_stored_cells_are_a_list_to_whoever_wants_one() -> None:
