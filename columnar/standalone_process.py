@@ -37,6 +37,8 @@ from columnar.webui.server import WebServer, bind
 _log = logging.getLogger("columnar")
 
 CANNOT_START: Final = 2
+# How long a thread that comes back from an fsync waits for a loop that is busy; it does so a few times a commit.
+SWITCH_S: Final = 0.0005
 COLLECTED_EVERY: Final = 20_000  # new containers; a reply of a scan has 2,000, and none of them in a cycle
 
 
@@ -60,6 +62,7 @@ def run(config: StandaloneConfig, log_level: str) -> int:
     """Serve until a signal says stop; the exit status."""
     _log_to_stderr(log_level)
     raise_limit()
+    sys.setswitchinterval(SWITCH_S)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             return runner.run(_serve(config))

@@ -366,6 +366,7 @@ class Connection:
     ) -> float:
         now = perf_counter()
         server = self._server
+        server.answered += 1
         http = self._stream.http
         if message.kind == ONEWAY and http is None:
             reply = b""

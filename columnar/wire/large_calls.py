@@ -2,7 +2,8 @@
 
 A row of 60 MB is one write of the engine, which cannot be cut: it holds the loop for a third of a second.  A
 client that sends one after the other would leave others nothing.  After such a call the next large one waits
-REST times as long as it took, so all of them together have a quarter of the loop; all else is served meanwhile.
+REST times as long as it took, and while others ask REST_BESIDE_OTHERS times: so all of them together have a quarter
+of the loop, or a hundredth, and of a hundred requests of others less than one meets one.
 Calls of a shorter step (a batch of many rows is cut into such) follow each other as they come.
 
 What waits is counted as input and bounded with it (``limits.SERVER_INPUT_BYTES``).  Owned by the loop.
@@ -18,10 +19,14 @@ from typing import Final
 
 HELD_S: Final = 0.05  # a call that holds the loop longer is followed by a rest
 REST: Final = 3
+REST_BESIDE_OTHERS: Final = 99
+_OWN_ANSWERS: Final = 1  # in a rest: that of the call itself
 
 
 class LargeCalls:
-    def __init__(self) -> None:
+    def __init__(self, answered: Callable[[], int]) -> None:
+        """``answered``: how many requests the server has answered so far."""
+        self._answered = answered
         self._waiting: deque[Callable[[], object]] = deque()
         self._is_planned = False
 
@@ -43,8 +48,17 @@ class LargeCalls:
     def _go_on(self, took: float) -> None:
         loop = asyncio.get_running_loop()
         if took > HELD_S:
-            loop.call_later(REST * took, self._next)
+            loop.call_later(REST * took, self._rested, took, REST * took, self._answered())
         elif self._waiting:
             loop.call_soon(self._next)
         else:
             self._is_planned = False
+
+    def _rested(self, took: float, rested: float, answered: int) -> None:
+        """A rest of ``rested`` is over; ``answered`` is what the server had answered before its last stretch."""
+        now = self._answered()
+        if now - answered <= _OWN_ANSWERS or rested >= REST_BESIDE_OTHERS * took:
+            self._next()
+        else:
+            step = REST * took
+            asyncio.get_running_loop().call_later(step, self._rested, took, rested + step, now)

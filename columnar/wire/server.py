@@ -75,7 +75,8 @@ class WireServer:
         self.codec = ServiceCodec(definition)
         self.codec_aside = ServiceCodec(definition)  # the decoder thread's own
         self.turns = Turns()
-        self.large_calls = LargeCalls()
+        self.answered = 0  # requests, refusals too
+        self.large_calls = LargeCalls(lambda: self.answered)
         self.decoder = ThreadPoolExecutor(1, thread_name_prefix="columnar-decode")
         self.slow_after_s = service.slow_after_s
         self._connections: set[Connection] = set()
