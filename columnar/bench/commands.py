@@ -19,7 +19,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from columnar.bench.dataset import ROWS, DataSet
 from columnar.bench.endpoint import Endpoint, drop_tables, parse_endpoint, prepare
 from columnar.bench.generator import EndpointFailed
-from columnar.bench.measuring import Plan, generators, measure, turns_of
+from columnar.bench.measuring import Line, Plan, generators, measure, turns_of
+from columnar.bench.open_report import open_lines_of, open_remarks_of, open_table_of
 from columnar.bench.processes import Started, resident_mb
 from columnar.bench.report import Footprint, Report, remarks_of, sides_of, table_of
 from columnar.bench.workloads import WORKLOADS
@@ -73,6 +74,15 @@ def _load_options(command: Callable[..., None]) -> Callable[..., None]:
                 "--seconds", default=3.0, show_default=True, type=click.FloatRange(0.05), help="Of one turn of load."
             ),
             click.option("--rows", default=ROWS, show_default=True, type=click.IntRange(100), help="Of the data set."),
+            click.option(
+                "--open",
+                "open_share",
+                metavar="SHARE",
+                type=click.FloatRange(0.01, 1.0),
+                help="Then open loop as well: operations arrive at this share of each endpoint's own"
+                " closed-loop rate, as 0.5, whatever the answers do; a latency counts from when the"
+                " operation was due.  Not for scans and load.",
+            ),
             click.option(
                 "--generators", default=1, show_default=True, type=click.IntRange(1), help="Generator processes."
             ),
@@ -178,8 +188,9 @@ def _measure_and_show(
     seconds: float,
     rows: int,
     generators: int,
+    open_share: float | None,
 ) -> None:
-    plan = Plan(workloads, connections, rounds, seconds, generators, DataSet(rows))
+    plan = Plan(workloads, connections, rounds, seconds, generators, DataSet(rows), open_share)
     try:
         with ExitStack() as stack, _progress() as progress:
             servers = [_started(stack, command, endpoint) for command, endpoint in zip(starts, endpoints, strict=True)]
@@ -198,8 +209,11 @@ def _measure_and_show(
                     drop_tables(endpoint)
     except EndpointFailed as failure:
         _give_up(failure)
-    report = Report(_now(), machine(), tuple(map(str, endpoints)), asdict(plan), lines, footprints)
-    _show(report, json_path)
+    closed = [sides_of(line) for line in lines]
+    report = Report(
+        _now(), machine(), tuple(map(str, endpoints)), asdict(plan), closed, footprints, open_lines_of(lines)
+    )
+    _show(report, plan, json_path)
 
 
 def _started(stack: ExitStack, command: str | None, endpoint: Endpoint) -> Started | None:
@@ -220,7 +234,7 @@ def _fill(endpoint: Endpoint, data: DataSet, progress: Progress) -> None:
     progress.remove_task(task)
 
 
-def _measured(endpoints: list[Endpoint], plan: Plan, progress: Progress) -> list[Any]:
+def _measured(endpoints: list[Endpoint], plan: Plan, progress: Progress) -> list[Line]:
     task = progress.add_task("measure", total=turns_of(plan, len(endpoints)))
     turns = iter(range(turns_of(plan, len(endpoints))))
 
@@ -228,7 +242,7 @@ def _measured(endpoints: list[Endpoint], plan: Plan, progress: Progress) -> list
         progress.update(task, completed=next(turns), description=f"{workload} at {connections}, {endpoint}")
 
     with generators(plan.generators) as pool:
-        return [sides_of(line) for line in measure(endpoints, plan, pool, began)]
+        return measure(endpoints, plan, pool, began)
 
 
 @contextmanager
@@ -238,10 +252,15 @@ def _progress() -> Iterator[Progress]:
         yield progress
 
 
-def _show(report: Report, json_path: str | None) -> None:
+def _show(report: Report, plan: Plan, json_path: str | None) -> None:
     console = Console(width=None if sys.stdout.isatty() else 160)
     console.print(table_of(report))
-    for remark in remarks_of(report):
+    remarks = remarks_of(report)
+    if plan.open_share is not None:
+        console.print(open_table_of(report.opened, report.names, plan.open_share))
+        left_out = [name for name in plan.workloads if not plan.opens(name)]
+        remarks += open_remarks_of(report.opened, report.names, left_out)
+    for remark in remarks:
         console.print(remark, highlight=False)
     _write_json(json_path, report.as_json())
 

@@ -22,6 +22,7 @@ PACKED_LARGE: Final = 512  # ... of calls with 8 KB
 SCAN_ROWS: Final = 500  # a call
 LOAD_ROWS: Final = 100
 LOAD_FRAMES: Final = 4
+GOES_ON: Final = -1  # units of an answer after which the operation has another call
 _WRITES_OF_MIXED: Final = 20  # one call in so many writes
 
 
@@ -37,7 +38,10 @@ class Session(Protocol):
     def first(self) -> bytes: ...
 
     def answered(self, reply: bytes) -> tuple[bytes, int]:
-        """The next frame, and the units of work that ``reply`` stands for; 0: not to be counted.  BadReply."""
+        """The next frame, and the units of work that ``reply`` stands for.  BadReply.
+
+        Units of 0: not to be counted; GOES_ON: the operation has another call, its time runs on.
+        """
 
 
 class Repeating:
@@ -141,6 +145,7 @@ class Workload:
     title: str  # in tables
     unit: str  # what is counted per second
     sessions: Callable[[DataSet, Chance, int], list[Session]]  # for so many connections
+    open_loop: bool = True  # operations that can arrive one by one; not those that hold a connection for long
 
 
 def _repeating(ring: Callable[[DataSet, Chance], list[Exchange]]) -> Callable[[DataSet, Chance, int], list[Session]]:
@@ -212,8 +217,8 @@ WORKLOADS: Final[dict[str, Workload]] = {
         Workload("put", "durable put of 100 bytes", "puts", _repeating(_put)),
         Workload("increment", "increment one hot cell", "increments", _repeating(_increment)),
         Workload("mixed", "95 % reads, 5 % writes of 8 KB rows", "calls", _repeating(_mixed)),
-        Workload("scan-small", "scan, one small cell a row", "rows", _scan(dataset.SMALL_TABLE)),
-        Workload("scan-rows", "scan, whole 8 KB rows", "rows", _scan(dataset.ROWS_TABLE)),
-        Workload("load", "load by batches of 100 rows of 8 KB", "rows", _load),
+        Workload("scan-small", "scan, one small cell a row", "rows", _scan(dataset.SMALL_TABLE), open_loop=False),
+        Workload("scan-rows", "scan, whole 8 KB rows", "rows", _scan(dataset.ROWS_TABLE), open_loop=False),
+        Workload("load", "load by batches of 100 rows of 8 KB", "rows", _load, open_loop=False),
     )
 }

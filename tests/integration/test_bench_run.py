@@ -51,6 +51,23 @@ def test_a_short_run_measures_every_kind_of_work(store: tuple[str, int], tmp_pat
     assert 20 < found["footprints"][0]["resident_mb_idle"] < 500
 
 
+def test_open_loop_follows_the_closed_one(store: tuple[str, int], tmp_path: Path) -> None:
+    address, _ = store
+    figures = tmp_path / "figures.json"
+    load = ("--rows", "200", "--rounds", "1", "--seconds", "0.3", "-c", "4", "--open", "0.3", "--json", str(figures))
+    ran = bench("run", address, "-w", "get-cell,put,scan-small", *load)
+    assert ran.returncode == 0, ran.stderr
+    assert "p99.9 / max" in ran.stdout
+    assert "No open loop for scan-small" in ran.stdout
+    found = json.loads(figures.read_text())
+    assert [line["workload"] for line in found["opened"]] == ["get-cell", "put"]
+    for closed, opened in zip(found["lines"], found["opened"], strict=False):
+        one = opened["endpoints"][address]
+        assert round(one["rate"], 3) == round(0.3 * closed["endpoints"][address]["rate"], 3)
+        assert one["calls"] > 0
+        assert one["latency_us"]["p50"] <= one["latency_us"]["p99.9"] <= one["latency_us"]["max"] * 1.01
+
+
 def test_growth_is_a_table(store: tuple[str, int]) -> None:
     ran = bench("growth", store[0], "--rows", "1000", "--overwrites", "10")
     assert ran.returncode == 0, ran.stderr
