@@ -29,6 +29,7 @@ NOTHING: Final = b"\x00\x00\x00\x00"  # the length of a list without elements
 _U32 = Struct(">I")
 _TEXT_FIELD = Struct(">BHI")
 _STRING: Final = 11
+_MARK: Final = 0x2D5A77F1  # stands for a number until it is known; in no name of a method
 
 
 class BadReply(Exception):
@@ -46,6 +47,32 @@ class Exchange:
     good: bytes
     units: int  # of work that the answer stands for
     reply_bytes: int  # at least so many, or it is not the whole answer
+
+
+class Keyed:
+    """A packed call into which a row key is put at each use; all keys have one length."""
+
+    __slots__ = ("_head", "_tail")
+
+    def __init__(self, frame: bytes, key: bytes) -> None:
+        """``key``: the one that ``frame`` was packed with."""
+        self._head, _, self._tail = frame.partition(key)
+
+    def frame(self, key: bytes) -> bytes:
+        return self._head + key + self._tail
+
+
+class Numbered:
+    """A packed call whose first argument is an i32 that is known later: the id of a scanner."""
+
+    __slots__ = ("_head", "_tail")
+
+    def __init__(self, method: str, *more: Any) -> None:
+        """``more``: the other arguments."""
+        self._head, _, self._tail = call(method, _MARK, *more).partition(_U32.pack(_MARK))
+
+    def frame(self, number: int) -> bytes:
+        return self._head + _U32.pack(number) + self._tail
 
 
 def call(method: str, *args: Any) -> bytes:

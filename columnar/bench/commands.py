@@ -17,13 +17,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from columnar.bench.dataset import ROWS, DataSet
-from columnar.bench.endpoint import Endpoint, drop_tables, parse_endpoint, prepare
+from columnar.bench.endpoint import Endpoint, drop_tables, parse_endpoint, prepare, prepare_ycsb
 from columnar.bench.generator import EndpointFailed
 from columnar.bench.measuring import Line, Plan, generators, measure, turns_of
 from columnar.bench.open_report import open_lines_of, open_remarks_of, open_table_of
 from columnar.bench.processes import Started, resident_mb
 from columnar.bench.report import Footprint, Report, remarks_of, sides_of, table_of
-from columnar.bench.workloads import WORKLOADS
+from columnar.bench.workloads import STANDARD, WORKLOADS
+from columnar.bench.ycsb import YCSB
 
 _CANNOT_MEASURE = 1
 
@@ -39,7 +40,8 @@ class _Address(click.ParamType[Endpoint]):
 
 
 def _checked_workloads(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[str, ...]:
-    names = tuple(WORKLOADS) if value == "all" else tuple(name.strip() for name in value.split(","))
+    several = {"all": STANDARD, "ycsb": YCSB}
+    names = tuple(name for word in value.split(",") for name in several.get(word.strip(), [word.strip()]))
     unknown = [name for name in names if name not in WORKLOADS]
     if unknown:
         raise click.BadParameter(f"no workload is called {unknown[0]}; there are {', '.join(WORKLOADS)}")
@@ -66,7 +68,7 @@ def _load_options(command: Callable[..., None]) -> Callable[..., None]:
                 default="all",
                 show_default=True,
                 callback=_checked_workloads,
-                help=f"Some of: {', '.join(WORKLOADS)}.",
+                help=f"Some of: {', '.join(STANDARD)} (together: all); {', '.join(YCSB)} (together: ycsb).",
             ),
             click.option("-c", "--connections", default="1,64", show_default=True, callback=_numbers),
             click.option("--rounds", default=3, show_default=True, type=click.IntRange(1), help="The median counts."),
@@ -198,7 +200,7 @@ def _measure_and_show(
             idle = [_resident(each) for each in held]
             if not reuse:
                 for endpoint in endpoints:
-                    _fill(endpoint, plan.data, progress)
+                    _fill(endpoint, plan, progress)
             lines = _measured(endpoints, plan, progress)
             footprints = tuple(
                 Footprint(server.start_s if server else None, before, _resident(each))
@@ -228,9 +230,15 @@ def _resident(pids: list[int]) -> float | None:
     return resident_mb(pids) if pids else None
 
 
-def _fill(endpoint: Endpoint, data: DataSet, progress: Progress) -> None:
-    task = progress.add_task(f"fill {endpoint}", total=2 * data.rows)
-    prepare(endpoint, data, lambda count: progress.advance(task, count))
+def _fill(endpoint: Endpoint, plan: Plan, progress: Progress) -> None:
+    """The tables that the workloads want."""
+    on_ycsb = {WORKLOADS[workload].on_ycsb for workload in plan.workloads}
+    tables = 2 * (False in on_ycsb) + (True in on_ycsb)
+    task = progress.add_task(f"fill {endpoint}", total=tables * plan.data.rows)
+    if False in on_ycsb:
+        prepare(endpoint, plan.data, lambda count: progress.advance(task, count))
+    if True in on_ycsb:
+        prepare_ycsb(endpoint, plan.data, lambda count: progress.advance(task, count))
     progress.remove_task(task)
 
 

@@ -89,6 +89,14 @@ def prepare(endpoint: Endpoint, data: DataSet, advance: Callable[[int], None]) -
         fill(client, dataset.ROWS_TABLE, data.wide_cells, range(data.rows), BATCH_ROWS, advance)
 
 
+def prepare_ycsb(endpoint: Endpoint, data: DataSet, advance: Callable[[int], None]) -> None:
+    """The same for the table of YCSB."""
+    table = dataset.YCSB_TABLE
+    with client_of(endpoint) as client:
+        make_table(client, table, dataset.YCSB_FAMILY)
+        fill(client, table, dataset.ycsb_cells, range(data.rows), BATCH_ROWS, advance, dataset.ycsb_key)
+
+
 def fill(
     client: Any,
     table: bytes,
@@ -96,11 +104,12 @@ def fill(
     numbers: range,
     batch_rows: int,
     advance: Callable[[int], None],
+    key: Callable[[int], bytes] = dataset.row_key,
 ) -> None:
     """Write the rows of ``numbers``."""
     left = iter(numbers)
     while chunk := list(itertools.islice(left, batch_rows)):
-        client.mutateRows(table, batch([(dataset.row_key(number), cells(number)) for number in chunk]), {})
+        client.mutateRows(table, batch([(key(number), cells(number)) for number in chunk]), {})
         advance(len(chunk))
 
 
@@ -118,5 +127,5 @@ def drop_table(client: Any, table: bytes) -> None:
 
 def drop_tables(endpoint: Endpoint) -> None:
     with client_of(endpoint) as client:
-        for table in dataset.FAMILIES:
+        for table in (*dataset.FAMILIES, dataset.YCSB_TABLE):
             drop_table(client, table)

@@ -20,7 +20,8 @@ from typing import Final
 
 from columnar.bench.calls import FRAME_HEAD, BadReply
 from columnar.bench.dataset import DataSet
-from columnar.bench.workloads import GOES_ON, WORKLOADS, Session
+from columnar.bench.sessions import GOES_ON, Session
+from columnar.bench.workloads import WORKLOADS
 
 RECEIVE_BYTES: Final = 64 * 1024
 LARGE_RECEIVE_BYTES: Final = 1024 * 1024  # once an answer is known to be longer

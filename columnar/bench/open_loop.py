@@ -17,7 +17,7 @@ from typing import Final
 
 from columnar.bench.arrivals import Arrivals, poisson
 from columnar.bench.generator import SILENCE_S, Connection, EndpointFailed, Turn, connected
-from columnar.bench.workloads import GOES_ON
+from columnar.bench.sessions import GOES_ON
 
 SPIN_NS: Final = 80_000  # a wake-up by timer is late by so much: 50 us of the kernel's slack, and the switch
 DRAIN_S: Final = 5.0  # after the last arrival: what is not answered then is counted as it stands

@@ -9,12 +9,13 @@ Knows nothing of sockets and clocks; chance comes in as ``rng``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from columnar.bench import calls, dataset
 from columnar.bench.calls import FRAME_HEAD, BadReply, Exchange
 from columnar.bench.dataset import DataSet
+from columnar.bench.sessions import Chance, Session, Workload, repeating
+from columnar.bench.ycsb import YCSB
 from columnar.wire import idl
 
 PACKED: Final = 4_096  # different small calls of a workload
@@ -22,48 +23,7 @@ PACKED_LARGE: Final = 512  # ... of calls with 8 KB
 SCAN_ROWS: Final = 500  # a call
 LOAD_ROWS: Final = 100
 LOAD_FRAMES: Final = 4
-GOES_ON: Final = -1  # units of an answer after which the operation has another call
 _WRITES_OF_MIXED: Final = 20  # one call in so many writes
-
-
-class Chance(Protocol):
-    """What of ``random.Random`` is needed here."""
-
-    def randrange(self, stop: int, /) -> int: ...
-
-
-class Session(Protocol):
-    """The calls of one connection, one after the other."""
-
-    def first(self) -> bytes: ...
-
-    def answered(self, reply: bytes) -> tuple[bytes, int]:
-        """The next frame, and the units of work that ``reply`` stands for.  BadReply.
-
-        Units of 0: not to be counted; GOES_ON: the operation has another call, its time runs on.
-        """
-
-
-class Repeating:
-    """Packed calls in a ring, begun at a place of its own."""
-
-    __slots__ = ("_at", "_awaited", "_ring")
-
-    def __init__(self, ring: list[Exchange], at: int) -> None:
-        self._ring = ring
-        self._at = at % len(ring)
-        self._awaited = ring[self._at]
-
-    def first(self) -> bytes:
-        return self._awaited.frame
-
-    def answered(self, reply: bytes) -> tuple[bytes, int]:
-        awaited = self._awaited
-        if not reply.startswith(awaited.good, FRAME_HEAD) or len(reply) < awaited.reply_bytes:
-            raise BadReply(reply)
-        self._at = at = self._at + 1 if self._at + 1 < len(self._ring) else 0
-        following = self._awaited = self._ring[at]
-        return following.frame, awaited.units
 
 
 class Scanning:
@@ -139,23 +99,6 @@ class Loading:
         return self.first(), LOAD_ROWS
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
-    name: str  # on the command line
-    title: str  # in tables
-    unit: str  # what is counted per second
-    sessions: Callable[[DataSet, Chance, int], list[Session]]  # for so many connections
-    open_loop: bool = True  # operations that can arrive one by one; not those that hold a connection for long
-
-
-def _repeating(ring: Callable[[DataSet, Chance], list[Exchange]]) -> Callable[[DataSet, Chance, int], list[Session]]:
-    def sessions(data: DataSet, rng: Chance, connections: int) -> list[Session]:
-        packed = ring(data, rng)
-        return [Repeating(packed, number * len(packed) // connections) for number in range(connections)]
-
-    return sessions
-
-
 def _keys(data: DataSet, rng: Chance, count: int) -> list[bytes]:
     return [dataset.row_key(rng.randrange(data.rows)) for _ in range(count)]
 
@@ -208,17 +151,18 @@ def _load(data: DataSet, rng: Chance, connections: int) -> list[Session]:
     return [Loading(templates, rng.randrange(9_000) * 1_000_000) for _ in range(connections)]
 
 
-WORKLOADS: Final[dict[str, Workload]] = {
+STANDARD: Final[dict[str, Workload]] = {
     workload.name: workload
     for workload in (
-        Workload("get-cell", "get one small cell", "gets", _repeating(_get_cell)),
-        Workload("get-row", "get a row of 14 cells, 8 KB", "rows", _repeating(_get_row)),
-        Workload("get-columns", "get 3 cells of such a row", "gets", _repeating(_get_columns)),
-        Workload("put", "durable put of 100 bytes", "puts", _repeating(_put)),
-        Workload("increment", "increment one hot cell", "increments", _repeating(_increment)),
-        Workload("mixed", "95 % reads, 5 % writes of 8 KB rows", "calls", _repeating(_mixed)),
+        Workload("get-cell", "get one small cell", "gets", repeating(_get_cell)),
+        Workload("get-row", "get a row of 14 cells, 8 KB", "rows", repeating(_get_row)),
+        Workload("get-columns", "get 3 cells of such a row", "gets", repeating(_get_columns)),
+        Workload("put", "durable put of 100 bytes", "puts", repeating(_put)),
+        Workload("increment", "increment one hot cell", "increments", repeating(_increment)),
+        Workload("mixed", "95 % reads, 5 % writes of 8 KB rows", "calls", repeating(_mixed)),
         Workload("scan-small", "scan, one small cell a row", "rows", _scan(dataset.SMALL_TABLE), open_loop=False),
         Workload("scan-rows", "scan, whole 8 KB rows", "rows", _scan(dataset.ROWS_TABLE), open_loop=False),
         Workload("load", "load by batches of 100 rows of 8 KB", "rows", _load, open_loop=False),
     )
 }
+WORKLOADS: Final[dict[str, Workload]] = {**STANDARD, **YCSB}

@@ -9,7 +9,8 @@ import pytest
 from columnar.bench import calls, dataset
 from columnar.bench.calls import BadReply
 from columnar.bench.dataset import DataSet
-from columnar.bench.workloads import LOAD_ROWS, WORKLOADS, Loading, Repeating, Scanning, Session
+from columnar.bench.sessions import Repeating, Session
+from columnar.bench.workloads import LOAD_ROWS, WORKLOADS, Loading, Scanning
 from columnar.wire import idl
 from columnar.wire.codec import Request, ServiceCodec, application_error
 from columnar.wire.codec_replies import RowList
