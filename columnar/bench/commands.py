@@ -8,7 +8,7 @@ import platform
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,6 +22,7 @@ from columnar.bench.generator import EndpointFailed
 from columnar.bench.measuring import Line, Plan, generators, measure, turns_of
 from columnar.bench.open_report import open_lines_of, open_remarks_of, open_table_of
 from columnar.bench.processes import Started, resident_mb
+from columnar.bench.protocols import BINARY, WIRES
 from columnar.bench.report import Footprint, Report, remarks_of, sides_of, table_of
 from columnar.bench.workloads import STANDARD, WORKLOADS
 from columnar.bench.ycsb import YCSB
@@ -77,6 +78,13 @@ def _load_options(command: Callable[..., None]) -> Callable[..., None]:
             ),
             click.option("--rows", default=ROWS, show_default=True, type=click.IntRange(100), help="Of the data set."),
             click.option(
+                "--protocol",
+                default=BINARY.name,
+                show_default=True,
+                type=click.Choice(list(WIRES)),
+                help="Framed; a gateway of HBase has to be started for the compact one.",
+            ),
+            click.option(
                 "--open",
                 "open_share",
                 metavar="SHARE",
@@ -99,7 +107,7 @@ def _load_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def bench() -> None:
-    """Measure any HBase Thrift 1 endpoint that speaks the framed binary protocol.
+    """Measure any HBase Thrift 1 endpoint that speaks framed Thrift, binary or compact.
 
     Tables whose names begin with bench_ are made, filled and dropped again.  The load comes from
     processes of its own, with calls packed beforehand; what they use of their cores is shown too.
@@ -191,7 +199,9 @@ def _measure_and_show(
     rows: int,
     generators: int,
     open_share: float | None,
+    protocol: str,
 ) -> None:
+    endpoints = [replace(endpoint, protocol=protocol) for endpoint in endpoints]
     plan = Plan(workloads, connections, rounds, seconds, generators, DataSet(rows), open_share)
     try:
         with ExitStack() as stack, _progress() as progress:
@@ -213,7 +223,13 @@ def _measure_and_show(
         _give_up(failure)
     closed = [sides_of(line) for line in lines]
     report = Report(
-        _now(), machine(), tuple(map(str, endpoints)), asdict(plan), closed, footprints, open_lines_of(lines)
+        _now(),
+        machine(),
+        tuple(map(str, endpoints)),
+        asdict(plan) | {"protocol": protocol},
+        closed,
+        footprints,
+        open_lines_of(lines),
     )
     _show(report, plan, json_path)
 

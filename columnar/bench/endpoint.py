@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from thriftpy2.protocol.cybin import TCyBinaryProtocolFactory
 from thriftpy2.rpc import make_client
 from thriftpy2.thrift import TException
 from thriftpy2.transport.framed import TCyFramedTransportFactory
@@ -18,6 +17,7 @@ from columnar.bench import dataset
 from columnar.bench.calls import batch
 from columnar.bench.dataset import DataSet
 from columnar.bench.generator import EndpointFailed
+from columnar.bench.protocols import BINARY, WIRES
 from columnar.wire import idl
 from columnar.wire.definitions import WireError
 
@@ -31,6 +31,7 @@ _PAUSE_S: Final = 0.02
 class Endpoint:
     host: str
     port: int
+    protocol: str = BINARY.name  # a name in WIRES; framed
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
@@ -46,14 +47,14 @@ def parse_endpoint(text: str) -> Endpoint:
 
 @contextmanager
 def client_of(endpoint: Endpoint, timeout_s: float = ADMIN_TIMEOUT_S) -> Iterator[Any]:
-    """A client of the framed binary protocol; EndpointFailed for whatever goes wrong with it."""
+    """A client of its framed protocol; EndpointFailed for whatever goes wrong with it."""
     client = None
     try:
         client = make_client(
             idl.SERVICE,
             endpoint.host,
             endpoint.port,
-            proto_factory=TCyBinaryProtocolFactory(),
+            proto_factory=WIRES[endpoint.protocol].factory(),
             trans_factory=TCyFramedTransportFactory(),
             timeout=int(timeout_s * 1_000),
         )

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
-from columnar.bench.calls import FRAME_HEAD, BadReply
 from columnar.bench.dataset import DataSet
+from columnar.bench.protocols import BINARY, FRAME_HEAD, WIRES, BadReply
 from columnar.bench.sessions import GOES_ON, Session
 from columnar.bench.workloads import WORKLOADS
 
@@ -45,6 +45,7 @@ class Turn:
     data: DataSet
     seed: int
     warm_up_s: float = 0.3
+    protocol: str = BINARY.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,24 +130,34 @@ class Connection:
 
 def run(turn: Turn) -> Outcome:
     """Drive one turn in this process; EndpointFailed."""
-    with connected(turn) as lines:
-        return _drive(lines, turn.warm_up_s, turn.duration_s)
+    return drive(turn.host, turn.port, sessions_of(turn), turn.warm_up_s, turn.duration_s)
+
+
+def sessions_of(turn: Turn) -> list[Session]:
+    """What its connections ask, packed."""
+    make = WORKLOADS[turn.workload].sessions
+    return make(turn.data, Random(turn.seed), turn.connections, WIRES[turn.protocol])
+
+
+def drive(host: str, port: int, sessions: list[Session], warm_up_s: float, duration_s: float) -> Outcome:
+    """A connection for each session, in closed loop, from this process; EndpointFailed."""
+    with connected(host, port, sessions) as lines:
+        return _drive(lines, warm_up_s, duration_s)
 
 
 @contextmanager
-def connected(turn: Turn) -> Iterator[list[Connection]]:
-    """The connections of a turn, their calls packed; EndpointFailed, for what goes wrong within, too."""
-    sessions = WORKLOADS[turn.workload].sessions(turn.data, Random(turn.seed), turn.connections)
+def connected(host: str, port: int, sessions: list[Session]) -> Iterator[list[Connection]]:
+    """A connection for each session; EndpointFailed, for what goes wrong within, too."""
     lines: list[Connection] = []
     try:
         try:
-            lines += [Connection(turn.host, turn.port, session) for session in sessions]
+            lines += [Connection(host, port, session) for session in sessions]
             yield lines
         finally:
             for line in lines:
                 line.sock.close()
     except OSError as error:
-        raise EndpointFailed(f"{turn.host}:{turn.port}: {error}") from error
+        raise EndpointFailed(f"{host}:{port}: {error}") from error
     except BadReply as bad:
         raise EndpointFailed(str(bad)) from None
 

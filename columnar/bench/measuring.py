@@ -72,7 +72,16 @@ class Generators:
     def _turns(self, endpoint: Endpoint, workload: str, connections: int, plan: Plan, seed: int) -> list[Turn]:
         shares = _shares(connections, self._count)
         return [
-            Turn(endpoint.host, endpoint.port, workload, share, plan.duration_s, plan.data, seed * 1_000 + number)
+            Turn(
+                endpoint.host,
+                endpoint.port,
+                workload,
+                share,
+                plan.duration_s,
+                plan.data,
+                seed * 1_000 + number,
+                protocol=endpoint.protocol,
+            )
             for number, share in enumerate(shares)
         ]
 

@@ -18,6 +18,7 @@ from columnar.bench.generator import Outcome
 from columnar.bench.latencies import percentiles_us
 from columnar.bench.measuring import Line
 from columnar.bench.open_report import OpenLine, open_json
+from columnar.bench.protocols import BINARY
 from columnar.bench.workloads import WORKLOADS
 
 BUSY_GENERATOR: Final = 0.9  # of a core: over it the generator may be what is measured
@@ -90,7 +91,8 @@ def ratio_of(sides: Sequence[Side]) -> float | None:
 
 
 def table_of(report: Report) -> Table:
-    table = Table(title=f"{report.taken_at}, {report.machine}", title_justify="left")
+    protocol = report.plan.get("protocol", BINARY.name)
+    table = Table(title=f"{report.taken_at}, {report.machine}, {protocol} protocol", title_justify="left")
     table.add_column("workload")
     table.add_column("conn.", justify="right")
     for name in report.names:

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from columnar.bench.calls import FRAME_HEAD, BadReply, Exchange
+from columnar.bench.calls import Asked, Exchange
 from columnar.bench.dataset import DataSet
+from columnar.bench.protocols import FRAME_HEAD, BadReply, Wire
 
 GOES_ON: Final = -1  # units of an answer after which the operation has another call
 
@@ -57,19 +58,24 @@ class Repeating:
         return following.frame, awaited.units
 
 
+Sessions = Callable[[DataSet, Chance, int, Wire], list[Session]]
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
     name: str  # on the command line
     title: str  # in tables
     unit: str  # what is counted per second
-    sessions: Callable[[DataSet, Chance, int], list[Session]]  # for so many connections
+    sessions: Sessions  # for so many connections
     on_ycsb: bool = False  # it wants the table of YCSB, not the others
     open_loop: bool = True  # operations that can arrive one by one; not those that hold a connection for long
 
 
-def repeating(ring: Callable[[DataSet, Chance], list[Exchange]]) -> Callable[[DataSet, Chance, int], list[Session]]:
-    def sessions(data: DataSet, rng: Chance, connections: int) -> list[Session]:
-        packed = ring(data, rng)
+def repeating(ring: Callable[[DataSet, Chance], list[Asked]]) -> Sessions:
+    """Sessions that go round one ring of calls, each from a place of its own."""
+
+    def sessions(data: DataSet, rng: Chance, connections: int, wire: Wire) -> list[Session]:
+        packed = [asked.packed(wire) for asked in ring(data, rng)]
         return [Repeating(packed, number * len(packed) // connections) for number in range(connections)]
 
     return sessions

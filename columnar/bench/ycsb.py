@@ -20,9 +20,10 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from columnar.bench import calls, dataset
-from columnar.bench.calls import FRAME_HEAD, BadReply, Exchange, Keyed, Numbered
+from columnar.bench.calls import Asked, Keyed, Numbered
 from columnar.bench.dataset import YCSB_TABLE, DataSet
-from columnar.bench.sessions import GOES_ON, Chance, Session, Workload, repeating
+from columnar.bench.protocols import FRAME_HEAD, BadReply, Wire
+from columnar.bench.sessions import GOES_ON, Chance, Session, Sessions, Workload, repeating
 from columnar.bench.zipf import Scattered, Zipf
 from columnar.wire import idl
 
@@ -34,34 +35,34 @@ _INSERT: Final = -1  # in a list of draws
 _ROW_BYTES: Final = dataset.YCSB_FIELDS * dataset.YCSB_FIELD_BYTES
 
 
-def _read(key: bytes, units: int = 1) -> Exchange:
-    return calls.exchange("getRow", (YCSB_TABLE, key), calls.list_of(1), units=units, reply_bytes=_ROW_BYTES)
+def _read(key: bytes, units: int = 1) -> Asked:
+    return Asked("getRow", (YCSB_TABLE, key), calls.list_of(1), units=units, reply_bytes=_ROW_BYTES)
 
 
-def _update(key: bytes, rng: Chance) -> Exchange:
+def _update(key: bytes, rng: Chance) -> Asked:
     column = dataset.ycsb_column(rng.randrange(dataset.YCSB_FIELDS))
     value = dataset.text(b"%d" % rng.randrange(1 << 30), dataset.YCSB_FIELD_BYTES)
-    return calls.exchange("mutateRow", (YCSB_TABLE, key, calls.puts([(column, value)])), calls.VOID_SUCCESS)
+    return Asked("mutateRow", (YCSB_TABLE, key, calls.puts([(column, value)])), calls.VOID_SUCCESS)
 
 
 def _operations(
-    one: Callable[[bytes, Chance], list[Exchange]],
-) -> Callable[[DataSet, Chance, int], list[Session]]:
+    one: Callable[[bytes, Chance], list[Asked]],
+) -> Sessions:
     """Sessions over a ring of operations on zipfian rows."""
 
-    def ring(data: DataSet, rng: Chance) -> list[Exchange]:
+    def ring(data: DataSet, rng: Chance) -> list[Asked]:
         rows = Scattered(data.rows)
         keys = (dataset.ycsb_key(rows.number(rng.random())) for _ in range(PACKED))
-        return [exchange for key in keys for exchange in one(key, rng)]
+        return [asked for key in keys for asked in one(key, rng)]
 
     return repeating(ring)
 
 
-def _reads_and_updates(reads: float) -> Callable[[DataSet, Chance, int], list[Session]]:
+def _reads_and_updates(reads: float) -> Sessions:
     return _operations(lambda key, rng: [_read(key) if rng.random() < reads else _update(key, rng)])
 
 
-def _read_modify_write(key: bytes, rng: Chance) -> list[Exchange]:
+def _read_modify_write(key: bytes, rng: Chance) -> list[Asked]:
     return [_read(key)] if rng.random() < 0.5 else [_read(key, GOES_ON), _update(key, rng)]
 
 
@@ -97,14 +98,13 @@ class Rows:
 class Inserts:
     """Packed inserts, into which the key is put."""
 
-    __slots__ = ("_frames",)
+    __slots__ = ("_frames", "good")
 
-    GOOD: Final = calls.good_begin("mutateRow", calls.VOID_SUCCESS)
-
-    def __init__(self) -> None:
+    def __init__(self, wire: Wire) -> None:
         key = dataset.ycsb_key(0)
+        self.good = wire.good_begin("mutateRow", calls.VOID_SUCCESS)
         self._frames = [
-            Keyed(calls.call("mutateRow", YCSB_TABLE, key, calls.puts(dataset.ycsb_cells(number))), key)
+            Keyed(calls.call("mutateRow", YCSB_TABLE, key, calls.puts(dataset.ycsb_cells(number)), wire=wire), key)
             for number in range(INSERT_FRAMES)
         ]
 
@@ -120,18 +120,17 @@ def _rows_of(data: DataSet, rng: Chance) -> Rows:
 class Latest:
     """Workload D: reads of rows, the later they came the likelier, and inserts."""
 
-    __slots__ = ("_at", "_draws", "_inserts", "_new", "_read", "_rows")
+    __slots__ = ("_at", "_draws", "_good", "_inserts", "_new", "_read", "_rows")
 
-    _KEY: Final = dataset.ycsb_key(0)
-    _READ: Final = _read(_KEY)
-
-    def __init__(self, draws: list[int], at: int, rows: Rows, inserts: Inserts) -> None:
+    def __init__(self, draws: list[int], at: int, rows: Rows, inserts: Inserts, wire: Wire) -> None:
         """``draws``: how many rows came after the one to be read, or _INSERT."""
         self._draws = draws
         self._at = at
         self._rows = rows
         self._inserts = inserts
-        self._read = Keyed(self._READ.frame, self._KEY)
+        key = dataset.ycsb_key(0)
+        read = _read(key).packed(wire)
+        self._read, self._good = Keyed(read.frame, key), read.good
         self._new = _INSERT  # the row under way, if it is an insert
 
     def first(self) -> bytes:
@@ -145,20 +144,20 @@ class Latest:
 
     def answered(self, reply: bytes) -> tuple[bytes, int]:
         if self._new == _INSERT:
-            if not reply.startswith(self._READ.good, FRAME_HEAD) or len(reply) < _ROW_BYTES:
+            if not reply.startswith(self._good, FRAME_HEAD) or len(reply) < _ROW_BYTES:
                 raise BadReply(reply)
         else:
-            if not reply.startswith(Inserts.GOOD, FRAME_HEAD):
+            if not reply.startswith(self._inserts.good, FRAME_HEAD):
                 raise BadReply(reply)
             self._rows.came(self._new)
         return self.first(), 1
 
 
-def _latest(data: DataSet, rng: Chance, connections: int) -> list[Session]:
+def _latest(data: DataSet, rng: Chance, connections: int, wire: Wire) -> list[Session]:
     ranks = Zipf(data.rows)
     draws = [_INSERT if rng.random() < INSERT_SHARE else ranks.rank(rng.random()) for _ in range(PACKED)]
-    rows, inserts = _rows_of(data, rng), Inserts()
-    return [Latest(draws, number * PACKED // connections, rows, inserts) for number in range(connections)]
+    rows, inserts = _rows_of(data, rng), Inserts(wire)
+    return [Latest(draws, number * PACKED // connections, rows, inserts, wire) for number in range(connections)]
 
 
 class ShortScan(NamedTuple):
@@ -166,23 +165,36 @@ class ShortScan(NamedTuple):
     length: int
 
 
+class ScanCalls:
+    """What the scans of all connections share: packed calls, and how good answers begin."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+        self.opened = wire.good_begin("scannerOpenWithScan", calls.I32_SUCCESS)
+        self.listed = wire.good_begin("scannerGetList", calls.LIST_SUCCESS)
+        self.closed = wire.good_begin("scannerClose", calls.VOID_SUCCESS)
+        self.list_by_length = [Numbered(wire, "scannerGetList", length) for length in range(LONGEST_SCAN + 1)]
+        self.close = Numbered(wire, "scannerClose")
+
+    def short_scan(self, key: bytes, length: int) -> ShortScan:
+        scan = idl.hbase.TScan(startRow=key, caching=length, cacheBlocks=True)
+        return ShortScan(calls.call("scannerOpenWithScan", YCSB_TABLE, scan, wire=self.wire), length)
+
+
 class Scans:
     """Workload E: short scans, and inserts."""
 
-    __slots__ = ("_asked", "_at", "_awaited", "_inserts", "_rows", "_scanner", "_scans")
+    __slots__ = ("_asked", "_at", "_awaited", "_calls", "_inserts", "_rows", "_scanner", "_scans")
 
-    _OPENED: Final = calls.good_begin("scannerOpenWithScan", calls.I32_SUCCESS)
-    _LISTED: Final = calls.good_begin("scannerGetList", calls.LIST_SUCCESS)
-    _CLOSED: Final = calls.good_begin("scannerClose", calls.VOID_SUCCESS)
-    _LISTS: Final = [Numbered("scannerGetList", length) for length in range(LONGEST_SCAN + 1)]
-    _CLOSE: Final = Numbered("scannerClose")
-
-    def __init__(self, scans: list[ShortScan | None], at: int, rows: Rows, inserts: Inserts) -> None:
+    def __init__(
+        self, scans: list[ShortScan | None], at: int, rows: Rows, inserts: Inserts, scan_calls: ScanCalls
+    ) -> None:
         """``scans``: None is an insert."""
         self._scans = scans
         self._at = at
         self._rows = rows
         self._inserts = inserts
+        self._calls = scan_calls
         self._awaited = b""
         self._asked = 0  # the length of the scan under way
         self._scanner = 0
@@ -191,42 +203,37 @@ class Scans:
         scan = self._scans[self._at]
         self._at = (self._at + 1) % len(self._scans)
         if scan is None:
-            self._awaited = Inserts.GOOD
+            self._awaited = self._inserts.good
             return self._inserts.frame(self._rows.new())
-        self._awaited, self._asked = self._OPENED, scan.length
+        self._awaited, self._asked = self._calls.opened, scan.length
         return scan.opening
 
     def answered(self, reply: bytes) -> tuple[bytes, int]:
-        awaited = self._awaited
-        if awaited is self._OPENED:
-            self._scanner = calls.number_at(reply, awaited)
-            self._awaited = self._LISTED
-            return self._LISTS[self._asked].frame(self._scanner), GOES_ON
-        if awaited is self._LISTED:
-            if not 0 < calls.number_at(reply, awaited) <= self._asked:
+        awaited, known = self._awaited, self._calls
+        if awaited is known.opened:
+            self._scanner = known.wire.id_at(reply, awaited)
+            self._awaited = known.listed
+            return known.list_by_length[self._asked].frame(self._scanner), GOES_ON
+        if awaited is known.listed:
+            if not 0 < known.wire.count_at(reply, awaited) <= self._asked:
                 raise BadReply(reply)
-            self._awaited = self._CLOSED
-            return self._CLOSE.frame(self._scanner), GOES_ON
+            self._awaited = known.closed
+            return known.close.frame(self._scanner), GOES_ON
         if not reply.startswith(awaited, FRAME_HEAD):
             raise BadReply(reply)
         return self.first(), 1
 
 
-def _short_scan(key: bytes, length: int) -> ShortScan:
-    scan = idl.hbase.TScan(startRow=key, caching=length, cacheBlocks=True)
-    return ShortScan(calls.call("scannerOpenWithScan", YCSB_TABLE, scan), length)
-
-
-def _scans(data: DataSet, rng: Chance, connections: int) -> list[Session]:
-    numbers = Scattered(data.rows)
+def _scans(data: DataSet, rng: Chance, connections: int, wire: Wire) -> list[Session]:
+    numbers, scan_calls = Scattered(data.rows), ScanCalls(wire)
     packed = [
         None
         if rng.random() < INSERT_SHARE
-        else _short_scan(dataset.ycsb_key(numbers.number(rng.random())), 1 + rng.randrange(LONGEST_SCAN))
+        else scan_calls.short_scan(dataset.ycsb_key(numbers.number(rng.random())), 1 + rng.randrange(LONGEST_SCAN))
         for _ in range(PACKED)
     ]
-    rows, inserts = _rows_of(data, rng), Inserts()
-    return [Scans(packed, number * PACKED // connections, rows, inserts) for number in range(connections)]
+    rows, inserts = _rows_of(data, rng), Inserts(wire)
+    return [Scans(packed, number * PACKED // connections, rows, inserts, scan_calls) for number in range(connections)]
 
 
 YCSB: Final[dict[str, Workload]] = {

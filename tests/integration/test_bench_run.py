@@ -86,6 +86,18 @@ def test_ycsb_has_its_six_workloads_and_leaves_no_table(store: tuple[str, int], 
         assert client.getTableNames() == []
 
 
+def test_the_compact_protocol_is_measured_too(store: tuple[str, int], tmp_path: Path) -> None:
+    address, _ = store
+    figures = tmp_path / "figures.json"
+    load = ("--rows", "100", "--rounds", "1", "--seconds", "0.05", "-c", "2", "--json", str(figures))
+    ran = bench("run", address, "-w", "get-row,put,increment,scan-small,load,ycsb-e", "--protocol", "compact", *load)
+    assert ran.returncode == 0, ran.stderr
+    assert "compact protocol" in ran.stdout
+    found = json.loads(figures.read_text())
+    assert found["plan"]["protocol"] == "compact"
+    assert [line["endpoints"][address]["rate"] > 0 for line in found["lines"]] == [True] * 6
+
+
 def test_growth_is_a_table(store: tuple[str, int]) -> None:
     ran = bench("growth", store[0], "--rows", "1000", "--overwrites", "10")
     assert ran.returncode == 0, ran.stderr

@@ -11,6 +11,7 @@ import pytest
 from columnar.bench import dataset
 from columnar.bench.calls import BadReply
 from columnar.bench.dataset import DataSet
+from columnar.bench.protocols import BINARY
 from columnar.bench.sessions import GOES_ON, Session
 from columnar.bench.ycsb import LONGEST_SCAN, YCSB, Rows
 from columnar.wire import idl
@@ -46,7 +47,7 @@ def reply(request: Request, answer: Any = ...) -> bytes:
 
 
 def session(name: str) -> Session:
-    return YCSB[name].sessions(DATA, Random(1), 2)[1]
+    return YCSB[name].sessions(DATA, Random(1), 2, BINARY)[1]
 
 
 def operations(name: str, count: int) -> list[list[Request]]:
@@ -151,7 +152,7 @@ def test_reads_of_the_latest_find_what_was_inserted() -> None:
 
 def test_turns_insert_rows_of_their_own() -> None:
     def new_keys(seed: int) -> set[bytes]:
-        one = YCSB["ycsb-d"].sessions(DATA, Random(seed), 1)[0]
+        one = YCSB["ycsb-d"].sessions(DATA, Random(seed), 1, BINARY)[0]
         found, frame = set(), one.first()
         for _ in range(300):
             call = heard(frame)
