@@ -102,14 +102,14 @@ def open_table_of(lines: Sequence[OpenLine], names: Sequence[str], share: float)
         for side in line.sides:
             cells += [f"{side.rate:,.0f}" + ("" if side.kept else " (!)")]
             cells += [_pair(side.latency_us, "p50", "p99"), _pair(side.latency_us, "p99.9", "max")]
-            cells += [_pair(side.late_us, "p50", "p99")]
+            cells += [_pair(side.late_us, "p50", "p99", "none was free")]
         ratio = p999_ratio(line.sides)
         table.add_row(*cells, *([f"{ratio:.2f}"] if ratio is not None else []))
     return table
 
 
-def _pair(found: dict[str, int], low: str, high: str) -> str:
-    return f"{found[low] / 1_000:.2f} / {found[high] / 1_000:.2f}" if found else "no calls"
+def _pair(found: dict[str, int], low: str, high: str, nothing: str = "no calls") -> str:
+    return f"{found[low] / 1_000:.2f} / {found[high] / 1_000:.2f}" if found else nothing
 
 
 def open_remarks_of(lines: Sequence[OpenLine], names: Sequence[str], left_out: Sequence[str]) -> list[str]:

@@ -49,7 +49,9 @@ def test_a_short_run_measures_every_kind_of_work(store: tuple[str, int], tmp_pat
     found = json.loads(figures.read_text())
     assert len(found["lines"]) == 9
     for line in found["lines"]:
-        assert line["endpoints"][address]["rate"] > 0, line["workload"]
+        side = line["endpoints"][address]
+        assert side["rate"] > 0, line["workload"]
+        assert set(side["latency_us"]) == {"p50", "p95", "p99", "p99.9", "max"}
     assert 20 < found["footprints"][0]["resident_mb_idle"] < 500
 
 

@@ -46,6 +46,11 @@ def test_a_schedule_is_the_same_for_a_seed_and_has_the_rate() -> None:
     assert len(due) == pytest.approx(20_000, rel=0.03)
 
 
+def test_without_a_rate_nothing_arrives() -> None:
+    assert not poisson(Random(7), 0.0, 20.0)
+    assert Arrivals(due_at(), ["c"], 0).done()
+
+
 def test_gaps_are_those_of_independent_clients() -> None:
     """Exponential: the deviation of the gaps is their mean; an even beat would have none."""
     due = poisson(Random(3), 1_000.0, 20.0)
