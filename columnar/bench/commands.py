@@ -8,7 +8,7 @@ import platform
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,12 +17,15 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from columnar.bench.dataset import ROWS, DataSet
-from columnar.bench.endpoint import Endpoint, drop_tables, parse_endpoint, prepare
+from columnar.bench.endpoint import Endpoint, drop_tables, parse_endpoint, prepare, prepare_ycsb
 from columnar.bench.generator import EndpointFailed
-from columnar.bench.measuring import Plan, generators, measure, turns_of
+from columnar.bench.measuring import Line, Plan, generators, measure, turns_of
+from columnar.bench.open_report import open_lines_of, open_remarks_of, open_table_of
 from columnar.bench.processes import Started, resident_mb
+from columnar.bench.protocols import BINARY, WIRES
 from columnar.bench.report import Footprint, Report, remarks_of, sides_of, table_of
-from columnar.bench.workloads import WORKLOADS
+from columnar.bench.workloads import STANDARD, WORKLOADS
+from columnar.bench.ycsb import YCSB
 
 _CANNOT_MEASURE = 1
 
@@ -38,7 +41,8 @@ class _Address(click.ParamType[Endpoint]):
 
 
 def _checked_workloads(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[str, ...]:
-    names = tuple(WORKLOADS) if value == "all" else tuple(name.strip() for name in value.split(","))
+    several = {"all": STANDARD, "ycsb": YCSB}
+    names = tuple(name for word in value.split(",") for name in several.get(word.strip(), [word.strip()]))
     unknown = [name for name in names if name not in WORKLOADS]
     if unknown:
         raise click.BadParameter(f"no workload is called {unknown[0]}; there are {', '.join(WORKLOADS)}")
@@ -65,7 +69,7 @@ def _load_options(command: Callable[..., None]) -> Callable[..., None]:
                 default="all",
                 show_default=True,
                 callback=_checked_workloads,
-                help=f"Some of: {', '.join(WORKLOADS)}.",
+                help=f"Some of: {', '.join(STANDARD)} (together: all); {', '.join(YCSB)} (together: ycsb).",
             ),
             click.option("-c", "--connections", default="1,64", show_default=True, callback=_numbers),
             click.option("--rounds", default=3, show_default=True, type=click.IntRange(1), help="The median counts."),
@@ -73,6 +77,22 @@ def _load_options(command: Callable[..., None]) -> Callable[..., None]:
                 "--seconds", default=3.0, show_default=True, type=click.FloatRange(0.05), help="Of one turn of load."
             ),
             click.option("--rows", default=ROWS, show_default=True, type=click.IntRange(100), help="Of the data set."),
+            click.option(
+                "--protocol",
+                default=BINARY.name,
+                show_default=True,
+                type=click.Choice(list(WIRES)),
+                help="Framed; a gateway of HBase has to be started for the compact one.",
+            ),
+            click.option(
+                "--open",
+                "open_share",
+                metavar="SHARE",
+                type=click.FloatRange(0.01, 1.0),
+                help="Then open loop as well: operations arrive at this share of each endpoint's own"
+                " closed-loop rate, as 0.5, whatever the answers do; a latency counts from when the"
+                " operation was due.  Not for scans and load.",
+            ),
             click.option(
                 "--generators", default=1, show_default=True, type=click.IntRange(1), help="Generator processes."
             ),
@@ -87,7 +107,7 @@ def _load_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def bench() -> None:
-    """Measure any HBase Thrift 1 endpoint that speaks the framed binary protocol.
+    """Measure any HBase Thrift 1 endpoint that speaks framed Thrift, binary or compact.
 
     Tables whose names begin with bench_ are made, filled and dropped again.  The load comes from
     processes of its own, with calls packed beforehand; what they use of their cores is shown too.
@@ -178,8 +198,11 @@ def _measure_and_show(
     seconds: float,
     rows: int,
     generators: int,
+    open_share: float | None,
+    protocol: str,
 ) -> None:
-    plan = Plan(workloads, connections, rounds, seconds, generators, DataSet(rows))
+    endpoints = [replace(endpoint, protocol=protocol) for endpoint in endpoints]
+    plan = Plan(workloads, connections, rounds, seconds, generators, DataSet(rows), open_share)
     try:
         with ExitStack() as stack, _progress() as progress:
             servers = [_started(stack, command, endpoint) for command, endpoint in zip(starts, endpoints, strict=True)]
@@ -187,7 +210,7 @@ def _measure_and_show(
             idle = [_resident(each) for each in held]
             if not reuse:
                 for endpoint in endpoints:
-                    _fill(endpoint, plan.data, progress)
+                    _fill(endpoint, plan, progress)
             lines = _measured(endpoints, plan, progress)
             footprints = tuple(
                 Footprint(server.start_s if server else None, before, _resident(each))
@@ -198,8 +221,17 @@ def _measure_and_show(
                     drop_tables(endpoint)
     except EndpointFailed as failure:
         _give_up(failure)
-    report = Report(_now(), machine(), tuple(map(str, endpoints)), asdict(plan), lines, footprints)
-    _show(report, json_path)
+    closed = [sides_of(line) for line in lines]
+    report = Report(
+        _now(),
+        machine(),
+        tuple(map(str, endpoints)),
+        asdict(plan) | {"protocol": protocol},
+        closed,
+        footprints,
+        open_lines_of(lines),
+    )
+    _show(report, plan, json_path)
 
 
 def _started(stack: ExitStack, command: str | None, endpoint: Endpoint) -> Started | None:
@@ -214,13 +246,19 @@ def _resident(pids: list[int]) -> float | None:
     return resident_mb(pids) if pids else None
 
 
-def _fill(endpoint: Endpoint, data: DataSet, progress: Progress) -> None:
-    task = progress.add_task(f"fill {endpoint}", total=2 * data.rows)
-    prepare(endpoint, data, lambda count: progress.advance(task, count))
+def _fill(endpoint: Endpoint, plan: Plan, progress: Progress) -> None:
+    """The tables that the workloads want."""
+    on_ycsb = {WORKLOADS[workload].on_ycsb for workload in plan.workloads}
+    tables = 2 * (False in on_ycsb) + (True in on_ycsb)
+    task = progress.add_task(f"fill {endpoint}", total=tables * plan.data.rows)
+    if False in on_ycsb:
+        prepare(endpoint, plan.data, lambda count: progress.advance(task, count))
+    if True in on_ycsb:
+        prepare_ycsb(endpoint, plan.data, lambda count: progress.advance(task, count))
     progress.remove_task(task)
 
 
-def _measured(endpoints: list[Endpoint], plan: Plan, progress: Progress) -> list[Any]:
+def _measured(endpoints: list[Endpoint], plan: Plan, progress: Progress) -> list[Line]:
     task = progress.add_task("measure", total=turns_of(plan, len(endpoints)))
     turns = iter(range(turns_of(plan, len(endpoints))))
 
@@ -228,7 +266,7 @@ def _measured(endpoints: list[Endpoint], plan: Plan, progress: Progress) -> list
         progress.update(task, completed=next(turns), description=f"{workload} at {connections}, {endpoint}")
 
     with generators(plan.generators) as pool:
-        return [sides_of(line) for line in measure(endpoints, plan, pool, began)]
+        return measure(endpoints, plan, pool, began)
 
 
 @contextmanager
@@ -238,10 +276,15 @@ def _progress() -> Iterator[Progress]:
         yield progress
 
 
-def _show(report: Report, json_path: str | None) -> None:
+def _show(report: Report, plan: Plan, json_path: str | None) -> None:
     console = Console(width=None if sys.stdout.isatty() else 160)
     console.print(table_of(report))
-    for remark in remarks_of(report):
+    remarks = remarks_of(report)
+    if plan.open_share is not None:
+        console.print(open_table_of(report.opened, report.names, plan.open_share))
+        left_out = [name for name in plan.workloads if not plan.opens(name)]
+        remarks += open_remarks_of(report.opened, report.names, left_out)
+    for remark in remarks:
         console.print(remark, highlight=False)
     _write_json(json_path, report.as_json())
 

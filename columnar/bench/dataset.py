@@ -5,6 +5,7 @@
     bench_rows      row-00000000 ...        d:c00 to d:c13, together ``ROW_BYTES``
     bench_writes    row-00000000 ...        w:v, 100 bytes, by the put workload; w:count, by increments
     bench_load      load-0000000000 ...     as bench_rows, by the load workload, each row written once
+    bench_ycsb      user, 20 digits         f:field0 to f:field9, 100 bytes each
 
 The values are text-like: a compressor makes half of them.
 
@@ -16,6 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from hashlib import shake_128
 from typing import Final
+
+from columnar.bench.zipf import fnv64
 
 ROWS: Final = 20_000
 CELLS: Final = 14
@@ -33,6 +36,11 @@ PUT_COLUMN: Final = b"w:v"
 COUNT_COLUMN: Final = b"w:count"
 COUNT_ROW: Final = b"counter"
 
+YCSB_TABLE: Final = b"bench_ycsb"
+YCSB_FAMILY: Final = b"f"
+YCSB_FIELDS: Final = 10
+YCSB_FIELD_BYTES: Final = 100
+
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
@@ -47,6 +55,22 @@ class DataSet:
         each = ROW_BYTES // CELLS
         whole = text(b"wide %d" % number, each * CELLS)
         return [(b"d:c%02d" % cell, whole[cell * each : (cell + 1) * each]) for cell in range(CELLS)]
+
+
+def ycsb_column(field: int) -> bytes:
+    return b"f:field%d" % field
+
+
+def ycsb_cells(number: int) -> list[tuple[bytes, bytes]]:
+    """(column, value) of a row of ``bench_ycsb``."""
+    whole = text(b"ycsb %d" % number, YCSB_FIELDS * YCSB_FIELD_BYTES)
+    places = range(0, len(whole), YCSB_FIELD_BYTES)
+    return [(ycsb_column(field), whole[at : at + YCSB_FIELD_BYTES]) for field, at in enumerate(places)]
+
+
+def ycsb_key(number: int) -> bytes:
+    """Neighbours in number are strangers in the table, as YCSB has it by default."""
+    return b"user%020d" % fnv64(number)
 
 
 def row_key(number: int) -> bytes:

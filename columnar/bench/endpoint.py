@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from thriftpy2.protocol.cybin import TCyBinaryProtocolFactory
 from thriftpy2.rpc import make_client
 from thriftpy2.thrift import TException
 from thriftpy2.transport.framed import TCyFramedTransportFactory
@@ -18,6 +17,7 @@ from columnar.bench import dataset
 from columnar.bench.calls import batch
 from columnar.bench.dataset import DataSet
 from columnar.bench.generator import EndpointFailed
+from columnar.bench.protocols import BINARY, WIRES
 from columnar.wire import idl
 from columnar.wire.definitions import WireError
 
@@ -31,6 +31,7 @@ _PAUSE_S: Final = 0.02
 class Endpoint:
     host: str
     port: int
+    protocol: str = BINARY.name  # a name in WIRES; framed
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
@@ -46,14 +47,14 @@ def parse_endpoint(text: str) -> Endpoint:
 
 @contextmanager
 def client_of(endpoint: Endpoint, timeout_s: float = ADMIN_TIMEOUT_S) -> Iterator[Any]:
-    """A client of the framed binary protocol; EndpointFailed for whatever goes wrong with it."""
+    """A client of its framed protocol; EndpointFailed for whatever goes wrong with it."""
     client = None
     try:
         client = make_client(
             idl.SERVICE,
             endpoint.host,
             endpoint.port,
-            proto_factory=TCyBinaryProtocolFactory(),
+            proto_factory=WIRES[endpoint.protocol].factory(),
             trans_factory=TCyFramedTransportFactory(),
             timeout=int(timeout_s * 1_000),
         )
@@ -89,6 +90,14 @@ def prepare(endpoint: Endpoint, data: DataSet, advance: Callable[[int], None]) -
         fill(client, dataset.ROWS_TABLE, data.wide_cells, range(data.rows), BATCH_ROWS, advance)
 
 
+def prepare_ycsb(endpoint: Endpoint, data: DataSet, advance: Callable[[int], None]) -> None:
+    """The same for the table of YCSB."""
+    table = dataset.YCSB_TABLE
+    with client_of(endpoint) as client:
+        make_table(client, table, dataset.YCSB_FAMILY)
+        fill(client, table, dataset.ycsb_cells, range(data.rows), BATCH_ROWS, advance, dataset.ycsb_key)
+
+
 def fill(
     client: Any,
     table: bytes,
@@ -96,11 +105,12 @@ def fill(
     numbers: range,
     batch_rows: int,
     advance: Callable[[int], None],
+    key: Callable[[int], bytes] = dataset.row_key,
 ) -> None:
     """Write the rows of ``numbers``."""
     left = iter(numbers)
     while chunk := list(itertools.islice(left, batch_rows)):
-        client.mutateRows(table, batch([(dataset.row_key(number), cells(number)) for number in chunk]), {})
+        client.mutateRows(table, batch([(key(number), cells(number)) for number in chunk]), {})
         advance(len(chunk))
 
 
@@ -118,5 +128,5 @@ def drop_table(client: Any, table: bytes) -> None:
 
 def drop_tables(endpoint: Endpoint) -> None:
     with client_of(endpoint) as client:
-        for table in dataset.FAMILIES:
+        for table in (*dataset.FAMILIES, dataset.YCSB_TABLE):
             drop_table(client, table)

@@ -12,13 +12,16 @@ import socket
 import time
 from array import array
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
-from columnar.bench.calls import FRAME_HEAD, BadReply
 from columnar.bench.dataset import DataSet
-from columnar.bench.workloads import WORKLOADS, Session
+from columnar.bench.protocols import BINARY, FRAME_HEAD, WIRES, BadReply
+from columnar.bench.sessions import GOES_ON, Session
+from columnar.bench.workloads import WORKLOADS
 
 RECEIVE_BYTES: Final = 64 * 1024
 LARGE_RECEIVE_BYTES: Final = 1024 * 1024  # once an answer is known to be longer
@@ -42,6 +45,7 @@ class Turn:
     data: DataSet
     seed: int
     warm_up_s: float = 0.3
+    protocol: str = BINARY.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +70,8 @@ class Outcome:
         return self.cpu_s / self.wall_s if self.wall_s else 0.0
 
 
-class _Line:
-    """One connection; what is not sent or not received yet."""
+class Connection:
+    """To the endpoint; what is not sent or not received yet."""
 
     __slots__ = ("have", "parts", "sent_ns", "session", "sock", "unsent")
 
@@ -82,7 +86,7 @@ class _Line:
         self.sent_ns = 0
 
     def send(self, frame: bytes) -> bool:
-        """Begin the next call; False if a part of it must wait until the socket takes more."""
+        """Begin the next operation; False if a part of it must wait until the socket takes more."""
         self.sent_ns = time.perf_counter_ns()
         try:
             done = self.sock.send(frame)
@@ -92,6 +96,13 @@ class _Line:
             return True
         self.unsent = memoryview(frame)[done:]
         return False
+
+    def send_next(self, frame: bytes) -> bool:
+        """The next call of an operation that began earlier: its time runs on."""
+        began_ns = self.sent_ns
+        whole = self.send(frame)
+        self.sent_ns = began_ns
+        return whole
 
     def send_on(self) -> bool:
         self.unsent = self.unsent[self.sock.send(self.unsent) :]
@@ -119,21 +130,39 @@ class _Line:
 
 def run(turn: Turn) -> Outcome:
     """Drive one turn in this process; EndpointFailed."""
-    sessions = WORKLOADS[turn.workload].sessions(turn.data, Random(turn.seed), turn.connections)
+    return drive(turn.host, turn.port, sessions_of(turn), turn.warm_up_s, turn.duration_s)
+
+
+def sessions_of(turn: Turn) -> list[Session]:
+    """What its connections ask, packed."""
+    make = WORKLOADS[turn.workload].sessions
+    return make(turn.data, Random(turn.seed), turn.connections, WIRES[turn.protocol])
+
+
+def drive(host: str, port: int, sessions: list[Session], warm_up_s: float, duration_s: float) -> Outcome:
+    """A connection for each session, in closed loop, from this process; EndpointFailed."""
+    with connected(host, port, sessions) as lines:
+        return _drive(lines, warm_up_s, duration_s)
+
+
+@contextmanager
+def connected(host: str, port: int, sessions: list[Session]) -> Iterator[list[Connection]]:
+    """A connection for each session; EndpointFailed, for what goes wrong within, too."""
+    lines: list[Connection] = []
     try:
-        lines = [_Line(turn.host, turn.port, session) for session in sessions]
         try:
-            return _drive(lines, turn.warm_up_s, turn.duration_s)
+            lines += [Connection(host, port, session) for session in sessions]
+            yield lines
         finally:
             for line in lines:
                 line.sock.close()
     except OSError as error:
-        raise EndpointFailed(f"{turn.host}:{turn.port}: {error}") from error
+        raise EndpointFailed(f"{host}:{port}: {error}") from error
     except BadReply as bad:
         raise EndpointFailed(str(bad)) from None
 
 
-def _drive(lines: list[_Line], warm_up_s: float, duration_s: float) -> Outcome:
+def _drive(lines: list[Connection], warm_up_s: float, duration_s: float) -> Outcome:
     by_fd = {line.sock.fileno(): line for line in lines}
     epoll = select.epoll()
     for fd in by_fd:
@@ -151,7 +180,7 @@ def _drive(lines: list[_Line], warm_up_s: float, duration_s: float) -> Outcome:
     return Outcome(Counter(taken // 1_000 for taken in taken_ns), units, wall_s, cpu_s)
 
 
-def _answers(epoll: select.epoll, by_fd: dict[int, _Line], until_ns: int) -> tuple[array[int], int]:
+def _answers(epoll: select.epoll, by_fd: dict[int, Connection], until_ns: int) -> tuple[array[int], int]:
     """Take answers and ask on until the time is over: nanoseconds of each counted call, and their units."""
     taken: array[int] = array("q")
     units, clock = 0, time.perf_counter_ns
@@ -170,9 +199,13 @@ def _answers(epoll: select.epoll, by_fd: dict[int, _Line], until_ns: int) -> tup
                 continue
             now = clock()
             frame, worth = line.session.answered(reply)
-            if worth:
+            if worth > 0:
                 taken.append(now - line.sent_ns)
                 units += worth
+            elif worth == GOES_ON:
+                if not line.send_next(frame):
+                    epoll.modify(fd, select.EPOLLOUT)
+                continue
             if not line.send(frame):
                 epoll.modify(fd, select.EPOLLOUT)
         if clock() >= until_ns:

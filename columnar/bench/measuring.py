@@ -2,6 +2,9 @@
 
 The endpoints take turns within each workload (A B, then B A, and so on), so that whatever else the
 machine does meets all of them alike; of the rounds the median counts.
+
+In open loop as many rounds follow, at a share of what the endpoint itself answered in closed loop: each
+endpoint is as busy as the other, whatever its speed.
 """
 
 from __future__ import annotations
@@ -11,10 +14,16 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
+from statistics import median
+from typing import Final
 
 from columnar.bench.dataset import DataSet
 from columnar.bench.endpoint import Endpoint
 from columnar.bench.generator import Outcome, Turn, run
+from columnar.bench.open_loop import OpenOutcome, OpenTurn, run_open, summed_open
+from columnar.bench.workloads import WORKLOADS
+
+_OPEN_SEEDS: Final = 500_000  # seeds of open loop begin here
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +34,10 @@ class Plan:
     duration_s: float  # of one turn
     generators: int  # processes
     data: DataSet
+    open_share: float | None = None  # of the closed loop's rate, for open loop; None: closed loop only
+
+    def opens(self, workload: str) -> bool:
+        return self.open_share is not None and WORKLOADS[workload].open_loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +47,7 @@ class Line:
     workload: str
     connections: int
     outcomes: tuple[list[Outcome], ...] = field(default=())
+    opened: tuple[list[OpenOutcome], ...] = field(default=())  # the same in open loop, where it was asked for
 
 
 class Generators:
@@ -45,12 +59,31 @@ class Generators:
 
     def turn(self, endpoint: Endpoint, workload: str, connections: int, plan: Plan, seed: int) -> Outcome:
         """One stretch of load, shared among the processes; EndpointFailed."""
+        return summed(list(self._pool.map(run, self._turns(endpoint, workload, connections, plan, seed))))
+
+    def open_turn(
+        self, endpoint: Endpoint, workload: str, connections: int, plan: Plan, seed: int, rate: float
+    ) -> OpenOutcome:
+        """The same in open loop: so many operations arrive per second, over all processes."""
+        turns = self._turns(endpoint, workload, connections, plan, seed + _OPEN_SEEDS)
+        asked = [OpenTurn(turn, rate * turn.connections / connections) for turn in turns]
+        return summed_open(list(self._pool.map(run_open, asked)))
+
+    def _turns(self, endpoint: Endpoint, workload: str, connections: int, plan: Plan, seed: int) -> list[Turn]:
         shares = _shares(connections, self._count)
-        turns = [
-            Turn(endpoint.host, endpoint.port, workload, share, plan.duration_s, plan.data, seed * 1_000 + number)
+        return [
+            Turn(
+                endpoint.host,
+                endpoint.port,
+                workload,
+                share,
+                plan.duration_s,
+                plan.data,
+                seed * 1_000 + number,
+                protocol=endpoint.protocol,
+            )
             for number, share in enumerate(shares)
         ]
-        return summed(list(self._pool.map(run, turns)))
 
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)
@@ -81,7 +114,8 @@ def summed(outcomes: list[Outcome]) -> Outcome:
 
 
 def turns_of(plan: Plan, endpoints: int) -> int:
-    return len(plan.workloads) * len(plan.connections) * plan.rounds * endpoints
+    kinds = sum(1 + plan.opens(workload) for workload in plan.workloads)
+    return kinds * len(plan.connections) * plan.rounds * endpoints
 
 
 def measure(
@@ -91,14 +125,32 @@ def measure(
     lines: list[Line] = []
     for workload in plan.workloads:
         for connections in plan.connections:
-            line = Line(workload, connections, tuple([] for _ in endpoints))
-            for number in range(plan.rounds):
-                order = list(range(len(endpoints)))
-                for place in order if number % 2 == 0 else order[::-1]:
-                    began(workload, connections, endpoints[place])
-                    outcome = pool.turn(
-                        endpoints[place], workload, connections, plan, len(lines) * plan.rounds + number
+            first_seed = len(lines) * plan.rounds
+            closed: tuple[list[Outcome], ...] = tuple([] for _ in endpoints)
+            for number, place in in_turn(plan.rounds, len(endpoints)):
+                began(workload, connections, endpoints[place])
+                closed[place].append(pool.turn(endpoints[place], workload, connections, plan, first_seed + number))
+            opened: tuple[list[OpenOutcome], ...] = ()
+            if plan.open_share is not None and plan.opens(workload):
+                rates = [plan.open_share * rate_of(outcomes) for outcomes in closed]
+                opened = tuple([] for _ in endpoints)
+                for number, place in in_turn(plan.rounds, len(endpoints)):
+                    began(f"{workload}, open", connections, endpoints[place])
+                    opened[place].append(
+                        pool.open_turn(endpoints[place], workload, connections, plan, first_seed + number, rates[place])
                     )
-                    line.outcomes[place].append(outcome)
-            lines.append(line)
+            lines.append(Line(workload, connections, closed, opened))
     return lines
+
+
+def in_turn(rounds: int, endpoints: int) -> Iterator[tuple[int, int]]:
+    """(round, endpoint): A B, then B A, and so on."""
+    for number in range(rounds):
+        order = range(endpoints)
+        for place in order if number % 2 == 0 else reversed(order):
+            yield number, place
+
+
+def rate_of(outcomes: list[Outcome]) -> float:
+    """Operations per second, the median of the rounds."""
+    return median(outcome.calls / outcome.wall_s for outcome in outcomes)

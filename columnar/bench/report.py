@@ -1,7 +1,7 @@
 """(pure) What was measured, as a table for a person and as JSON for a program.
 
 Rates are units of work per second, the median of the rounds; latencies are of all rounds
-together, from the call to its whole answer, in HdrHistograms of 3 digits.
+together, from the call to its whole answer.  Open loop has a table of its own (``open_report``).
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any, Final
 
-from hdrh.histogram import HdrHistogram
 from rich.table import Table
 
 from columnar.bench.generator import Outcome
+from columnar.bench.latencies import percentiles_us
 from columnar.bench.measuring import Line
+from columnar.bench.open_report import OpenLine, open_json
+from columnar.bench.protocols import BINARY
 from columnar.bench.workloads import WORKLOADS
 
-PERCENTILES: Final = (50.0, 95.0, 99.0, 99.9)
-HIGHEST_US: Final = 60_000_000
 BUSY_GENERATOR: Final = 0.9  # of a core: over it the generator may be what is measured
 
 
@@ -52,6 +52,7 @@ class Report:
     plan: dict[str, Any]
     lines: list[tuple[str, int, tuple[Side, ...]]] = field(default_factory=list)
     footprints: tuple[Footprint, ...] = ()
+    opened: list[OpenLine] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
         found = asdict(self)
@@ -65,18 +66,8 @@ class Report:
             }
             for workload, connections, sides in self.lines
         ]
+        found["opened"] = [open_json(line, self.names) for line in self.opened]
         return found
-
-
-def percentiles_us(latencies_us: Counter[int]) -> dict[str, int]:
-    """By name (``p50`` ... ``max``); empty without calls."""
-    if not latencies_us:
-        return {}
-    histogram = HdrHistogram(1, HIGHEST_US, 3)
-    for value, count in latencies_us.items():
-        histogram.record_value(min(max(value, 1), HIGHEST_US), count)
-    found = {f"p{share:g}": int(histogram.get_value_at_percentile(share)) for share in PERCENTILES}
-    return {**found, "max": max(latencies_us)}
 
 
 def side_of(outcomes: Sequence[Outcome]) -> Side:
@@ -100,7 +91,8 @@ def ratio_of(sides: Sequence[Side]) -> float | None:
 
 
 def table_of(report: Report) -> Table:
-    table = Table(title=f"{report.taken_at}, {report.machine}", title_justify="left")
+    protocol = report.plan.get("protocol", BINARY.name)
+    table = Table(title=f"{report.taken_at}, {report.machine}, {protocol} protocol", title_justify="left")
     table.add_column("workload")
     table.add_column("conn.", justify="right")
     for name in report.names:

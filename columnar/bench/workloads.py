@@ -8,13 +8,14 @@ Knows nothing of sockets and clocks; chance comes in as ``rng``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from columnar.bench import calls, dataset
-from columnar.bench.calls import FRAME_HEAD, BadReply, Exchange
+from columnar.bench.calls import Asked, Numbered
 from columnar.bench.dataset import DataSet
+from columnar.bench.protocols import BINARY, FRAME_HEAD, BadReply, Wire
+from columnar.bench.sessions import Chance, Session, Sessions, Workload, repeating
+from columnar.bench.ycsb import YCSB
 from columnar.wire import idl
 
 PACKED: Final = 4_096  # different small calls of a workload
@@ -25,87 +26,52 @@ LOAD_FRAMES: Final = 4
 _WRITES_OF_MIXED: Final = 20  # one call in so many writes
 
 
-class Chance(Protocol):
-    """What of ``random.Random`` is needed here."""
-
-    def randrange(self, stop: int, /) -> int: ...
-
-
-class Session(Protocol):
-    """The calls of one connection, one after the other."""
-
-    def first(self) -> bytes: ...
-
-    def answered(self, reply: bytes) -> tuple[bytes, int]:
-        """The next frame, and the units of work that ``reply`` stands for; 0: not to be counted.  BadReply."""
-
-
-class Repeating:
-    """Packed calls in a ring, begun at a place of its own."""
-
-    __slots__ = ("_at", "_awaited", "_ring")
-
-    def __init__(self, ring: list[Exchange], at: int) -> None:
-        self._ring = ring
-        self._at = at % len(ring)
-        self._awaited = ring[self._at]
-
-    def first(self) -> bytes:
-        return self._awaited.frame
-
-    def answered(self, reply: bytes) -> tuple[bytes, int]:
-        awaited = self._awaited
-        if not reply.startswith(awaited.good, FRAME_HEAD) or len(reply) < awaited.reply_bytes:
-            raise BadReply(reply)
-        self._at = at = self._at + 1 if self._at + 1 < len(self._ring) else 0
-        following = self._awaited = self._ring[at]
-        return following.frame, awaited.units
-
-
 class Scanning:
     """Opens a scanner over the whole table, reads it to its end, closes it, and again."""
 
-    _OPENED: Final = calls.good_begin("scannerOpenWithScan", calls.I32_SUCCESS)
-    _LISTED: Final = calls.good_begin("scannerGetList", calls.LIST_SUCCESS)
-    _CLOSED: Final = calls.good_begin("scannerClose", calls.VOID_SUCCESS)
+    __slots__ = ("_awaited", "_close", "_closed", "_list", "_listed", "_open", "_opened", "_scanner", "_wire")
 
-    def __init__(self, table: bytes) -> None:
+    def __init__(self, table: bytes, wire: Wire = BINARY) -> None:
         scan = idl.hbase.TScan(caching=SCAN_ROWS, cacheBlocks=True)
-        self._open = calls.call("scannerOpenWithScan", table, scan)
-        self._list = self._close = b""
-        self._awaited = self._OPENED
+        self._wire = wire
+        self._open = calls.call("scannerOpenWithScan", table, scan, wire=wire)
+        self._list, self._close = Numbered(wire, "scannerGetList", SCAN_ROWS), Numbered(wire, "scannerClose")
+        self._opened = wire.good_begin("scannerOpenWithScan", calls.I32_SUCCESS)
+        self._listed = wire.good_begin("scannerGetList", calls.LIST_SUCCESS)
+        self._closed = wire.good_begin("scannerClose", calls.VOID_SUCCESS)
+        self._awaited = self._opened
+        self._scanner = (b"", b"")  # the calls for its next rows and for its end
 
     def first(self) -> bytes:
         return self._open
 
     def answered(self, reply: bytes) -> tuple[bytes, int]:
-        if self._awaited is self._LISTED:
-            count = calls.number_at(reply, self._LISTED)
+        if self._awaited is self._listed:
+            count = self._wire.count_at(reply, self._listed)
             if count:
-                return self._list, count
-            self._awaited = self._CLOSED
-            return self._close, 0
-        if self._awaited is self._OPENED:
-            scanner = calls.number_at(reply, self._OPENED)
-            self._list = calls.call("scannerGetList", scanner, SCAN_ROWS)
-            self._close = calls.call("scannerClose", scanner)
-            self._awaited = self._LISTED
-            return self._list, 0
-        if not reply.startswith(self._CLOSED, FRAME_HEAD):
+                return self._scanner[0], count
+            self._awaited = self._closed
+            return self._scanner[1], 0
+        if self._awaited is self._opened:
+            scanner = self._wire.id_at(reply, self._opened)
+            self._scanner = self._list.frame(scanner), self._close.frame(scanner)
+            self._awaited = self._listed
+            return self._scanner[0], 0
+        if not reply.startswith(self._closed, FRAME_HEAD):
             raise BadReply(reply)
-        self._awaited = self._OPENED
+        self._awaited = self._opened
         return self._open, 0
 
 
 Template = tuple[bytearray, list[int]]  # the frame of a batch, and where in it the row keys stand
 
 
-def _load_templates(data: DataSet) -> list[Template]:
+def _load_templates(data: DataSet, wire: Wire) -> list[Template]:
     found = []
     for number in range(LOAD_FRAMES):
         first = number * LOAD_ROWS
         rows = [(dataset.load_key(row), data.wide_cells(row)) for row in range(first, first + LOAD_ROWS)]
-        frame = bytearray(calls.call("mutateRows", dataset.LOAD_TABLE, calls.batch(rows)))
+        frame = bytearray(calls.call("mutateRows", dataset.LOAD_TABLE, calls.batch(rows), wire=wire))
         found.append((frame, [frame.index(key) for key, _ in rows]))
     return found
 
@@ -113,9 +79,8 @@ def _load_templates(data: DataSet) -> list[Template]:
 class Loading:
     """Batches of new rows: the row keys of a packed batch are numbered on at each use."""
 
-    _GOOD: Final = calls.good_begin("mutateRows", calls.VOID_SUCCESS)
-
-    def __init__(self, templates: list[Template], next_row: int) -> None:
+    def __init__(self, templates: list[Template], next_row: int, wire: Wire) -> None:
+        self._good = wire.good_begin("mutateRows", calls.VOID_SUCCESS)
         self._templates = templates  # shared: written and copied within one step
         self._next = next_row
         self._turn = 0
@@ -130,90 +95,75 @@ class Loading:
         return bytes(frame)
 
     def answered(self, reply: bytes) -> tuple[bytes, int]:
-        if not reply.startswith(self._GOOD, FRAME_HEAD):
+        if not reply.startswith(self._good, FRAME_HEAD):
             raise BadReply(reply)
         return self.first(), LOAD_ROWS
-
-
-@dataclass(frozen=True, slots=True)
-class Workload:
-    name: str  # on the command line
-    title: str  # in tables
-    unit: str  # what is counted per second
-    sessions: Callable[[DataSet, Chance, int], list[Session]]  # for so many connections
-
-
-def _repeating(ring: Callable[[DataSet, Chance], list[Exchange]]) -> Callable[[DataSet, Chance, int], list[Session]]:
-    def sessions(data: DataSet, rng: Chance, connections: int) -> list[Session]:
-        packed = ring(data, rng)
-        return [Repeating(packed, number * len(packed) // connections) for number in range(connections)]
-
-    return sessions
 
 
 def _keys(data: DataSet, rng: Chance, count: int) -> list[bytes]:
     return [dataset.row_key(rng.randrange(data.rows)) for _ in range(count)]
 
 
-def _get_cell(data: DataSet, rng: Chance) -> list[Exchange]:
+def _get_cell(data: DataSet, rng: Chance) -> list[Asked]:
     arguments = [(dataset.SMALL_TABLE, key, dataset.SMALL_COLUMN) for key in _keys(data, rng, PACKED)]
-    return [calls.exchange("get", one, calls.list_of(1), reply_bytes=dataset.SMALL_BYTES) for one in arguments]
+    return [Asked("get", one, calls.list_of(1), reply_bytes=dataset.SMALL_BYTES) for one in arguments]
 
 
-def _get_row(data: DataSet, rng: Chance) -> list[Exchange]:
+def _get_row(data: DataSet, rng: Chance) -> list[Asked]:
     size = dataset.ROW_BYTES - dataset.CELLS
     arguments = [(dataset.ROWS_TABLE, key) for key in _keys(data, rng, PACKED)]
-    return [calls.exchange("getRow", one, calls.list_of(1), reply_bytes=size) for one in arguments]
+    return [Asked("getRow", one, calls.list_of(1), reply_bytes=size) for one in arguments]
 
 
-def _get_columns(data: DataSet, rng: Chance) -> list[Exchange]:
+def _get_columns(data: DataSet, rng: Chance) -> list[Asked]:
     columns = [b"d:c00", b"d:c05", b"d:c13"]
     arguments = [(dataset.ROWS_TABLE, key, columns) for key in _keys(data, rng, PACKED)]
-    return [calls.exchange("getRowWithColumns", one, calls.list_of(1), reply_bytes=1_000) for one in arguments]
+    return [Asked("getRowWithColumns", one, calls.list_of(1), reply_bytes=1_000) for one in arguments]
 
 
-def _put(_data: DataSet, rng: Chance) -> list[Exchange]:
+def _put(_data: DataSet, rng: Chance) -> list[Asked]:
     keys = [dataset.row_key(rng.randrange(1_000_000)) for _ in range(PACKED)]
     cells = [(dataset.PUT_COLUMN, dataset.text(key, dataset.PUT_BYTES)) for key in keys]
     arguments = [(dataset.WRITES_TABLE, key, calls.puts([cell])) for key, cell in zip(keys, cells, strict=True)]
-    return [calls.exchange("mutateRow", one, calls.VOID_SUCCESS) for one in arguments]
+    return [Asked("mutateRow", one, calls.VOID_SUCCESS) for one in arguments]
 
 
-def _increment(_data: DataSet, _rng: Chance) -> list[Exchange]:
+def _increment(_data: DataSet, _rng: Chance) -> list[Asked]:
     one = (dataset.WRITES_TABLE, dataset.COUNT_ROW, dataset.COUNT_COLUMN, 1)
-    return [calls.exchange("atomicIncrement", one, calls.I64_SUCCESS)]
+    return [Asked("atomicIncrement", one, calls.I64_SUCCESS)]
 
 
-def _mixed(data: DataSet, rng: Chance) -> list[Exchange]:
+def _mixed(data: DataSet, rng: Chance) -> list[Asked]:
     found = _get_row(data, rng)
     for place in range(0, min(len(found), PACKED_LARGE * _WRITES_OF_MIXED), _WRITES_OF_MIXED):
         number = rng.randrange(data.rows)
         one = (dataset.ROWS_TABLE, dataset.row_key(number), calls.puts(data.wide_cells(number)))
-        found[place] = calls.exchange("mutateRow", one, calls.VOID_SUCCESS)
+        found[place] = Asked("mutateRow", one, calls.VOID_SUCCESS)
     return found
 
 
-def _scan(table: bytes) -> Callable[[DataSet, Chance, int], list[Session]]:
-    return lambda _data, _rng, connections: [Scanning(table) for _ in range(connections)]
+def _scan(table: bytes) -> Sessions:
+    return lambda _data, _rng, connections, wire: [Scanning(table, wire) for _ in range(connections)]
 
 
-def _load(data: DataSet, rng: Chance, connections: int) -> list[Session]:
+def _load(data: DataSet, rng: Chance, connections: int, wire: Wire) -> list[Session]:
     """Each connection numbers its rows on from a start of its own: rows are new, not overwritten."""
-    templates = _load_templates(data)
-    return [Loading(templates, rng.randrange(9_000) * 1_000_000) for _ in range(connections)]
+    templates = _load_templates(data, wire)
+    return [Loading(templates, rng.randrange(9_000) * 1_000_000, wire) for _ in range(connections)]
 
 
-WORKLOADS: Final[dict[str, Workload]] = {
+STANDARD: Final[dict[str, Workload]] = {
     workload.name: workload
     for workload in (
-        Workload("get-cell", "get one small cell", "gets", _repeating(_get_cell)),
-        Workload("get-row", "get a row of 14 cells, 8 KB", "rows", _repeating(_get_row)),
-        Workload("get-columns", "get 3 cells of such a row", "gets", _repeating(_get_columns)),
-        Workload("put", "durable put of 100 bytes", "puts", _repeating(_put)),
-        Workload("increment", "increment one hot cell", "increments", _repeating(_increment)),
-        Workload("mixed", "95 % reads, 5 % writes of 8 KB rows", "calls", _repeating(_mixed)),
-        Workload("scan-small", "scan, one small cell a row", "rows", _scan(dataset.SMALL_TABLE)),
-        Workload("scan-rows", "scan, whole 8 KB rows", "rows", _scan(dataset.ROWS_TABLE)),
-        Workload("load", "load by batches of 100 rows of 8 KB", "rows", _load),
+        Workload("get-cell", "get one small cell", "gets", repeating(_get_cell)),
+        Workload("get-row", "get a row of 14 cells, 8 KB", "rows", repeating(_get_row)),
+        Workload("get-columns", "get 3 cells of such a row", "gets", repeating(_get_columns)),
+        Workload("put", "durable put of 100 bytes", "puts", repeating(_put)),
+        Workload("increment", "increment one hot cell", "increments", repeating(_increment)),
+        Workload("mixed", "95 % reads, 5 % writes of 8 KB rows", "calls", repeating(_mixed)),
+        Workload("scan-small", "scan, one small cell a row", "rows", _scan(dataset.SMALL_TABLE), open_loop=False),
+        Workload("scan-rows", "scan, whole 8 KB rows", "rows", _scan(dataset.ROWS_TABLE), open_loop=False),
+        Workload("load", "load by batches of 100 rows of 8 KB", "rows", _load, open_loop=False),
     )
 }
+WORKLOADS: Final[dict[str, Workload]] = {**STANDARD, **YCSB}

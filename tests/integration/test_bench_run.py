@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from columnar.bench.endpoint import client_of, parse_endpoint
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -47,8 +49,55 @@ def test_a_short_run_measures_every_kind_of_work(store: tuple[str, int], tmp_pat
     found = json.loads(figures.read_text())
     assert len(found["lines"]) == 9
     for line in found["lines"]:
-        assert line["endpoints"][address]["rate"] > 0, line["workload"]
+        side = line["endpoints"][address]
+        assert side["rate"] > 0, line["workload"]
+        assert set(side["latency_us"]) == {"p50", "p95", "p99", "p99.9", "max"}
     assert 20 < found["footprints"][0]["resident_mb_idle"] < 500
+
+
+def test_open_loop_follows_the_closed_one(store: tuple[str, int], tmp_path: Path) -> None:
+    address, _ = store
+    figures = tmp_path / "figures.json"
+    load = ("--rows", "200", "--rounds", "1", "--seconds", "0.3", "-c", "4", "--open", "0.3", "--json", str(figures))
+    ran = bench("run", address, "-w", "get-cell,ycsb-e,scan-small", *load)
+    assert ran.returncode == 0, ran.stderr
+    assert "p99.9 / max" in ran.stdout
+    assert "No open loop for scan-small" in ran.stdout
+    found = json.loads(figures.read_text())
+    assert [line["workload"] for line in found["opened"]] == ["get-cell", "ycsb-e"]
+    closed_lines = [line for line in found["lines"] if line["workload"] != "scan-small"]
+    for closed, opened in zip(closed_lines, found["opened"], strict=True):
+        one = opened["endpoints"][address]
+        assert round(one["rate"], 3) == round(0.3 * closed["endpoints"][address]["rate"], 3)
+        assert one["calls"] > 0
+        assert one["latency_us"]["p50"] <= one["latency_us"]["p99.9"] <= one["latency_us"]["max"] * 1.01
+
+
+def test_ycsb_has_its_six_workloads_and_leaves_no_table(store: tuple[str, int], tmp_path: Path) -> None:
+    address, _ = store
+    figures = tmp_path / "figures.json"
+    load = ("--rows", "200", "--rounds", "1", "--seconds", "0.05", "-c", "3", "--json", str(figures))
+    ran = bench("run", address, "-w", "ycsb", *load)
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(figures.read_text())
+    names = [f"ycsb-{letter}" for letter in "abcdef"]
+    assert [line["workload"] for line in found["lines"]] == names
+    assert found["opened"] == []
+    assert all(line["endpoints"][address]["rate"] > 0 for line in found["lines"])
+    with client_of(parse_endpoint(address)) as client:
+        assert client.getTableNames() == []
+
+
+def test_the_compact_protocol_is_measured_too(store: tuple[str, int], tmp_path: Path) -> None:
+    address, _ = store
+    figures = tmp_path / "figures.json"
+    load = ("--rows", "100", "--rounds", "1", "--seconds", "0.05", "-c", "2", "--json", str(figures))
+    ran = bench("run", address, "-w", "get-row,put,increment,scan-small,load,ycsb-e", "--protocol", "compact", *load)
+    assert ran.returncode == 0, ran.stderr
+    assert "compact protocol" in ran.stdout
+    found = json.loads(figures.read_text())
+    assert found["plan"]["protocol"] == "compact"
+    assert [line["endpoints"][address]["rate"] > 0 for line in found["lines"]] == [True] * 6
 
 
 def test_growth_is_a_table(store: tuple[str, int]) -> None:

@@ -73,7 +73,7 @@ def scan(line: Line, rng: random.Random) -> None:
     scanner = calls.number_at(opened, calls.good_begin("scannerOpenWithScan", calls.I32_SUCCESS))
     begin = calls.good_begin("scannerGetList", calls.list_of(SCANNED))
     line.good(calls.call("scannerGetList", scanner, SCANNED), begin)
-    line.good(calls.call("scannerClose", scanner), calls.good_begin("scannerClose", b""))
+    line.good(calls.call("scannerClose", scanner), calls.good_begin("scannerClose", calls.VOID_SUCCESS))
 
 
 KINDS: Final[dict[str, Callable[[Line, random.Random], None]]] = {"get": get, "put": put, "scan": scan}

@@ -9,8 +9,9 @@ import pytest
 from columnar.bench.dataset import DataSet
 from columnar.bench.endpoint import Endpoint, parse_endpoint
 from columnar.bench.generator import Outcome
+from columnar.bench.latencies import percentiles_us
 from columnar.bench.measuring import Line, Plan, summed, turns_of
-from columnar.bench.report import Footprint, Report, percentiles_us, ratio_of, remarks_of, side_of, sides_of
+from columnar.bench.report import Footprint, Report, ratio_of, remarks_of, side_of, sides_of
 
 
 def outcome(units: int, cpu_s: float = 0.5) -> Outcome:

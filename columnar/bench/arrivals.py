@@ -1,0 +1,116 @@
+"""(pure) Open loop: calls that are due whatever the answers do, and how long each took since it was due.
+
+    due            waits: no connection is free      sent            answered
+     |--------------------------------------------------|-----------------|
+     |<------------------------- its latency --------------------------->|
+
+Invariants:
+    I1. Calls begin in the order in which they are due, each once.
+    I2. A call that is due begins at once if a connection is free; only then is the generator's own
+        lateness told, as all other waiting is the endpoint's doing.
+    I3. Each call that was due in the counted time gives one latency, also if it was never answered:
+        then it is the time it had waited when the turn was given up.
+
+Knows nothing of sockets and clocks: the time comes in as nanoseconds.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import deque
+from collections.abc import Iterable
+from typing import Generic, Protocol, TypeVar
+
+C = TypeVar("C")  # a connection
+
+
+class Uniform(Protocol):
+    """What of ``random.Random`` is needed here."""
+
+    def random(self) -> float: ...
+
+
+def poisson(rng: Uniform, rate: float, duration_s: float) -> array[int]:
+    """When calls are due, in nanoseconds from the start: independent of each other, so many per second.
+
+    Poisson and not evenly spaced: so do the calls of many clients arrive that know nothing of each other,
+    bursts among them; an even beat could keep step with the endpoint's own (an fsync, a flush).  And the
+    calls of several generator processes together are again such arrivals.
+    """
+    due: array[int] = array("q")
+    if rate <= 0.0:
+        return due  # a closed loop without one answer has no rate to take a share of
+    at = 0.0
+    while (at := at - math.log(1.0 - rng.random()) / rate) < duration_s:
+        due.append(int(at * 1e9))
+    return due
+
+
+class Arrivals(Generic[C]):
+    """Which call is due, which connection is free, and the times of those that were answered."""
+
+    __slots__ = ("_at", "_counted_ns", "_due", "_due_of", "_free", "late_ns", "latencies_ns")
+
+    def __init__(self, due_ns: array[int], connections: Iterable[C], counted_ns: int) -> None:
+        """``due_ns`` in order; calls that are due before ``counted_ns`` warm up and are not counted."""
+        self._due = due_ns
+        self._at = 0  # of the next call to begin
+        self._free = deque(connections)
+        self._due_of: dict[C, int] = {}  # of the calls under way
+        self._counted_ns = counted_ns
+        self.latencies_ns: array[int] = array("q")
+        self.late_ns: array[int] = array("q")  # between due and begun, where a connection was free
+
+    def begin(self, now_ns: int) -> C | None:
+        """A free connection for a call that is due: send it there.  None: nothing is due, or nobody free."""
+        if not self._free or self._at == len(self._due) or (due := self._due[self._at]) > now_ns:
+            return None
+        connection = self._free.popleft()
+        self._at += 1
+        self._due_of[connection] = due
+        if due >= self._counted_ns:
+            self.late_ns.append(now_ns - due)
+        return connection
+
+    def answered(self, connection: C, now_ns: int) -> bool:
+        """Its call was answered; True: another one waited for a connection, send that here now."""
+        self._take(self._due_of.pop(connection), now_ns)
+        if self._at < len(self._due) and (due := self._due[self._at]) <= now_ns:
+            self._at += 1
+            self._due_of[connection] = due
+            return True
+        self._free.append(connection)
+        return False
+
+    def wait_ns(self, now_ns: int) -> int | None:
+        """Until a call can begin without an answer before it; None: not before an answer."""
+        if not self._free or self._at == len(self._due):
+            return None
+        return max(self._due[self._at] - now_ns, 0)
+
+    def waiting(self, now_ns: int) -> int:
+        """Calls that are due and have not begun."""
+        at = self._at
+        while at < len(self._due) and self._due[at] <= now_ns:
+            at += 1
+        return at - self._at
+
+    def under_way(self) -> int:
+        return len(self._due_of)
+
+    def done(self) -> bool:
+        return self._at == len(self._due) and not self._due_of
+
+    def give_up(self, now_ns: int) -> int:
+        """How many calls have no answer; what they waited so far is counted (I3)."""
+        left = [*self._due_of.values(), *(due for due in self._due[self._at :] if due <= now_ns)]
+        for due in left:
+            self._take(due, now_ns)
+        self._due_of.clear()
+        self._at = len(self._due)
+        return len(left)
+
+    def _take(self, due_ns: int, now_ns: int) -> None:
+        if due_ns >= self._counted_ns:
+            self.latencies_ns.append(now_ns - due_ns)

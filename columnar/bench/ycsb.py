@@ -1,0 +1,255 @@
+"""YCSB's core workloads A to F (pure): the same mixes over rows of 10 fields of 100 bytes.
+
+    ycsb-a   50 % reads, 50 % updates of one field                 zipfian
+    ycsb-b   95 % reads,  5 % updates of one field                 zipfian
+    ycsb-c   reads                                                 zipfian
+    ycsb-d   95 % reads,  5 % inserts                              the latest rows most
+    ycsb-e   95 % scans of 1 to 100 rows (uniform), 5 % inserts    zipfian begin
+    ycsb-f   50 % reads, 50 % reads and then a put of one field    zipfian
+
+A read is of the whole row.  A scan is one operation of three calls (open, list, close), a read with its
+put one of two.  Calls are packed before the clock starts; where the key is known only then (a row
+just inserted) it is put into a packed call.
+
+Knows nothing of sockets and clocks; chance comes in as ``rng``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from columnar.bench import calls, dataset
+from columnar.bench.calls import Asked, Keyed, Numbered
+from columnar.bench.dataset import YCSB_TABLE, DataSet
+from columnar.bench.protocols import FRAME_HEAD, BadReply, Wire
+from columnar.bench.sessions import GOES_ON, Chance, Session, Sessions, Workload, repeating
+from columnar.bench.zipf import Scattered, Zipf
+from columnar.wire import idl
+
+PACKED: Final = 8_192  # different operations of a workload
+LONGEST_SCAN: Final = 100
+INSERT_SHARE: Final = 0.05
+INSERT_FRAMES: Final = 16  # different values of inserted rows
+_INSERT: Final = -1  # in a list of draws
+_ROW_BYTES: Final = dataset.YCSB_FIELDS * dataset.YCSB_FIELD_BYTES
+
+
+def _read(key: bytes, units: int = 1) -> Asked:
+    return Asked("getRow", (YCSB_TABLE, key), calls.list_of(1), units=units, reply_bytes=_ROW_BYTES)
+
+
+def _update(key: bytes, rng: Chance) -> Asked:
+    column = dataset.ycsb_column(rng.randrange(dataset.YCSB_FIELDS))
+    value = dataset.text(b"%d" % rng.randrange(1 << 30), dataset.YCSB_FIELD_BYTES)
+    return Asked("mutateRow", (YCSB_TABLE, key, calls.puts([(column, value)])), calls.VOID_SUCCESS)
+
+
+def _operations(
+    one: Callable[[bytes, Chance], list[Asked]],
+) -> Sessions:
+    """Sessions over a ring of operations on zipfian rows."""
+
+    def ring(data: DataSet, rng: Chance) -> list[Asked]:
+        rows = Scattered(data.rows)
+        keys = (dataset.ycsb_key(rows.number(rng.random())) for _ in range(PACKED))
+        return [asked for key in keys for asked in one(key, rng)]
+
+    return repeating(ring)
+
+
+def _reads_and_updates(reads: float) -> Sessions:
+    return _operations(lambda key, rng: [_read(key) if rng.random() < reads else _update(key, rng)])
+
+
+def _read_modify_write(key: bytes, rng: Chance) -> list[Asked]:
+    return [_read(key)] if rng.random() < 0.5 else [_read(key, GOES_ON), _update(key, rng)]
+
+
+class Rows:
+    """Which rows there are: those of the data set, and those that this process has inserted since.
+
+    The list of the latter lives as long as one turn of load.
+    """
+
+    __slots__ = ("_came", "_first", "_next")
+
+    def __init__(self, first: int, next_number: int) -> None:
+        self._first = first
+        self._next = next_number
+        self._came: list[int] = []
+
+    def new(self) -> int:
+        """The number of a row to insert."""
+        number = self._next
+        self._next += 1
+        return number
+
+    def came(self, number: int) -> None:
+        """Its insert was acknowledged: it can be read."""
+        self._came.append(number)
+
+    def newest(self, back: int) -> int:
+        """The row that so many came after."""
+        inserted = len(self._came)
+        return self._came[-1 - back] if back < inserted else self._first - 1 - (back - inserted) % self._first
+
+
+class Inserts:
+    """Packed inserts, into which the key is put."""
+
+    __slots__ = ("_frames", "good")
+
+    def __init__(self, wire: Wire) -> None:
+        key = dataset.ycsb_key(0)
+        self.good = wire.good_begin("mutateRow", calls.VOID_SUCCESS)
+        self._frames = [
+            Keyed(calls.call("mutateRow", YCSB_TABLE, key, calls.puts(dataset.ycsb_cells(number)), wire=wire), key)
+            for number in range(INSERT_FRAMES)
+        ]
+
+    def frame(self, number: int) -> bytes:
+        return self._frames[number % INSERT_FRAMES].frame(dataset.ycsb_key(number))
+
+
+def _rows_of(data: DataSet, rng: Chance) -> Rows:
+    """Numbers of a start of its own: what one turn inserts, another one does not find there."""
+    return Rows(data.rows, (1 + rng.randrange(1 << 20)) << 32)
+
+
+class Latest:
+    """Workload D: reads of rows, the later they came the likelier, and inserts."""
+
+    __slots__ = ("_at", "_draws", "_good", "_inserts", "_new", "_read", "_rows")
+
+    def __init__(self, draws: list[int], at: int, rows: Rows, inserts: Inserts, wire: Wire) -> None:
+        """``draws``: how many rows came after the one to be read, or _INSERT."""
+        self._draws = draws
+        self._at = at
+        self._rows = rows
+        self._inserts = inserts
+        key = dataset.ycsb_key(0)
+        read = _read(key).packed(wire)
+        self._read, self._good = Keyed(read.frame, key), read.good
+        self._new = _INSERT  # the row under way, if it is an insert
+
+    def first(self) -> bytes:
+        back = self._draws[self._at]
+        self._at = (self._at + 1) % len(self._draws)
+        if back == _INSERT:
+            self._new = self._rows.new()
+            return self._inserts.frame(self._new)
+        self._new = _INSERT
+        return self._read.frame(dataset.ycsb_key(self._rows.newest(back)))
+
+    def answered(self, reply: bytes) -> tuple[bytes, int]:
+        if self._new == _INSERT:
+            if not reply.startswith(self._good, FRAME_HEAD) or len(reply) < _ROW_BYTES:
+                raise BadReply(reply)
+        else:
+            if not reply.startswith(self._inserts.good, FRAME_HEAD):
+                raise BadReply(reply)
+            self._rows.came(self._new)
+        return self.first(), 1
+
+
+def _latest(data: DataSet, rng: Chance, connections: int, wire: Wire) -> list[Session]:
+    ranks = Zipf(data.rows)
+    draws = [_INSERT if rng.random() < INSERT_SHARE else ranks.rank(rng.random()) for _ in range(PACKED)]
+    rows, inserts = _rows_of(data, rng), Inserts(wire)
+    return [Latest(draws, number * PACKED // connections, rows, inserts, wire) for number in range(connections)]
+
+
+class ShortScan(NamedTuple):
+    opening: bytes  # the frame that opens it
+    length: int
+
+
+class ScanCalls:
+    """What the scans of all connections share: packed calls, and how good answers begin."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+        self.opened = wire.good_begin("scannerOpenWithScan", calls.I32_SUCCESS)
+        self.listed = wire.good_begin("scannerGetList", calls.LIST_SUCCESS)
+        self.closed = wire.good_begin("scannerClose", calls.VOID_SUCCESS)
+        self.list_by_length = [Numbered(wire, "scannerGetList", length) for length in range(LONGEST_SCAN + 1)]
+        self.close = Numbered(wire, "scannerClose")
+
+    def short_scan(self, key: bytes, length: int) -> ShortScan:
+        scan = idl.hbase.TScan(startRow=key, caching=length, cacheBlocks=True)
+        return ShortScan(calls.call("scannerOpenWithScan", YCSB_TABLE, scan, wire=self.wire), length)
+
+
+class Scans:
+    """Workload E: short scans, and inserts."""
+
+    __slots__ = ("_asked", "_at", "_awaited", "_calls", "_inserts", "_rows", "_scanner", "_scans")
+
+    def __init__(
+        self, scans: list[ShortScan | None], at: int, rows: Rows, inserts: Inserts, scan_calls: ScanCalls
+    ) -> None:
+        """``scans``: None is an insert."""
+        self._scans = scans
+        self._at = at
+        self._rows = rows
+        self._inserts = inserts
+        self._calls = scan_calls
+        self._awaited = b""
+        self._asked = 0  # the length of the scan under way
+        self._scanner = 0
+
+    def first(self) -> bytes:
+        scan = self._scans[self._at]
+        self._at = (self._at + 1) % len(self._scans)
+        if scan is None:
+            self._awaited = self._inserts.good
+            return self._inserts.frame(self._rows.new())
+        self._awaited, self._asked = self._calls.opened, scan.length
+        return scan.opening
+
+    def answered(self, reply: bytes) -> tuple[bytes, int]:
+        awaited, known = self._awaited, self._calls
+        if awaited is known.opened:
+            self._scanner = known.wire.id_at(reply, awaited)
+            self._awaited = known.listed
+            return known.list_by_length[self._asked].frame(self._scanner), GOES_ON
+        if awaited is known.listed:
+            if not 0 < known.wire.count_at(reply, awaited) <= self._asked:
+                raise BadReply(reply)
+            self._awaited = known.closed
+            return known.close.frame(self._scanner), GOES_ON
+        if not reply.startswith(awaited, FRAME_HEAD):
+            raise BadReply(reply)
+        return self.first(), 1
+
+
+def _scans(data: DataSet, rng: Chance, connections: int, wire: Wire) -> list[Session]:
+    numbers, scan_calls = Scattered(data.rows), ScanCalls(wire)
+    packed = [
+        None
+        if rng.random() < INSERT_SHARE
+        else scan_calls.short_scan(dataset.ycsb_key(numbers.number(rng.random())), 1 + rng.randrange(LONGEST_SCAN))
+        for _ in range(PACKED)
+    ]
+    rows, inserts = _rows_of(data, rng), Inserts(wire)
+    return [Scans(packed, number * PACKED // connections, rows, inserts, scan_calls) for number in range(connections)]
+
+
+YCSB: Final[dict[str, Workload]] = {
+    workload.name: workload
+    for workload in (
+        Workload("ycsb-a", "YCSB A, half reads, half updates", "operations", _reads_and_updates(0.5), on_ycsb=True),
+        Workload("ycsb-b", "YCSB B, 95 % reads, 5 % updates", "operations", _reads_and_updates(0.95), on_ycsb=True),
+        Workload("ycsb-c", "YCSB C, reads", "operations", _reads_and_updates(1.0), on_ycsb=True),
+        Workload("ycsb-d", "YCSB D, reads of the latest, 5 % inserts", "operations", _latest, on_ycsb=True),
+        Workload("ycsb-e", "YCSB E, short scans, 5 % inserts", "operations", _scans, on_ycsb=True),
+        Workload(
+            "ycsb-f",
+            "YCSB F, half of the reads with a put",
+            "operations",
+            _operations(_read_modify_write),
+            on_ycsb=True,
+        ),
+    )
+}
