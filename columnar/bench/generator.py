@@ -120,15 +120,20 @@ class _Line:
 def run(turn: Turn) -> Outcome:
     """Drive one turn in this process; EndpointFailed."""
     sessions = WORKLOADS[turn.workload].sessions(turn.data, Random(turn.seed), turn.connections)
+    return drive(turn.host, turn.port, sessions, turn.warm_up_s, turn.duration_s)
+
+
+def drive(host: str, port: int, sessions: list[Session], warm_up_s: float, duration_s: float) -> Outcome:
+    """A connection for each session, in closed loop, from this process; EndpointFailed."""
     try:
-        lines = [_Line(turn.host, turn.port, session) for session in sessions]
+        lines = [_Line(host, port, session) for session in sessions]
         try:
-            return _drive(lines, turn.warm_up_s, turn.duration_s)
+            return _drive(lines, warm_up_s, duration_s)
         finally:
             for line in lines:
                 line.sock.close()
     except OSError as error:
-        raise EndpointFailed(f"{turn.host}:{turn.port}: {error}") from error
+        raise EndpointFailed(f"{host}:{port}: {error}") from error
     except BadReply as bad:
         raise EndpointFailed(str(bad)) from None
 
