@@ -148,6 +148,7 @@ def compare(
 @click.option("--regions", default=100, show_default=True, type=click.IntRange(1), help="Of a table, at most.")
 @click.option("--overwrites", default=10_000, show_default=True, type=click.IntRange(10), help="Of one cell, at most.")
 @click.option("--seconds", default=5.0, show_default=True, type=click.FloatRange(0.05), help="Of one turn of puts.")
+@click.option("--calls", default=400, show_default=True, type=click.IntRange(1), help="A figure is their median.")
 @click.option("--json", "json_path", metavar="FILE", help="Write the figures here too.")
 def growth(
     endpoint: Endpoint,
@@ -156,6 +157,7 @@ def growth(
     regions: int,
     overwrites: int,
     seconds: float,
+    calls: int,
     json_path: str | None,
 ) -> None:
     """How cost grows with rows, regions, and the overwrites and deletes of a cell.
@@ -171,7 +173,7 @@ def growth(
     from columnar.bench.growth import grown
     from columnar.bench.growth_report import as_json, remarks_of, table_of_group
 
-    plan, groups = GrowthPlan(rows, regions, overwrites, seconds, parts or PARTS), []
+    plan, groups = GrowthPlan(rows, regions, overwrites, seconds, calls, parts or PARTS), []
     console = Console(width=None if sys.stdout.isatty() else 160)
     console.print(f"{_now()}, {machine()}", highlight=False)
     try:
@@ -179,7 +181,7 @@ def growth(
             for group in grown(endpoint, plan, _Bar(progress)):
                 groups.append(group)
                 if group.steps:
-                    console.print(table_of_group(group))
+                    console.print(group.title, table_of_group(group), sep="\n", highlight=False)
     except EndpointFailed as failure:
         _give_up(failure)
     for remark in remarks_of(groups):

@@ -47,6 +47,8 @@ def _by_rows(endpoint: Endpoint, plan: GrowthPlan, extended: bool, watcher: Watc
         if extended:
             watcher.began("until files are in order", 0)
             settle(endpoint, list(tables.values()))
-        targets = [rows_target(f"{size:,} rows", table, size, Random(size)) for size, table in tables.items()]
-        watcher.began("timed calls over rows", calls_of(targets, _PROBES))
-        return Group("rows", "Rows of a table", timed(endpoint, targets, _PROBES, watcher.advance))
+        targets = [
+            rows_target(f"{size:,} rows", table, size, plan.calls, Random(size)) for size, table in tables.items()
+        ]
+        watcher.began("timed calls over rows", calls_of(targets, _PROBES, plan.calls))
+        return Group("rows", "Rows of a table", timed(endpoint, targets, _PROBES, plan.calls, watcher.advance))

@@ -13,7 +13,7 @@ little of it.  Timestamps are given, in the past and all different: each overwri
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final
 
 from columnar.bench import calls, dataset
@@ -23,7 +23,7 @@ from columnar.bench.endpoint import Endpoint, client_of
 from columnar.bench.growth_filling import dropped_afterwards, make_table, sweep
 from columnar.bench.growth_lines import send_all
 from columnar.bench.growth_plan import GrowthPlan, Watcher
-from columnar.bench.growth_probes import GET, GET_VERSIONS, PUT, SHORT_SCAN, TIMED, Target, calls_of, timed
+from columnar.bench.growth_probes import GET, GET_VERSIONS, PUT, SHORT_SCAN, Target, calls_of, timed
 from columnar.bench.growth_report import Group
 from columnar.wire import idl
 
@@ -45,38 +45,39 @@ def by_history(endpoint: Endpoint, plan: GrowthPlan, extended: bool, watcher: Wa
     found = []
     with dropped_afterwards(endpoint, list(tables.values())):
         for kept, table in tables.items():
-            _make(endpoint, table, kept, plan.histories, watcher)
+            _make(endpoint, table, kept, plan, watcher)
             title = f"History of a cell, {kept} version{'s' * (kept > 1)} kept"
-            found.append(_timed(endpoint, title, _targets(table, plan.histories), watcher))
+            found.append(_timed(endpoint, title, table, plan, watcher))
         title += ", after the background sweep"
         if not extended:
             return [*found, Group("histories", title, left_out="the endpoint does not say when a sweep has ended")]
         watcher.began("background sweep", 0)
         sweep(endpoint, table)
-        return [*found, _timed(endpoint, title, _targets(table, plan.histories), watcher)]
+        return [*found, _timed(endpoint, title, table, plan, watcher)]
 
 
-def _make(endpoint: Endpoint, table: bytes, kept: int, histories: Sequence[int], watcher: Watcher) -> None:
+def _make(endpoint: Endpoint, table: bytes, kept: int, plan: GrowthPlan, watcher: Watcher) -> None:
     with client_of(endpoint) as client:
         make_table(client, table, kept)
     begins_ms = int(time.time() * 1_000) - MADE_BEFORE_MS
-    for made in (history(table, histories, begins_ms), deletes(table, histories[-1], begins_ms)):
+    for made in (history(table, plan, begins_ms), deletes(table, plan.overwrites, begins_ms)):
         packed = list(made)
         watcher.began(f"histories, {kept} kept", len(packed))
         send_all(endpoint, packed, watcher.advance, IN_FLIGHT)
 
 
-def _timed(endpoint: Endpoint, title: str, targets: Sequence[Target], watcher: Watcher) -> Group:
-    watcher.began(title, calls_of(targets, _PROBES))
-    return Group("histories", title, timed(endpoint, targets, _PROBES, watcher.advance))
+def _timed(endpoint: Endpoint, title: str, table: bytes, plan: GrowthPlan, watcher: Watcher) -> Group:
+    targets = _targets(table, plan)
+    watcher.began(title, calls_of(targets, _PROBES, plan.calls))
+    return Group("histories", title, timed(endpoint, targets, _PROBES, plan.calls, watcher.advance))
 
 
-def _targets(table: bytes, histories: Sequence[int]) -> list[Target]:
-    most = histories[-1]
+def _targets(table: bytes, plan: GrowthPlan) -> list[Target]:
+    most = plan.overwrites
     return [
         *(
-            Target("written once" if count == 1 else f"{count:,} overwrites", table, _rows_with(count))
-            for count in histories
+            Target("written once" if count == 1 else f"{count:,} overwrites", table, _rows_with(count, plan.calls))
+            for count in plan.histories
         ),
         Target(f"{most:,} puts and deletes", table, (_CYCLED,)),
         Target(f"{most:,} other cells of the row deleted", table, (_EMPTIED,)),
@@ -84,17 +85,17 @@ def _targets(table: bytes, histories: Sequence[int]) -> list[Target]:
     ]
 
 
-def _rows_with(overwrites: int) -> tuple[bytes, ...]:
+def _rows_with(overwrites: int, most: int) -> tuple[bytes, ...]:
     """The rows that share a step: many of a short history, one of a long."""
-    count = max(1, min(TIMED, CELLS_MADE // overwrites))
+    count = max(1, min(most, CELLS_MADE // overwrites))
     return tuple(b"o-%08d-%08d" % (overwrites, number) for number in range(count))
 
 
-def history(table: bytes, histories: Sequence[int], begins_ms: int) -> Iterator[Exchange]:
+def history(table: bytes, plan: GrowthPlan, begins_ms: int) -> Iterator[Exchange]:
     """Calls that write the table; ``deletes`` follows when all of them are answered."""
-    most = histories[-1]
-    for count in histories:
-        rows = _rows_with(count)
+    most = plan.overwrites
+    for count in plan.histories:
+        rows = _rows_with(count, plan.calls)
         for number in range(count):
             put = [_put(SMALL_COLUMN, number)]
             for row in rows:

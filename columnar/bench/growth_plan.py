@@ -19,6 +19,7 @@ class GrowthPlan:
     regions: int  # of a table, at most
     overwrites: int  # of one cell, at most
     duration_s: float  # of one turn of puts
+    calls: int  # that a figure is the median of
     parts: tuple[str, ...] = PARTS
 
     @property

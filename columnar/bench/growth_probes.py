@@ -22,8 +22,7 @@ from columnar.bench.growth_report import Step
 from columnar.wire import idl
 
 ROUNDS: Final = 8
-TIMED: Final = 400  # calls of each kind at each step
-LONG_SCANS: Final = 8
+LONG_SCANS: Final = 8  # begun at so many rows
 LONG_SCAN_ROWS: Final = 10_000
 ROWS_A_CALL: Final = 500
 _VERSIONS: Final = 3
@@ -47,7 +46,7 @@ Timing = Callable[[Line, int], float]  # call number n of a kind
 @dataclass(frozen=True, slots=True)
 class Probe:
     column: str
-    calls: int
+    share: float  # of the calls that are asked for
     packed: Callable[[Target], Timing]
 
 
@@ -90,44 +89,48 @@ def _put(target: Target) -> Timing:
     return lambda line, number: line.took_us(packed[number % len(packed)])
 
 
-GET: Final = Probe("get us", TIMED, _get)
-GET_VERSIONS: Final = Probe("get of 3 versions us", TIMED, _get_versions)
-SHORT_SCAN: Final = Probe("short scan us", TIMED // 2, _scan)
-LONG_SCAN: Final = Probe("scanned rows/s", LONG_SCANS, _long_scan)
-PUT: Final = Probe("durable put us", TIMED, _put)
+GET: Final = Probe("get us", 1.0, _get)
+GET_VERSIONS: Final = Probe("get of 3 versions us", 1.0, _get_versions)
+SHORT_SCAN: Final = Probe("short scan us", 0.5, _scan)
+LONG_SCAN: Final = Probe("scanned rows/s", 0.02, _long_scan)
+PUT: Final = Probe("durable put us", 1.0, _put)
 
 
 def timed(
-    endpoint: Endpoint, targets: Sequence[Target], probes: Sequence[Probe], advance: Callable[[int], None]
+    endpoint: Endpoint, targets: Sequence[Target], probes: Sequence[Probe], each: int, advance: Callable[[int], None]
 ) -> tuple[Step, ...]:
-    """A step of each target; ``advance`` hears of calls.  EndpointFailed."""
+    """A step of each target, of ``each`` calls of a whole share; ``advance`` hears of calls.  EndpointFailed."""
     taken: list[dict[str, list[float]]] = [{probe.column: [] for probe in probes} for _ in targets]
     with line_to(endpoint) as line:
         for probe in probes:
             packed = [probe.packed(target) for target in targets]
-            each = max(1, probe.calls // ROUNDS)
+            count = _a_round(probe, each)
             for place in back_and_forth(len(targets), ROUNDS):
                 found = taken[place][probe.column]
-                found += [packed[place](line, len(found) + number) for number in range(each)]
-                advance(each)
+                found += [packed[place](line, len(found) + number) for number in range(count)]
+                advance(count)
     return tuple(
-        Step(target.what, {column: median(found) for column, found in each.items()})
-        for target, each in zip(targets, taken, strict=True)
+        Step(target.what, {column: median(found) for column, found in figures.items()})
+        for target, figures in zip(targets, taken, strict=True)
     )
 
 
-def calls_of(targets: Sequence[Target], probes: Sequence[Probe]) -> int:
+def calls_of(targets: Sequence[Target], probes: Sequence[Probe], each: int) -> int:
     """What ``timed`` will advance by."""
-    return len(targets) * sum(max(1, probe.calls // ROUNDS) * ROUNDS for probe in probes)
+    return len(targets) * ROUNDS * sum(_a_round(probe, each) for probe in probes)
 
 
-def rows_target(what: str, table: bytes, rows: int, rng: Random) -> Target:
-    """Random rows of a table that was filled with ``rows`` rows."""
+def _a_round(probe: Probe, each: int) -> int:
+    return max(1, round(each * probe.share / ROUNDS))
+
+
+def rows_target(what: str, table: bytes, rows: int, count: int, rng: Random) -> Target:
+    """``count`` random rows of a table that was filled with ``rows`` rows."""
     long_rows = min(rows, LONG_SCAN_ROWS)
     return Target(
         what,
         table,
-        tuple(dataset.row_key(rng.randrange(rows)) for _ in range(TIMED)),
+        tuple(dataset.row_key(rng.randrange(rows)) for _ in range(count)),
         long_scans=tuple(dataset.row_key(rng.randrange(rows - long_rows + 1)) for _ in range(LONG_SCANS)),
         long_rows=long_rows,
     )

@@ -11,6 +11,7 @@ from columnar.bench.dataset import PUT_BYTES, SMALL_COLUMN
 from columnar.bench.endpoint import Endpoint, client_of
 from columnar.bench.generator import Outcome, drive
 from columnar.bench.growth_filling import dropped_afterwards, fill, make_split_table, settle, splits_for
+from columnar.bench.growth_lines import send_all
 from columnar.bench.growth_plan import GrowthPlan, Watcher, back_and_forth
 from columnar.bench.growth_probes import GET, LONG_SCAN, PUT, SHORT_SCAN, Target, calls_of, rows_target, timed
 from columnar.bench.growth_report import Group, Step
@@ -41,13 +42,13 @@ def by_regions(endpoint: Endpoint, plan: GrowthPlan, extended: bool, watcher: Wa
             fill(endpoint, table, rows, watcher.advance)
         watcher.began("until files are in order", 0)
         settle(endpoint, list(tables.values()))
-        targets = [_target(count, table, rows) for count, table in tables.items()]
-        watcher.began("timed calls over regions", calls_of(targets, _PROBES))
-        return Group("regions", title, timed(endpoint, targets, _PROBES, watcher.advance))
+        targets = [_target(count, table, rows, plan.calls) for count, table in tables.items()]
+        watcher.began("timed calls over regions", calls_of(targets, _PROBES, plan.calls))
+        return Group("regions", title, timed(endpoint, targets, _PROBES, plan.calls, watcher.advance))
 
 
-def _target(count: int, table: bytes, rows: int) -> Target:
-    return rows_target(f"{count:,} region" + "s" * (count > 1), table, rows, Random(count))
+def _target(count: int, table: bytes, rows: int, calls_each: int) -> Target:
+    return rows_target(_named(count), table, rows, calls_each, Random(count))
 
 
 def puts_over_regions(endpoint: Endpoint, plan: GrowthPlan, extended: bool, watcher: Watcher) -> Group:
@@ -62,6 +63,9 @@ def puts_over_regions(endpoint: Endpoint, plan: GrowthPlan, extended: bool, watc
             for count, table in zip(counts, tables, strict=True):
                 make_split_table(client, table, splits_for(PUT_ROWS, count))
         rings = [_ring(table) for table in tables]
+        watcher.began("regions opened by a first put", sum(map(len, rings)))
+        for ring in rings:
+            send_all(endpoint, ring, watcher.advance, CONNECTIONS)
         outcomes: list[list[Outcome]] = [[] for _ in tables]
         watcher.began("puts over regions", TURNS * len(tables))
         for place in back_and_forth(len(tables), TURNS):
@@ -94,4 +98,8 @@ def _step(count: int, outcomes: list[Outcome]) -> Step:
         "p99 ms": side.latency_us["p99"] / 1_000,
         "generator's CPU": side.generator_cpu,
     }
-    return Step(f"{count:,} region" + "s" * (count > 1), figures)
+    return Step(_named(count), figures)
+
+
+def _named(count: int) -> str:
+    return "1 region" if count == 1 else f"{count:,} regions"

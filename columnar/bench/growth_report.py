@@ -45,8 +45,9 @@ def remarks_of(groups: Sequence[Group]) -> list[str]:
 
 
 def table_of_group(group: Group) -> Table:
-    table = Table(title=group.title, title_justify="left", show_footer=True)
-    table.add_column("", footer="worst / best")
+    """Of a group with steps; its title is not in it, for it may be the wider of the two."""
+    table = Table(show_footer=True)
+    table.add_column("step", footer="worst / best")
     for column in group.columns:
         table.add_column(column, justify="right", footer=f"{spread(group, column):.2f}")
     for step in group.steps:
