@@ -19,6 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from columnar.bench.dataset import ROWS, DataSet
 from columnar.bench.endpoint import Endpoint, drop_tables, parse_endpoint, prepare, prepare_ycsb
 from columnar.bench.generator import EndpointFailed
+from columnar.bench.growth_plan import PARTS, GrowthPlan
 from columnar.bench.measuring import Line, Plan, generators, measure, turns_of
 from columnar.bench.open_report import open_lines_of, open_remarks_of, open_table_of
 from columnar.bench.processes import Started, resident_mb
@@ -162,26 +163,64 @@ def compare(
 
 @bench.command()
 @click.argument("endpoint", type=_Address())
-@click.option("--rows", default=200_000, show_default=True, type=click.IntRange(1_000), help="The largest table.")
+@click.option("--only", "parts", multiple=True, type=click.Choice(PARTS), help="This part alone; may be repeated.")
+@click.option("--rows", default=1_000_000, show_default=True, type=click.IntRange(1_000), help="The largest table.")
+@click.option("--regions", default=100, show_default=True, type=click.IntRange(1), help="Of a table, at most.")
 @click.option("--overwrites", default=10_000, show_default=True, type=click.IntRange(10), help="Of one cell, at most.")
+@click.option("--seconds", default=5.0, show_default=True, type=click.FloatRange(0.05), help="Of one turn of puts.")
+@click.option("--calls", default=400, show_default=True, type=click.IntRange(1), help="A figure is their median.")
 @click.option("--json", "json_path", metavar="FILE", help="Write the figures here too.")
-def growth(endpoint: Endpoint, rows: int, overwrites: int, json_path: str | None) -> None:
-    """How the cost of a read and a write grows with rows, overwrites and deletes.
+def growth(
+    endpoint: Endpoint,
+    parts: tuple[str, ...],
+    rows: int,
+    regions: int,
+    overwrites: int,
+    seconds: float,
+    calls: int,
+    json_path: str | None,
+) -> None:
+    """How cost grows with rows, regions, and the overwrites and deletes of a cell.
+
+    Steps that differ in one thing are timed in turn; below each column stands its worst figure over its
+    best: 1 is flat.  Regions and puts over them need an endpoint that can make tables of several regions.
 
     \b
       columnar bench growth 127.0.0.1:9090
+      columnar bench growth 127.0.0.1:9090 --only rows --rows 10000000
+      columnar bench growth 127.0.0.1:9090 --only puts --only histories --json growth.json
     """
-    from columnar.bench.growth import grown, growth_table
+    from columnar.bench.growth import grown
+    from columnar.bench.growth_report import as_json, remarks_of, table_of_group
 
+    plan, groups = GrowthPlan(rows, regions, overwrites, seconds, calls, parts or PARTS), []
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    console.print(f"{_now()}, {machine()}", highlight=False)
     try:
         with _progress() as progress:
-            task = progress.add_task("growth", total=None)
-            steps = grown(endpoint, rows, overwrites, lambda what: progress.update(task, description=what))
+            for group in grown(endpoint, plan, _Bar(progress)):
+                groups.append(group)
+                if group.steps:
+                    console.print(group.title, table_of_group(group), sep="\n", highlight=False)
     except EndpointFailed as failure:
         _give_up(failure)
-    title = f"{_now()}, {machine()}"
-    Console().print(growth_table(title, steps))
-    _write_json(json_path, {"taken_at": _now(), "machine": machine(), "steps": [asdict(step) for step in steps]})
+    for remark in remarks_of(groups):
+        console.print(remark, highlight=False)
+    _write_json(json_path, {"taken_at": _now(), "machine": machine(), "plan": asdict(plan), "groups": as_json(groups)})
+
+
+class _Bar:
+    """The one bar of a growth measurement, begun anew for each thing that is done."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task = progress.add_task("growth", total=None)
+
+    def began(self, what: str, total: int) -> None:
+        self._progress.reset(self._task, total=total or None, description=what)
+
+    def advance(self, count: int) -> None:
+        self._progress.advance(self._task, count)
 
 
 def _measure_and_show(

@@ -431,6 +431,8 @@ class RocksEngine:
         options.set_write_buffer_manager(self._write_buffers)
         options.set_max_background_jobs(2)
         options.set_max_open_files(64)
+        # Of its own 64 shards each would hold a single file: two that meet in one throw each other out at each get.
+        options.set_table_cache_num_shard_bits(0)
         options.set_max_total_wal_size(WAL_BYTES)
         options.set_wal_recovery_mode(rocksdict.DBRecoveryMode.point_in_time())  # S2: a prefix, never a hole
         options.set_keep_log_file_num(LOG_FILES_KEPT)

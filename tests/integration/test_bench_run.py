@@ -100,10 +100,26 @@ def test_the_compact_protocol_is_measured_too(store: tuple[str, int], tmp_path: 
     assert [line["endpoints"][address]["rate"] > 0 for line in found["lines"]] == [True] * 6
 
 
-def test_growth_is_a_table(store: tuple[str, int]) -> None:
-    ran = bench("growth", store[0], "--rows", "1000", "--overwrites", "10")
+def test_growth_measures_all_its_parts(store: tuple[str, int], tmp_path: Path) -> None:
+    figures = tmp_path / "growth.json"
+    small = ("--rows", "1000", "--regions", "4", "--overwrites", "10", "--seconds", "0.05", "--calls", "4")
+    ran = bench("growth", store[0], *small, "--json", str(figures))
     assert ran.returncode == 0, ran.stderr
-    assert "10 deletes" in ran.stdout
+    assert "10 puts and deletes" in ran.stdout
+    groups = json.loads(figures.read_text())["groups"]
+    assert [group["part"] for group in groups] == ["rows", "regions", "puts", *["histories"] * 3]
+    assert [step["what"] for step in groups[2]["steps"]] == ["1 region", "4 regions"]
+    for group in groups:
+        assert min(group["worst_over_best"].values()) >= 1
+    with client_of(parse_endpoint(store[0])) as client:
+        assert client.getTableNames() == []
+
+
+def test_one_part_of_growth_alone(store: tuple[str, int]) -> None:
+    ran = bench("growth", store[0], "--only", "puts", "--regions", "1", "--seconds", "0.05", "--calls", "4")
+    assert ran.returncode == 0, ran.stderr
+    assert "Durable puts" in ran.stdout
+    assert "Rows of a table" not in ran.stdout
 
 
 def test_an_endpoint_that_is_not_there_is_said_in_one_line() -> None:

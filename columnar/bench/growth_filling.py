@@ -1,0 +1,115 @@
+"""Tables of many small rows, made and filled quickly.
+
+A batch of rows is packed once; for the next batches the row keys in its bytes are numbered on.  So the
+values repeat every ``BATCH_ROWS`` rows, far more than a block of the engine holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from thriftpy2.thrift import TApplicationException
+
+from columnar.bench import calls, dataset
+from columnar.bench.calls import Exchange
+from columnar.bench.dataset import SMALL_BYTES, SMALL_COLUMN
+from columnar.bench.endpoint import Endpoint, client_of, drop_table
+from columnar.bench.growth_lines import send_all
+from columnar.wire import idl
+
+BATCH_ROWS: Final = 1_000
+FAMILY: Final = b"s"
+SETTLE_TIMEOUT_S: Final = 900.0  # for the engine to bring a large table in order
+_KEY_BYTES: Final = len(dataset.row_key(0))
+_GOOD: Final = calls.good_begin("mutateRows", calls.VOID_SUCCESS)
+
+
+def is_columnar(endpoint: Endpoint) -> bool:
+    """Whether the methods beyond HBase's are there; EndpointFailed."""
+    with client_of(endpoint) as client:
+        try:
+            client.columnarStatus()
+        except TApplicationException as error:
+            if error.type != TApplicationException.UNKNOWN_METHOD:
+                raise
+            return False
+        return True
+
+
+@contextmanager
+def dropped_afterwards(endpoint: Endpoint, tables: Sequence[bytes]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        with client_of(endpoint) as client:
+            for table in tables:
+                drop_table(client, table)
+
+
+def make_table(client: Any, table: bytes, versions: int = 1) -> None:
+    """Anew, with one region."""
+    drop_table(client, table)
+    client.createTable(table, [idl.hbase.ColumnDescriptor(name=FAMILY + b":", maxVersions=versions)])
+
+
+def make_split_table(client: Any, table: bytes, splits: Sequence[bytes]) -> None:
+    """Anew, with one region more than there are ``splits``; by our extension only."""
+    drop_table(client, table)
+    family = idl.columnar.FamilyOptions(name=FAMILY, maxVersions=1)
+    client.columnarCreateTable(table, [family], {}, list(splits))
+
+
+def splits_for(rows: int, regions: int) -> list[bytes]:
+    """Row keys that part ``rows`` rows into so many equal regions."""
+    return [dataset.row_key(rows * number // regions) for number in range(1, regions)]
+
+
+def fill(endpoint: Endpoint, table: bytes, rows: int, advance: Callable[[int], None]) -> None:
+    """Write rows 0 to ``rows``, of one cell of 20 bytes each; EndpointFailed."""
+    send_all(endpoint, batches(table, rows), advance)
+
+
+def batches(table: bytes, rows: int) -> Iterator[Exchange]:
+    """The calls that write rows 0 to ``rows``."""
+    packed = _packed(table, min(rows, BATCH_ROWS))
+    whole = rows - rows % BATCH_ROWS
+    places = _places(packed)
+    for first in range(0, whole, BATCH_ROWS):  # packed is written and copied within one step
+        for number, place in enumerate(places, first):
+            packed[place : place + _KEY_BYTES] = dataset.row_key(number)
+        yield Exchange(bytes(packed), _GOOD, BATCH_ROWS, 0)
+    if whole < rows:
+        yield Exchange(bytes(_packed(table, rows - whole, whole)), _GOOD, rows - whole, 0)
+
+
+def _packed(table: bytes, count: int, first: int = 0) -> bytearray:
+    rows = [
+        (dataset.row_key(number), [(SMALL_COLUMN, dataset.text(b"small %d" % number, SMALL_BYTES))])
+        for number in range(first, first + count)
+    ]
+    return bytearray(calls.call("mutateRows", table, calls.batch(rows)))
+
+
+def _places(packed: bytearray) -> list[int]:
+    """Where the row keys stand, in their order."""
+    found, at = [], packed.find(dataset.row_key(0))
+    while at >= 0:
+        found.append(at)
+        at = packed.find(dataset.row_key(len(found)), at + _KEY_BYTES)
+    return found
+
+
+def settle(endpoint: Endpoint, tables: Sequence[bytes]) -> None:
+    """Everything from memory to files, and those in order: what a filling leaves to do is done.  Our extension."""
+    with client_of(endpoint, SETTLE_TIMEOUT_S) as client:
+        for table in tables:
+            client.columnarFlush(table)
+            client.columnarCompact(table, False)
+
+
+def sweep(endpoint: Endpoint, table: bytes) -> None:
+    """The background sweep at once, and all files anew.  Our extension."""
+    with client_of(endpoint, SETTLE_TIMEOUT_S) as client:
+        client.columnarCompact(table, True)

@@ -1,0 +1,72 @@
+"""(pure) How cost grew: groups of steps, beside each other in a table and as JSON.
+
+A group is flat where its dearest step costs about what its cheapest does: ``spread`` says how many times.
+
+Knows nothing of endpoints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    what: str
+    figures: dict[str, float]  # by the name of the column; microseconds, or so many per second
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Steps of which only one thing differs."""
+
+    part: str  # of growth_plan.PARTS
+    title: str
+    steps: tuple[Step, ...] = ()
+    left_out: str = ""  # why there are no steps
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.steps[0].figures) if self.steps else ()
+
+
+def spread(group: Group, column: str) -> float:
+    """Worst over best: 1 is flat.  Of times the longest over the shortest, of rates the highest over the lowest."""
+    found = [step.figures[column] for step in group.steps]
+    return max(found) / max(min(found), 1e-9)
+
+
+def remarks_of(groups: Sequence[Group]) -> list[str]:
+    return [f"{group.title}: left out, {group.left_out}" for group in groups if group.left_out]
+
+
+def table_of_group(group: Group) -> Table:
+    """Of a group with steps; its title is not in it, for it may be the wider of the two."""
+    table = Table(show_footer=True)
+    table.add_column("step", footer="worst / best")
+    for column in group.columns:
+        table.add_column(column, justify="right", footer=f"{spread(group, column):.2f}")
+    for step in group.steps:
+        table.add_row(step.what, *(_shown(column, figure) for column, figure in step.figures.items()))
+    return table
+
+
+def _shown(column: str, figure: float) -> str:
+    return f"{figure:.2f}" if figure < 10 and column.endswith(("ms", "CPU")) else f"{figure:,.0f}"
+
+
+def as_json(groups: Sequence[Group]) -> list[dict[str, Any]]:
+    return [
+        {
+            "part": group.part,
+            "title": group.title,
+            "left_out": group.left_out or None,
+            "steps": [{"what": step.what, **step.figures} for step in group.steps],
+            "worst_over_best": {column: round(spread(group, column), 3) for column in group.columns},
+        }
+        for group in groups
+    ]
