@@ -20,6 +20,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter
 from typing import Final
 
 from columnar.errors import ColumnarError, OutcomeUnknown
@@ -30,15 +31,25 @@ SYNC_THREADS: Final = 4
 # and the next requests of those who got them come in and share it: 23,000 puts a second from 64
 # connections where it was 17,000 with none (six turns: 16,600).  A single writer never waits here.
 TURNS_BETWEEN_SYNCS: Final = 3
+# A few writers leave the loop idle, and its turns are over before they are back.  Then two halves of them would take
+# turns for ever, each waiting for the other's fsync and its own: the next fsync waits until they all are back, at most
+# such a share of what the last one took, in turns too, for the loop's timers know milliseconds only.
+FEW: Final = 40
+WAIT_SHARE: Final = 1.0
+WAIT_S: Final = 0.001  # at most
 BUSY_PAUSE_S: Final = 0.01  # between two tries to hand writes to an engine that is behind with flushing
 
 
 class _Line:
     """One store's queue for its fsync; owned by the loop."""
 
-    __slots__ = ("broken", "gathering", "syncing")
+    __slots__ = ("began_s", "broken", "gathered", "gathering", "in_sync", "syncing", "until_s")
 
     def __init__(self) -> None:
+        self.gathered = 0  # who asked for the sync that has not begun
+        self.in_sync = 0  # who asked for the one that runs
+        self.began_s = 0.0  # when that began
+        self.until_s = 0.0  # how long those of the last one are waited for
         self.gathering: asyncio.Future[None] | None = None  # resolved by the sync that has not begun
         self.syncing: asyncio.Future[None] | None = None  # resolved by the sync that runs
         self.broken: ColumnarError | None = None
@@ -59,13 +70,15 @@ class Committer:
         line = self._lines.get(id(store))
         if line is None:
             line = self._lines[id(store)] = _Line()
+        line.gathered += 1
         if line.gathering is None:
             line.gathering = self._loop.create_future()
             if line.broken is not None:
                 self._fail(line.gathering, line.broken)
             elif line.syncing is None:
-                # Not at once: what else this turn of the loop writes shares the fsync.
-                self._loop.call_soon(self._begin, store, line)
+                # Not at once: what else this turn of the loop writes shares the fsync, and what its fellows of the
+                # last one write that are still on their way.
+                self._loop.call_soon(self._begin_after, 0, line.in_sync, line.until_s, store, line)
         return line.gathering
 
     def _begin(self, store: Store, line: _Line) -> None:
@@ -79,6 +92,7 @@ class Committer:
         except ColumnarError as error:
             failure = error
         line.syncing, line.gathering = line.gathering, None
+        line.in_sync, line.gathered, line.began_s = line.gathered, 0, perf_counter()
         if failure is not None:
             self._ended(store, line, failure)
             return
@@ -106,12 +120,15 @@ class Committer:
                 self.on_broken(store, failure)
             return
         done.set_result(None)
+        now_s = perf_counter()
+        wait_s = min(WAIT_S, WAIT_SHARE * (now_s - line.began_s)) if line.gathered + line.in_sync <= FEW else 0.0
+        line.until_s = now_s + wait_s
         if line.gathering is not None:
-            self._begin_after(TURNS_BETWEEN_SYNCS, store, line)
+            self._begin_after(TURNS_BETWEEN_SYNCS, line.gathered + line.in_sync, line.until_s, store, line)
 
-    def _begin_after(self, turns: int, store: Store, line: _Line) -> None:
-        if turns:
-            self._loop.call_soon(self._begin_after, turns - 1, store, line)
+    def _begin_after(self, turns: int, wanted: int, until_s: float, store: Store, line: _Line) -> None:
+        if turns > 0 or (line.gathered < wanted and perf_counter() < until_s):
+            self._loop.call_soon(self._begin_after, turns - 1, wanted, until_s, store, line)
         else:
             self._begin(store, line)
 

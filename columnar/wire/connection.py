@@ -48,6 +48,7 @@ TURN_BYTES: Final = 256 * 1024  # of replies gathered for one write
 UNTRACKED_OUTPUT_BYTES: Final = 16 * 1024  # unsent below this the server does not count: 160 MB for 10,000
 JOINED_BYTES: Final = 64 * 1024  # more replies than this go out piece by piece: a join would copy them
 KEEPALIVE_IDLE_S: Final = 60
+LARGE_BYTES: Final = 64 * 1024  # a request whose arguments are not kept while its answer waits
 
 _FRAME: Final = Struct(">I").pack
 _DIRECT: Final = frozenset({list, RowList, type(None), bool, int, str, bytes, dict})
@@ -289,6 +290,8 @@ class Connection:
             return self._settle(request, future, started, later)
         self._busy = True
         self.serving_bytes = request.size_bytes
+        if request.size_bytes > LARGE_BYTES:  # whoever still needs its rows holds them; the slow log counts them
+            request.args = [[None] * len(one) if isinstance(one, list) else one for one in request.args]
         if shared:
             self._server.resume_after(future, Waiting(self, request, started, later))
         else:

@@ -154,10 +154,15 @@ class RequestStream:
 
         False if there is none whose beginning is known.
         """
+        try:
+            if self.speech is None and not self._detect():  # nothing was served yet: it waited for its turn
+                return False
+        except Hangup:
+            return False  # the next look at it hangs up, too
         if self.http is not None:
             return self.http.shed(error.wire_message)
         try:
-            if self.speech is None or self._error is not None or (self._head is None and not self._read_head()):
+            if self._error is not None or (self._head is None and not self._read_head()):
                 return False
         except Malformed:
             return False  # the next look at it hangs up
@@ -227,6 +232,8 @@ class RequestStream:
             with memoryview(buf) as view:
                 body = bytes(view[start:end])
             start, stop = 0, length
+            if end == len(buf):  # its memory goes now, not once the next request comes
+                self._buf, end = b"", 0
         else:
             body, stop = buf, end
         self._pos = end
@@ -314,6 +321,8 @@ class RequestStream:
             return self._refusal(length)
         with memoryview(self._buf) as view:
             body = bytes(view[start : self._pos])
+        if self._pos == len(self._buf):  # as in ``_next_frame``
+            self._buf, self._pos = b"", 0
         self._head = None
         return self._whole(body, 0, len(body))
 

@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from columnar.errors import OutcomeUnknown
-from columnar.storage.commit import Committer
+from columnar.storage import commit
+from columnar.storage.commit import FEW, Committer
 from columnar.storage.memory import MemoryEngine
 from tests.support.held_engine import HeldEngine
 
@@ -45,6 +46,67 @@ def test_writers_that_come_during_an_fsync_share_the_next_and_order_is_kept() ->
         await second
         assert ended == ["first", "second"]
         assert engine.gate.syncs == 2
+        committer.close()
+
+    asyncio.run(main())
+
+
+async def syncs_when_writers_return(turns: int, writers: int) -> int:
+    """One half of the writers is answered while the other waits, and asks again some turns of the loop later."""
+    engine = HeldEngine(MemoryEngine())
+    committer = Committer(asyncio.get_running_loop())
+    store = engine.open("s", frozenset({"a"}))
+    engine.gate.hold()
+    first = [committer.durable(store) for _ in range(writers // 2)]
+    await asyncio.to_thread(engine.gate.entered.wait, 10)
+    second = [committer.durable(store) for _ in range(writers - writers // 2)]
+    engine.gate.release()
+    await first[0]
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    again = [committer.durable(store) for _ in first]
+    await second[0]
+    await again[0]
+    committer.close()
+    return committer.syncs
+
+
+def test_a_few_writers_are_waited_for_until_they_are_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit, "WAIT_S", 10.0)
+    monkeypatch.setattr(commit, "WAIT_SHARE", 1e9)
+    assert asyncio.run(syncs_when_writers_return(50, 8)) == 2
+    assert asyncio.run(syncs_when_writers_return(50, 2 * FEW)) == 3, "many keep the loop busy: nobody is waited for"
+
+
+def test_those_who_shared_one_fsync_share_the_next_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit, "WAIT_S", 10.0)
+    monkeypatch.setattr(commit, "WAIT_SHARE", 1e9)
+
+    async def main() -> None:
+        store = MemoryEngine().open("s", frozenset({"a"}))
+        committer = Committer(asyncio.get_running_loop())
+        once, _, _, _ = (committer.durable(store) for _ in range(4))
+        await once
+        back = []
+        for _ in range(4):
+            back.append(committer.durable(store))
+            for _ in range(20):
+                await asyncio.sleep(0)
+        await asyncio.wait(back)
+        assert committer.syncs == 2
+        committer.close()
+
+    asyncio.run(main())
+
+
+def test_writers_that_do_not_return_are_not_waited_for_long() -> None:
+    async def main() -> None:
+        store = MemoryEngine().open("s", frozenset({"a"}))
+        committer = Committer(asyncio.get_running_loop())
+        once, _, _, _ = (committer.durable(store) for _ in range(4))
+        await once
+        await asyncio.wait_for(committer.durable(store), 10)
+        assert committer.syncs == 2
         committer.close()
 
     asyncio.run(main())

@@ -240,6 +240,34 @@ def test_a_shed_message_is_answered_at_its_end(speech: Speech) -> None:
     assert after.args == [b"t", b"r", b"f:q", {}]
 
 
+@pytest.mark.parametrize("speech", SPEECHES, ids=str)
+def test_a_message_that_was_never_looked_at_can_be_shed(speech: Speech) -> None:
+    """Its connection waits for its first turn while others fill the server."""
+    stream = RequestStream(CODEC)
+    big = message(speech, "mutateRows", 9, tableName=b"t", rowBatches=batch(10, 9000), attributes={})
+    stream.feed(big[:50_000])
+    assert stream.shed(CallQueueTooBig("x"))
+    (refusal, after) = decoded([big[50_000:] + calls(speech)[0]], stream)
+    assert isinstance(refusal.error, CallQueueTooBig)
+    assert after.args == [b"t", b"r", b"f:q", {}]
+    other = RequestStream(CODEC)
+    other.feed(b"SSH-2.0-x")
+    assert not other.shed(CallQueueTooBig("x"))
+
+
+@pytest.mark.parametrize("speech", SPEECHES[:2], ids=str)
+def test_a_large_request_leaves_nothing_behind(speech: Speech) -> None:
+    """What it came in is given back before it is answered, not when the next one comes."""
+    stream = RequestStream(CODEC)
+    big = message(speech, "mutateRows", 9, tableName=b"t", rowBatches=batch(10, 9000), attributes={})
+    pieces = [big[at : at + 20_000] for at in range(0, len(big), 20_000)]
+    for piece in pieces:
+        stream.feed(piece)
+        found = stream.next()
+    assert isinstance(found, Request)
+    assert len(stream._buf) == 0
+
+
 def test_a_frame_over_the_drained_bound_hangs_up() -> None:
     with pytest.raises(Hangup, match="claims 1073741824"):
         decoded([message(SPEECHES[2], "getTableNames"), b"\x40\x00\x00\x00"], RequestStream(CODEC, drained_bytes=2**29))
