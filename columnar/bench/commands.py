@@ -242,6 +242,7 @@ def _measure_and_show(
 ) -> None:
     endpoints = [replace(endpoint, protocol=protocol) for endpoint in endpoints]
     plan = Plan(workloads, connections, rounds, seconds, generators, DataSet(rows), open_share)
+    lines: list[Line] = []
     try:
         with ExitStack() as stack, _progress() as progress:
             servers = [_started(stack, command, endpoint) for command, endpoint in zip(starts, endpoints, strict=True)]
@@ -250,12 +251,12 @@ def _measure_and_show(
             if not reuse:
                 for endpoint in endpoints:
                     _fill(endpoint, plan, progress)
-            lines = _measured(endpoints, plan, progress)
+            cut_short = _measured(endpoints, plan, progress, lines)
             footprints = tuple(
                 Footprint(server.start_s if server else None, before, _resident(each))
                 for server, before, each in zip(servers, idle, held, strict=True)
             )
-            if not keep:
+            if not keep and cut_short is None:
                 for endpoint in endpoints:
                     drop_tables(endpoint)
     except EndpointFailed as failure:
@@ -271,6 +272,8 @@ def _measure_and_show(
         open_lines_of(lines),
     )
     _show(report, plan, json_path)
+    if cut_short is not None:
+        _give_up(cut_short)
 
 
 def _started(stack: ExitStack, command: str | None, endpoint: Endpoint) -> Started | None:
@@ -297,7 +300,8 @@ def _fill(endpoint: Endpoint, plan: Plan, progress: Progress) -> None:
     progress.remove_task(task)
 
 
-def _measured(endpoints: list[Endpoint], plan: Plan, progress: Progress) -> list[Line]:
+def _measured(endpoints: list[Endpoint], plan: Plan, progress: Progress, lines: list[Line]) -> EndpointFailed | None:
+    """What cut it short; what was measured before is in ``lines``, and worth showing."""
     task = progress.add_task("measure", total=turns_of(plan, len(endpoints)))
     turns = iter(range(turns_of(plan, len(endpoints))))
 
@@ -305,7 +309,13 @@ def _measured(endpoints: list[Endpoint], plan: Plan, progress: Progress) -> list
         progress.update(task, completed=next(turns), description=f"{workload} at {connections}, {endpoint}")
 
     with generators(plan.generators) as pool:
-        return measure(endpoints, plan, pool, began)
+        try:
+            measure(endpoints, plan, pool, began, lines)
+        except EndpointFailed as failure:
+            if not lines:
+                raise
+            return failure
+    return None
 
 
 @contextmanager

@@ -156,10 +156,8 @@ def connected(host: str, port: int, sessions: list[Session]) -> Iterator[list[Co
         finally:
             for line in lines:
                 line.sock.close()
-    except OSError as error:
+    except (OSError, BadReply, EndpointFailed) as error:
         raise EndpointFailed(f"{host}:{port}: {error}") from error
-    except BadReply as bad:
-        raise EndpointFailed(str(bad)) from None
 
 
 def _drive(lines: list[Connection], warm_up_s: float, duration_s: float) -> Outcome:

@@ -119,10 +119,16 @@ def turns_of(plan: Plan, endpoints: int) -> int:
 
 
 def measure(
-    endpoints: list[Endpoint], plan: Plan, pool: Generators, began: Callable[[str, int, Endpoint], None]
-) -> list[Line]:
-    """Every workload at every number of connections; ``began`` hears of each turn.  EndpointFailed."""
-    lines: list[Line] = []
+    endpoints: list[Endpoint],
+    plan: Plan,
+    pool: Generators,
+    began: Callable[[str, int, Endpoint], None],
+    lines: list[Line],
+) -> None:
+    """Every workload at every number of connections, into ``lines``; ``began`` hears of each turn.
+
+    EndpointFailed: ``lines`` has what was measured before.
+    """
     for workload in plan.workloads:
         for connections in plan.connections:
             first_seed = len(lines) * plan.rounds
@@ -140,7 +146,6 @@ def measure(
                         pool.open_turn(endpoints[place], workload, connections, plan, first_seed + number, rates[place])
                     )
             lines.append(Line(workload, connections, closed, opened))
-    return lines
 
 
 def in_turn(rounds: int, endpoints: int) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,51 @@
+"""A measurement that an endpoint ends keeps what was measured before."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections import Counter
+from typing import Any, cast
+
+import pytest
+
+from columnar.bench.calls import VOID_SUCCESS, Asked
+from columnar.bench.dataset import DataSet
+from columnar.bench.endpoint import Endpoint
+from columnar.bench.generator import EndpointFailed, Outcome, drive
+from columnar.bench.measuring import Generators, Line, Plan, measure
+from columnar.bench.sessions import Repeating
+
+PLAN = Plan(("get-cell", "put"), (1, 16), 2, 0.1, 1, DataSet(100))
+
+
+class Failing:
+    """Generators whose endpoint falls silent after so many turns."""
+
+    def __init__(self, turns: int) -> None:
+        self._left = turns
+
+    def turn(self, *_: Any) -> Outcome:
+        if not self._left:
+            raise EndpointFailed("127.0.0.1:1: no answer within 30 s")
+        self._left -= 1
+        return Outcome(Counter({100: 10}), 10, 1.0, 0.1)
+
+
+def test_lines_that_were_whole_are_kept() -> None:
+    lines: list[Line] = []
+    ends = [Endpoint("127.0.0.1", 1), Endpoint("127.0.0.1", 2)]
+    with pytest.raises(EndpointFailed):
+        measure(ends, PLAN, cast(Generators, Failing(9)), lambda *_: None, lines)
+    assert [(line.workload, line.connections) for line in lines] == [("get-cell", 1), ("get-cell", 16)]
+
+
+def test_an_endpoint_that_closes_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        closing = threading.Thread(target=lambda: server.accept()[0].close())
+        closing.start()
+        ring = [Asked("enableTable", (b"t",), VOID_SUCCESS).packed()]
+        with pytest.raises(EndpointFailed, match=f"127.0.0.1:{port}: "):
+            drive("127.0.0.1", port, [Repeating(ring, 0)], 0.05, 0.05)
+        closing.join()
