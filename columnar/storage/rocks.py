@@ -48,6 +48,7 @@ IN_MEMORY_CACHE_BYTES: Final = 32 * MIB  # beside it, for spaces whose cache is 
 WRITE_BUFFERS_BYTES: Final = 64 * MIB  # of all regions together; over it the fullest is flushed
 WAL_BYTES: Final = 64 * MIB  # of one region; over it the oldest spaces are flushed
 LOG_FILES_KEPT: Final = 3
+SYNCED_BYTES: Final = 512 * 1024  # of a new file at a time: else its one large fsync holds up those of the log
 GATHERED_BYTES: Final = 256 * 1024  # of writes that wait for one handing over: some 1 ms of the interpreter lock
 
 
@@ -433,6 +434,7 @@ class RocksEngine:
         options.set_max_open_files(64)
         # Of its own 64 shards each would hold a single file: two that meet in one throw each other out at each get.
         options.set_table_cache_num_shard_bits(0)
+        options.set_bytes_per_sync(SYNCED_BYTES)
         options.set_max_total_wal_size(WAL_BYTES)
         options.set_wal_recovery_mode(rocksdict.DBRecoveryMode.point_in_time())  # S2: a prefix, never a hole
         options.set_keep_log_file_num(LOG_FILES_KEPT)
