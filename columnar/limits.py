@@ -34,6 +34,7 @@ ROWS_BYTES: Final = 64 * MIB  # rows asked for by name: more is refused, for suc
 # --- open things -----------------------------------------------------------------------------------
 CONNECTIONS: Final = 10_000
 OPEN_SCANNERS: Final = 10_000
+CONNECTION_SCANNERS: Final = 1_000  # of them, opened by one connection: nobody takes all of them from the others
 SCANNERS_BYTES: Final = 64 * MIB  # rows, columns and filters that all open scanners remember
 SCANNER_LEASE_S: Final = 600  # idle; the client's read timeout is usually shorter
 ORPHAN_SCANNER_LEASE_S: Final = 60  # once the connection that opened it has closed
@@ -59,8 +60,8 @@ LOG_RECORDS: Final = 1_000_000  # of one region: from half of it on writers are 
 LOG_BYTES: Final = 1024 * MIB
 
 # --- turns on the loop -----------------------------------------------------------------------------
-STEP_CELLS: Final = 5_000  # a read gives way to others after so many cells (about 2 ms)
+STEP_CELLS: Final = 2_500  # a read gives way to others after so many cells (about 2 ms where they are read one by one)
 STEP_BYTES: Final = 4 * MIB
-STEP_S: Final = 0.001  # a step through a filter ends with the row that passes it
+STEP_S: Final = 0.0005  # a step through a filter ends with the row that passes it
 
 SLOW_REQUEST_MS: Final = 1_000  # logged with table, region and cost

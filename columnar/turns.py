@@ -16,7 +16,7 @@ from functools import partial
 from time import perf_counter
 from typing import Final
 
-SHARE_S: Final = 0.002  # of one round; one piece of work is at most as long as its own step
+SHARE_S: Final = 0.001  # of one round; one piece of work is at most as long as its own step
 
 
 class Turns:

@@ -40,6 +40,11 @@ class BadReply(Exception):
 
     def __init__(self, reply: bytes) -> None:
         super().__init__(fault_of(reply))
+        self.reply = reply
+
+    def __reduce__(self) -> tuple[type[BadReply], tuple[bytes]]:
+        """From one process to another."""
+        return BadReply, (self.reply,)
 
 
 class Kind(Enum):

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from columnar.errors import IllegalArgument, RegionAway, ScannerNotFound, TooManyScanners
 from columnar.limits import (
+    CONNECTION_SCANNERS,
     OPEN_SCANNERS,
     ORPHAN_SCANNER_LEASE_S,
     REPLY_BYTES,
@@ -302,6 +303,8 @@ class ScannerTable:
         self.expire()
         if len(self._leases) >= self._bound:
             raise TooManyScanners(f"{self._bound} scanners are open; close some or wait until their leases end")
+        if len(self._of_connection.get(connection, ())) >= CONNECTION_SCANNERS:
+            raise TooManyScanners(f"this connection has {CONNECTION_SCANNERS} scanners open; close some")
         size = scanner.spec.size_bytes
         if self._size_bytes + size > SCANNERS_BYTES:
             raise TooManyScanners(

@@ -16,7 +16,7 @@ from columnar.errors import (
     TableNotEnabled,
     TooManyScanners,
 )
-from columnar.limits import STEP_S
+from columnar.limits import CONNECTION_SCANNERS, STEP_S
 from columnar.model.filter_language import parse
 from columnar.model.filters import Filter
 from columnar.model.mutation import Delete, Put
@@ -380,3 +380,18 @@ def test_many_scans_at_once_hold_together_no_more_than_their_bound(monkeypatch: 
 
     peak = asyncio.run(main())
     assert 17_000 < peak <= 20_000 + 20_000, "30 scans of 17 kB: one whole reply, and what the bound lets others hold"
+
+
+def test_no_connection_takes_all_scanners() -> None:
+    async def main() -> None:
+        house = await filled([b"a"])
+        table = ScannerTable(lambda: 0.0)
+        opened = [table.open(house.scanner(), 1) for _ in range(CONNECTION_SCANNERS)]
+        with pytest.raises(TooManyScanners, match="this connection"):
+            table.open(house.scanner(), 1)
+        table.open(house.scanner(), 2)
+        table.close(opened[0])
+        table.open(house.scanner(), 1)
+        await house.close()
+
+    asyncio.run(main())
