@@ -85,6 +85,18 @@ def standalone(data: Path, *flags: str) -> Iterator[Running]:
         process.stdout.close()
 
 
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="what a process was given is told by Linux")
+def test_the_allocator_keeps_what_it_frees_and_an_operator_has_the_last_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MALLOC_TOP_PAD_", "4096")
+    monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)
+    with standalone(tmp_path / "data") as running:
+        given = Path(f"/proc/{running.process.pid}/environ").read_bytes().split(b"\0")
+        assert b"MALLOC_TOP_PAD_=4096" in given
+        assert b"MALLOC_TRIM_THRESHOLD_=%d" % (64 << 20) in given
+
+
 @contextmanager
 def started(words: list[str]) -> Iterator[subprocess.Popen[str]]:
     """A process that does not outlive the test, however that ends."""

@@ -18,7 +18,7 @@ from random import Random
 from typing import Final, NamedTuple, get_args
 
 from tests.crash.cuts.disk import Disk, Kind
-from tests.crash.cuts.opening import Opener, Unopened, serve
+from tests.crash.cuts.opening import Opener, Unopened, View, serve
 from tests.crash.cuts.promises import Promises
 from tests.crash.cuts.recording import Recording
 
@@ -101,7 +101,7 @@ def run(
     return found
 
 
-def _look(view, promises: Promises, cut: Cut) -> list[str]:  # type: ignore[no-untyped-def]
+def _look(view: Callable[[], View], promises: Promises, cut: Cut) -> list[str]:
     try:
         seen = view()
     except Unopened as refused:

@@ -16,7 +16,7 @@ recording with the real folder (``recording.compare``) would see it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -216,7 +216,9 @@ class _Reader:
         return path[len(self._root) + 1 :] if path.startswith(self._root + "/") else None
 
 
-def _on_file(name: str, path: str, rest: str, returned: int, began: int, inside) -> Event | None:  # type: ignore[no-untyped-def]
+def _on_file(
+    name: str, path: str, rest: str, returned: int, began: int, inside: Callable[[str], str | None]
+) -> Event | None:
     if name in ("fsync", "fdatasync"):
         return Synced(path, began)
     if name in ("write", "writev"):

@@ -6,8 +6,9 @@ import asyncio
 from typing import Any, cast
 
 from columnar.wire.codec import Request
-from columnar.wire.connection import Connection, Waiting
+from columnar.wire.connection import LARGE_BYTES, Connection, Waiting
 from columnar.wire.server import RESUMED_AT_ONCE, WireServer
+from columnar.wire.service import Later
 
 
 class NothingToServe:
@@ -49,6 +50,21 @@ def test_every_request_goes_on_some_in_each_turn() -> None:
             assert len(seen) == turn * RESUMED_AT_ONCE
         await asyncio.sleep(0)
         assert seen == list(range(count))
+        await server.close(0.0)
+
+    asyncio.run(main())
+
+
+def test_a_large_request_lets_its_rows_go_while_its_answer_waits() -> None:
+    async def main() -> None:
+        server = WireServer(cast(Any, NothingToServe()))
+        connection = Connection(server, 1)
+        for size, kept in ((LARGE_BYTES, [b"t", ["row", "row"]]), (LARGE_BYTES + 1, [b"t", [None, None]])):
+            synced = asyncio.get_running_loop().create_future()
+            request = Request(None, b"mutateRows", 1, 1, [b"t", ["row", "row"]], size)
+            connection._pending(request, synced, 0.0, Later(synced, None))
+            assert request.args == kept
+            synced.cancel()
         await server.close(0.0)
 
     asyncio.run(main())
