@@ -62,6 +62,7 @@ HOT: Final = (
     "columnar.wire.codec_structs",
     "columnar.wire.connection",
     "columnar.wire.framing",
+    "columnar.wire.mutation_struct",
     "columnar.wire.server",
     "columnar.wire.service",
     "columnar.wire.walker",

@@ -3,26 +3,57 @@
 The operations of a ``RowMutation`` apply in the order given, as one atomic step (design 5,
 "order within a batch").
 
-Operations are named tuples, not dataclasses: a load makes millions of them, and a frozen dataclass
-of five fields takes 1.2 microseconds where a tuple takes 0.3.
+Operations are plain classes, compared by what they hold: a load makes millions of them, and compiled they
+are fields (0.05 microseconds; a named tuple takes 0.25, a frozen dataclass 1.2).  Constant.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import NamedTuple
+from typing import Any
 
 
-class Put(NamedTuple):
-    family: bytes
-    qualifier: bytes
-    value: bytes
-    timestamp: int | None = None  # None: the region's clock
-    ttl_ms: int | None = None
+class _Value:
+    """Compared by ``_held``."""
+
+    __slots__ = ()
+
+    def _held(self) -> tuple[Any, ...]:
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Value) and type(other) is type(self) and other._held() == self._held()
+
+    def __hash__(self) -> int:
+        return hash(self._held())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}{self._held()!r}"
 
 
-class Delete(NamedTuple):
+class Put(_Value):
+    __slots__ = ("family", "qualifier", "timestamp", "ttl_ms", "value")
+
+    def __init__(
+        self,
+        family: bytes,
+        qualifier: bytes,
+        value: bytes,
+        timestamp: int | None = None,
+        ttl_ms: int | None = None,
+    ) -> None:
+        self.family = family
+        self.qualifier = qualifier
+        self.value = value
+        self.timestamp = timestamp  # None: the region's clock
+        self.ttl_ms = ttl_ms
+
+    def _held(self) -> tuple[Any, ...]:
+        return self.family, self.qualifier, self.value, self.timestamp, self.ttl_ms
+
+
+class Delete(_Value):
     """Removes what stands at or below ``timestamp``; a qualifier of None means the whole family.
 
     ``exact`` removes one version: the one at ``timestamp``, or without it the newest that a reader sees;
@@ -30,22 +61,42 @@ class Delete(NamedTuple):
     light; surplus versions do not (HBase: after a major compaction).
     """
 
-    family: bytes
-    qualifier: bytes | None
-    timestamp: int | None = None
-    exact: bool = False
+    __slots__ = ("exact", "family", "qualifier", "timestamp")
+
+    def __init__(
+        self, family: bytes, qualifier: bytes | None, timestamp: int | None = None, exact: bool = False
+    ) -> None:
+        self.family = family
+        self.qualifier = qualifier
+        self.timestamp = timestamp
+        self.exact = exact
+
+    def _held(self) -> tuple[Any, ...]:
+        return self.family, self.qualifier, self.timestamp, self.exact
 
 
-class Increment(NamedTuple):
-    family: bytes
-    qualifier: bytes
-    amount: int
+class Increment(_Value):
+    __slots__ = ("amount", "family", "qualifier")
+
+    def __init__(self, family: bytes, qualifier: bytes, amount: int) -> None:
+        self.family = family
+        self.qualifier = qualifier
+        self.amount = amount
+
+    def _held(self) -> tuple[Any, ...]:
+        return self.family, self.qualifier, self.amount
 
 
-class Append(NamedTuple):
-    family: bytes
-    qualifier: bytes
-    value: bytes
+class Append(_Value):
+    __slots__ = ("family", "qualifier", "value")
+
+    def __init__(self, family: bytes, qualifier: bytes, value: bytes) -> None:
+        self.family = family
+        self.qualifier = qualifier
+        self.value = value
+
+    def _held(self) -> tuple[Any, ...]:
+        return self.family, self.qualifier, self.value
 
 
 Operation = Put | Delete | Increment | Append
@@ -95,8 +146,20 @@ class Durability(Enum):
     ASYNC = "ASYNC_WAL"  # in the log, not synced: a crash of the machine may take it back
 
 
-class RowMutation(NamedTuple):
-    row: bytes
-    operations: tuple[Operation, ...]
-    conditions: tuple[Condition, ...] = ()
-    durability: Durability = Durability.SYNC
+class RowMutation(_Value):
+    __slots__ = ("conditions", "durability", "operations", "row")
+
+    def __init__(
+        self,
+        row: bytes,
+        operations: tuple[Operation, ...],
+        conditions: tuple[Condition, ...] = (),
+        durability: Durability = Durability.SYNC,
+    ) -> None:
+        self.row = row
+        self.operations = operations
+        self.conditions = conditions
+        self.durability = durability
+
+    def _held(self) -> tuple[Any, ...]:
+        return self.row, self.operations, self.conditions, self.durability

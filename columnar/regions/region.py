@@ -45,7 +45,7 @@ from columnar.regions.row_reader import Cells, RawRow, column_versions, fetch_ro
 from columnar.regions.spaces import drop_leftovers, follow_spaces, options_of_spaces, row_ranges
 from columnar.storage.api import Batch, Engine, Store, StoreBusy, StoreClosed
 from columnar.storage.commit import Committer
-from columnar.storage.layout import escape, pack_cell, row_prefix, unescape
+from columnar.storage.layout import cell_head, escape, pack_cell, row_prefix, unescape
 
 RECENT_ROWS: Final = 4_096
 _EPOCH_SHIFT: Final = 40
@@ -176,9 +176,9 @@ class Region:
 
     def apply_many(self, mutations: Iterable[RowMutation]) -> Applied:
         """Several different rows in one atomic batch (design D12).  Rows may not repeat; no conditions."""
-        batch = self.store.batch()
         now_ms = self._clock()
         listed = list(mutations)
+        batch = self.store.batch(len(listed))
         assert len({m.row for m in listed}) == len(listed), "a row's mutations go into one RowMutation"
         assert listed, "at least one row"
         assert not any(m.conditions for m in listed), "conditions are for single rows"
@@ -263,9 +263,13 @@ class Region:
         """What ``RowDraft`` would come to, without reading the row."""
         sequence = self.log.next()
         number, prefix, views = (sequence.epoch << _EPOCH_SHIFT) | sequence.n, row_prefix(mutation.row), self.views
+        head = cell_head(now_ms, number)
         for operation in mutation.operations:
             assert isinstance(operation, Put), "looked at before"
-            raw = pack_cell(now_ms, number, operation.value, operation.ttl_ms)
+            if operation.ttl_ms is None:
+                raw = head + operation.value
+            else:
+                raw = pack_cell(now_ms, number, operation.value, operation.ttl_ms)
             batch.put(views[operation.family].space, prefix + escape(operation.qualifier), raw)
         return Step(sequence, now_ms, (), None, 0)
 

@@ -77,7 +77,8 @@ class Store(Protocol):
     @property
     def spaces(self) -> frozenset[str]: ...
 
-    def batch(self) -> Batch: ...
+    def batch(self, rows: int = 1) -> Batch:
+        """Empty; for so many rows, roughly."""
 
     def get(self, space: str, key: bytes) -> bytes | None: ...
 

@@ -125,6 +125,11 @@ def split_version_key(key: bytes) -> tuple[bytes, int]:
     return key[2:-10], _INVERT - int(_U64.unpack_from(key, len(key) - 8)[0])
 
 
+def cell_head(timestamp: int, sequence: int) -> bytes:
+    """What ``pack_cell`` puts before the bytes of a cell without a time to live."""
+    return HEADER.pack(CELL, timestamp, sequence)
+
+
 def pack_cell(timestamp: int, sequence: int, value: bytes, ttl_ms: int | None = None) -> bytes:
     if ttl_ms is None:
         return HEADER.pack(CELL, timestamp, sequence) + value

@@ -109,7 +109,7 @@ class MemoryStore:
     def spaces(self) -> frozenset[str]:
         return frozenset(self._open_disk().spaces)
 
-    def batch(self) -> MemoryBatch:
+    def batch(self, rows: int = 1) -> MemoryBatch:
         return MemoryBatch()
 
     def get(self, space: str, key: bytes) -> bytes | None:

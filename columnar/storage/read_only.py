@@ -54,7 +54,7 @@ class ReadOnlyStore:
     def spaces(self) -> frozenset[str]:
         return self._store.spaces
 
-    def batch(self) -> Batch:
+    def batch(self, rows: int = 1) -> Batch:
         return self._store.batch()
 
     def get(self, space: str, key: bytes) -> bytes | None:

@@ -35,7 +35,7 @@ from columnar.storage.api import DEFAULT_OPTIONS, Batch, FileSpan, SpaceOptions,
 from columnar.storage.file_copies import HALF, HALF_CHECKPOINT, remove_tree
 from columnar.storage.folders import make_lasting, sync_entries
 from columnar.storage.overlay import overlaid
-from columnar.storage.rocks_batch import RocksBatch
+from columnar.storage.rocks_batch import LARGE_ROWS, LargeBatch, RocksBatch
 from columnar.storage.rocks_beginning import remove_begun
 from columnar.storage.rocks_errors import refused, translated
 from columnar.storage.rocks_options import Caches, changed_options, space_options
@@ -47,6 +47,10 @@ CACHE_BYTES: Final = 64 * MIB
 IN_MEMORY_CACHE_BYTES: Final = 32 * MIB  # beside it, for spaces whose cache is "reserved"
 WRITE_BUFFERS_BYTES: Final = 64 * MIB  # of all regions together; over it the fullest is flushed
 WAL_BYTES: Final = 64 * MIB  # of one region; over it the oldest spaces are flushed
+# Of logs that are done with so many are kept and written over: an fsync then changes no length of a file, waits for no
+# journal of the file system, nor for what a flush has written meanwhile.
+LOGS_WRITTEN_ANEW: Final = 1
+BACKGROUND_JOBS: Final = 3  # of all stores: one flush and two compactions
 LOG_FILES_KEPT: Final = 3
 SYNCED_BYTES: Final = 512 * 1024  # of a new file at a time: else its one large fsync holds up those of the log
 GATHERED_BYTES: Final = 256 * 1024  # of writes that wait for one handing over: some 1 ms of the interpreter lock
@@ -109,8 +113,8 @@ class RocksStore:
     def spaces(self) -> frozenset[str]:
         return frozenset(self._handles)
 
-    def batch(self) -> RocksBatch:
-        return RocksBatch()
+    def batch(self, rows: int = 1) -> RocksBatch | LargeBatch:
+        return RocksBatch() if rows < LARGE_ROWS else LargeBatch(self._handles)
 
     def get(self, space: str, key: bytes) -> bytes | None:
         if self._fresh and (space, key) in self._fresh:
@@ -213,16 +217,18 @@ class RocksStore:
         self._check_status(look)
 
     def write(self, batch: Batch) -> None:
-        assert isinstance(batch, RocksBatch), "a batch belongs to this engine"
         self._hand_over()
+        if isinstance(batch, LargeBatch):
+            self._write_raw(batch.raw)
+            return
+        assert isinstance(batch, RocksBatch), "a batch belongs to this engine"
         raw = rocksdict.WriteBatch(raw_mode=True)
         self._add(raw, batch)
         self._write_raw(raw)
 
     def gather(self, batch: Batch) -> None:
         """One write of the engine, with its system call, costs 10 us; 32 puts that share one fsync share it too."""
-        assert isinstance(batch, RocksBatch), "a batch belongs to this engine"
-        if batch.has_ranges or batch.size_bytes() > GATHERED_BYTES:
+        if not isinstance(batch, RocksBatch) or batch.has_ranges or batch.size_bytes() > GATHERED_BYTES:
             self.write(batch)
             return
         if self._gathered_bytes > GATHERED_BYTES:
@@ -422,6 +428,8 @@ class RocksStore:
 class RocksEngine:
     def __init__(self, *, cache_bytes: int = CACHE_BYTES, write_buffers_bytes: int = WRITE_BUFFERS_BYTES) -> None:
         self._caches = Caches(rocksdict.Cache(cache_bytes), rocksdict.Cache(IN_MEMORY_CACHE_BYTES))
+        self._env = rocksdict.Env()
+        self._env.lower_thread_pool_cpu_priority()  # of compactions: neither the loop nor an fsync waits for their turn
         # allow_stall would freeze the loop: over the budget RocksDB flushes instead.
         self._write_buffers = rocksdict.WriteBufferManager(write_buffers_bytes, False)
 
@@ -430,12 +438,14 @@ class RocksEngine:
         options.create_if_missing(True)
         options.create_missing_column_families(True)
         options.set_write_buffer_manager(self._write_buffers)
-        options.set_max_background_jobs(2)
+        options.set_env(self._env)
+        options.set_max_background_jobs(BACKGROUND_JOBS)
         options.set_max_open_files(64)
         # Of its own 64 shards each would hold a single file: two that meet in one throw each other out at each get.
         options.set_table_cache_num_shard_bits(0)
         options.set_bytes_per_sync(SYNCED_BYTES)
         options.set_max_total_wal_size(WAL_BYTES)
+        options.set_recycle_log_file_num(LOGS_WRITTEN_ANEW)
         options.set_wal_recovery_mode(rocksdict.DBRecoveryMode.point_in_time())  # S2: a prefix, never a hole
         options.set_keep_log_file_num(LOG_FILES_KEPT)
         options.set_max_log_file_size(1 * MIB)

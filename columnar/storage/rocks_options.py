@@ -18,6 +18,10 @@ WRITE_BUFFER_BYTES: Final = 16 * MIB  # of one space
 # A memtable takes memory in such pieces, and they count as write buffers: of the engine's own 1 MiB some 60 regions
 # that are written to would fill these, and be flushed nearly empty again and again.
 ARENA_BLOCK_BYTES: Final = 64 * 1024
+# Files of memtables that are there before they are merged into the first level, which is as large as they are: half of
+# what is written again and again under a steady load, where it is four files and 256 MiB.
+MERGED_FILES: Final = 8
+FIRST_LEVEL_BYTES: Final = MERGED_FILES * WRITE_BUFFER_BYTES
 BLOCK_BYTES: Final = 16 * 1024
 BLOOM_BITS_PER_KEY: Final = 10
 _COMPRESSIONS: Final = {
@@ -49,6 +53,8 @@ def space_options(options: SpaceOptions, caches: Caches) -> Any:
     made.set_block_based_table_factory(table)
     made.set_write_buffer_size(WRITE_BUFFER_BYTES)
     made.set_arena_block_size(ARENA_BLOCK_BYTES)
+    made.set_level_zero_file_num_compaction_trigger(MERGED_FILES)
+    made.set_max_bytes_for_level_base(FIRST_LEVEL_BYTES)
     made.set_compression_type(getattr(rocksdict.DBCompressionType, options.compression)())
     # Files full of tombstones are compacted soon: a queue-like table must not slow its readers.
     made.add_compact_on_deletion_collector_factory(1024, 256, 0.5)

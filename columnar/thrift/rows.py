@@ -202,7 +202,7 @@ class RowMethods:
         served = self._tables.enabled(table)
         ttl_ms = translate.ttl_of(attributes) if attributes else None
         stamp = translate.checked_timestamp(timestamp)
-        operations, durability = translate.operations(served.schema, mutations, stamp, ttl_ms)
+        operations, durability = translate.operations(served.schema, mutations, stamp, ttl_ms, {})
         return self.write(served, RowMutation(checked_row(row), operations, (), durability), _nothing)
 
     def mutateRows(self, _ctx: Any, table: Sent, batches: Any, attributes: Any) -> Any:
@@ -219,8 +219,9 @@ class RowMethods:
         ttl_ms = translate.ttl_of(attributes) if attributes else None
         stamp = translate.checked_timestamp(timestamp)
         by_row: dict[bytes, RowMutation] = {}
+        known: translate.Columns = {}
         for batch in batches:
-            operations, durability = translate.operations(served.schema, batch.mutations or (), stamp, ttl_ms)
+            operations, durability = translate.operations(served.schema, batch.mutations or (), stamp, ttl_ms, known)
             row = checked_row(batch.row)
             if not operations:
                 continue
@@ -242,7 +243,7 @@ class RowMethods:
         for mutation in by_row.values():
             region = self._server.region_for(served, mutation.row)
             self._admit(region)
-            size = sum(len(o.value) for o in mutation.operations if isinstance(o, Put)) + 64 * len(mutation.operations)
+            size = _size(mutation)
             held = open_batch.get(region.info.region_id)
             if held is None or held[1] + size > BATCH_BYTES:
                 held = ([], 0)
@@ -400,9 +401,18 @@ class RowMethods:
         if mutation is None:
             raise IllegalArgument("checkAndPut needs a mutation")
         ttl_ms = translate.ttl_of(attributes) if attributes else None
-        operations, durability = translate.operations(served.schema, [mutation], None, ttl_ms)
+        operations, durability = translate.operations(served.schema, [mutation], None, ttl_ms, {})
         condition = Condition(family, qualifier, op, value or b"")
         return self.write(served, RowMutation(checked_row(row), operations, (condition,), durability), _was_applied)
+
+
+def _size(mutation: RowMutation) -> int:
+    """Bytes that it takes, roughly."""
+    size = 64 * len(mutation.operations)
+    for operation in mutation.operations:
+        if isinstance(operation, Put):
+            size += len(operation.value)
+    return size
 
 
 def _nothing(_applied: Applied | None) -> None:

@@ -23,6 +23,9 @@ from columnar.model.mutation import (
 )
 from columnar.model.read import ALL_TIME, ReadSpec, ScanSpec, after_prefix, projection
 from columnar.model.schema import FOR_EVER, Family, Table, checked_family_name
+from columnar.wire.mutation_struct import Mutation
+
+Columns = dict[bytes, tuple[bytes, bytes]]  # as they are sent -> family, qualifier
 
 _LATEST: Final = (1 << 63) - 1  # HConstants.LATEST_TIMESTAMP: "now"
 _TTL_ATTRIBUTE: Final = b"_ttl"
@@ -106,27 +109,39 @@ def ttl_of(attributes: dict[bytes, bytes] | None) -> int | None:
 
 
 def operations(
-    table: Table, mutations: Sequence[Any], timestamp: int | None, ttl_ms: int | None
+    table: Table, mutations: Sequence[Mutation], timestamp: int | None, ttl_ms: int | None, known: Columns
 ) -> tuple[tuple[Operation, ...], Durability]:
-    """A row's Mutations in their order, and whether their writer waits for the fsync."""
+    """A row's Mutations in their order, and whether their writer waits for the fsync.
+
+    ``known`` remembers the columns that the rows of one call put: they are mostly the same.
+    """
     found: list[Operation] = []
     durability = Durability.SYNC
     for mutation in mutations:
-        split = split_column if mutation.isDelete else parse_column
-        family, qualifier = split(mutation.column or b"")
-        table.family(family)
+        column: bytes = mutation.column or b""
         if mutation.isDelete:
+            family, qualifier = split_column(column)
+            table.family(family)
             found.append(Delete(family, qualifier, timestamp))
-        elif qualifier is None:
-            raise IllegalArgument(
-                f"a put needs family:qualifier, not the bare family {family.decode('latin-1')}; "
-                f"write '{family.decode('latin-1')}:' for the empty qualifier"
-            )
         else:
-            found.append(Put(family, qualifier, put_value(mutation.value, mutation.column), timestamp, ttl_ms))
+            named = known.get(column)
+            if named is None:
+                named = known[column] = _put_column(table, column)
+            found.append(Put(named[0], named[1], put_value(mutation.value, column), timestamp, ttl_ms))
         if mutation.writeToWAL is False:
             durability = Durability.ASYNC
     return tuple(found), durability
+
+
+def _put_column(table: Table, column: bytes) -> tuple[bytes, bytes]:
+    family, qualifier = parse_column(column)
+    table.family(family)
+    if qualifier is None:
+        raise IllegalArgument(
+            f"a put needs family:qualifier, not the bare family {family.decode('latin-1')}; "
+            f"write '{family.decode('latin-1')}:' for the empty qualifier"
+        )
+    return family, qualifier
 
 
 def counter_column(table: Table, column: bytes | None) -> tuple[bytes, bytes]:

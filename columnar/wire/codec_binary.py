@@ -29,6 +29,7 @@ from typing import Any, Final
 from columnar.errors import RequestTooBig
 from columnar.limits import MUTATIONS_PER_CALL
 from columnar.wire.faults import Malformed, Refused, Short
+from columnar.wire.mutation_struct import Mutation
 
 Reader = Callable[[bytes, int, int], tuple[Any, int]]
 
@@ -145,21 +146,27 @@ class Budget:
             raise Refused(RequestTooBig(f"more than {MUTATIONS_PER_CALL} elements in the lists of one call"))
 
 
+def _list_begin(buf: bytes, pos: int, end: int, wire_type: int, budget: Budget) -> tuple[int, int]:
+    """(count of elements, where the first begins)."""
+    if end - pos < 5:
+        raise Short
+    element_type, count = _LIST(buf, pos)
+    pos += 5
+    if not count:
+        return 0, pos
+    if element_type != wire_type:
+        raise Malformed(f"a list of type {element_type} where {wire_type} belongs")
+    if count > end - pos:
+        raise Short
+    budget.take(count)
+    return count, pos
+
+
 def _list_reader(spec: Any, budget: Budget) -> Reader:
     wire_type, read_element = wire_type_of(spec), reader_of(spec, budget)
 
     def read(buf: bytes, pos: int, end: int) -> tuple[list[Any], int]:
-        if end - pos < 5:
-            raise Short
-        element_type, count = _LIST(buf, pos)
-        pos += 5
-        if not count:
-            return [], pos
-        if element_type != wire_type:
-            raise Malformed(f"a list of type {element_type} where {wire_type} belongs")
-        if count > end - pos:
-            raise Short
-        budget.take(count)
+        count, pos = _list_begin(buf, pos, end, wire_type, budget)
         values = []
         for _ in range(count):
             value, pos = read_element(buf, pos, end)
@@ -247,39 +254,50 @@ def _struct_reader(cls: Any, budget: Budget) -> Reader:
         values, pos = read_fields(buf, pos, end)
         return cls(*values), pos
 
-    shape = [(fid, field[0]) for fid, field in sorted(cls.thrift_spec.items())]
-    return _put_reader(cls, read) if shape == _PUT_SHAPE else read
+    return read
 
 
-_PUT_SHAPE: Final = [(1, BOOL), (2, BINARY), (3, BINARY), (4, BOOL)]  # Mutation
-_PUT_HEAD = struct.Struct(">HBBBHI").unpack_from  # 02 0001 bool, 0B 0002 length
-_PUT_VALUE = struct.Struct(">BHI").unpack_from  # 0B 0003 length
-_PUT_TAIL: Final = b"\x02\x00\x04"
+def _mutations_reader(budget: Budget) -> Reader:
+    """A list of Mutations; bulk loads consist of them."""
+    read_any = _struct_reader(Mutation, budget)
 
-
-def _put_reader(cls: Any, read_any: Reader) -> Reader:
-    """A Mutation with all four fields in order, as clients send their puts; the rest goes to ``read_any``.
-
-    Bulk loads consist of these: 0.75 us against 1.9 us.
-    """
-
-    def read(buf: bytes, pos: int, end: int) -> tuple[Any, int]:
-        if end - pos < 11:
-            return read_any(buf, pos, end)
-        bool_1, one, is_delete, string_2, two, length = _PUT_HEAD(buf, pos)
-        if bool_1 == 0x0200 and one == 1 and string_2 == STRING and two == 2:
-            column = pos + 11
-            at = column + length
-            if at + 7 <= end:
-                string_3, three, length = _PUT_VALUE(buf, at)
-                value = at + 7
-                tail = value + length
-                usual = string_3 == STRING and three == 3 and tail + 5 <= end
-                if usual and buf[tail : tail + 3] == _PUT_TAIL and buf[tail + 4] == STOP:
-                    return cls(is_delete != 0, buf[column:at], buf[value:tail], buf[tail + 3] != 0), tail + 5
-        return read_any(buf, pos, end)
+    def read(buf: bytes, pos: int, end: int) -> tuple[list[Any], int]:
+        count, pos = _list_begin(buf, pos, end, STRUCT, budget)
+        found: list[Any] = []
+        for _ in range(count):
+            put, pos = _usual_put(buf, pos, end)
+            if put is None:
+                mutation, pos = read_any(buf, pos, end)
+                found.append(mutation)
+            else:
+                found.append(put)
+        return found, pos
 
     return read
+
+
+def _usual_put(buf: bytes, pos: int, end: int) -> tuple[Mutation | None, int]:
+    """A Mutation as clients send their puts; None where it is sent otherwise.
+
+        02 0001 bool   0B 0002 length:u32 column   0B 0003 length:u32 value   02 0004 bool   00
+
+    All four fields in order, a column of under 256 bytes.  Byte by byte: compiled that is 0.3 us, the general way 1.9.
+    """
+    if end - pos < 23 or buf[pos] != BOOL or buf[pos + 1] != 0 or buf[pos + 2] != 1:
+        return None, pos
+    if buf[pos + 4] != STRING or buf[pos + 5] != 0 or buf[pos + 6] != 2:
+        return None, pos
+    if buf[pos + 7] != 0 or buf[pos + 8] != 0 or buf[pos + 9] != 0:
+        return None, pos
+    column = pos + 11
+    at = column + buf[pos + 10]
+    if at + 12 > end or buf[at] != STRING or buf[at + 1] != 0 or buf[at + 2] != 3:
+        return None, pos
+    value = at + 7
+    tail = value + (buf[at + 3] << 24 | buf[at + 4] << 16 | buf[at + 5] << 8 | buf[at + 6])
+    if tail + 5 > end or buf[tail] != BOOL or buf[tail + 1] != 0 or buf[tail + 2] != 4 or buf[tail + 4] != STOP:
+        return None, pos
+    return Mutation(buf[pos + 3] != 0, buf[column:at], buf[value:tail], buf[tail + 3] != 0), tail + 5
 
 
 def spec_of_field(field: tuple[Any, ...]) -> Any:
@@ -296,6 +314,8 @@ def reader_of(spec: Any, budget: Budget) -> Reader:
     if isinstance(spec, int):
         return _SCALARS[spec]
     kind, inner = spec
+    if kind == LIST and inner == (STRUCT, Mutation):
+        return _mutations_reader(budget)
     if kind in (LIST, SET):
         return _list_reader(inner, budget)
     if kind == MAP:

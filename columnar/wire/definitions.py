@@ -22,12 +22,16 @@ from collections.abc import Callable, Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any, ClassVar, Final
 
+from columnar.wire.mutation_struct import Mutation
+
 I32: Final = 8
 STRUCT: Final = 12
 MAP: Final = 13
 
 Spec = dict[int, tuple[Any, ...]]  # field id -> (type, name[, inner], required)
 Defaults = list[tuple[str, Any]]
+
+_WRITTEN_OUT: Final[dict[str, Any]] = {"Mutation": Mutation}
 
 
 class Struct:
@@ -157,6 +161,9 @@ def _inner(kind: Any, known: Mapping[str, Any]) -> Any:
 
 
 def _struct(name: str, spec: Spec, defaults: Defaults, base: type[Struct] = Struct) -> type[Struct]:
+    by_hand: type[Struct] | None = _WRITTEN_OUT.get(name)
+    if by_hand is not None and by_hand.thrift_spec == spec and by_hand.default_spec == defaults:
+        return by_hand
     return type(
         name, (base,), {"thrift_spec": spec, "default_spec": defaults, "__init__": _constructor(name, defaults)}
     )

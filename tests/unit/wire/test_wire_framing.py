@@ -291,7 +291,7 @@ def bytes_within(value: Any) -> list[bytes]:
     if isinstance(value, dict):
         value = [*value, *value.values()]
     elif hasattr(value, "thrift_spec"):
-        value = list(vars(value).values())
+        value = [getattr(value, name) for name, _ in value.default_spec]
     return [inner for each in value for inner in bytes_within(each)] if isinstance(value, list) else []
 
 
