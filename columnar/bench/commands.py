@@ -16,17 +16,20 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from columnar.bench.address import Endpoint, EndpointFailed, parse_endpoint, spoken_to
 from columnar.bench.dataset import ROWS, DataSet
-from columnar.bench.endpoint import Endpoint, drop_tables, parse_endpoint, prepare, prepare_ycsb
-from columnar.bench.generator import EndpointFailed
+from columnar.bench.endpoint import drop_tables, prepare, prepare_ycsb
 from columnar.bench.growth_plan import PARTS, GrowthPlan
 from columnar.bench.measuring import Line, Plan, generators, measure, turns_of
 from columnar.bench.open_report import open_lines_of, open_remarks_of, open_table_of
 from columnar.bench.processes import Started, resident_mb
 from columnar.bench.protocols import BINARY, WIRES
 from columnar.bench.report import Footprint, Report, remarks_of, sides_of, table_of
+from columnar.bench.tls_connections import context_of
 from columnar.bench.workloads import STANDARD, WORKLOADS
 from columnar.bench.ycsb import YCSB
+from columnar.client.tls import ClientTls
+from columnar.client.tls_options import tls_options
 
 _CANNOT_MEASURE = 1
 
@@ -100,6 +103,7 @@ def _load_options(command: Callable[..., None]) -> Callable[..., None]:
             click.option("--json", "json_path", metavar="FILE", help="Write the figures here too."),
             click.option("--keep", is_flag=True, help="Leave the bench_ tables there; else they are dropped."),
             click.option("--reuse", is_flag=True, help="Take the tables as an earlier run with --keep left them."),
+            tls_options,
         )
     ):
         command = option(command)
@@ -113,9 +117,13 @@ def bench() -> None:
     Tables whose names begin with bench_ are made, filled and dropped again.  The load comes from
     processes of its own, with calls packed beforehand; what they use of their cores is shown too.
 
+    With --tls or another option of TLS the endpoint is asked over TLS.  Of two, the one that is written
+    tls://HOST:PORT, where one is written so: the options say how that one is verified.
+
     \b
       columnar bench run 127.0.0.1:9090
       columnar bench compare 127.0.0.1:9090 127.0.0.1:9191
+      columnar bench compare tls://127.0.0.1:9092 127.0.0.1:9090 --tls-ca ca.crt
     """
 
 
@@ -157,6 +165,10 @@ def compare(
     Our store beside an Apache HBase Thrift gateway (framed) with its three processes:
       columnar bench compare 127.0.0.1:9090 127.0.0.1:9191 \\
           --pid-a $STORE --pid-b $MASTER --pid-b $GATEWAY
+
+    \b
+    What TLS costs: our store with a certificate beside one without:
+      columnar bench compare tls://127.0.0.1:9092 127.0.0.1:9090 --tls-ca ca.crt
     """
     _measure_and_show([a, b], [pids_a, pids_b], [start_a, start_b], **load)
 
@@ -170,6 +182,7 @@ def compare(
 @click.option("--seconds", default=5.0, show_default=True, type=click.FloatRange(0.05), help="Of one turn of puts.")
 @click.option("--calls", default=400, show_default=True, type=click.IntRange(1), help="A figure is their median.")
 @click.option("--json", "json_path", metavar="FILE", help="Write the figures here too.")
+@tls_options
 def growth(
     endpoint: Endpoint,
     parts: tuple[str, ...],
@@ -179,6 +192,7 @@ def growth(
     seconds: float,
     calls: int,
     json_path: str | None,
+    tls: ClientTls | None,
 ) -> None:
     """How cost grows with rows, regions, and the overwrites and deletes of a cell.
 
@@ -197,6 +211,7 @@ def growth(
     console = Console(width=None if sys.stdout.isatty() else 160)
     console.print(f"{_now()}, {machine()}", highlight=False)
     try:
+        (endpoint,) = _as_asked([endpoint], tls)
         with _progress() as progress:
             for group in grown(endpoint, plan, _Bar(progress)):
                 groups.append(group)
@@ -239,11 +254,13 @@ def _measure_and_show(
     generators: int,
     open_share: float | None,
     protocol: str,
+    tls: ClientTls | None,
 ) -> None:
     endpoints = [replace(endpoint, protocol=protocol) for endpoint in endpoints]
     plan = Plan(workloads, connections, rounds, seconds, generators, DataSet(rows), open_share)
     lines: list[Line] = []
     try:
+        endpoints = _as_asked(endpoints, tls)
         with ExitStack() as stack, _progress() as progress:
             servers = [_started(stack, command, endpoint) for command, endpoint in zip(starts, endpoints, strict=True)]
             held = [[*known, *(server.pids if server else [])] for known, server in zip(pids, servers, strict=True)]
@@ -274,6 +291,15 @@ def _measure_and_show(
     _show(report, plan, json_path)
     if cut_short is not None:
         _give_up(cut_short)
+
+
+def _as_asked(endpoints: list[Endpoint], tls: ClientTls | None) -> list[Endpoint]:
+    """With TLS as the options say; EndpointFailed where its files cannot be used."""
+    found = spoken_to(endpoints, tls)
+    for endpoint in found:
+        if endpoint.tls is not None:
+            context_of(endpoint.tls)
+    return found
 
 
 def _started(stack: ExitStack, command: str | None, endpoint: Endpoint) -> Started | None:

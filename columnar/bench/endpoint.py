@@ -6,18 +6,20 @@ import itertools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 from thriftpy2.rpc import make_client
-from thriftpy2.thrift import TException
+from thriftpy2.thrift import TClient, TException
 from thriftpy2.transport.framed import TCyFramedTransportFactory
 
 from columnar.bench import dataset
+from columnar.bench.address import Endpoint, EndpointFailed, Misaddressed
 from columnar.bench.calls import batch
 from columnar.bench.dataset import DataSet
-from columnar.bench.generator import EndpointFailed
-from columnar.bench.protocols import BINARY, WIRES
+from columnar.bench.faults import failed
+from columnar.bench.protocols import WIRES
+from columnar.bench.tls_connections import context_of
+from columnar.client.tls import TlsSocket
 from columnar.wire import idl
 from columnar.wire.definitions import WireError
 
@@ -27,43 +29,29 @@ ADMIN_TIMEOUT_S: Final = 120.0  # HBase takes seconds to make or drop a table
 _PAUSE_S: Final = 0.02
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    host: str
-    port: int
-    protocol: str = BINARY.name  # a name in WIRES; framed
-
-    def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
-
-
-def parse_endpoint(text: str) -> Endpoint:
-    """``HOST:PORT``; ValueError."""
-    host, colon, port = text.rpartition(":")
-    if not colon or not host or not port.isdigit():
-        raise ValueError(f"'{text}' is no address; write it as HOST:PORT")
-    return Endpoint(host, int(port))
-
-
 @contextmanager
 def client_of(endpoint: Endpoint, timeout_s: float = ADMIN_TIMEOUT_S) -> Iterator[Any]:
     """A client of its framed protocol; EndpointFailed for whatever goes wrong with it."""
     client = None
     try:
-        client = make_client(
-            idl.SERVICE,
-            endpoint.host,
-            endpoint.port,
-            proto_factory=WIRES[endpoint.protocol].factory(),
-            trans_factory=TCyFramedTransportFactory(),
-            timeout=int(timeout_s * 1_000),
-        )
+        client = _opened(endpoint, int(timeout_s * 1_000))
         yield client
     except (TException, WireError, OSError) as error:
-        raise EndpointFailed(f"{endpoint}: {getattr(error, 'message', None) or error}") from error
+        raise failed(endpoint, error) from error
     finally:
         if client is not None:
             client.close()
+
+
+def _opened(endpoint: Endpoint, timeout_ms: int) -> Any:
+    protocol, framed = WIRES[endpoint.protocol].factory(), TCyFramedTransportFactory()
+    if endpoint.tls is None:
+        where = {"host": endpoint.host, "port": endpoint.port, "timeout": timeout_ms}
+        return make_client(idl.SERVICE, proto_factory=protocol, trans_factory=framed, **where)
+    sock = TlsSocket(context_of(endpoint.tls), endpoint.host, endpoint.port, socket_timeout=timeout_ms)
+    transport = framed.get_transport(sock)
+    transport.open()
+    return TClient(idl.SERVICE, protocol.get_protocol(transport))
 
 
 def wait_for_answer(endpoint: Endpoint, timeout_s: float, gave_up: Callable[[], str | None]) -> float:
@@ -74,6 +62,8 @@ def wait_for_answer(endpoint: Endpoint, timeout_s: float, gave_up: Callable[[], 
             with client_of(endpoint, 5.0) as client:
                 client.getTableNames()
             return time.monotonic() - started
+        except Misaddressed:
+            raise
         except EndpointFailed as failure:
             why = gave_up()
             if why is not None or time.monotonic() - started > timeout_s:

@@ -8,7 +8,6 @@ core is reported beside the rates, so that a reader sees whether the generator w
 from __future__ import annotations
 
 import select
-import socket
 import time
 from array import array
 from collections import Counter
@@ -18,34 +17,29 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
+from columnar.bench.address import Endpoint, EndpointFailed
+from columnar.bench.connections import SILENCE_S, Connection
 from columnar.bench.dataset import DataSet
-from columnar.bench.protocols import BINARY, FRAME_HEAD, WIRES, BadReply
+from columnar.bench.faults import failed
+from columnar.bench.protocols import WIRES, BadReply
 from columnar.bench.sessions import GOES_ON, Session
+from columnar.bench.tls_connections import connector
 from columnar.bench.workloads import WORKLOADS
 
-RECEIVE_BYTES: Final = 64 * 1024
-LARGE_RECEIVE_BYTES: Final = 1024 * 1024  # once an answer is known to be longer
-SILENCE_S: Final = 30.0  # without any answer: the endpoint hangs
 WARM_UP_SHARE: Final = 0.2  # of a turn, not counted
-
-
-class EndpointFailed(Exception):
-    """The endpoint closed a connection, fell silent or answered wrongly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One stretch of load, as it is told to a generator process."""
 
-    host: str
-    port: int
+    endpoint: Endpoint
     workload: str
     connections: int
     duration_s: float  # counted; the warm-up comes before it
     data: DataSet
     seed: int
     warm_up_s: float = 0.3
-    protocol: str = BINARY.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,94 +64,38 @@ class Outcome:
         return self.cpu_s / self.wall_s if self.wall_s else 0.0
 
 
-class Connection:
-    """To the endpoint; what is not sent or not received yet."""
-
-    __slots__ = ("have", "parts", "sent_ns", "session", "sock", "unsent")
-
-    def __init__(self, host: str, port: int, session: Session) -> None:
-        self.sock = socket.create_connection((host, port), timeout=SILENCE_S)
-        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.sock.setblocking(False)
-        self.session = session
-        self.parts: list[bytes] = []
-        self.have = 0  # bytes in ``parts``
-        self.unsent = memoryview(b"")
-        self.sent_ns = 0
-
-    def send(self, frame: bytes) -> bool:
-        """Begin the next operation; False if a part of it must wait until the socket takes more."""
-        self.sent_ns = time.perf_counter_ns()
-        try:
-            done = self.sock.send(frame)
-        except BlockingIOError:
-            done = 0
-        if done == len(frame):
-            return True
-        self.unsent = memoryview(frame)[done:]
-        return False
-
-    def send_next(self, frame: bytes) -> bool:
-        """The next call of an operation that began earlier: its time runs on."""
-        began_ns = self.sent_ns
-        whole = self.send(frame)
-        self.sent_ns = began_ns
-        return whole
-
-    def send_on(self) -> bool:
-        self.unsent = self.unsent[self.sock.send(self.unsent) :]
-        return not self.unsent
-
-    def receive(self) -> bytes | None:
-        """The next answer, its frame's head before it, once it is whole."""
-        data = self.sock.recv(LARGE_RECEIVE_BYTES if self.parts else RECEIVE_BYTES)
-        if not data:
-            raise EndpointFailed("the endpoint closed the connection")
-        if not self.parts and len(data) == FRAME_HEAD + int.from_bytes(data[:FRAME_HEAD], "big"):
-            return data
-        self.parts.append(data)
-        self.have += len(data)
-        if len(self.parts[0]) < FRAME_HEAD:
-            self.parts = [b"".join(self.parts)]
-        head = self.parts[0][:FRAME_HEAD]
-        if len(head) < FRAME_HEAD or self.have < FRAME_HEAD + int.from_bytes(head, "big"):
-            return None
-        whole = b"".join(self.parts)
-        self.parts = []
-        self.have = 0
-        return whole
-
-
 def run(turn: Turn) -> Outcome:
     """Drive one turn in this process; EndpointFailed."""
-    return drive(turn.host, turn.port, sessions_of(turn), turn.warm_up_s, turn.duration_s)
+    return drive(turn.endpoint, sessions_of(turn), turn.warm_up_s, turn.duration_s)
 
 
 def sessions_of(turn: Turn) -> list[Session]:
     """What its connections ask, packed."""
     make = WORKLOADS[turn.workload].sessions
-    return make(turn.data, Random(turn.seed), turn.connections, WIRES[turn.protocol])
+    return make(turn.data, Random(turn.seed), turn.connections, WIRES[turn.endpoint.protocol])
 
 
-def drive(host: str, port: int, sessions: list[Session], warm_up_s: float, duration_s: float) -> Outcome:
+def drive(endpoint: Endpoint, sessions: list[Session], warm_up_s: float, duration_s: float) -> Outcome:
     """A connection for each session, in closed loop, from this process; EndpointFailed."""
-    with connected(host, port, sessions) as lines:
+    with connected(endpoint, sessions) as lines:
         return _drive(lines, warm_up_s, duration_s)
 
 
 @contextmanager
-def connected(host: str, port: int, sessions: list[Session]) -> Iterator[list[Connection]]:
+def connected(endpoint: Endpoint, sessions: list[Session]) -> Iterator[list[Connection]]:
     """A connection for each session; EndpointFailed, for what goes wrong within, too."""
     lines: list[Connection] = []
     try:
         try:
-            lines += [Connection(host, port, session) for session in sessions]
+            opened = connector(endpoint)
+            for session in sessions:
+                lines.append(opened(session))
             yield lines
         finally:
             for line in lines:
                 line.sock.close()
     except (OSError, BadReply, EndpointFailed) as error:
-        raise EndpointFailed(f"{host}:{port}: {error}") from error
+        raise failed(endpoint, error) from error
 
 
 def _drive(lines: list[Connection], warm_up_s: float, duration_s: float) -> Outcome:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Final
 
-from columnar.bench.endpoint import Endpoint, client_of
+from columnar.bench.address import Endpoint
+from columnar.bench.endpoint import client_of
 from columnar.bench.growth_filling import dropped_afterwards, fill, is_columnar, make_table, settle
 from columnar.bench.growth_histories import by_history
 from columnar.bench.growth_plan import GrowthPlan, Watcher

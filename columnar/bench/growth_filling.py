@@ -13,9 +13,10 @@ from typing import Any, Final
 from thriftpy2.thrift import TApplicationException
 
 from columnar.bench import calls, dataset
+from columnar.bench.address import Endpoint
 from columnar.bench.calls import Exchange
 from columnar.bench.dataset import SMALL_BYTES, SMALL_COLUMN
-from columnar.bench.endpoint import Endpoint, client_of, drop_table
+from columnar.bench.endpoint import client_of, drop_table
 from columnar.bench.growth_lines import send_all
 from columnar.wire import idl
 

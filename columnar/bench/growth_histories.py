@@ -17,9 +17,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from columnar.bench import calls, dataset
+from columnar.bench.address import Endpoint
 from columnar.bench.calls import Exchange
 from columnar.bench.dataset import SMALL_BYTES, SMALL_COLUMN
-from columnar.bench.endpoint import Endpoint, client_of
+from columnar.bench.endpoint import client_of
 from columnar.bench.growth_filling import dropped_afterwards, make_table, sweep
 from columnar.bench.growth_lines import send_all
 from columnar.bench.growth_plan import GrowthPlan, Watcher

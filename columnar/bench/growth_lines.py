@@ -10,9 +10,11 @@ from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from columnar.bench import calls
+from columnar.bench.address import Endpoint, EndpointFailed
 from columnar.bench.calls import FRAME_HEAD, BadReply, Exchange
-from columnar.bench.endpoint import Endpoint
-from columnar.bench.generator import SILENCE_S, EndpointFailed
+from columnar.bench.connections import SILENCE_S
+from columnar.bench.faults import failed
+from columnar.bench.tls_connections import context_of
 
 IN_FLIGHT: Final = 4  # large calls at once
 _OPENED: Final = calls.good_begin("scannerOpenWithScan", calls.I32_SUCCESS)
@@ -77,13 +79,21 @@ class Line:
 def line_to(endpoint: Endpoint) -> Iterator[Line]:
     """EndpointFailed for whatever goes wrong on it."""
     try:
-        with socket.create_connection((endpoint.host, endpoint.port), timeout=SILENCE_S) as sock:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with _opened(endpoint) as sock:
             yield Line(sock)
-    except OSError as error:
-        raise EndpointFailed(f"{endpoint}: {error}") from error
-    except BadReply as bad:
-        raise EndpointFailed(f"{endpoint}: {bad}") from None
+    except (OSError, BadReply) as error:
+        raise failed(endpoint, error) from error
+
+
+@contextmanager
+def _opened(endpoint: Endpoint) -> Iterator[socket.socket]:
+    with socket.create_connection((endpoint.host, endpoint.port), timeout=SILENCE_S) as sock:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if endpoint.tls is None:
+            yield sock
+        else:
+            with context_of(endpoint.tls).wrap_socket(sock, server_hostname=endpoint.host) as secured:
+                yield secured
 
 
 def send_all(

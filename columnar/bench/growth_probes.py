@@ -13,9 +13,9 @@ from statistics import median
 from typing import Final
 
 from columnar.bench import calls, dataset
+from columnar.bench.address import Endpoint
 from columnar.bench.calls import FRAME_HEAD
 from columnar.bench.dataset import SMALL_BYTES, SMALL_COLUMN
-from columnar.bench.endpoint import Endpoint
 from columnar.bench.growth_lines import Line, line_to
 from columnar.bench.growth_plan import back_and_forth
 from columnar.bench.growth_report import Step

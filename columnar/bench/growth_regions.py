@@ -6,9 +6,10 @@ from random import Random
 from typing import Final
 
 from columnar.bench import calls, dataset
+from columnar.bench.address import Endpoint
 from columnar.bench.calls import Exchange
 from columnar.bench.dataset import PUT_BYTES, SMALL_COLUMN
-from columnar.bench.endpoint import Endpoint, client_of
+from columnar.bench.endpoint import client_of
 from columnar.bench.generator import Outcome, drive
 from columnar.bench.growth_filling import dropped_afterwards, fill, make_split_table, settle, splits_for
 from columnar.bench.growth_lines import send_all
@@ -88,7 +89,7 @@ def _ring(table: bytes) -> list[Exchange]:
 def _turn(endpoint: Endpoint, ring: list[Exchange], duration_s: float) -> Outcome:
     starts = range(0, len(ring), len(ring) // CONNECTIONS)
     sessions = [Repeating(ring, start) for start in starts[:CONNECTIONS]]
-    return drive(endpoint.host, endpoint.port, list(sessions), WARM_UP_S, duration_s)
+    return drive(endpoint, list(sessions), WARM_UP_S, duration_s)
 
 
 def _step(count: int, outcomes: list[Outcome]) -> Step:

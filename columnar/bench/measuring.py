@@ -17,8 +17,8 @@ from multiprocessing import get_context
 from statistics import median
 from typing import Final
 
+from columnar.bench.address import Endpoint
 from columnar.bench.dataset import DataSet
-from columnar.bench.endpoint import Endpoint
 from columnar.bench.generator import Outcome, Turn, run
 from columnar.bench.open_loop import OpenOutcome, OpenTurn, run_open, summed_open
 from columnar.bench.workloads import WORKLOADS
@@ -73,14 +73,12 @@ class Generators:
         shares = _shares(connections, self._count)
         return [
             Turn(
-                endpoint.host,
-                endpoint.port,
+                endpoint,
                 workload,
                 share,
                 plan.duration_s,
                 plan.data,
                 seed * 1_000 + number,
-                protocol=endpoint.protocol,
             )
             for number, share in enumerate(shares)
         ]

@@ -15,8 +15,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
+from columnar.bench.address import EndpointFailed
 from columnar.bench.arrivals import Arrivals, poisson
-from columnar.bench.generator import SILENCE_S, Connection, EndpointFailed, Turn, connected, sessions_of
+from columnar.bench.connections import SILENCE_S, Connection
+from columnar.bench.generator import Turn, connected, sessions_of
 from columnar.bench.sessions import GOES_ON
 
 SPIN_NS: Final = 80_000  # a wake-up by timer is late by so much: 50 us of the kernel's slack, and the switch
@@ -58,7 +60,7 @@ def run_open(asked: OpenTurn) -> OpenOutcome:
     due = poisson(Random(turn.seed ^ _SCHEDULE_SEED), asked.rate, turn.warm_up_s + turn.duration_s)
     sessions = sessions_of(turn)
     # The epoll comes first: ``select`` takes descriptors under 1,024 only.
-    with select.epoll() as epoll, connected(turn.host, turn.port, sessions) as lines:
+    with select.epoll() as epoll, connected(turn.endpoint, sessions) as lines:
         return _Loop(epoll, lines, due, asked).drive()
 
 

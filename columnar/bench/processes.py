@@ -10,7 +10,8 @@ import time
 from collections.abc import Iterable
 from typing import Final
 
-from columnar.bench.endpoint import Endpoint, wait_for_answer
+from columnar.bench.address import Endpoint
+from columnar.bench.endpoint import wait_for_answer
 
 START_TIMEOUT_S: Final = 300.0
 STOP_TIMEOUT_S: Final = 30.0

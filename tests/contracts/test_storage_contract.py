@@ -1,10 +1,10 @@
-"""The promises of columnar.storage.api, over every implementation."""
+"""The promises of columnar.storage.api, over every implementation; those on options: ``test_space_options``."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,39 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from columnar.errors import DamagedData, HostError
-from columnar.storage.api import DEFAULT_OPTIONS, Engine, SpaceOptions, Store, StoreClosed
-from columnar.storage.memory import MemoryEngine
-from columnar.storage.rocks import CACHE_BYTES, IN_MEMORY_CACHE_BYTES, RocksEngine
-
-SPACES = frozenset({"a", "b"})
-
-
-@pytest.fixture(params=[RocksEngine, MemoryEngine], ids=["rocks", "memory"])
-def engine(request: pytest.FixtureRequest) -> Engine:
-    return request.param()
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> str:
-    return str(tmp_path / "store")
-
-
-@pytest.fixture
-def store(engine: Engine, path: str) -> Iterator[Store]:
-    opened = engine.open(path, SPACES)
-    yield opened
-    opened.close()
-
-
-def put(store: Store, space: str, **pairs: str) -> None:
-    batch = store.batch()
-    for key, value in pairs.items():
-        batch.put(space, key.encode(), value.encode())
-    store.write(batch)
-
-
-def contents(store: Store, space: str) -> dict[bytes, bytes]:
-    return dict(store.scan(space, b"", None))
+from columnar.storage.api import Engine, Store, StoreClosed
+from columnar.storage.rocks import RocksEngine
+from tests.support.store_contents import SPACES, contents, gather, put
 
 
 def test_a_batch_spans_spaces_and_its_order_counts(store: Store) -> None:
@@ -263,16 +233,6 @@ def test_damaged_files_are_told_apart(tmp_path: Path) -> None:
     reopened.close()
 
 
-def gather(store: Store, *operations: tuple[str, bytes, bytes | None]) -> None:
-    batch = store.batch()
-    for space, key, value in operations:
-        if value is None:
-            batch.delete(space, key)
-        else:
-            batch.put(space, key, value)
-    store.gather(batch)
-
-
 def test_every_read_sees_what_was_gathered(store: Store) -> None:
     put(store, "a", old="1", gone="1")
     gather(store, ("a", b"old", b"2"), ("a", b"gone", None), ("b", b"new", b"3"))
@@ -317,59 +277,6 @@ def test_gathered_settled_and_synced_is_there_after_opening(engine: Engine, path
         again.close()
 
 
-# --- options of spaces -----------------------------------------------------------------------------
-
-EVERY_OPTION = [
-    SpaceOptions(compression, bloom, block_bytes, cache)  # type: ignore[arg-type]
-    for compression in ("none", "snappy", "lz4", "zstd")
-    for bloom, block_bytes, cache in ((True, None, "shared"), (False, 4_096, "reserved"), (True, 65_536, "none"))
-]
-
-
-def filled(store: Store, space: str) -> dict[bytes, bytes]:
-    pairs = {b"%04d" % n: b"columnar " * (n % 40) for n in range(2_000)}
-    batch = store.batch()
-    for key, value in pairs.items():
-        batch.put(space, key, value)
-    store.write(batch)
-    return pairs
-
-
-@pytest.mark.parametrize("options", EVERY_OPTION, ids=str)
-def test_options_change_no_answer(engine: Engine, path: str, options: SpaceOptions) -> None:
-    store = engine.open(path, SPACES, {"a": options})
-    assert (store.options_of("a"), store.options_of("b")) == (options, DEFAULT_OPTIONS)
-    pairs = filled(store, "a")
-    store.flush()
-    assert contents(store, "a") == pairs
-    assert store.get("a", b"none") is None
-    store.close()
-    again = engine.open(path, SPACES)  # whatever it was written with can be read
-    assert contents(again, "a") == pairs
-    again.close()
-
-
-def test_options_change_while_the_space_is_open(engine: Engine, path: str) -> None:
-    store = engine.open(path, SPACES)
-    pairs = filled(store, "a")
-    for options in EVERY_OPTION:
-        store.set_options("a", options)
-        assert store.options_of("a") == options
-        store.compact(everything=True)
-        assert contents(store, "a") == pairs
-    store.close()
-
-
-def test_a_space_is_added_with_options(store: Store) -> None:
-    store.add_space("new", SpaceOptions("zstd"))
-    assert store.options_of("new") == SpaceOptions("zstd")
-    store.add_space("new", SpaceOptions("none"))  # it is there
-    assert store.options_of("new") == SpaceOptions("zstd")
-    store.drop_space("new")
-    store.add_space("new")
-    assert store.options_of("new") == DEFAULT_OPTIONS
-
-
 def test_a_dropped_space_takes_what_was_gathered_with_it(engine: Engine, path: str) -> None:
     store = engine.open(path, SPACES | {"c"})
     gather(store, ("c", b"k", b"v"), ("a", b"k", b"v"))
@@ -380,39 +287,6 @@ def test_a_dropped_space_takes_what_was_gathered_with_it(engine: Engine, path: s
     again = engine.open(path, SPACES | {"c"})
     assert (contents(again, "a"), contents(again, "c")) == ({b"k": b"v"}, {})
     again.close()
-
-
-def compression_of(path: str) -> set[str]:
-    """What the engine wrote into the properties of its files."""
-    known = {b"NoCompression": "none", b"Snappy": "snappy", b"LZ4": "lz4", b"ZSTD": "zstd"}
-    data = [file.read_bytes() for file in Path(path).glob("*.sst")]
-    assert data, "nothing was written"
-    return {word for text in data for mark, word in known.items() if mark in text}
-
-
-@pytest.mark.parametrize("compression", ["none", "snappy", "lz4", "zstd"])
-def test_rocksdb_compresses_as_it_was_told(path: str, compression: str) -> None:
-    store = RocksEngine().open(path, SPACES, {"a": SpaceOptions(compression)})  # type: ignore[arg-type]
-    pairs = filled(store, "a")
-    store.flush()
-    size = sum(file.stat().st_size for file in Path(path).glob("*.sst"))
-    assert compression_of(path) == {compression}
-    assert (size > sum(map(len, pairs.values()))) == (compression == "none")
-    store.close()
-
-
-def test_rocksdb_compresses_as_it_is_told_while_open(path: str) -> None:
-    store = RocksEngine().open(path, SPACES, {"a": SpaceOptions("none")})
-    filled(store, "a")
-    store.flush()
-    assert store.set_options("a", SpaceOptions("zstd", False, 65_536))
-    assert not store.set_options("a", SpaceOptions("zstd", False, 65_536, "reserved"))
-    store.compact(everything=True)
-    assert compression_of(path) == {"zstd"}
-    options = max(Path(path).glob("OPTIONS-*")).read_text().split('[TableOptions/BlockBasedTable "a"]')[1]
-    assert "block_size=65536" in options.split("[CFOptions")[0]
-    assert "filter_policy=nullptr" in options.split("[CFOptions")[0]
-    store.close()
 
 
 def test_a_store_is_closed_and_its_spaces_dropped_while_a_thread_compacts(path: str) -> None:
@@ -498,24 +372,3 @@ def test_reading_needs_no_ownership_and_changes_nothing(engine: Engine, store: S
     put(store, "a", k="still open")
     with pytest.raises(HostError, match="no store"):
         engine.open_reading(path + ".none")
-
-
-def test_rocksdb_caches_as_it_was_told(path: str) -> None:
-    """And a change of other options, which makes the engine's table options anew, keeps the cache."""
-    engine = RocksEngine()
-    store = engine.open(path, SPACES, {"a": SpaceOptions(cache="reserved"), "b": SpaceOptions(cache="none")})
-    store.add_space("c")
-
-    def capacities() -> list[int | None]:
-        return [store._dicts[name].property_int_value("rocksdb.block-cache-capacity") for name in ("a", "b", "c")]
-
-    expected = [IN_MEMORY_CACHE_BYTES, None, CACHE_BYTES]
-    assert capacities() == expected
-    for name, cache in (("a", "reserved"), ("b", "none"), ("c", "shared")):
-        assert store.set_options(name, SpaceOptions("zstd", False, 4_096, cache))  # type: ignore[arg-type]
-    assert capacities() == expected
-    pairs = filled(store, "a")
-    store.flush()
-    assert contents(store, "a") == pairs
-    assert engine._caches.reserved.get_usage() > sum(map(len, pairs.values()))
-    store.close()

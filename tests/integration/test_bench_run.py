@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from columnar.bench.endpoint import client_of, parse_endpoint
+from columnar.bench.address import parse_endpoint
+from columnar.bench.endpoint import client_of
 
 ROOT = Path(__file__).parents[2]
 

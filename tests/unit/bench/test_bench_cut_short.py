@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import pytest
 
+from columnar.bench.address import Endpoint, EndpointFailed
 from columnar.bench.calls import VOID_SUCCESS, Asked
 from columnar.bench.dataset import DataSet
-from columnar.bench.endpoint import Endpoint
-from columnar.bench.generator import EndpointFailed, Outcome, drive
+from columnar.bench.generator import Outcome, drive
 from columnar.bench.measuring import Generators, Line, Plan, measure
 from columnar.bench.sessions import Repeating
 
@@ -43,9 +43,9 @@ def test_lines_that_were_whole_are_kept() -> None:
 def test_an_endpoint_that_closes_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        closing = threading.Thread(target=lambda: server.accept()[0].close())
+        closing = threading.Thread(target=lambda: [server.accept()[0].close() for _ in ("asked", "asked with TLS")])
         closing.start()
         ring = [Asked("enableTable", (b"t",), VOID_SUCCESS).packed()]
         with pytest.raises(EndpointFailed, match=f"127.0.0.1:{port}: "):
-            drive("127.0.0.1", port, [Repeating(ring, 0)], 0.05, 0.05)
+            drive(Endpoint("127.0.0.1", port), [Repeating(ring, 0)], 0.05, 0.05)
         closing.join()

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
+from columnar.bench.address import Endpoint, parse_endpoint
 from columnar.bench.dataset import DataSet
-from columnar.bench.endpoint import Endpoint, parse_endpoint
 from columnar.bench.generator import Outcome
 from columnar.bench.latencies import percentiles_us
 from columnar.bench.measuring import Line, Plan, summed, turns_of

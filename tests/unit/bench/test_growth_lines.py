@@ -11,8 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from columnar.bench import calls
-from columnar.bench.endpoint import Endpoint
-from columnar.bench.generator import EndpointFailed
+from columnar.bench.address import Endpoint, EndpointFailed
 from columnar.bench.growth_filling import is_columnar
 from columnar.bench.growth_lines import send_all
 from columnar.bench.growth_plan import GrowthPlan
