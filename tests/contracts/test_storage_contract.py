@@ -17,10 +17,13 @@ from columnar.storage.api import Engine, Store, StoreClosed
 from columnar.storage.rocks import RocksEngine
 from tests.support.store_contents import SPACES, contents, gather, put
 
+both_sizes = pytest.mark.parametrize("rows", [1, 1_000])  # which are made of other things in RocksDB
 
-def test_a_batch_spans_spaces_and_its_order_counts(store: Store) -> None:
+
+@both_sizes
+def test_a_batch_spans_spaces_and_its_order_counts(store: Store, rows: int) -> None:
     put(store, "a", k="old", gone="x")
-    batch = store.batch()
+    batch = store.batch(rows)
     batch.put("a", b"k", b"1")
     batch.delete("a", b"gone")
     batch.put("b", b"k", b"2")
@@ -34,9 +37,10 @@ def test_a_batch_spans_spaces_and_its_order_counts(store: Store) -> None:
     assert store.multi_get("a", [b"k", b"none", b"k"]) == [b"3", None, b"3"]
 
 
-def test_a_range_delete_in_a_batch_spares_what_the_batch_puts_later(store: Store) -> None:
+@both_sizes
+def test_a_range_delete_in_a_batch_spares_what_the_batch_puts_later(store: Store, rows: int) -> None:
     put(store, "a", a="1", b="1", c="1", d="1")
-    batch = store.batch()
+    batch = store.batch(rows)
     batch.put("a", b"bb", b"before")
     batch.delete_range("a", b"b", b"d")
     batch.put("a", b"bc", b"after")
@@ -178,9 +182,29 @@ def test_a_scan_keeps_its_bound_while_memory_is_used_anew(store: Store) -> None:
         del litter
 
 
-def test_a_closed_store_says_so(store: Store) -> None:
+def test_a_large_batch_comes_after_what_was_gathered(engine: Engine, path: str) -> None:
+    store = engine.open(path, SPACES)
+    gather(store, ("a", b"k", b"1"), ("a", b"kept", b"1"), ("a", b"gone", b"1"))
+    large = store.batch(1_000)
+    large.put("a", b"k", b"2")
+    large.delete("a", b"gone")
+    assert large.size_bytes() == 6
+    assert contents(store, "a") == {b"k": b"1", b"kept": b"1", b"gone": b"1"}
+    store.gather(large)
+    assert (store.get("a", b"k"), store.get("a", b"gone")) == (b"2", None)
+    gather(store, ("a", b"k", b"3"))
+    store.settle()
+    store.sync()
+    store.close()
+    again = engine.open(path, SPACES)
+    assert contents(again, "a") == {b"k": b"3", b"kept": b"1"}
+    again.close()
+
+
+@both_sizes
+def test_a_closed_store_says_so(store: Store, rows: int) -> None:
     put(store, "a", k="1")
-    batch = store.batch()
+    batch = store.batch(rows)
     store.close()
     store.close()
     for call in (
