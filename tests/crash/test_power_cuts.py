@@ -17,7 +17,6 @@ from tests.crash.cuts.cutting import Cut, chosen, run
 from tests.crash.cuts.disk import replay
 from tests.crash.cuts.order import too_early
 from tests.crash.cuts.recording import Recording, differences, record
-from tests.crash.cuts.system_calls import Reopened
 
 SEED = int(os.environ.get("COLUMNAR_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
 CUTS = int(os.environ.get("COLUMNAR_CUTS", "40"))
@@ -54,11 +53,6 @@ def test_nothing_acknowledged_is_lost_by_a_power_cut(recording: Recording) -> No
     assert found.broken == []
     assert found.cuts == CUTS
     assert found.opened > 10, "nearly all cuts left the same: the test shows nothing"
-
-
-def test_logs_are_written_anew(recording: Recording) -> None:
-    """Else the cuts would say nothing of what a log's old bytes may do behind the new ones."""
-    assert any(isinstance(event, Reopened) and event.path.endswith(".log") for event in recording.events)
 
 
 def test_no_answer_leaves_before_the_fsync_of_its_write(recording: Recording) -> None:

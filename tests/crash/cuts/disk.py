@@ -28,7 +28,6 @@ from tests.crash.cuts.system_calls import (
     Made,
     Removed,
     Renamed,
-    Reopened,
     Sent,
     Synced,
     Written,
@@ -41,17 +40,13 @@ WHOLE_PAGES: Final = "MANIFEST-"
 Kind = Literal["lost", "kept", "prefix", "mixed"]
 
 
-Operation = bytes | int | tuple[int, bytes]
-
-
 @dataclass(slots=True)
 class Node:
     number: int
     is_folder: bool
-    # of a file: (event, bytes appended), (event, size it was cut to) or (event, (place, bytes written there))
-    operations: list[tuple[int, Operation]] = field(default_factory=list)
+    # of a file: (event, bytes appended) or (event, size it was cut to)
+    operations: list[tuple[int, bytes | int]] = field(default_factory=list)
     synced: int = 0  # how many of the operations
-    place: int | None = None  # of the next write; None: at the end
     _whole: tuple[int, bytes] = (0, b"")  # how many operations, and what they make
 
     def content(self, count: int) -> bytes:
@@ -68,13 +63,9 @@ class Node:
         return self._whole[1]
 
 
-def apply(held: bytearray, operation: Operation) -> None:
+def apply(held: bytearray, operation: bytes | int) -> None:
     if isinstance(operation, bytes):
         held += operation
-    elif isinstance(operation, tuple):
-        place, data = operation
-        held += bytes(max(0, place - len(held)))
-        held[place : place + len(data)] = data
     elif operation < len(held):
         del held[operation:]
     else:
@@ -116,9 +107,7 @@ class Disk:
             case Made(path, emptied):
                 self._make(path, emptied)
             case Written(path, data):
-                self._write(self._file(path), data)
-            case Reopened(path):
-                self._file(path).place = 0
+                self._file(path).operations.append((self.count, data))
             case Copied(path, source, size_bytes):
                 self._copy(path, source, size_bytes)
             case Cut(path, size_bytes):
@@ -137,13 +126,6 @@ class Disk:
                 self._remove(path)
             case Sent():
                 pass
-
-    def _write(self, node: Node, data: bytes) -> None:
-        if node.place is None:
-            node.operations.append((self.count, data))
-        else:
-            node.operations.append((self.count, (node.place, data)))
-            node.place += len(data)
 
     def _new_node(self, is_folder: bool) -> Node:
         node = Node(len(self.nodes), is_folder)
@@ -170,7 +152,6 @@ class Disk:
             self._enter(self._new_node(False).number, None, (folder, name))
         elif emptied and self.nodes[number].operations:
             self.nodes[number].operations.append((self.count, 0))
-            self.nodes[number].place = None
 
     def _copy(self, path: str, source: str, size_bytes: int) -> None:
         node, origin = self._file(path), self._file(source)
@@ -252,39 +233,22 @@ def _kept(node: Node, kind: Kind, until: int) -> int:
 
 
 def _torn(node: Node, rng: Random, *, holes: bool) -> bytes:
-    """What was synced, and of the rest some: a part of the last write, or all without some of its pages.
-
-    Such a page holds what the last sync left there: zeros behind the file's end, else its old bytes.
-    """
+    """What was synced, and of the rest some: a part of the last write, or its length without some of its pages."""
     total = len(node.operations)
     if node.synced == total:
         return node.content(total)
     count = rng.randint(node.synced, total)
-    data = bytearray(node.content(count))
-    sure = node.content(node.synced)
-    if count < total and rng.random() < 0.7:
-        apply(data, _part(node.operations[count][1], rng))
-    first = _first_changed(node, len(sure))
-    if holes and len(data) > first and rng.random() < 0.3:
-        page = rng.randrange(first, len(data)) // PAGE_BYTES * PAGE_BYTES
-        low, high = max(first, page), min(len(data), page + PAGE_BYTES)
-        data[low:high] = sure[low:high].ljust(high - low, b"\0")
-    return bytes(data)
-
-
-def _part(operation: Operation, rng: Random) -> Operation:
-    """Of a write the beginning; a cut is there or not."""
-    if isinstance(operation, bytes):
-        return operation[: rng.randrange(len(operation) + 1)]
-    if isinstance(operation, tuple):
-        return operation[0], operation[1][: rng.randrange(len(operation[1]) + 1)]
-    return b""
-
-
-def _first_changed(node: Node, size: int) -> int:
-    """Where what was not synced begins, in a file that had ``size`` bytes when it was."""
-    places = [operation[0] for _, operation in node.operations[node.synced :] if isinstance(operation, tuple)]
-    return min([size, *places])
+    data = node.content(count)
+    sure = len(node.content(node.synced))
+    if count < total and isinstance(node.operations[count][1], bytes) and rng.random() < 0.7:
+        part = node.operations[count][1]
+        assert isinstance(part, bytes)
+        data += part[: rng.randrange(len(part) + 1)]
+    if holes and len(data) > sure and rng.random() < 0.3:
+        page = rng.randrange(sure, len(data)) // PAGE_BYTES * PAGE_BYTES
+        first, last = max(sure, page), min(len(data), page + PAGE_BYTES)
+        data = data[:first] + bytes(last - first) + data[last:]
+    return data
 
 
 def _apply_entry(names: Names, entry: Entry) -> None:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Final
 
 from tests.crash.cuts.recording import Recording
-from tests.crash.cuts.system_calls import Event, Made, Renamed, Reopened, Synced, Written
+from tests.crash.cuts.system_calls import Event, Made, Synced, Written
 
 BLOCK_BYTES: Final = 32 * 1024  # RocksDB's log: blocks, in which records stand in pieces behind headers
-HEADER_BYTES: Final = 11  # of logs that may be written anew: with the log's number
+HEADER_BYTES: Final = 7
 LOG: Final = ".log"
 
 
@@ -84,10 +84,8 @@ def _written(events: list[Event], marks: dict[bytes, int]) -> dict[int, tuple[st
     readers: dict[str, LogReader] = {}
     places: dict[int, tuple[str, int]] = {}
     for number, event in enumerate(events, 1):
-        if isinstance(event, Made | Reopened) and event.path.endswith(LOG):
+        if isinstance(event, Made) and event.path.endswith(LOG):
             readers[event.path] = LogReader()
-        elif isinstance(event, Renamed) and event.path in readers:
-            readers[event.to] = readers.pop(event.path)  # a log that is written anew gets its name after it is opened
         elif isinstance(event, Written) and event.path.endswith(LOG):
             readers[event.path].feed(event.data, marks, places, (event.path, number))
     return places

@@ -9,9 +9,8 @@ When an event counts:
     * a sync: it covers what had returned before it began (``began``), from when it has returned;
     * a reply: when its call begins, for its bytes may be under way from then on.
 
-Files are appended to, or opened again without being emptied and written from their beginning (a log of
-RocksDB that is written anew).  Whoever compares the outcome of a recording with the real folder
-(``recording.differences``) would see anything else.
+Append only: no store of ours writes into the middle of a file.  Whoever compares the outcome of a
+recording with the real folder (``recording.compare``) would see it.
 """
 
 from __future__ import annotations
@@ -46,13 +45,6 @@ class Made:
 
     path: str
     emptied: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Reopened:
-    """A file that is there is opened for writing as it is: what is written next replaces its first bytes."""
-
-    path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +106,7 @@ class Sent:
     data: bytes
 
 
-Event = Made | Reopened | Written | Copied | Cut | Synced | FolderMade | Renamed | Linked | Removed | Sent
+Event = Made | Written | Copied | Cut | Synced | FolderMade | Renamed | Linked | Removed | Sent
 
 
 def events_of(lines: Iterable[str], root: str) -> Iterator[Event]:
@@ -201,10 +193,7 @@ class _Reader:
             return Removed(path)
         if name == "creat":
             return Made(path, True)
-        if "O_CREAT" in rest or "O_TRUNC" in rest:
-            return Made(path, "O_TRUNC" in rest)
-        writes = ("O_WRONLY" in rest or "O_RDWR" in rest) and "O_APPEND" not in rest
-        return Reopened(path) if writes else None
+        return Made(path, "O_TRUNC" in rest) if "O_CREAT" in rest else None
 
     def _moved(self, name: str, rest: str) -> Event | None:
         old, new = self._paths(rest)

@@ -196,7 +196,6 @@ def administer(client: Client, rounds: range, enough: threading.Event) -> None:
         row = (name, b"r")
         client.call("mutateRow", *row, _puts({b"f:x": name}), {}, changes=((row, ((b"f:x", name),)),))
         client.call("columnarFlush", TABLE)
-        client.call("columnarFlush", LOGGED)  # its region stays: logs that are done with are written anew
         client.call("columnarSplit", TABLE, b"w%d-%02d" % ((2, 1, 3, 0)[n % 4], 4 * (n // 4)), busy_is_fine=True)
         client.call("columnarCompact", TABLE, bool(n % 2), busy_is_fine=True)
         if n % 2 == 0:
