@@ -442,8 +442,8 @@ class RocksEngine:
         options.set_table_cache_num_shard_bits(0)
         options.set_bytes_per_sync(SYNCED_BYTES)
         options.set_max_total_wal_size(WAL_BYTES)
-        # Logs are not written anew (recycle_log_file_num), though an fsync were quicker: after a power cut between a flush
-        # and the next fsync RocksDB 9.8 calls the files "ahead of WALs" and opens the store no more.
+        # Logs are not written anew (recycle_log_file_num), though fsyncs were quicker: after a power cut between a
+        # flush and the next fsync RocksDB 9.8 calls the files "ahead of WALs" and opens the store no more.
         options.set_wal_recovery_mode(rocksdict.DBRecoveryMode.point_in_time())  # S2: a prefix, never a hole
         options.set_keep_log_file_num(LOG_FILES_KEPT)
         options.set_max_log_file_size(1 * MIB)
