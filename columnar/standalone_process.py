@@ -30,6 +30,7 @@ from typing import Final
 from columnar import compiled
 from columnar.config import StandaloneConfig
 from columnar.errors import ColumnarError, HostError
+from columnar.memory_return import give_back_memory
 from columnar.standalone import Standalone
 from columnar.storage.descriptors import raise_limit
 from columnar.webui.server import WebServer, bind
@@ -98,8 +99,10 @@ async def _serve(config: StandaloneConfig) -> int:
     if web is not None:
         await web.start()
     _calm_the_collector()
+    giving_back = asyncio.create_task(give_back_memory())
     await stopping.wait()
     _log.info("stopping; a second signal stops at once")
+    giving_back.cancel()
     if web is not None:
         await web.stop()
     await store.stop()
