@@ -17,9 +17,9 @@ from typing import Final
 
 from columnar.limits import MIB
 
-LOOK_S: Final = 5.0
-GROWN_BYTES: Final = 64 * MIB
-PAYS_BYTES: Final = 16 * MIB
+LOOK_S: Final = 2.0
+GROWN_BYTES: Final = 32 * MIB
+PAYS_BYTES: Final = 8 * MIB
 
 
 def is_possible() -> bool:
