@@ -7,7 +7,7 @@ import ctypes
 import pytest
 
 from columnar.limits import MIB
-from columnar.memory_return import GROWN_BYTES, PAYS_BYTES, MemoryReturn, is_possible, resident_bytes
+from columnar.memory_return import BUSY_S, GROWN_BYTES, PAYS_BYTES, MemoryReturn, is_possible, resident_bytes
 
 
 class Process:
@@ -17,6 +17,7 @@ class Process:
         self.resident = resident
         self.free = 0
         self.asked = 0
+        self.used_s = 0.0
 
     def give_back(self) -> None:
         self.asked += 1
@@ -31,7 +32,7 @@ def process() -> Process:
 
 @pytest.fixture
 def memory(process: Process) -> MemoryReturn:
-    return MemoryReturn(process.give_back, lambda: process.resident)
+    return MemoryReturn(process.give_back, lambda: process.resident, lambda: process.used_s)
 
 
 def test_a_process_that_has_hardly_grown_is_left_alone(process: Process, memory: MemoryReturn) -> None:
@@ -52,6 +53,16 @@ def test_what_is_free_is_given_back_as_long_as_it_pays(process: Process, memory:
     assert (memory.look(), process.asked) == (0, 3)
 
 
+def test_a_busy_process_is_not_held_up(process: Process, memory: MemoryReturn) -> None:
+    process.resident += 2 * GROWN_BYTES
+    process.free = GROWN_BYTES
+    for _ in range(2):
+        process.used_s += 2 * BUSY_S
+        assert (memory.look(), process.asked) == (0, 0)
+    process.used_s += BUSY_S / 2
+    assert memory.look() == GROWN_BYTES
+
+
 def test_memory_that_is_in_use_is_asked_for_once(process: Process, memory: MemoryReturn) -> None:
     process.resident += 2 * GROWN_BYTES
     assert [memory.look() for _ in range(3)] == [0, 0, 0]
@@ -70,7 +81,7 @@ def test_growth_counts_from_the_least_it_was(process: Process, memory: MemoryRet
 def test_this_process_shrinks() -> None:
     libc = ctypes.CDLL(None)
     libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
-    memory = MemoryReturn()
+    memory = MemoryReturn(cpu_s=lambda: 0.0)
     held = [libc.malloc(64 * 1024) for _ in range(3_000)]
     for place in held:
         ctypes.memset(place, 1, 64 * 1024)
