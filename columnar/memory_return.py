@@ -3,8 +3,8 @@
 glibc gives back only what lies free at the end of its heap; after large requests most of it lies in between (a
 store that had taken 820 KB from each of 128 clients at once stayed at 330 MB).  Every LOOK_S the resident memory is
 looked at.  Where it has grown by GROWN_BYTES over what it was after the last giving back, all that is free is
-given back, and again at each look as long as it pays.  It runs in a thread, but holds up whoever wants memory
-meanwhile, 200 ms after a row of 60 MB: so it is done only after LOOK_S in which the process had little to do.
+given back, and again at each look as long as it pays.  It runs in a thread, but whoever wants memory
+meanwhile waits for it: so it is done only after LOOK_S in which the process had little to do.
 
 With another C library nothing happens.  Owned by the loop.
 """

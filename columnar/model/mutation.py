@@ -4,7 +4,7 @@ The operations of a ``RowMutation`` apply in the order given, as one atomic step
 "order within a batch").
 
 Operations are plain classes, compared by what they hold: a load makes millions of them, and compiled they
-are fields (0.05 microseconds; a named tuple takes 0.25, a frozen dataclass 1.2).  Constant.
+are fields: 0.2 microseconds to make one, half of a named tuple's.  Constant.
 """
 
 from __future__ import annotations

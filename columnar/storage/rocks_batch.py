@@ -39,7 +39,7 @@ class RocksBatch:
 class LargeBatch:
     """Operations in the engine's form from the start: each value is copied once, while it is in the processor's cache.
 
-    For many rows at once, 12 us sooner for a hundred cells; it shares the engine's write with no other.
+    For many rows at once; it shares the engine's write with no other.
     """
 
     __slots__ = ("_handles", "_size", "raw")

@@ -18,8 +18,8 @@ WRITE_BUFFER_BYTES: Final = 16 * MIB  # of one space
 # A memtable takes memory in such pieces, and they count as write buffers: of the engine's own 1 MiB some 60 regions
 # that are written to would fill these, and be flushed nearly empty again and again.
 ARENA_BLOCK_BYTES: Final = 64 * 1024
-# Files of memtables that are there before they are merged into the first level, which is as large as they are: half of
-# what is written again and again under a steady load, where it is four files and 256 MiB.
+# Files of memtables that are there before they are merged into the first level, which is as large as they are:
+# less is written again and again under a steady load than with the engine's own four files and 256 MiB.
 MERGED_FILES: Final = 8
 FIRST_LEVEL_BYTES: Final = MERGED_FILES * WRITE_BUFFER_BYTES
 BLOCK_BYTES: Final = 16 * 1024
