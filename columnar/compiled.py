@@ -71,6 +71,7 @@ HOT: Final = (
 _IMPORTED: Final = (
     "errors.py",
     "limits.py",
+    "prompt_future.py",
     "turns.py",
     "model",
     "storage",

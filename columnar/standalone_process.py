@@ -39,7 +39,7 @@ _log = logging.getLogger("columnar")
 
 CANNOT_START: Final = 2
 # How long a thread that comes back from an fsync waits for a loop that is busy; it does so a few times a commit.
-SWITCH_S: Final = 0.0005
+SWITCH_S: Final = 0.0001
 COLLECTED_EVERY: Final = 20_000  # new containers; a reply of a scan has 2,000, and none of them in a cycle
 
 

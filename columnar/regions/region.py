@@ -32,6 +32,7 @@ from columnar.model.mutation import Durability, Put, RowMutation
 from columnar.model.read import ReadSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
+from columnar.prompt_future import PromptFuture
 from columnar.regions.applied import Applied, Step
 from columnar.regions.change_log import LOG_SPACE, ChangeLog
 from columnar.regions.change_record import ChangeRecord, Sequence
@@ -61,8 +62,8 @@ def spaces_of(table: Table) -> frozenset[str]:
 class _Group:
     """The rows that one fsync will make durable."""
 
-    synced: asyncio.Future[None]  # the committer's
-    acknowledged: asyncio.Future[None]  # after the fsync and the look at the lease; shared: not to be cancelled
+    synced: PromptFuture  # the committer's
+    acknowledged: PromptFuture  # after the fsync and the look at the lease; shared: not to be cancelled
     rows: set[bytes]
     last_n: int
     whole: bool = False  # any row may be among them
@@ -389,8 +390,8 @@ class Region:
         synced = self._committer.durable(self.store)
         groups = self._groups
         if not groups or groups[-1].synced is not synced:
-            groups.append(_Group(synced, synced.get_loop().create_future(), set(), self.log.last_n))
-            synced.add_done_callback(self._group_ended)
+            groups.append(_Group(synced, PromptFuture(synced.get_loop()), set(), self.log.last_n))
+            synced.tell(self._group_ended)
         groups[-1].last_n = self.log.last_n
         self._async_dirty = False
         return groups[-1]
@@ -403,13 +404,12 @@ class Region:
         if failure is None and not self.is_ours():
             failure = OutcomeUnknown(f"the lease of region {self.info.encoded} was lost; read before you repeat")
         if failure is not None:
-            group.acknowledged.set_exception(failure)
-            group.acknowledged.exception()  # seen: a group that nobody waits for must not warn
+            group.acknowledged.resolve(failure)
             return
         self.log.durable_n = group.last_n
         if self.touched is not None:
             self.touched |= group.rows
-        group.acknowledged.set_result(None)
+        group.acknowledged.resolve()
         if self.log_policy is not None and self.on_durable is not None:
             self.on_durable(self)
 

@@ -24,6 +24,7 @@ from time import perf_counter
 from typing import Final
 
 from columnar.errors import ColumnarError, OutcomeUnknown
+from columnar.prompt_future import PromptFuture
 from columnar.storage.api import Store, StoreBusy
 
 SYNC_THREADS: Final = 16  # stores synced at once: with 4 a fifth fewer puts over 64 regions
@@ -50,8 +51,8 @@ class _Line:
         self.in_sync = 0  # who asked for the one that runs
         self.began_s = 0.0  # when that began
         self.until_s = 0.0  # how long those of the last one are waited for
-        self.gathering: asyncio.Future[None] | None = None  # resolved by the sync that has not begun
-        self.syncing: asyncio.Future[None] | None = None  # resolved by the sync that runs
+        self.gathering: PromptFuture | None = None  # resolved by the sync that has not begun
+        self.syncing: PromptFuture | None = None  # resolved by the sync that runs
         self.broken: ColumnarError | None = None
 
 
@@ -65,21 +66,25 @@ class Committer:
         self.syncs = 0
         self.on_broken: Callable[[Store, ColumnarError], None] | None = None
 
-    def durable(self, store: Store) -> asyncio.Future[None]:
+    def durable(self, store: Store) -> PromptFuture:
         """Resolved when all that was written to ``store`` so far is on disk.  Shared: do not cancel."""
         line = self._lines.get(id(store))
         if line is None:
             line = self._lines[id(store)] = _Line()
         line.gathered += 1
-        if line.gathering is None:
-            line.gathering = self._loop.create_future()
-            if line.broken is not None:
-                self._fail(line.gathering, line.broken)
-            elif line.syncing is None:
+        if line.gathering is not None:
+            return line.gathering
+        asked = line.gathering = PromptFuture(self._loop)
+        if line.broken is not None:
+            self._fail(asked, line.broken)
+        elif line.syncing is None:
+            if line.in_sync == 1:
+                self._begin(store, line)  # a writer that is alone need not wait for the end of this turn
+            else:
                 # Not at once: what else this turn of the loop writes shares the fsync, and what its fellows of the
                 # last one write that are still on their way.
                 self._loop.call_soon(self._begin_after, 0, line.in_sync, line.until_s, store, line)
-        return line.gathering
+        return asked
 
     def _begin(self, store: Store, line: _Line) -> None:
         """Hand over what was gathered, then sync it; while the engine is busy, wait on the loop (design D3d)."""
@@ -112,19 +117,24 @@ class Committer:
         done, line.syncing = line.syncing, None
         assert done is not None, "I2: a sync ended that had not begun"
         if failure is not None:
-            line.broken = failure
-            self._fail(done, failure)
-            if line.gathering is not None:
-                self._fail(line.gathering, failure)
-            if self.on_broken is not None:
-                self.on_broken(store, failure)
+            self._broke(store, line, done, failure)
             return
-        done.set_result(None)
         now_s = perf_counter()
         wait_s = min(WAIT_S, WAIT_SHARE * (now_s - line.began_s)) if line.gathered + line.in_sync <= FEW else 0.0
         line.until_s = now_s + wait_s
         if line.gathering is not None:
             self._begin_after(TURNS_BETWEEN_SYNCS, line.gathered + line.in_sync, line.until_s, store, line)
+        done.resolve()  # last: who hears of it may write again at once
+
+    def _broke(self, store: Store, line: _Line, done: PromptFuture, failure: ColumnarError) -> None:
+        line.broken = failure
+        try:
+            if self.on_broken is not None:
+                self.on_broken(store, failure)  # first: who hears of it may come again at once
+        finally:
+            self._fail(done, failure)
+            if line.gathering is not None:
+                self._fail(line.gathering, failure)
 
     def _begin_after(self, turns: int, wanted: int, until_s: float, store: Store, line: _Line) -> None:
         if turns > 0 or (line.gathered < wanted and perf_counter() < until_s):
@@ -133,10 +143,9 @@ class Committer:
             self._begin(store, line)
 
     @staticmethod
-    def _fail(future: asyncio.Future[None], failure: ColumnarError) -> None:
+    def _fail(future: PromptFuture, failure: ColumnarError) -> None:
         if not future.done():
-            future.set_exception(OutcomeUnknown(f"the disk refused to sync: {failure.text}; read before you repeat"))
-            future.exception()  # marked as seen: a write that nobody waits for must not warn
+            future.resolve(OutcomeUnknown(f"the disk refused to sync: {failure.text}; read before you repeat"))
 
     def is_idle(self, store: Store) -> bool:
         line = self._lines.get(id(store))

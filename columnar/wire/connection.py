@@ -25,6 +25,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from columnar.errors import ColumnarError, OutcomeUnknown
+from columnar.prompt_future import PromptFuture
 from columnar.wire.codec import (
     CALL,
     INTERNAL_ERROR,
@@ -199,6 +200,7 @@ class Connection:
                     break
                 answered = self._answer(message)
                 if answered is None:
+                    done = perf_counter()
                     break
                 done = answered
                 if done >= turn_ends or self._out_bytes >= TURN_BYTES:
@@ -207,7 +209,7 @@ class Connection:
         except Hangup as hangup:
             self._hang_up(hangup)
             return
-        if done:  # something was answered
+        if done:  # something was answered, or begun: a writer's turns are cheap though all its answers wait
             self._is_new = False
             self._is_dear = done >= turn_ends or self._out_bytes >= TURN_BYTES
             if self._is_dear:
@@ -284,7 +286,7 @@ class Connection:
         return self._done(message, reply, None, started, result)
 
     def _pending(self, request: Request, waiting: Any, started: float, later: Later | None) -> float | None:
-        shared = later is not None and isinstance(waiting, asyncio.Future)
+        shared = isinstance(waiting, PromptFuture) or (later is not None and isinstance(waiting, asyncio.Future))
         future = waiting if shared else asyncio.ensure_future(waiting, loop=self._loop)
         if future.done():
             return self._settle(request, future, started, later)

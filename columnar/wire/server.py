@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from columnar import limits
 from columnar.errors import CallQueueTooBig
+from columnar.prompt_future import PromptFuture
 from columnar.turns import Turns
 from columnar.wire import idl
 from columnar.wire.codec import ServiceCodec
@@ -164,7 +165,10 @@ class WireServer:
         others = self._waiting.get(future)
         if others is None:
             others = self._waiting[future] = []
-            future.add_done_callback(self._resume_all)
+            if isinstance(future, PromptFuture):
+                future.tell(self._resume_all)
+            else:
+                future.add_done_callback(self._resume_all)
         others.append(waiting)
 
     def _resume_all(self, future: asyncio.Future[Any]) -> None:

@@ -7,7 +7,15 @@ import ctypes
 import pytest
 
 from columnar.limits import MIB
-from columnar.memory_return import BUSY_S, GROWN_BYTES, PAYS_BYTES, MemoryReturn, is_possible, resident_bytes
+from columnar.memory_return import (
+    BUSY_S,
+    GROWN_BYTES,
+    PAYS_BYTES,
+    MemoryReturn,
+    is_possible,
+    malloc_trim,
+    resident_bytes,
+)
 
 
 class Process:
@@ -81,6 +89,7 @@ def test_growth_counts_from_the_least_it_was(process: Process, memory: MemoryRet
 def test_this_process_shrinks() -> None:
     libc = ctypes.CDLL(None)
     libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+    malloc_trim()  # what earlier tests freed would else be taken anew, and the process not grow
     memory = MemoryReturn(cpu_s=lambda: 0.0)
     held = [libc.malloc(64 * 1024) for _ in range(3_000)]
     for place in held:

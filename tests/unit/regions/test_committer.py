@@ -165,3 +165,67 @@ def test_a_closed_store_fails_its_writers() -> None:
         committer.close()
 
     asyncio.run(main())
+
+
+def test_a_writer_that_was_alone_does_not_wait_for_the_end_of_the_turn() -> None:
+    async def main() -> None:
+        store = MemoryEngine().open("s", frozenset({"a"}))
+        committer = Committer(asyncio.get_running_loop())
+        first = committer.durable(store)
+        assert committer.syncs == 0, "nobody knows yet whether others write in this turn"
+        await first
+        second = committer.durable(store)
+        assert committer.syncs == 2
+        shared = {committer.durable(store) for _ in range(2)}
+        assert second not in shared, "that fsync began before they wrote"
+        await asyncio.wait({second, *shared})
+        assert committer.syncs == 3
+        together = {committer.durable(store) for _ in range(2)}
+        assert committer.syncs == 3, "they were two: the other may still write in this turn"
+        await asyncio.wait(together)
+        committer.close()
+
+    asyncio.run(main())
+
+
+def test_who_hears_of_an_fsync_and_writes_at_once_waits_for_the_next() -> None:
+    async def main() -> None:
+        store = MemoryEngine().open("s", frozenset({"a"}))
+        committer = Committer(asyncio.get_running_loop())
+        first, again = committer.durable(store), []
+        first.tell(lambda _: again.append(committer.durable(store)))
+        await first
+        (second,) = again
+        assert not second.done()
+        await second
+        assert committer.syncs == 2
+        committer.close()
+
+    asyncio.run(main())
+
+
+def test_the_store_counts_as_broken_before_its_writers_hear_of_it() -> None:
+    async def main() -> None:
+        engine = HeldEngine(MemoryEngine())
+        committer = Committer(asyncio.get_running_loop())
+        heard: list[str] = []
+
+        def broken(_store: object, _failure: object) -> None:
+            heard.append("broken")
+            raise KeyError("whoever hears of it fails himself")
+
+        committer.on_broken = broken
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: heard.append("reported"))
+        store = engine.open("s", frozenset({"a"}))
+        engine.gate.hold()
+        first = committer.durable(store)
+        first.tell(lambda _: heard.append("writer"))
+        await asyncio.to_thread(engine.gate.entered.wait, 10)
+        committer.durable(store).tell(lambda _: heard.append("gathered"))
+        engine.gate.fail()
+        with pytest.raises(OutcomeUnknown):
+            await first
+        assert heard == ["broken", "writer", "gathered", "reported"]
+        committer.close()
+
+    asyncio.run(main())

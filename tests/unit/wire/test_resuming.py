@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any, cast
 
+import pytest
+
+from columnar.bench import calls
+from columnar.prompt_future import PromptFuture
 from columnar.wire.codec import Request
 from columnar.wire.connection import LARGE_BYTES, Connection, Waiting
 from columnar.wire.server import RESUMED_AT_ONCE, WireServer
@@ -31,12 +36,14 @@ class Noting:
         self._seen.append(request.seqid)
 
 
-def test_every_request_goes_on_some_in_each_turn() -> None:
+@pytest.mark.parametrize("prompt", [False, True])
+def test_every_request_goes_on_some_in_each_turn(prompt: bool) -> None:
     count = 2 * RESUMED_AT_ONCE + 1
 
     async def main() -> None:
         server = WireServer(cast(Any, NothingToServe()))
-        synced = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        synced: Any = PromptFuture(loop) if prompt else loop.create_future()
         seen: list[int] = []
         connection = cast(Connection, Noting(seen))
         for number in range(count):
@@ -44,11 +51,15 @@ def test_every_request_goes_on_some_in_each_turn() -> None:
             server.resume_after(synced, Waiting(connection, request, 0.0, None))
         await asyncio.sleep(0)
         assert seen == [], "nobody goes on before the fsync has ended"
-        synced.set_result(None)
-        for turn in (1, 2):
+        if prompt:
+            synced.resolve()
+            assert len(seen) == RESUMED_AT_ONCE, "the first of them at once"
+        else:
+            synced.set_result(None)
             await asyncio.sleep(0)
+        for turn in (1, 2):
             assert len(seen) == turn * RESUMED_AT_ONCE
-        await asyncio.sleep(0)
+            await asyncio.sleep(0)
         assert seen == list(range(count))
         await server.close(0.0)
 
@@ -65,6 +76,70 @@ def test_a_large_request_lets_its_rows_go_while_its_answer_waits() -> None:
             connection._pending(request, synced, 0.0, Later(synced, None))
             assert request.args == kept
             synced.cancel()
+        await server.close(0.0)
+
+    asyncio.run(main())
+
+
+class Writes:
+    """A service with one method, whose answers wait for an fsync."""
+
+    slow_after_s = 1.0
+
+    def __init__(self) -> None:
+        self.handlers = {"mutateRow": self.write}
+        self.synced: list[PromptFuture] = []
+
+    def connection_closed(self, _connection_id: int) -> None:
+        """It holds nothing for anybody."""
+
+    def write(self, *_arguments: object) -> PromptFuture:
+        self.synced.append(PromptFuture(asyncio.get_running_loop()))
+        return self.synced[-1]
+
+
+class Wire(asyncio.Transport):
+    """The other side of a connection: what was written to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.sent: list[bytes] = []
+
+    def write(self, data: Any) -> None:
+        self.sent.append(bytes(data))
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """It takes all at once."""
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self.socket if name == "socket" else default
+
+    def is_closing(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+def test_a_writer_is_answered_in_the_turn_of_the_fsync_and_never_waits_among_the_dear() -> None:
+    async def main() -> None:
+        service, wire = Writes(), Wire()
+        server = WireServer(cast(Any, service))
+        connection = Connection(server, 1)
+        connection.connection_made(wire)
+        frame = calls.call("mutateRow", b"t", b"row", calls.puts([(b"a:x", b"1")]))
+        connection.data_received(frame)
+        service.synced[0].resolve()
+        assert len(wire.sent) == 1, "in this very turn"
+        server.turns.soon(lambda: None)
+        assert not server.turns.has_room, "dear work waits: whoever is dear, or may be, would wait behind it"
+        connection.data_received(frame)
+        assert len(service.synced) == 2, "its turns were cheap, though no answer was ready within them"
+        service.synced[1].resolve()
+        assert len(wire.sent) == 2
+        connection.begin_close()
+        connection.connection_lost(None)
         await server.close(0.0)
 
     asyncio.run(main())
