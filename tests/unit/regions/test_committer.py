@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from columnar.errors import OutcomeUnknown
+from columnar.prompt_future import PromptFuture
 from columnar.storage import commit
 from columnar.storage.commit import FEW, Committer
 from columnar.storage.memory import MemoryEngine
@@ -188,17 +189,24 @@ def test_a_writer_that_was_alone_does_not_wait_for_the_end_of_the_turn() -> None
     asyncio.run(main())
 
 
-def test_who_hears_of_an_fsync_and_writes_at_once_waits_for_the_next() -> None:
+@pytest.mark.parametrize("writers", [1, 2])
+def test_who_hears_of_an_fsync_and_writes_at_once_waits_for_the_next(writers: int) -> None:
     async def main() -> None:
         store = MemoryEngine().open("s", frozenset({"a"}))
         committer = Committer(asyncio.get_running_loop())
-        first, again = committer.durable(store), []
-        first.tell(lambda _: again.append(committer.durable(store)))
+        reported: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: reported.append(context))
+        first, *_ = (committer.durable(store) for _ in range(writers))
+        again: list[PromptFuture] = []
+        for _ in range(writers):
+            first.tell(lambda _: again.append(committer.durable(store)))
         await first
-        (second,) = again
+        second = again[0]
         assert not second.done()
-        await second
-        assert committer.syncs == 2
+        await asyncio.wait_for(asyncio.gather(*map(asyncio.shield, again)), 10)
+        await asyncio.wait_for(committer.durable(store), 10)
+        assert committer.syncs == 2 + len(set(map(id, again)))
+        assert reported == []
         committer.close()
 
     asyncio.run(main())
