@@ -200,7 +200,6 @@ class Connection:
                     break
                 answered = self._answer(message)
                 if answered is None:
-                    done = perf_counter()
                     break
                 done = answered
                 if done >= turn_ends or self._out_bytes >= TURN_BYTES:
@@ -209,7 +208,7 @@ class Connection:
         except Hangup as hangup:
             self._hang_up(hangup)
             return
-        if done:  # something was answered, or begun: a writer's turns are cheap though all its answers wait
+        if done:  # something was answered
             self._is_new = False
             self._is_dear = done >= turn_ends or self._out_bytes >= TURN_BYTES
             if self._is_dear:
@@ -295,6 +294,7 @@ class Connection:
         if request.size_bytes > LARGE_BYTES:  # whoever still needs its rows holds them; the slow log counts them
             request.args = [[None] * len(one) if isinstance(one, list) else one for one in request.args]
         if shared:
+            self._is_dear = perf_counter() - started >= TURN_S  # to wait for an fsync makes nobody dear
             self._server.resume_after(future, Waiting(self, request, started, later))
         else:
             future.add_done_callback(Waiting(self, request, started, later).resume)

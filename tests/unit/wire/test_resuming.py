@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Awaitable
 from typing import Any, cast
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from columnar.bench import calls
 from columnar.prompt_future import PromptFuture
 from columnar.wire.codec import Request
+from columnar.wire.codec_replies import RowList
 from columnar.wire.connection import LARGE_BYTES, Connection, Waiting
 from columnar.wire.server import RESUMED_AT_ONCE, WireServer
 from columnar.wire.service import Later
@@ -82,13 +84,14 @@ def test_a_large_request_lets_its_rows_go_while_its_answer_waits() -> None:
 
 
 class Writes:
-    """A service with one method, whose answers wait for an fsync."""
+    """A service with a method whose answers wait for an fsync, and one that works in steps."""
 
     slow_after_s = 1.0
 
     def __init__(self) -> None:
-        self.handlers = {"mutateRow": self.write}
+        self.handlers = {"mutateRow": self.write, "getRow": self.gather}
         self.synced: list[PromptFuture] = []
+        self.begun = 0
 
     def connection_closed(self, _connection_id: int) -> None:
         """It holds nothing for anybody."""
@@ -96,6 +99,13 @@ class Writes:
     def write(self, *_arguments: object) -> PromptFuture:
         self.synced.append(PromptFuture(asyncio.get_running_loop()))
         return self.synced[-1]
+
+    def gather(self, *_arguments: object) -> Awaitable[RowList]:
+        self.begun += 1
+        return self._gathered()
+
+    async def _gathered(self) -> RowList:
+        return RowList([])
 
 
 class Wire(asyncio.Transport):
@@ -105,9 +115,11 @@ class Wire(asyncio.Transport):
         super().__init__()
         self.socket = socket.socket(socket.AF_UNIX)
         self.sent: list[bytes] = []
+        self.written = asyncio.Event()
 
     def write(self, data: Any) -> None:
         self.sent.append(bytes(data))
+        self.written.set()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """It takes all at once."""
@@ -122,12 +134,23 @@ class Wire(asyncio.Transport):
         self.socket.close()
 
 
+def connected(service: Writes, wire: Wire) -> tuple[WireServer, Connection]:
+    server = WireServer(cast(Any, service))
+    connection = Connection(server, 1)
+    connection.connection_made(wire)
+    return server, connection
+
+
+async def gone(server: WireServer, connection: Connection) -> None:
+    connection.begin_close()
+    connection.connection_lost(None)
+    await server.close(0.0)
+
+
 def test_a_writer_is_answered_in_the_turn_of_the_fsync_and_never_waits_among_the_dear() -> None:
     async def main() -> None:
         service, wire = Writes(), Wire()
-        server = WireServer(cast(Any, service))
-        connection = Connection(server, 1)
-        connection.connection_made(wire)
+        server, connection = connected(service, wire)
         frame = calls.call("mutateRow", b"t", b"row", calls.puts([(b"a:x", b"1")]))
         connection.data_received(frame)
         service.synced[0].resolve()
@@ -138,8 +161,24 @@ def test_a_writer_is_answered_in_the_turn_of_the_fsync_and_never_waits_among_the
         assert len(service.synced) == 2, "its turns were cheap, though no answer was ready within them"
         service.synced[1].resolve()
         assert len(wire.sent) == 2
-        connection.begin_close()
-        connection.connection_lost(None)
-        await server.close(0.0)
+        await gone(server, connection)
+
+    asyncio.run(main())
+
+
+def test_who_is_answered_in_steps_waits_for_a_turn() -> None:
+    async def main() -> None:
+        service, wire = Writes(), Wire()
+        server, connection = connected(service, wire)
+        frame = calls.call("getRow", b"t", b"row")
+        connection.data_received(frame)
+        await asyncio.wait_for(wire.written.wait(), 10)
+        wire.written.clear()
+        server.turns.soon(lambda: None)
+        connection.data_received(frame)
+        assert service.begun == 1, "nobody knows what this one costs: it waits for a turn"
+        await asyncio.wait_for(wire.written.wait(), 10)
+        assert service.begun == 2
+        await gone(server, connection)
 
     asyncio.run(main())
