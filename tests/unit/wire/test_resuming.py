@@ -11,6 +11,7 @@ import pytest
 
 from columnar.bench import calls
 from columnar.prompt_future import PromptFuture
+from columnar.wire import connection as connection_module
 from columnar.wire.codec import Request
 from columnar.wire.codec_replies import RowList
 from columnar.wire.connection import LARGE_BYTES, Connection, Waiting
@@ -147,7 +148,11 @@ async def gone(server: WireServer, connection: Connection) -> None:
     await server.close(0.0)
 
 
-def test_a_writer_is_answered_in_the_turn_of_the_fsync_and_never_waits_among_the_dear() -> None:
+def test_a_writer_is_answered_in_the_turn_of_the_fsync_and_never_waits_among_the_dear(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connection_module, "TURN_S", 10.0)  # what is cheap here is so on a machine of any load
+
     async def main() -> None:
         service, wire = Writes(), Wire()
         server, connection = connected(service, wire)
