@@ -47,6 +47,29 @@ def test_a_read_waits_for_the_commit_in_flight_on_its_row_and_no_other() -> None
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_write_is_acknowledged_in_the_turn_in_which_its_fsync_ended(fails: bool) -> None:
+    async def main() -> None:
+        house = House(TABLE)
+        house.gate.hold()
+        applied = house.apply(b"r", PUT)
+        region = house.region()
+        synced = house.committer.durable(region.store)  # the fsync that the write waits for; the region asked first
+        told: list[bool] = []
+        synced.tell(lambda _: told.append(applied.durable.done()))
+        await asyncio.to_thread(house.gate.entered.wait, 10)
+        if fails:
+            house.gate.fail()
+        else:
+            house.gate.release()
+        await asyncio.wait([applied.durable], timeout=10)
+        assert told == [True]
+        house.gate.release()
+        await house.close()
+
+    asyncio.run(main())
+
+
 def test_a_write_during_an_fsync_is_not_covered_by_it() -> None:
     async def main() -> None:
         house = House(TABLE)
