@@ -31,12 +31,8 @@ FORM = (
 class FakeWiki:
     """Use as a context manager; ``url`` is where it answers."""
 
-    def __init__(self, stall: tuple[float, float] | None = None, capacity: float | None = None) -> None:
-        """How it is slow.
-
-        ``stall``: from so many seconds after the first page view, answer nobody for so many seconds.
-        ``capacity``: so many answers per second, one after the other.
-        """
+    def __init__(self, stall: tuple[float, float] | None = None) -> None:
+        """``stall``: from so many seconds after the first page view, answer nobody for so many seconds."""
         self.url = ""
         self.gets: list[str] = []
         self.saves: list[dict[str, list[str]]] = []
@@ -44,8 +40,6 @@ class FakeWiki:
         self.connections = 0
         self.twenty_gets = threading.Event()
         self._stall = stall
-        self._capacity = capacity
-        self._busy_until = 0.0
         self._first: float | None = None
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
@@ -96,9 +90,6 @@ class FakeWiki:
         body = await reader.readexactly(int(headers.get("content-length", "0")))
         if self._first is None and path != "/":
             self._first = self._loop.time()
-        if self._capacity is not None:
-            self._busy_until = max(self._busy_until, self._loop.time()) + 1 / self._capacity
-            await asyncio.sleep(self._busy_until - self._loop.time())
         if self._stall is not None and self._first is not None:
             begin = self._first + self._stall[0]
             if begin <= self._loop.time() < begin + self._stall[1]:
