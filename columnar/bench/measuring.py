@@ -9,6 +9,7 @@ endpoint is as busy as the other, whatever its speed.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -133,6 +134,7 @@ def measure(
             closed: tuple[list[Outcome], ...] = tuple([] for _ in endpoints)
             for number, place in in_turn(plan.rounds, len(endpoints)):
                 began(workload, connections, endpoints[place])
+                _write_back()
                 closed[place].append(pool.turn(endpoints[place], workload, connections, plan, first_seed + number))
             opened: tuple[list[OpenOutcome], ...] = ()
             if plan.open_share is not None and plan.opens(workload):
@@ -140,10 +142,18 @@ def measure(
                 opened = tuple([] for _ in endpoints)
                 for number, place in in_turn(plan.rounds, len(endpoints)):
                     began(f"{workload}, open", connections, endpoints[place])
+                    _write_back()
                     opened[place].append(
                         pool.open_turn(endpoints[place], workload, connections, plan, first_seed + number, rates[place])
                     )
             lines.append(Line(workload, connections, closed, opened))
+
+
+def _write_back() -> None:
+    """What the kernel still holds of the turn before goes to the disk now: it is that endpoint's, and would else be
+    written beside this one's fsyncs.  Blocks until it is there; not timed.
+    """
+    os.sync()
 
 
 def in_turn(rounds: int, endpoints: int) -> Iterator[tuple[int, int]]:
