@@ -163,3 +163,26 @@ class RowMutation(_Value):
 
     def _held(self) -> tuple[Any, ...]:
         return self.row, self.operations, self.conditions, self.durability
+
+
+class RowPuts(_Value):
+    """A RowMutation of nothing but puts, by the clock and synced, as bulk loads have them: no object a cell."""
+
+    __slots__ = ("columns", "row", "values")
+
+    def __init__(self, row: bytes, columns: tuple[tuple[bytes, bytes], ...], values: list[bytes]) -> None:
+        self.row = row
+        self.columns = columns  # (family, qualifier) of each value, in order; many rows share the tuple
+        self.values = values
+
+    def spelled_out(self) -> RowMutation:
+        puts = [
+            Put(family, qualifier, value) for (family, qualifier), value in zip(self.columns, self.values, strict=True)
+        ]
+        return RowMutation(self.row, tuple(puts))
+
+    def _held(self) -> tuple[Any, ...]:
+        return self.row, self.columns, self.values
+
+
+RowWrite = RowMutation | RowPuts

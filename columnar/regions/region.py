@@ -28,7 +28,7 @@ from itertools import islice
 from typing import Final
 
 from columnar.errors import ColumnarError, DamagedData, HostError, OutcomeUnknown, TableReadOnly
-from columnar.model.mutation import Durability, Put, RowMutation
+from columnar.model.mutation import Durability, RowMutation, RowPuts, RowWrite
 from columnar.model.read import ReadSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
@@ -44,9 +44,10 @@ from columnar.regions.log_retention import META_SPACE
 from columnar.regions.row_draft import VERSIONS_SPACE, RowDraft
 from columnar.regions.row_reader import Cells, RawRow, column_versions, fetch_row, read_column, visible_cells
 from columnar.regions.spaces import drop_leftovers, follow_spaces, options_of_spaces, row_ranges
+from columnar.regions.unread_puts import UnreadPuts, put_row
 from columnar.storage.api import Batch, Engine, Store, StoreBusy, StoreClosed
 from columnar.storage.commit import Committer
-from columnar.storage.layout import cell_head, escape, pack_cell, row_prefix, unescape
+from columnar.storage.layout import unescape
 
 RECENT_ROWS: Final = 4_096
 _EPOCH_SHIFT: Final = 40
@@ -69,9 +70,9 @@ class _Group:
     whole: bool = False  # any row may be among them
 
 
-def _wants_sync(mutations: list[RowMutation]) -> bool:
+def _wants_sync(mutations: list[RowWrite]) -> bool:
     for mutation in mutations:  # no any() over a generator: it costs 0.7 us, and this is asked for every put
-        if mutation.durability is Durability.SYNC:
+        if isinstance(mutation, RowPuts) or mutation.durability is Durability.SYNC:
             return True
     return False
 
@@ -111,6 +112,7 @@ class Region:
         self._clock = clock
         self._groups: deque[_Group] = deque()
         self._hot = HotCells(self.store)
+        self._unread = UnreadPuts(self.views)
         self._recent: dict[bytes, int] = {}
         self._stamp_floor = int.from_bytes(self.store.get(META_SPACE, _STAMP) or b"", "big")  # of earlier openings
         self._stamp_ahead = self._stamp_floor  # the highest of this one
@@ -133,6 +135,7 @@ class Region:
         follow_spaces(self.store, self.table, table)
         self.table = table
         self.views = views_of(table)
+        self._unread = UnreadPuts(self.views)
         self._hot.clear()
         self._obey(table)
 
@@ -173,28 +176,36 @@ class Region:
             synced = self._touches_synced(mutation)
         if step.failed_condition is None:
             self._write(batch, [step], synced)
-        return self._applied(step, [mutation], synced)
+        return self._applied(step, [mutation.row], synced)
 
-    def apply_many(self, mutations: Iterable[RowMutation]) -> Applied:
+    def apply_many(self, mutations: Iterable[RowWrite]) -> Applied:
         """Several different rows in one atomic batch (design D12).  Rows may not repeat; no conditions."""
         now_ms = self._clock()
         listed = list(mutations)
         batch = self.store.batch(len(listed))
-        assert len({m.row for m in listed}) == len(listed), "a row's mutations go into one RowMutation"
+        rows = [mutation.row for mutation in listed]
+        assert len(set(rows)) == len(rows), "a row's mutations go into one RowMutation"
         assert listed, "at least one row"
-        assert not any(m.conditions for m in listed), "conditions are for single rows"
-        steps = [self._draft_into(batch, mutation, now_ms) for mutation in listed]
+        assert not any(isinstance(m, RowMutation) and m.conditions for m in listed), "conditions are for single rows"
+        steps = [
+            self._draft_into(batch, mutation, now_ms)
+            if isinstance(mutation, RowMutation)
+            else self._put_into(batch, mutation, now_ms)
+            for mutation in listed
+        ]
         synced = self._sync_by_default and _wants_sync(listed)
         if synced and self._unsynced:
-            synced = any(
-                mutation.durability is Durability.SYNC and self._touches_synced(mutation) for mutation in listed
-            )
+            synced = any(self._touches_synced(mutation) for mutation in listed)
         self._write(batch, steps, synced)
-        return self._applied(steps[-1], listed, synced)
+        return self._applied(steps[-1], rows, synced)
 
-    def _touches_synced(self, mutation: RowMutation) -> bool:
-        """Some family of the mutation wants the fsync: then the whole row waits for it."""
-        return any(operation.family not in self._unsynced for operation in mutation.operations)
+    def _touches_synced(self, mutation: RowWrite) -> bool:
+        """The mutation wants the fsync, and so does some family of it: then the whole row waits for it."""
+        if isinstance(mutation, RowPuts):
+            return any(family not in self._unsynced for family, _ in mutation.columns)
+        return mutation.durability is Durability.SYNC and any(
+            operation.family not in self._unsynced for operation in mutation.operations
+        )
 
     def _write(self, batch: Batch, steps: list[Step], synced: bool) -> None:
         try:
@@ -216,8 +227,10 @@ class Region:
         """Decide one row's next state into ``batch``; nothing where a condition fails."""
         if self._refuses:
             raise self._refusal()
-        if self._may_put_unread(mutation, now_ms):
-            return self._put_unread(batch, mutation, now_ms)
+        if not mutation.conditions and not self._must_read(now_ms) and self._unread.can_put(mutation):
+            sequence = self.log.next()
+            self._unread.put(batch, mutation, now_ms, (sequence.epoch << _EPOCH_SHIFT) | sequence.n)
+            return Step(sequence, now_ms, (), None, 0)
         clock_ms = now_ms
         if self.log_policy is not None:
             now_ms = self._rising(batch, mutation.row, now_ms)
@@ -248,31 +261,20 @@ class Region:
         logged = self._log(batch, draft, sequence)
         return Step(sequence, draft.timestamp, tuple(draft.results), None, logged)
 
-    def _may_put_unread(self, mutation: RowMutation, now_ms: int) -> bool:
-        """Whether nothing that stands in the row can matter: puts by the clock, of families that keep one version."""
-        if self.log_policy is not None or self._markers or mutation.conditions or now_ms <= self._future:
-            return False
-        views = self.views
-        for operation in mutation.operations:  # no all() over a generator, as in _wants_sync
-            if type(operation) is not Put or operation.timestamp is not None:
-                return False
-            if views[operation.family].max_versions != 1:
-                return False
-        return True
-
-    def _put_unread(self, batch: Batch, mutation: RowMutation, now_ms: int) -> Step:
-        """What ``RowDraft`` would come to, without reading the row."""
+    def _put_into(self, batch: Batch, mutation: RowPuts, now_ms: int) -> Step:
+        """A row of a bulk load, as ``_draft_into`` would."""
+        if self._refuses:
+            raise self._refusal()
+        places = None if self._must_read(now_ms) else self._unread.places(mutation.columns)
+        if places is None:
+            return self._draft_into(batch, mutation.spelled_out(), now_ms)
         sequence = self.log.next()
-        number, prefix, views = (sequence.epoch << _EPOCH_SHIFT) | sequence.n, row_prefix(mutation.row), self.views
-        head = cell_head(now_ms, number)
-        for operation in mutation.operations:
-            assert isinstance(operation, Put), "looked at before"
-            if operation.ttl_ms is None:
-                raw = head + operation.value
-            else:
-                raw = pack_cell(now_ms, number, operation.value, operation.ttl_ms)
-            batch.put(views[operation.family].space, prefix + escape(operation.qualifier), raw)
+        put_row(batch, mutation, places, now_ms, (sequence.epoch << _EPOCH_SHIFT) | sequence.n)
         return Step(sequence, now_ms, (), None, 0)
+
+    def _must_read(self, now_ms: int) -> bool:
+        """Whether what stands in a row matters to every put."""
+        return self.log_policy is not None or self._markers or now_ms <= self._future
 
     def _log(self, batch: Batch, draft: RowDraft, sequence: Sequence) -> int:
         """Add the change record; the bytes it has, 0 where nobody wants one."""
@@ -369,21 +371,21 @@ class Region:
         self._recent[row] = now_ms
         return now_ms
 
-    def _applied(self, step: Step, mutations: list[RowMutation], synced: bool) -> Applied:
+    def _applied(self, step: Step, rows: list[bytes], synced: bool) -> Applied:
         """Join the fsync that will make the rows durable."""
         durable = None
         if step.failed_condition is not None:
             # Nothing was written, but the answer waits until what it saw is on disk.
-            durable = self.barrier(mutations[0].row)
+            durable = self.barrier(rows[0])
         elif synced:
             group = self._gather()
-            for mutation in mutations:
-                group.rows.add(mutation.row)
+            for row in rows:
+                group.rows.add(row)
             durable = group.acknowledged
         else:
             self._async_dirty = True
             if self.touched is not None:
-                self.touched.update(mutation.row for mutation in mutations)
+                self.touched.update(rows)
         return Applied(step.sequence, step.timestamp, step.results, step.failed_condition, durable)
 
     def _gather(self) -> _Group:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -16,7 +16,18 @@ from typing import Any, Final
 from columnar.errors import IllegalArgument, RegionTooBusy, RequestTooBig, VersionsNotPositive
 from columnar.limits import BATCH_BYTES, ROWS_BYTES, STEP_BYTES, STEP_CELLS
 from columnar.model.cell import split_column
-from columnar.model.mutation import Append, CompareOp, Condition, Delete, Durability, Increment, Put, RowMutation
+from columnar.model.mutation import (
+    Append,
+    CompareOp,
+    Condition,
+    Delete,
+    Durability,
+    Increment,
+    Put,
+    RowMutation,
+    RowPuts,
+    RowWrite,
+)
 from columnar.model.read import Projection, ReadSpec
 from columnar.regions.applied import Applied
 from columnar.regions.found_rows import ScanRow, size_of
@@ -27,10 +38,11 @@ from columnar.regions.tables import READ_SPECS, ServedTable, checked_row
 from columnar.storage.api import StoreBusy
 from columnar.thrift import translate
 from columnar.wire.codec_replies import RowList
+from columnar.wire.sent_puts import SentPuts
 from columnar.wire.service import Later, Sent, SentNumber
 
 Answer = Callable[[Applied | None], Any]  # what was applied last (None: nothing was asked for) to the reply
-Work = list[tuple[ServedTable, list[RowMutation]]]  # batches, each of rows of one region
+Work = list[tuple[ServedTable, list[RowWrite]]]  # batches, each of rows of one region
 
 _LATEST: Final = ReadSpec(Projection(()))  # of a column that is named beside it
 _REMEMBERED_BYTES: Final = 4 * 1024  # of the columns of a read; a longer list is parsed each time
@@ -202,6 +214,10 @@ class RowMethods:
         served = self._tables.enabled(table)
         ttl_ms = translate.ttl_of(attributes) if attributes else None
         stamp = translate.checked_timestamp(timestamp)
+        if isinstance(mutations, SentPuts) and stamp is None and ttl_ms is None:
+            columns = translate.put_columns(served.schema, mutations, {})
+            row = checked_row(row)
+            return self.write_rows(served, {row: RowPuts(row, columns, mutations.values)}, _nothing)
         operations, durability = translate.operations(served.schema, mutations, stamp, ttl_ms, {})
         return self.write(served, RowMutation(checked_row(row), operations, (), durability), _nothing)
 
@@ -218,28 +234,38 @@ class RowMethods:
         served = self._tables.enabled(table)
         ttl_ms = translate.ttl_of(attributes) if attributes else None
         stamp = translate.checked_timestamp(timestamp)
-        by_row: dict[bytes, RowMutation] = {}
+        by_row: dict[bytes, RowWrite] = {}
         known: translate.Columns = {}
+        known_rows: dict[tuple[bytes, ...], translate.PutColumns] = {}
+        by_clock = stamp is None and ttl_ms is None
         for batch in batches:
-            operations, durability = translate.operations(served.schema, batch.mutations or (), stamp, ttl_ms, known)
+            sent = batch.mutations
+            if by_clock and isinstance(sent, SentPuts) and batch.row not in by_row:
+                columns = translate.put_columns(served.schema, sent, known_rows)
+                row = checked_row(batch.row)
+                by_row[row] = RowPuts(row, columns, sent.values)
+                continue
+            operations, durability = translate.operations(served.schema, sent or (), stamp, ttl_ms, known)
             row = checked_row(batch.row)
             if not operations:
                 continue
             held = by_row.get(row)
             if held is not None:
+                if isinstance(held, RowPuts):
+                    held = held.spelled_out()
                 operations = held.operations + operations
                 durability = held.durability if held.durability is Durability.SYNC else durability
             by_row[row] = RowMutation(row, operations, (), durability)
         return self.write_rows(served, by_row, answer)
 
-    def write_all(self, served: ServedTable, by_row: dict[bytes, RowMutation]) -> Any:
+    def write_all(self, served: ServedTable, by_row: Mapping[bytes, RowWrite]) -> Any:
         """Each row one step, and nothing to tell but that all are durable."""
         return self._write_each(self._by_region(served, by_row), _nothing)
 
-    def _by_region(self, served: ServedTable, by_row: dict[bytes, RowMutation]) -> Work:
+    def _by_region(self, served: ServedTable, by_row: Mapping[bytes, RowWrite]) -> Work:
         """Batches of one region each, none over ``limits.BATCH_BYTES`` but for single rows."""
         found: Work = []
-        open_batch: dict[int, tuple[list[RowMutation], int]] = {}
+        open_batch: dict[int, tuple[list[RowWrite], int]] = {}
         for mutation in by_row.values():
             region = self._server.region_for(served, mutation.row)
             self._admit(region)
@@ -264,7 +290,7 @@ class RowMethods:
             return self._go_on([(served, [mutation])], [], answer)
         return after(self._waiting(region, applied), answer(applied))
 
-    def write_rows(self, served: ServedTable, by_row: dict[bytes, RowMutation], answer: Answer) -> Any:
+    def write_rows(self, served: ServedTable, by_row: Mapping[bytes, RowWrite], answer: Answer) -> Any:
         """Each row a step of its own; they have all been checked."""
         return self._write_each(self._by_region(served, by_row), answer)
 
@@ -289,7 +315,7 @@ class RowMethods:
                 await waiting
         return answer(applied)
 
-    def _apply_next(self, left: deque[tuple[ServedTable, list[RowMutation]]], waits: list[Any]) -> Applied:
+    def _apply_next(self, left: deque[tuple[ServedTable, list[RowWrite]]], waits: list[Any]) -> Applied:
         """The first batch of ``left``, or as much of it as one region holds: it may have been split meanwhile."""
         served, mutations = left[0]
         info = served.holding(mutations[0].row)
@@ -302,12 +328,16 @@ class RowMethods:
             left.popleft()
         return applied
 
-    def _apply(self, step: tuple[ServedTable, list[RowMutation]], waits: list[Any]) -> Applied:
+    def _apply(self, step: tuple[ServedTable, list[RowWrite]], waits: list[Any]) -> Applied:
         served, mutations = step
         # Asked for again: opening the others may have closed it (limits.OPEN_REGIONS), and the table may have changed.
         served = self._tables.enabled(served.schema.name.encode())
         region = self._server.region_for(served, mutations[0].row)
-        applied = region.apply(mutations[0]) if len(mutations) == 1 else region.apply_many(mutations)
+        first = mutations[0]
+        if len(mutations) == 1 and isinstance(first, RowMutation):
+            applied = region.apply(first)
+        else:
+            applied = region.apply_many(mutations)
         waits.append(self._waiting(region, applied))
         return applied
 
@@ -406,8 +436,13 @@ class RowMethods:
         return self.write(served, RowMutation(checked_row(row), operations, (condition,), durability), _was_applied)
 
 
-def _size(mutation: RowMutation) -> int:
+def _size(mutation: RowWrite) -> int:
     """Bytes that it takes, roughly."""
+    if isinstance(mutation, RowPuts):
+        size = 64 * len(mutation.values)
+        for value in mutation.values:
+            size += len(value)
+        return size
     size = 64 * len(mutation.operations)
     for operation in mutation.operations:
         if isinstance(operation, Put):

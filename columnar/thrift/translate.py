@@ -24,10 +24,13 @@ from columnar.model.mutation import (
 from columnar.model.read import ALL_TIME, ReadSpec, ScanSpec, after_prefix, projection
 from columnar.model.schema import FOR_EVER, Family, Table, checked_family_name
 from columnar.wire.mutation_struct import Mutation
+from columnar.wire.sent_puts import SentPuts
 
 Columns = dict[bytes, tuple[bytes, bytes]]  # as they are sent -> family, qualifier
+PutColumns = tuple[tuple[bytes, bytes], ...]
 
 _LATEST: Final = (1 << 63) - 1  # HConstants.LATEST_TIMESTAMP: "now"
+_SURELY_SMALL: Final = CELL_BYTES - 2 * ROW_KEY_BYTES  # a value that no column makes a cell that is too large
 _TTL_ATTRIBUTE: Final = b"_ttl"
 
 
@@ -131,6 +134,19 @@ def operations(
         if mutation.writeToWAL is False:
             durability = Durability.ASYNC
     return tuple(found), durability
+
+
+def put_columns(table: Table, sent: SentPuts, known: dict[tuple[bytes, ...], PutColumns]) -> PutColumns:
+    """The columns of a row that is nothing but puts, checked with its values; ``known`` remembers those of one call."""
+    columns = known.get(sent.columns)
+    if columns is None:
+        columns = known[sent.columns] = tuple([_put_column(table, column) for column in sent.columns])
+    for value in sent.values:
+        if len(value) > _SURELY_SMALL:
+            for column, each in zip(sent.columns, sent.values, strict=True):
+                put_value(each, column)
+            break
+    return columns
 
 
 def _put_column(table: Table, column: bytes) -> tuple[bytes, bytes]:

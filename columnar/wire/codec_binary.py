@@ -29,6 +29,7 @@ from columnar.errors import RequestTooBig
 from columnar.limits import MUTATIONS_PER_CALL
 from columnar.wire.faults import Malformed, Refused, Short
 from columnar.wire.mutation_struct import Mutation
+from columnar.wire.sent_puts import SHAPED_COLUMNS, PutsShape
 
 Reader = Callable[[bytes, int, int], tuple[Any, int]]
 
@@ -257,11 +258,16 @@ def _struct_reader(cls: Any, budget: Budget) -> Reader:
 
 
 def _mutations_reader(budget: Budget) -> Reader:
-    """A list of Mutations; bulk loads consist of them."""
+    """A list of Mutations; bulk loads consist of them, and then it may be a ``SentPuts``."""
     read_any = _struct_reader(Mutation, budget)
+    shape = PutsShape()
 
-    def read(buf: bytes, pos: int, end: int) -> tuple[list[Any], int]:
+    def read(buf: bytes, pos: int, end: int) -> tuple[Any, int]:
         count, pos = _list_begin(buf, pos, end, STRUCT, budget)
+        if count >= SHAPED_COLUMNS:
+            row, pos = shape.take(buf, pos, end, count)
+            if row is not None:
+                return row, pos
         found: list[Any] = []
         for _ in range(count):
             put, pos = _usual_put(buf, pos, end)
@@ -270,6 +276,8 @@ def _mutations_reader(budget: Budget) -> Reader:
                 found.append(mutation)
             else:
                 found.append(put)
+        if count >= SHAPED_COLUMNS:
+            shape.learn(found)
         return found, pos
 
     return read
