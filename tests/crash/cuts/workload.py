@@ -86,7 +86,7 @@ class Writer:
 
     def run(self, client: Client, calls: int) -> None:
         steps: list[Callable[[Client], None]] = [self._put, self._put, self._put, self._batch, self._delete]
-        steps += [self._increment, self._check, self._append, self._logged]
+        steps += [self._load, self._increment, self._check, self._append, self._logged]
         for _ in range(calls):
             self.rng.choice(steps)(client)
 
@@ -117,10 +117,18 @@ class Writer:
 
     def _batch(self, client: Client) -> None:
         mark, value = self._value()
-        keys = sorted({self._row() for _ in range(3)})
+        self._write_all(client, {self._row(): self._columns(value) for _ in range(3)}, mark)
+
+    def _load(self, client: Client) -> None:
+        """Rows of the same columns: from the third on read by their shape, and put unread."""
+        mark, value = self._value()
+        columns = dict.fromkeys((b"b:x", b"b:y", b"c:x", b"c:y"), value)
+        rows = self.rng.sample(range(ROWS), 4)
+        self._write_all(client, {(TABLE, b"w%d-%02d" % (self.number, row)): columns for row in rows}, mark)
+
+    def _write_all(self, client: Client, rows: dict[tuple[bytes, bytes], dict[bytes, bytes]], mark: bytes) -> None:
         batches, changes = [], []
-        for key in keys:
-            columns = self._columns(value)
+        for key, columns in sorted(rows.items()):
             batches.append(hbase.BatchMutation(row=key[1], mutations=_puts(columns)))
             changes.append((key, self._after(key, columns)))
         client.call("mutateRows", TABLE, batches, {}, changes=tuple(changes), mark=mark)
