@@ -41,6 +41,16 @@ def test_synced_bytes_without_a_synced_name_are_lost() -> None:
     assert after(*events).left("kept", Random(1)) == {"f": b"abc"}
 
 
+def test_a_store_that_is_current_has_the_files_that_were_made_for_it() -> None:
+    made = [FolderMade("d"), Synced("", 1), Made("d/M-5", False), Made("d/t", False), Renamed("d/t", "d/CURRENT")]
+    disk = after(*made, Made("d/late", False))
+    outcomes = {tuple(sorted(disk.left("mixed", Random(seed)))) for seed in range(60)}
+    assert ("d/CURRENT", "d/M-5") in outcomes
+    assert ("d/CURRENT", "d/M-5", "d/late") in outcomes
+    assert {("d/",), ("d/M-5",), ("d/late",), ("d/t",)} < outcomes
+    assert not any("d/CURRENT" in outcome and "d/M-5" not in outcome for outcome in outcomes)
+
+
 def test_a_sync_covers_what_was_written_before_it_began() -> None:
     disk = after(Made("f", False), Synced("", 1), Written("f", b"abc"), Written("f", b"def"), Synced("f", 3))
     assert disk.left("lost", Random(1)) == {"f": b"abc"}

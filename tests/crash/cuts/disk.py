@@ -7,13 +7,14 @@ What a cut leaves, and nothing else is promised:
     * of a file what had been written when its last sync began;
     * of a folder the entries that it had when its last sync began.  That a file was synced says
       nothing of its name; a rename is there wholly or not at all.
-Of what was not synced each operation may be there or not (``Chance``), and of a write also a part.
+Of what was not synced each operation may be there or not, but for ``AFTER_ALL``, and of a write also a part.
 
 File systems in use keep more than that: this is POSIX, and what every one of them keeps.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from random import Random
@@ -37,6 +38,10 @@ PAGE_BYTES: Final = 4096
 # A file may be longer than what of it was written: pages of zeros in what was not synced.  RocksDB reads over
 # that in a log, and refuses a list of files with it (docs/faults.md): there only ends are torn.
 WHOLE_PAGES: Final = "MANIFEST-"
+# An opening of RocksDB makes files and a list of them, syncs each, renames CURRENT so that it names the list, and only
+# then syncs the folder.  It relies on what ext4, XFS, Btrfs and F2FS do: a rename is not there without the names that
+# were made before it in its folder (docs/faults.md).
+AFTER_ALL: Final = "CURRENT"
 Kind = Literal["lost", "kept", "prefix", "mixed"]
 
 
@@ -200,9 +205,13 @@ class Disk:
         """Path -> bytes of every file; a folder that holds nothing is there as its path and a slash."""
         until = rng.randrange(self.count + 1) if kind == "prefix" else 0
         names = {number: dict(held) for number, held in self._sure.items()}
-        for entry in self._open:
-            if entry.synced or kind == "kept" or entry.event <= until or (kind == "mixed" and rng.random() < 0.5):
-                _apply_entry(names, entry)
+        there = [
+            entry.synced or kind == "kept" or entry.event <= until or (kind == "mixed" and rng.random() < 0.5)
+            for entry in self._open
+        ]
+        _with_those_before(self._open, there)
+        for entry in itertools.compress(self._open, there):
+            _apply_entry(names, entry)
         files: dict[str, bytes] = {}
         self._walk(names, 0, "", kind, until, rng, files)
         return files
@@ -221,6 +230,18 @@ class Disk:
                 files[path + name] = _torn(node, rng, holes=not name.startswith(WHOLE_PAGES))
             else:
                 files[path + name] = node.content(_kept(node, kind, until))
+
+
+def _with_those_before(entries: list[Entry], there: list[bool]) -> None:
+    """Where a rename to ``AFTER_ALL`` is there, so are the names made before it in its folder."""
+    folders: set[int] = set()
+    for number in range(len(entries) - 1, -1, -1):
+        entry = entries[number]
+        if entry.to is None:
+            continue
+        there[number] |= entry.away is None and entry.to[0] in folders
+        if there[number] and entry.away is not None and entry.to[1] == AFTER_ALL:
+            folders.add(entry.to[0])
 
 
 def _kept(node: Node, kind: Kind, until: int) -> int:
