@@ -46,6 +46,7 @@ class Store:
     def close(self) -> None:
         self.ours.close()
         self._thread.join(10)
+        self._theirs.close()  # a process would close it by ending
 
 
 @pytest.fixture
