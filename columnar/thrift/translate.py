@@ -24,13 +24,13 @@ from columnar.model.mutation import (
 from columnar.model.read import ALL_TIME, ReadSpec, ScanSpec, after_prefix, projection
 from columnar.model.schema import FOR_EVER, Family, Table, checked_family_name
 from columnar.wire.mutation_struct import Mutation
-from columnar.wire.sent_puts import SentPuts
+from columnar.wire.sent_puts import SHAPE_BYTES, SentPuts
 
 Columns = dict[bytes, tuple[bytes, bytes]]  # as they are sent -> family, qualifier
 PutColumns = tuple[tuple[bytes, bytes], ...]
 
 _LATEST: Final = (1 << 63) - 1  # HConstants.LATEST_TIMESTAMP: "now"
-_SURELY_SMALL: Final = CELL_BYTES - 2 * ROW_KEY_BYTES  # a value that no column makes a cell that is too large
+_SURELY_SMALL: Final = CELL_BYTES - SHAPE_BYTES  # a value that no column of ``SentPuts`` makes a cell that is too large
 _TTL_ATTRIBUTE: Final = b"_ttl"
 
 

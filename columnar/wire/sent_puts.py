@@ -9,7 +9,7 @@ and only the values are taken out.  A column costs a comparison and a slice, 0.2
 Invariants:
     I1. A row is taken so only where each of its bytes is what ``head`` and ``tail`` say, or a value's: what it
         means is what the reader of any Mutation would find.
-    I2. One shape is remembered, of the columns that came last; so is no row's value.
+    I2. One shape is remembered: columns, never a value.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final
 
+from columnar.limits import KIB
 from columnar.wire.mutation_struct import Mutation
 
 SHAPED_COLUMNS: Final = 4  # a row of fewer is not worth a shape
+SHAPE_BYTES: Final = 64 * KIB  # of the names of a shape's columns
 _U32: Final = Struct(">I")
 _BEGIN: Final = b"\x02\x00\x01\x00"  # isDelete: false
 _COLUMN: Final = b"\x0b\x00\x02"
@@ -83,7 +85,9 @@ class PutsShape:
     def learn(self, row: list[Mutation]) -> None:
         """Look at a row that was read otherwise: columns that come twice running are the next shape."""
         seen, self._seen = self._seen, tuple([mutation.column or b"" for mutation in row])
-        if self._seen == seen and seen != self._columns:
+        if sum(map(len, self._seen)) > SHAPE_BYTES:
+            self._seen = ()
+        elif self._seen == seen and seen != self._columns:
             self._columns = seen
             self._heads = [
                 (_TAIL if number else b"") + _BEGIN + _COLUMN + _U32.pack(len(column)) + column + _VALUE

@@ -25,7 +25,7 @@ from columnar.storage.layout import TIMESTAMP_MAX
 from columnar.thrift import rows as row_calls
 from columnar.thrift.rows import RowMethods
 from columnar.wire.idl import hbase
-from columnar.wire.sent_puts import SentPuts
+from columnar.wire.sent_puts import SHAPE_BYTES, SentPuts
 from tests.support.region_house import House
 
 TABLE = make_table("t", [Family("a"), Family("b", max_versions=3)])
@@ -207,6 +207,10 @@ def test_a_load_keeps_versions_times_and_lives() -> None:
         (load_of(b"z", b"v", columns=(b"a",)), IllegalArgument),
         (load_of(b"z", b"v", bytes(CELL_BYTES - 2), columns=(b"a:1", b"a:2")), PutTooBig),
         (load_of(b"", b"v", columns=(b"a:1",)), IllegalArgument),
+        (
+            load_of(b"z", bytes(CELL_BYTES - SHAPE_BYTES + 1), columns=(b"a:" + b"q" * (SHAPE_BYTES - 2),)),
+            PutTooBig,
+        ),
     ],
 )
 def test_of_a_load_with_a_bad_row_nothing_is_written(bad: Any, refusal: type[Exception]) -> None:

@@ -16,7 +16,7 @@ from columnar.wire.codec_structs import binary_field, compact_field
 from columnar.wire.definitions import Struct
 from columnar.wire.faults import Malformed, Refused, Short
 from columnar.wire.mutation_struct import Mutation
-from columnar.wire.sent_puts import SHAPED_COLUMNS, SentPuts
+from columnar.wire.sent_puts import SHAPE_BYTES, SHAPED_COLUMNS, SentPuts
 
 LIST_OF_MUTATIONS = (15, (12, idl.hbase.Mutation))
 mutations = st.builds(
@@ -134,6 +134,17 @@ def test_a_row_with_anything_but_a_logged_put_has_no_shape(odd: Mutation) -> Non
         found, _ = reader(sent(wanted), 0, len(sent(wanted)))
         assert isinstance(found, list)
         assert found == wanted or (odd.isDelete and found == one_by_one(sent(wanted)))
+
+
+def test_long_columns_are_not_remembered() -> None:
+    for more, kind in ((0, SentPuts), (1, list)):
+        each = SHAPE_BYTES // SHAPED_COLUMNS
+        columns = [b"f:%d" % number + b"q" * (each - 3 + more) for number in range(SHAPED_COLUMNS)]
+        reader, row = reader_of(LIST_OF_MUTATIONS, Budget()), loaded(b"1", b"2", b"3", b"4", columns=columns)
+        for _ in range(3):
+            found, _ = reader(row, 0, len(row))
+        assert isinstance(found, kind)
+        assert found == one_by_one(row)
 
 
 def test_rows_of_few_columns_have_no_shape() -> None:
