@@ -118,6 +118,9 @@ class Wire(asyncio.Transport):
         self.sent: list[bytes] = []
         self.written = asyncio.Event()
 
+    def __del__(self) -> None:
+        self.socket.close()
+
     def write(self, data: Any) -> None:
         self.sent.append(bytes(data))
         self.written.set()
