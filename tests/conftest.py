@@ -11,6 +11,11 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# The same examples each time, and none is too slow: a loaded machine is no fault of the code.
+settings.register_profile("always", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("always")
 
 _asked = os.environ.get("COLUMNAR_COMPILED")
 os.environ["COLUMNAR_COMPILED"] = "no"

@@ -108,10 +108,10 @@ class WorkerLink(asyncio.Protocol):
         self._connecting = asyncio.ensure_future(asyncio.get_running_loop().create_connection(lambda: self, sock=ours))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # Not closed here, whatever has happened: uvloop's owns the socket's descriptor only after this turn,
+        # and a transport closed before that leaves a socket that closes the descriptor again, whoever has it then.
         self._transport = transport  # type: ignore[assignment]  # a stream's; uvloop's is no subclass
         self._starting = False
-        if self._closing:
-            transport.close()
 
     def data_received(self, data: bytes) -> None:
         try:

@@ -141,7 +141,7 @@ def apply_to_model(model: dict[str, dict[bytes, bytes]], operations: list[Any]) 
                 del model[space][doomed]
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(batches=st.lists(OPERATIONS, max_size=6), bounds=st.tuples(KEYS, KEYS))
 def test_any_batches_equal_a_dictionary(
     engine: Engine, tmp_path_factory: pytest.TempPathFactory, batches: list[Any], bounds: tuple[bytes, bytes]

@@ -52,7 +52,7 @@ def as_structs(result: RowList) -> list[Any]:
 
 
 @pytest.mark.parametrize("protocol", list(Protocol))
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=80)
 @given(ROWS, st.booleans(), st.integers(0, 2**31 - 1))
 def test_rows(protocol: Protocol, rows: Any, in_order: bool, seqid: int) -> None:
     result = RowList(rows, in_order)
@@ -85,7 +85,7 @@ def stored(groups: Any) -> StoredCells:
 
 
 @pytest.mark.parametrize("protocol", list(Protocol))
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=80)
 @given(STORED_ROWS, st.booleans())
 def test_cells_as_they_are_stored_make_the_same_bytes(protocol: Protocol, rows: Any, in_order: bool) -> None:
     reply = CODEC.methods["scannerGetList"].reply
@@ -111,7 +111,7 @@ def block_of(prefix: bytes, rows: Any) -> StoredRows:
 
 
 @pytest.mark.parametrize("protocol", list(Protocol))
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=80)
 @given(BLOCKS, STORED_ROWS, st.booleans())
 def test_blocks_of_rows_make_the_same_bytes(protocol: Protocol, blocks: Any, rows: Any, in_order: bool) -> None:
     reply = CODEC.methods["scannerGetList"].reply
@@ -144,7 +144,7 @@ def test_a_row_of_many_cells_in_a_block() -> None:
 
 
 @pytest.mark.parametrize("protocol", list(Protocol))
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(BYTES, STAMPS), max_size=6))
 def test_cells(protocol: Protocol, cells: Any) -> None:
     data = CODEC.methods["get"].reply(protocol, 3, cells)

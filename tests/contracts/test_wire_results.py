@@ -46,7 +46,7 @@ def result_of(row: bytes, cells: Any, partial: bool) -> Result:
 
 
 @pytest.mark.parametrize("protocol", list(Protocol))
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=80)
 @given(RESULTS)
 def test_lists(protocol: Protocol, rows: Any) -> None:
     reply = CODEC.methods["getScannerRows"].reply(protocol, 7, Results([result_of(*row) for row in rows]))
@@ -54,7 +54,7 @@ def test_lists(protocol: Protocol, rows: Any) -> None:
 
 
 @pytest.mark.parametrize("protocol", list(Protocol))
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=80)
 @given(st.binary(min_size=1), CELLS, st.booleans())
 def test_single(protocol: Protocol, row: bytes, cells: Any, partial: bool) -> None:
     reply = CODEC.methods["get"].reply(protocol, 7, result_of(row, cells, partial))

@@ -69,7 +69,7 @@ def field(protocol: Protocol, number: int, spec: Any, value: Any) -> bytes:
 
 @pytest.mark.parametrize("protocol", list(Protocol))
 @pytest.mark.parametrize(("service", "name"), SUCCESSES, ids=lambda value: value if isinstance(value, str) else "")
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=15)
 @given(st.data())
 def test_what_methods_answer(service: ServiceDefinition, name: str, protocol: Protocol, data: st.DataObject) -> None:
     spec = spec_of_field(service.signatures[name].result[0])
@@ -80,7 +80,7 @@ def test_what_methods_answer(service: ServiceDefinition, name: str, protocol: Pr
 
 @pytest.mark.parametrize("protocol", list(Protocol))
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.__name__)
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=15)
 @given(st.text(), st.none() | st.booleans())
 def test_errors(error: Any, protocol: Protocol, message: str, can_retry: bool | None) -> None:
     service = idl2.SERVICE2 if error is idl2.hbase2.TIOError else idl.SERVICE

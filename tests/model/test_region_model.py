@@ -374,13 +374,13 @@ def in_memory() -> tuple[Any, MemoryEngine | None, str]:
 
 
 @given(steps(PLAIN), st.booleans())
-@settings(max_examples=EXAMPLES, deadline=None, derandomize=True, phases=PHASES)
+@settings(max_examples=EXAMPLES, phases=PHASES)
 def test_region_in_memory_with_crashes(played: Any, logged: bool) -> None:
     run(PLAIN, in_memory, played, logged=logged)
 
 
 @given(steps(MARKED), st.booleans())
-@settings(max_examples=EXAMPLES // 2, deadline=None, derandomize=True, phases=PHASES)
+@settings(max_examples=EXAMPLES // 2, phases=PHASES)
 def test_region_with_delete_markers_and_crashes(played: Any, logged: bool) -> None:
     run(MARKED, in_memory, played, logged=logged)
 
@@ -393,7 +393,7 @@ def rocks(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], tuple[Any, N
 
 
 @given(steps(PLAIN), st.booleans())
-@settings(max_examples=EXAMPLES // 4, deadline=None, derandomize=True, phases=PHASES)
+@settings(max_examples=EXAMPLES // 4, phases=PHASES)
 def test_region_on_rocksdb(rocks: Any, played: Any, logged: bool) -> None:
     run(PLAIN, rocks, played, logged=logged)
 
@@ -413,7 +413,7 @@ def focused_steps(*more: st.SearchStrategy[tuple[Any, ...]]) -> st.SearchStrateg
 
 
 @given(focused_steps(), st.booleans())
-@settings(max_examples=EXAMPLES, deadline=None, derandomize=True, phases=PHASES)
+@settings(max_examples=EXAMPLES, phases=PHASES)
 def test_region_with_min_versions_and_crashes(played: Any, logged: bool) -> None:
     run(KEPT, in_memory, played, logged=logged)
 
@@ -422,12 +422,12 @@ alterations = st.tuples(st.just("alter"), st.sampled_from([*CHANGES[:2] * 3, *CH
 
 
 @given(focused_steps(alterations, alterations), st.booleans())
-@settings(max_examples=EXAMPLES, deadline=None, derandomize=True, phases=PHASES)
+@settings(max_examples=EXAMPLES, phases=PHASES)
 def test_region_whose_table_is_altered(played: Any, logged: bool) -> None:
     run(ALTERED, in_memory, played, logged=logged)
 
 
 @given(focused_steps(alterations, alterations), st.booleans())
-@settings(max_examples=EXAMPLES // 10, deadline=None, derandomize=True, phases=PHASES)
+@settings(max_examples=EXAMPLES // 10, phases=PHASES)
 def test_region_on_rocksdb_whose_table_is_altered(rocks: Any, played: Any, logged: bool) -> None:
     run(ALTERED, rocks, played, logged=logged)

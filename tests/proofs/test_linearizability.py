@@ -155,7 +155,7 @@ def histories(draw: st.DrawFn) -> list[Event]:
     return events
 
 
-@settings(max_examples=250, deadline=None, derandomize=True)
+@settings(max_examples=250)
 @given(histories())
 def test_it_agrees_with_trying_every_order(history: list[Event]) -> None:
     assert judge(history, step, [EMPTY]).is_linearizable == by_trying_every_order(history, EMPTY)

@@ -51,15 +51,14 @@ def _serve(sock: socket.socket, answer: Answer) -> None:
         while True:
             try:
                 head = asked.read(4)
-            except ConnectionResetError:
-                return  # whoever asked has gone, an answer unread
-            if not head:
-                return
-            reply = answer(asked.read(int.from_bytes(head, "big")))
-            if reply is None:
-                return
-            sock.sendall(struct.pack(">I", len(reply)))
-            sock.sendall(reply)
+                if not head:
+                    return
+                reply = answer(asked.read(int.from_bytes(head, "big")))
+                if reply is None:
+                    return
+                sock.sendall(struct.pack(">I", len(reply)) + reply)
+            except ConnectionError:
+                return  # whoever asked has gone, answers unread
 
 
 def unknown_method(message: bytes) -> bytes:

@@ -254,7 +254,7 @@ trees = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @given(trees)
 def test_writing_and_reading_again_gives_the_same(text: bytes) -> None:
     flt = parse(text)
@@ -263,7 +263,7 @@ def test_writing_and_reading_again_gives_the_same(text: bytes) -> None:
     assert flt.clone().text == flt.text
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(trees)
 def test_every_filter_runs_over_any_row(text: bytes) -> None:
     row = [Cell(f, q, ts, v) for f in (b"f", b"g") for q in (b"", b"a") for ts, v in ((2, b"x"), (1, b"\xff"))]
@@ -288,13 +288,13 @@ def parsed_or_refused(text: bytes) -> None:
         assert parse(flt.text).text == flt.text
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=500)
 @given(st.binary(max_size=60) | st.text("()', KeyOnlyFilterANDSKP=<\\[", max_size=60).map(str.encode))
 def test_random_bytes(text: bytes) -> None:
     parsed_or_refused(text)
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=500)
 @given(trees, st.data())
 def test_mutated_filters(text: bytes, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(text)))
@@ -302,7 +302,7 @@ def test_mutated_filters(text: bytes, data: st.DataObject) -> None:
     parsed_or_refused(text[:at] + data.draw(st.binary(max_size=3)) + text[at + width :])
 
 
-@settings(max_examples=600, deadline=None, derandomize=True)
+@settings(max_examples=600)
 @given(st.text("ab01()[]{}^$|?*+\\-&<>=!:.,QEpPidkxuzZRhv", max_size=25))
 def test_any_pattern_is_taken_or_refused(pattern: str) -> None:
     text = b"ValueFilter(=, 'regexstring:" + pattern.replace("'", "''").encode() + b"')"

@@ -54,7 +54,7 @@ def the_long_way(store: Any) -> list[ScanRow]:
     return rows
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(CELLS, st.integers(1, 5), st.integers(1, 9), st.integers(1, 300))
 def test_steps_of_any_size_give_every_row_once(cells: Any, max_rows: int, max_cells: int, max_bytes: int) -> None:
     store = store_of(cells)

@@ -20,7 +20,7 @@ def busy(_raw: Any) -> None:
     raise StoreBusy("behind with flushing")
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(old=st.dictionaries(KEYS, st.binary(max_size=2), max_size=12), changes=CHANGES, bounds=st.tuples(KEYS, KEYS))
 def test_scans_see_what_the_engine_has_not_taken(
     tmp_path_factory: pytest.TempPathFactory,

@@ -115,7 +115,7 @@ EVENTS = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @given(st.lists(EVENTS, max_size=80))
 def test_any_events_keep_the_invariants_and_end_with_all_delivered(events: list[tuple[object, ...]]) -> None:
     world = World()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import uvloop
 
 from columnar.triggers import worker_link
 from columnar.triggers.frames import Frames, pack
@@ -201,6 +202,31 @@ def test_garbage_ends_the_process_even_if_a_child_of_it_holds_the_socket(
         await link.close()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
+def test_closed_while_it_connects_it_leaves_no_socket(
+    run: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A socket left behind would close its descriptor's number a second time, when a file may have it."""
+    pairs: list[tuple[socket.socket, socket.socket]] = []
+
+    async def close_at_once() -> None:
+        made = asyncio.Event()
+
+        def make_and_keep() -> tuple[socket.socket, socket.socket]:
+            made.set()
+            pairs.append(socket.socketpair())
+            return pairs[-1]
+
+        link, _ = link_to("link.recv(1)", monkeypatch)
+        monkeypatch.setattr(worker_link, "socket", types.SimpleNamespace(socketpair=make_and_keep))
+        link.want()
+        await made.wait()  # it goes on to connect in the turn of the loop that made it
+        await link.close()
+
+    run(close_at_once())
+    assert [end.fileno() for end in pairs[0]] == [-1, -1]
 
 
 def test_a_machine_that_starts_no_process_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:

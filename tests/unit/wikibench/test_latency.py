@@ -46,7 +46,7 @@ def replay_of(recorder: Recorder, **other: float) -> Replay:
 
 
 @given(st.lists(SAMPLES, max_size=30))
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50)
 def test_every_sample_is_in_one_class_and_one_interval(samples: list[Sample]) -> None:
     recorder = Recorder(5000)
     for sample in samples:

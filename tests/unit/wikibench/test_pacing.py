@@ -23,7 +23,7 @@ def planned(times_us: list[int], pace: Pace) -> list[Planned]:
 
 
 @given(TIMES, PACES)
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 def test_starts_never_go_back_and_nothing_is_dropped(times: list[int], pace: Pace) -> None:
     result = planned(times, pace)
     starts = [one.start_s for one in result]
@@ -33,7 +33,7 @@ def test_starts_never_go_back_and_nothing_is_dropped(times: list[int], pace: Pac
 
 
 @given(TIMES, st.floats(1, 1000), st.booleans(), st.floats(0.01, 0.5))
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 def test_a_loop_goes_on_to_the_end_of_the_duration(times: list[int], rate: float, even: bool, part: float) -> None:
     pace = Pace(rate=rate, even=even, duration_s=part * 200 / rate + 1 / rate, loop=True)
     starts = [one.start_s for one in planned(times, pace)]

@@ -26,7 +26,7 @@ def test_edits_are_concentrated_as_measured() -> None:
 
 
 @given(st.sampled_from([VIEWS, EDITS, UNIFORM]), st.integers(1, 3000), st.booleans())
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 def test_weights_fall_bend_down_and_add_up(law: RankLaw, pages: int, ranked: bool) -> None:
     shares = weights(by_rank(law, pages) if ranked else law, pages)
     assert sum(shares) == pytest.approx(1.0)

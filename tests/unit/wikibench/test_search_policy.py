@@ -18,7 +18,7 @@ def search(capacity: float, plan: SearchPlan) -> list[Try]:
 
 
 @given(st.floats(2, 19_000), st.floats(1, 5_000), st.floats(0.01, 0.3))
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 def test_it_finds_the_capacity(capacity: float, first: float, precision: float) -> None:
     best = best_rate(search(capacity, SearchPlan(first=first, precision=precision)))
     assert best is not None

@@ -93,7 +93,7 @@ def test_an_endless_line_is_shown_short() -> None:
 
 
 @given(REQUESTS)
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 def test_round_trip(request: Request) -> None:
     assert parse_line(format_line(request)) == request
 
@@ -104,7 +104,7 @@ def test_milliseconds_are_written_as_the_format_has_them() -> None:
 
 
 @given(st.lists(st.integers(0, 50)), st.integers(1, 60))
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 def test_sorting_loses_nothing_and_a_wide_window_sorts_all(times: list[int], window: int) -> None:
     requests = [Request(time, str(index)) for index, time in enumerate(times)]
     whole = list(in_order(requests))

@@ -80,7 +80,7 @@ def test_redirects(text: str, target: str | None) -> None:
         assert target in links(text)
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=400)
 @given(names, names)
 def test_a_forced_link_leads_to_its_page_whatever_the_name(name: str, label: str) -> None:
     document = parse(forced_link(name, label))
@@ -95,7 +95,7 @@ def test_link_to_is_short_where_it_can_be() -> None:
     assert link_to("Main_Page") == "[[Main Page|]]"
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=400)
 @given(
     st.lists(
         st.sampled_from(["~", "\t", "    ", "-", "=", "WikiPage", "http:", "[[a]]", "\n", "mailto:a@b.cd"]) | marked

@@ -93,7 +93,7 @@ def test_a_name_in_a_url(name: str, path: str) -> None:
     assert url_path(name) == path
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @given(anything.filter(valid))
 def test_a_url_leads_back_to_its_name_raw_and_decoded_by_a_server(name: str) -> None:
     normal = normalise(name)

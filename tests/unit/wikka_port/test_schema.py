@@ -23,7 +23,7 @@ def test_the_bytes_of_each_key() -> None:
     assert Head(3, TOKEN).pack() == b"3:" + TOKEN
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50)
 @given(st.integers(1, 10**9), st.integers(1, 10**9))
 def test_newer_revisions_stand_before_older_ones_and_inside_their_range(one: int, other: int) -> None:
     rows = [schema.revision_row(KEY, Head(number, TOKEN)) for number in (one, other)]
@@ -32,7 +32,7 @@ def test_newer_revisions_stand_before_older_ones_and_inside_their_range(one: int
     assert schema.parse_revision_row(rows[0]) == (KEY, Head(one, TOKEN))
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50)
 @given(st.integers(0, schema.TIME_MAX_MS), st.integers(0, schema.TIME_MAX_MS))
 def test_newer_changes_stand_before_older_ones(one: int, other: int) -> None:
     rows = [schema.change_row(KEY, at, 1) for at in (one, other)]
@@ -58,7 +58,7 @@ def test_names_sort_without_case_and_accents() -> None:
 LETTERS = st.text("abzABZ ēĒéÅßñЖж'-1", min_size=1, max_size=8)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(LETTERS, LETTERS)
 def test_a_name_is_found_by_each_of_its_beginnings_however_written(begin: str, rest: str) -> None:
     row = schema.name_row(begin + rest)

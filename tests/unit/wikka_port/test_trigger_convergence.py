@@ -149,13 +149,13 @@ KILLS = st.sampled_from([0] * 6 + [1, 2])
 DEATHS = st.sampled_from([0] * 6 + [1, 2, 3])
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(st.data(), st.lists(st.one_of(SAVE, SAVE, DELETE), min_size=1, max_size=6))
 def test_any_interleaving_with_kills_ends_in_what_the_pages_say(data: st.DataObject, commits: list[Any]) -> None:
     play(data, commits, KILLS).check(with_changes=True)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(st.data(), st.lists(SAVE, min_size=1, max_size=6))
 def test_dead_letters_retried_at_the_end_leave_nothing_behind(data: st.DataObject, commits: list[Any]) -> None:
     play(data, commits, DEATHS).check(with_changes=True)

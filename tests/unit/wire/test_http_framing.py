@@ -48,7 +48,7 @@ def refusal(data: bytes) -> bytes:
 
 
 @given(st.lists(st.binary(max_size=200), min_size=1, max_size=5), st.data())
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 def test_pipelined_in_any_pieces(sent: list[bytes], data: st.DataObject) -> None:
     wire = b"".join(
         post(body) if data.draw(st.booleans()) or not body else chunked(body, data.draw(st.integers(1, 64)))

@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from columnar.limits import MUTATIONS_PER_CALL
@@ -54,7 +54,6 @@ def test_the_class_is_what_the_idl_says() -> None:
     assert repr(Mutation(False, b"f:q", b"v")) == "Mutation(False, b'f:q', b'v', True)"
 
 
-@settings(deadline=None)
 @given(st.lists(mutations, max_size=4))
 def test_what_was_sent_is_read(values: list[Mutation]) -> None:
     data = sent(values)
@@ -67,7 +66,6 @@ def test_what_was_sent_is_read(values: list[Mutation]) -> None:
     assert one_by_one(data) == wanted
 
 
-@settings(deadline=None)
 @given(st.lists(mutations, min_size=1, max_size=2), st.data())
 def test_bytes_that_changed_are_read_the_same_in_both_ways(values: list[Mutation], data: st.DataObject) -> None:
     raw = bytearray(sent(values))
@@ -158,7 +156,6 @@ def test_rows_of_few_columns_have_no_shape() -> None:
 rows_sent = st.lists(st.tuples(st.sampled_from(COLUMNS), st.binary(max_size=20)), min_size=3, max_size=5)
 
 
-@settings(deadline=None)  # the default is a time, and a machine may be away for longer
 @given(st.lists(rows_sent, max_size=8), st.data())
 def test_rows_after_one_another_are_read_as_if_each_came_alone(rows: list[Any], data: st.DataObject) -> None:
     reader = reader_of_loads()
@@ -171,7 +168,6 @@ def test_rows_after_one_another_are_read_as_if_each_came_alone(rows: list[Any], 
         assert pos == len(message)
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_a_damaged_row_of_a_load_is_read_the_same_in_both_ways(data: st.DataObject) -> None:
     reader = reader_of_loads()

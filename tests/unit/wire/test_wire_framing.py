@@ -113,7 +113,7 @@ def test_split_at_every_byte(speech: Speech) -> None:
         assert facts(decoded([data[:at], data[at:]])) == facts(whole), at
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(st.sampled_from(SPEECHES), st.permutations(range(8)), st.lists(st.integers(1, 200), max_size=12))
 def test_pipelined_in_any_pieces(speech: Speech, order: list[int], sizes: list[int]) -> None:
     messages = calls(speech)
@@ -295,7 +295,7 @@ def bytes_within(value: Any) -> list[bytes]:
     return [inner for each in value for inner in bytes_within(each)] if isinstance(value, list) else []
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=400)
 @given(
     st.sampled_from(SPEECHES),
     st.integers(0, 7),
@@ -322,7 +322,7 @@ def test_damaged_messages(speech: Speech, which: int, damage: list[tuple[int, in
         assert results[0] == results[1]
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @given(
     st.sampled_from([b"", b"\x80\x01\x00\x01", b"\x82\x21", b"\x00\x00\x00\x40\x82\x21", BEGIN]),
     st.binary(max_size=300),

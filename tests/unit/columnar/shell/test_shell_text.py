@@ -11,7 +11,7 @@ from columnar.shell.text import address_of, bytes_text, cell_of, family_of, read
 
 
 @given(st.binary())
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=500)
 def test_all_bytes_survive_being_shown_and_typed(data: bytes) -> None:
     text = readable(data)
     assert typed(text) == data
@@ -19,7 +19,7 @@ def test_all_bytes_survive_being_shown_and_typed(data: bytes) -> None:
 
 
 @given(st.text())
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 def test_all_text_survives(text: str) -> None:
     data = text.encode("utf-8", "surrogatepass")
     assert typed(readable(data)) == data

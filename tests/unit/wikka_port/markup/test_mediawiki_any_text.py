@@ -32,7 +32,7 @@ def made(text: str) -> str:
     return convert(text, namespaces=DIALECT, title="T").text
 
 
-@settings(max_examples=600, deadline=None, derandomize=True)
+@settings(max_examples=600)
 @given(FRAGMENTS.map("".join))
 def test_it_never_raises_and_leaves_no_marks(source: str) -> None:
     text = made(source)
@@ -40,13 +40,13 @@ def test_it_never_raises_and_leaves_no_marks(source: str) -> None:
     assert "\x03" not in text
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(st.text())
 def test_it_never_raises_on_unicode(source: str) -> None:
     made(source)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(st.data())
 def test_it_never_raises_on_pages_cut_and_shuffled(data: st.DataObject) -> None:
     with SMALL.open("rb") as stream:
@@ -65,7 +65,7 @@ def shown(ours: str) -> str:
     return "".join(html.unescape(part) if number % 2 else part for number, part in enumerate(parts))
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=500)
 @given(st.text(alphabet="*/_#%'+£¥@\"{}[]|<>=~-`:c!;& (1)ab\n", max_size=30))
 def test_what_the_author_wrote_literally_shows(source: str) -> None:
     ours = made("x<nowiki>" + html.escape(source, quote=False) + "</nowiki>y")
@@ -74,7 +74,7 @@ def test_what_the_author_wrote_literally_shows(source: str) -> None:
     assert not re.search(r"\*\*|//|__|##|%%|''|\+\+|££|¥¥|@@|\{\{|\[\[|---|~|<<|>>|``|/\*|#%", bare)
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=500)
 @given(FRAGMENTS.map("".join))
 def test_no_action_comes_out_of_a_template(source: str) -> None:
     ours = re.sub(r'""(.*?)""|%%.*?%%', "", made(source), flags=re.DOTALL)

@@ -16,7 +16,7 @@ FEW = st.text(alphabet="ab\n", max_size=40)
 
 
 @given(FEW, FEW, st.sampled_from([0, 5, 60, BUDGET]))
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=400)
 def test_operations_turn_old_into_new(old: str, new: str, budget: int) -> None:
     i = j = 0
     last = ""
@@ -29,7 +29,7 @@ def test_operations_turn_old_into_new(old: str, new: str, budget: int) -> None:
 
 
 @given(FEW, FEW)
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 def test_rows_hold_both_texts(old: str, new: str) -> None:
     found = rows(old, new, context=10**6)
     if old == new:
@@ -43,7 +43,7 @@ def test_rows_hold_both_texts(old: str, new: str) -> None:
 
 
 @given(st.text(alphabet="ab ,", max_size=40), st.text(alphabet="ab ,", max_size=40))
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 def test_spans_hold_both_lines(old: str, new: str) -> None:
     left, right = words(old, new)
     assert "".join(span.text for span in left) == old

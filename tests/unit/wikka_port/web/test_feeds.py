@@ -14,7 +14,7 @@ ANY = st.text(st.characters(blacklist_categories=["Cs"]), max_size=30)
 
 
 @given(ANY, ANY, ANY, st.integers(-(10**18), 10**18))
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 def test_any_text_makes_a_well_formed_feed(title: str, author: str, summary: str, time_ms: int) -> None:
     feed = ElementTree.fromstring(
         atom("w", "http://x/f", "http://x/", [Entry(title, "http://x/a", time_ms, author, summary)])

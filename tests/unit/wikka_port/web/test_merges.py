@@ -12,7 +12,7 @@ TEXT = st.text(alphabet="ab\n", max_size=30)
 
 
 @given(TEXT, TEXT)
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 def test_an_edit_and_none_is_the_edit(old: str, new: str) -> None:
     assert merged(old, new, old) == new
     assert merged(old, old, new) == new
@@ -20,7 +20,7 @@ def test_an_edit_and_none_is_the_edit(old: str, new: str) -> None:
 
 
 @given(TEXT, TEXT, TEXT)
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 def test_who_is_who_does_not_matter(old: str, mine: str, theirs: str) -> None:
     assert merged(old, mine, theirs) == merged(old, theirs, mine)
 

@@ -29,7 +29,7 @@ def test_each_name_comes_back(name: str, handler: str) -> None:
 
 
 @given(st.text(min_size=1, max_size=60), st.sampled_from(sorted(PAGE_HANDLERS)))
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 def test_any_name_comes_back(text: str, handler: str) -> None:
     try:
         name = normalise(text)
@@ -39,7 +39,7 @@ def test_any_name_comes_back(text: str, handler: str) -> None:
 
 
 @given(st.text(max_size=80))
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 def test_any_path_means_something_or_is_no_name(path: str) -> None:
     with suppress(InvalidName):
         assert route("/" + path, "Root").kind
