@@ -35,10 +35,10 @@ from columnar.regions.tables import ServedTable
 from columnar.replacing_regions import ReplacingRegions
 from columnar.standalone_copies import LocalCopies
 from columnar.storage.commit import Committer
-from columnar.storage.data_folder import DataFolder
+from columnar.storage.data_folder import DataFolder, newest_write_ms
 from columnar.storage.descriptors import stores_within
-from columnar.storage.folders import newest_write_ms
 from columnar.storage.rocks import RocksEngine
+from columnar.storage.server_log_files import open_server_log
 from columnar.thrift.admin_methods import AdminMethods
 from columnar.thrift.extension import ExtensionMethods, Facts
 from columnar.thrift.other_door import OtherDoor
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 SCANNER_SWEEP_S: Final = 5.0
+RECOVERY_PAUSE_S: Final = 0.03  # between two regions that are brought up to date, each some 15 ms of the loop
 CLOCK_GRAIN_MS: Final = 20  # a file's time may be so much behind the clock by which it was written
 STOP_GRACE_S: Final = 5.0  # for calls in flight
 
@@ -194,8 +195,10 @@ class Standalone:
         loop = asyncio.get_running_loop()
         clock = Clock()
         self._engine = RocksEngine()
-        self._committer = Committer(loop)
         regions_folder = os.path.join(self.folder.path, "regions")
+        self._never_back(clock)  # it looks at the times of files: before any is written
+        self._server_log = self._engine.server_log = open_server_log(self.folder)
+        self._committer = Committer(loop, log=self._server_log)
         self.server = RegionServer(
             self._engine,
             regions_folder,
@@ -203,7 +206,6 @@ class Standalone:
             clock,
             open_regions=stores_within(self.config.open_regions),
         )
-        self._never_back(clock, regions_folder)
         meta_info = RegionInfo(META_SCHEMA.name, META_REGION_ID)
         self._meta = Region(
             self._engine, os.path.join(regions_folder, "meta"), meta_info, META_SCHEMA, self._committer, clock
@@ -235,14 +237,23 @@ class Standalone:
         await self.changes.finish_drops()
         self.server.start_sweeping()
         self.region_changes.start()
+        self._recovery = asyncio.ensure_future(self._recover())
         self._sweep_scanners()
 
-    def _never_back(self, clock: Clock, regions_folder: str) -> None:
+    async def _recover(self) -> None:
+        """After a crash: regions that nobody asks for get what the server's log has of them, too."""
+        behind = len(self._server_log.left)
+        for _ in self._server_log.recovering(self._engine):
+            await asyncio.sleep(RECOVERY_PAUSE_S)
+        if behind:
+            _log.info("%d regions are up to date with the server's log", behind - len(self._server_log.left))
+
+    def _never_back(self, clock: Clock) -> None:
         """Timestamps of this run lie above those of earlier ones, also where the system's clock was set back since.
 
         Else a write would hide behind what it should replace.  The logs' own times say when they were written.
         """
-        newest_ms = newest_write_ms(regions_folder) + CLOCK_GRAIN_MS
+        newest_ms = newest_write_ms(self.folder.path) + CLOCK_GRAIN_MS
         behind_ms = newest_ms - clock()
         if behind_ms > CLOCK_GRAIN_MS:
             clock.not_before(newest_ms)
@@ -395,6 +406,7 @@ class Standalone:
     async def stop(self) -> None:
         for timer in self._timers:
             timer.cancel()
+        self._recovery.cancel()
         await self.keeper.close()  # before the port: a call cut off by it would count as failed
         if self.tls is not None:
             self.tls.handshakes.close()
@@ -408,6 +420,7 @@ class Standalone:
         await self.server.quiesce(self._meta)
         self._meta.close()
         self._committer.close()
+        self._server_log.close()
         self.folder.close()
 
 

@@ -34,10 +34,11 @@ class LocalCopies:
     async def copy(self, info: RegionInfo, path: str) -> None:
         """Flushed in a thread first: what is left for the loop is linking files, some 5 ms.
 
-        One that is closed stays so: nothing else runs while its files are linked, so nobody opens it meanwhile.
+        One that is closed, and has all that was acknowledged, stays so: nothing else runs while its files are linked,
+        so nobody opens it meanwhile.
         """
         folder = self._server.folder_of(info)
-        if not self._server.is_open(info) and self._engine.exists(folder):
+        if not self._server.is_open(info) and self._engine.exists(folder) and not self._engine.is_stale(folder):
             link_closed(folder, path)
             return
         served = self._server.tables.find(info.table.encode())

@@ -5,7 +5,8 @@ reading: that writes nothing and finds all that was acknowledged.  Writers hear 
 region is closed; whoever asks for it next opens it, for writing if that goes by then.
 
 What a reader must not see is refused as before: a region whose files are damaged, one in the middle of taking
-sorted files in (only an opening that writes can undo that), one that lacks a family's space, and one whose disk
+sorted files in (only an opening that writes can undo that), one whose last writes stand in the server's log only
+(as can be after a power cut), one that lacks a family's space, and one whose disk
 reported a failed read, write or fsync: what such a disk says of its pages afterwards is not to be believed.
 
 Owned by the loop.
@@ -60,7 +61,11 @@ class ReadOnlyRegions:
             store = open_read_only(self._engine, path, cause)
         except (ColumnarError, OSError):
             raise cause from None
-        if not spaces_of(table) <= store.spaces or store.get(META_SPACE, INGESTING) is not None:
+        if (
+            not spaces_of(table) <= store.spaces
+            or store.get(META_SPACE, INGESTING) is not None
+            or self._engine.is_behind(store, path)
+        ):
             store.close()
             raise cause
         region = Region(self._engine, path, info, table, self._committer, self._clock, store)

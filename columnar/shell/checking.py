@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 import click
 
-from columnar.checking.findings import Report
+from columnar.checking.findings import Report, Severity
 from columnar.checking.repair import Repaired, repair
 from columnar.checking.store_check import StoreCheck, check_snapshots, folders_nobody_names, say_orphans
 from columnar.client import ClientTls, Connection
@@ -21,6 +21,7 @@ from columnar.shell.showing import Output
 from columnar.shell.text import address_of, bytes_text
 from columnar.storage.data_folder import REGIONS, DataFolder
 from columnar.storage.rocks import RocksEngine
+from columnar.storage.server_log_files import open_server_log
 
 LONGEST_S = 3_600.0
 FOUND = 1  # exit status: there are errors
@@ -46,8 +47,9 @@ def check(data: str | None, store: str, as_json: bool, tls: ClientTls | None) ->
     """
     output = Output(as_json)
     if data is not None:
-        with locked(data):
+        with locked(data) as folder:
             report = _checked(data, os.path.join(data, REGIONS), os.listdir(os.path.join(data, REGIONS)))[1]
+            say_log(folder, report)
     else:
         report = _checked_online(store, tls)
     _tell(output, report)
@@ -69,9 +71,13 @@ def repair_(data: str, as_json: bool) -> None:
       columnar repair --data /srv/columnar
     """
     output = Output(as_json)
-    with locked(data):
+    with locked(data) as folder:
+        log, engine = open_server_log(folder), RocksEngine()
+        engine.server_log = log
+        log.recover(engine)  # first: what is written now would lose against it at the next start
         found, before = _checked(data, os.path.join(data, REGIONS), [])
-        result = repair(RocksEngine(), data, found) if found.catalogue is not None or before.errors else Repaired()
+        result = repair(engine, data, found) if found.catalogue is not None or before.errors else Repaired()
+        result.left += [f"{name}: {_in_log(count)}; compare with a backup" for name, count in log.left.items()]
         after = _checked(data, os.path.join(data, REGIONS), os.listdir(os.path.join(data, REGIONS)))[1]
     if as_json:
         output.json({"done": result.done, "left": result.left, "errors_after": after.errors})
@@ -87,7 +93,7 @@ def repair_(data: str, as_json: bool) -> None:
 
 
 @contextmanager
-def locked(data: str) -> Iterator[None]:
+def locked(data: str) -> Iterator[DataFolder]:
     """The data folder, ours; Misused where it is none, or is served."""
     if not os.path.exists(os.path.join(data, "FORMAT")):
         raise Misused(f"{data} is no data folder: it has no FORMAT")
@@ -96,11 +102,26 @@ def locked(data: str) -> Iterator[None]:
     except ColumnarError as error:
         raise Misused(error.text) from None
     try:
-        yield
+        yield folder
     except ColumnarError as error:
         raise Refused(error.text) from None
     finally:
         folder.close()
+
+
+def _in_log(count: int) -> str:
+    return f"{count} of its last batches stand in the server's log, and maybe only there"
+
+
+def say_log(folder: DataFolder, report: Report) -> None:
+    """After a crash: what regions have is read as it is, and their next opening by the server brings the rest."""
+    try:
+        left = open_server_log(folder).left
+    except ColumnarError as error:
+        report.add(Severity.ERROR, "server-log", error.text)
+        return
+    for name, count in left.items():
+        report.add(Severity.NOTE, name, f"{_in_log(count)}: the next start brings them in")
 
 
 def _checked(data: str, regions: str, names: list[str]) -> tuple[StoreCheck, Report]:

@@ -22,11 +22,12 @@ and hold the interpreter lock; those four may run in any thread and release it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, Protocol
 
 from columnar.errors import HostError, RetryLater
+from columnar.storage.capture import Capture
 
 
 class StoreBusy(RetryLater):
@@ -109,6 +110,9 @@ class Store(Protocol):
     def sync(self) -> None:
         """S2.  Blocks.  After an error the store takes no more writes: it must be opened anew."""
 
+    def begin_capture(self, era: bytes, stamp: Callable[[], int]) -> Capture | None:
+        """What is written from now on, for the log of the server; None: it has no part in it.  After ``settle``."""
+
     def add_space(self, name: str, options: SpaceOptions = DEFAULT_OPTIONS) -> None:
         """An empty space; nothing happens where it is there.  StoreBusy: one of this name is still being dropped."""
 
@@ -168,6 +172,12 @@ class Engine(Protocol):
 
     def open_reading(self, path: str) -> Store:
         """What stands in the folder, changed by nobody: no file is touched, every write is a HostError."""
+
+    def is_stale(self, path: str) -> bool:
+        """Whether acknowledged writes may be missing in the folder of a closed store, until it is opened."""
+
+    def is_behind(self, store: Store, path: str) -> bool:
+        """Whether acknowledged writes of the folder are missing in ``store``, which only reads."""
 
     def mend(self, path: str) -> None:
         """Make what the folder's whole files hold readable again where the list of them is damaged or one is missing.

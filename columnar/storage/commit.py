@@ -12,7 +12,8 @@ Invariants:
         later writes of the same store, fail with OutcomeUnknown (PostgreSQL's "fsyncgate":
         the kernel may report the error once and then forget the pages).
 
-The one door to fsync (design D3c): a log of the whole server can replace what is behind it.
+The one door to fsync (design D3c).  Behind it are the logs of the stores, and where several stores want to be
+synced at once the log of the server, whose fsync they share (``shared_rounds``).
 """
 
 from __future__ import annotations
@@ -26,43 +27,34 @@ from typing import Final
 from columnar.errors import ColumnarError, OutcomeUnknown
 from columnar.prompt_future import PromptFuture
 from columnar.storage.api import Store, StoreBusy
+from columnar.storage.commit_line import TURNS_BETWEEN_SYNCS, Line
+from columnar.storage.server_log_files import ServerLog
+from columnar.storage.shared_rounds import SharedRounds
 
-SYNC_THREADS: Final = 16  # stores synced at once: with 4 a fifth fewer puts over 64 regions
-# Turns of the loop between the end of one fsync and the begin of the next.  In them the answers go out
-# and the next requests of those who got them come in and share it: 23,000 puts a second from 64
-# connections where it was 17,000 with none (six turns: 16,600).  A single writer never waits here.
-TURNS_BETWEEN_SYNCS: Final = 3
+SYNC_THREADS: Final = 16  # stores synced by themselves at once: with 4 a fifth fewer puts over 64 regions
 # A few writers leave the loop idle, and its turns are over before they are back.  Then two halves of them would take
 # turns for ever, each waiting for the other's fsync and its own: the next fsync waits until they all are back, at most
 # such a share of what the last one took, in turns too, for the loop's timers know milliseconds only.
 FEW: Final = 40
 WAIT_SHARE: Final = 1.0
 WAIT_S: Final = 0.001  # at most
+# So many stores are being synced when the next one shares the server's log with those that come after it.
+SHARED_FROM: Final = 2
 BUSY_PAUSE_S: Final = 0.01  # between two tries to hand writes to an engine that is behind with flushing
-
-
-class _Line:
-    """One store's queue for its fsync; owned by the loop."""
-
-    __slots__ = ("began_s", "broken", "gathered", "gathering", "in_sync", "syncing", "until_s")
-
-    def __init__(self) -> None:
-        self.gathered = 0  # who asked for the sync that has not begun
-        self.in_sync = 0  # who asked for the one that runs
-        self.began_s = 0.0  # when that began
-        self.until_s = 0.0  # how long those of the last one are waited for
-        self.gathering: PromptFuture | None = None  # resolved by the sync that has not begun
-        self.syncing: PromptFuture | None = None  # resolved by the sync that runs
-        self.broken: ColumnarError | None = None
 
 
 class Committer:
     """Owned by the loop's thread; the threads only run ``Store.sync``."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, *, threads: int = SYNC_THREADS) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, *, threads: int = SYNC_THREADS, log: ServerLog | None = None
+    ) -> None:
+        """``log``: the server's; without it every store is synced by itself."""
         self._loop = loop
+        self._rounds = SharedRounds(loop, log, self) if log is not None else None
+        self._running = 0  # stores that are being synced by themselves
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="commit")
-        self._lines: dict[int, _Line] = {}
+        self._lines: dict[int, Line] = {}
         self.syncs = 0
         self.on_broken: Callable[[Store, ColumnarError], None] | None = None
 
@@ -70,7 +62,7 @@ class Committer:
         """Resolved when all that was written to ``store`` so far is on disk.  Shared: do not cancel."""
         line = self._lines.get(id(store))
         if line is None:
-            line = self._lines[id(store)] = _Line()
+            line = self._lines[id(store)] = Line()
         line.gathered += 1
         if line.gathering is not None:
             return line.gathering
@@ -86,7 +78,25 @@ class Committer:
                 self._loop.call_soon(self._begin_after, 0, line.in_sync, line.until_s, store, line)
         return asked
 
-    def _begin(self, store: Store, line: _Line) -> None:
+    def sync_by_itself(self, store: Store) -> PromptFuture:
+        """As ``durable``, with an fsync of the store's own log."""
+        asked = self.durable(store)
+        self._lines[id(store)].by_itself = True
+        return asked
+
+    def _begin(self, store: Store, line: Line) -> None:
+        rounds = self._rounds
+        if (
+            rounds is None
+            or line.by_itself
+            or not (rounds.is_running or self._running >= SHARED_FROM)
+            or not rounds.has_room()
+        ):
+            self.begin_by_itself(store, line)
+        else:
+            rounds.join(store, line)
+
+    def begin_by_itself(self, store: Store, line: Line) -> None:
         """Hand over what was gathered, then sync it; while the engine is busy, wait on the loop (design D3d)."""
         failure = None
         try:
@@ -96,24 +106,35 @@ class Committer:
             return
         except ColumnarError as error:
             failure = error
-        line.syncing, line.gathering = line.gathering, None
-        line.in_sync, line.gathered, line.began_s = line.gathered, 0, perf_counter()
+        line.begins(perf_counter())
         if failure is not None:
-            self._ended(store, line, failure)
+            self.ended(store, line, failure)
             return
+        line.by_itself = False
+        if line.capture is not None:
+            line.capture.take()  # it is part of this
+        self.sync_again(store, line)
+
+    def sync_again(self, store: Store, line: Line) -> None:
+        """Those who wait for the sync that runs wait for one of the store itself."""
         self.syncs += 1
+        self._running += 1
         self._threads.submit(self._sync, store, line)
 
-    def _sync(self, store: Store, line: _Line) -> None:
+    def _sync(self, store: Store, line: Line) -> None:
         """In a thread of the pool."""
         failure: ColumnarError | None = None
         try:
             store.sync()
         except ColumnarError as error:
             failure = error
-        self._loop.call_soon_threadsafe(self._ended, store, line, failure)
+        self._loop.call_soon_threadsafe(self._synced, store, line, failure)
 
-    def _ended(self, store: Store, line: _Line, failure: ColumnarError | None) -> None:
+    def _synced(self, store: Store, line: Line, failure: ColumnarError | None) -> None:
+        self._running -= 1
+        self.ended(store, line, failure)
+
+    def ended(self, store: Store, line: Line, failure: ColumnarError | None) -> None:
         done, line.syncing = line.syncing, None
         assert done is not None, "I2: a sync ended that had not begun"
         if failure is not None:
@@ -126,7 +147,7 @@ class Committer:
             self._begin_after(TURNS_BETWEEN_SYNCS, line.gathered + line.in_sync, line.until_s, store, line)
         done.resolve()  # last: who hears of it may write again at once
 
-    def _broke(self, store: Store, line: _Line, done: PromptFuture, failure: ColumnarError) -> None:
+    def _broke(self, store: Store, line: Line, done: PromptFuture, failure: ColumnarError) -> None:
         line.broken = failure
         try:
             if self.on_broken is not None:
@@ -136,7 +157,7 @@ class Committer:
             if line.gathering is not None:
                 self._fail(line.gathering, failure)
 
-    def _begin_after(self, turns: int, wanted: int, until_s: float, store: Store, line: _Line) -> None:
+    def _begin_after(self, turns: int, wanted: int, until_s: float, store: Store, line: Line) -> None:
         if turns > 0 or (line.gathered < wanted and perf_counter() < until_s):
             self._loop.call_soon(self._begin_after, turns - 1, wanted, until_s, store, line)
         else:
@@ -154,8 +175,12 @@ class Committer:
 
     def forget(self, store: Store) -> None:
         """The store is closed.  Only when idle, or when it is broken."""
-        self._lines.pop(id(store), None)
+        line = self._lines.pop(id(store), None)
+        if line is not None and self._rounds is not None:
+            self._rounds.forget(line)
 
     def close(self) -> None:
         """Blocks until running syncs have ended."""
         self._threads.shutdown(wait=True)
+        if self._rounds is not None:
+            self._rounds.close()

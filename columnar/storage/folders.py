@@ -40,21 +40,14 @@ def make_lasting(folder: str) -> None:
     sync_entries(parent)
 
 
-def newest_write_ms(regions_folder: str) -> int:
-    """When, by the system's clock of that time, a store's log was written last; 0 where there is none.  Milliseconds.
-
-    Some 20 us a store.
-    """
-    newest_ns = 0
-    with os.scandir(regions_folder) as folders:
-        for folder in folders:
-            if not folder.is_dir():
-                continue
-            with os.scandir(folder.path) as files:
-                for file in files:
-                    if file.name.endswith(".log"):
-                        newest_ns = max(newest_ns, file.stat().st_mtime_ns)
-    return newest_ns // 1_000_000
+def replace_lasting(path: str, line: str) -> None:
+    """A file of one line, whole or not at all, now and after a power cut."""
+    with open(path + ".new", "w", encoding="utf-8") as new:
+        new.write(line + "\n")
+        new.flush()
+        os.fsync(new.fileno())
+    os.replace(path + ".new", path)
+    sync_entries(os.path.dirname(path))
 
 
 def size_of(folder: str) -> int:

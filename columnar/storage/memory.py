@@ -7,11 +7,12 @@ takes back everything after the last ``sync``, as a power cut would (S2).
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from columnar.errors import HostError
-from columnar.storage.api import DEFAULT_OPTIONS, Batch, FileSpan, SpaceOptions, StoreClosed
+from columnar.storage.api import DEFAULT_OPTIONS, Batch, FileSpan, SpaceOptions, Store, StoreClosed
+from columnar.storage.capture import Capture
 
 _Operation = tuple[str, str, bytes, bytes]  # verb, space, key or start, value or stop
 
@@ -154,6 +155,9 @@ class MemoryStore:
         disk.synced = dict(disk.spaces)
         del done
 
+    def begin_capture(self, era: bytes, stamp: Callable[[], int]) -> Capture | None:
+        return None
+
     def add_space(self, name: str, options: SpaceOptions = DEFAULT_OPTIONS) -> None:
         disk = self._open_disk()
         if name not in disk.spaces:
@@ -244,6 +248,12 @@ class MemoryEngine:
         if path not in self.disks:
             raise HostError(f"{path} holds no store")
         return MemoryStore(self, path, self.disks[path], {}, reads_only=True)
+
+    def is_stale(self, path: str) -> bool:
+        return False
+
+    def is_behind(self, store: Store, path: str) -> bool:
+        return False
 
     def mend(self, path: str) -> None:
         """Memory loses no files."""

@@ -11,11 +11,12 @@ no bytes).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from columnar.errors import ColumnarError
 from columnar.storage.api import DEFAULT_OPTIONS, Batch, Engine, FileSpan, SpaceOptions, Store
+from columnar.storage.capture import Capture
 from columnar.storage.file_copies import files_of, remove_tree
 from columnar.storage.folders import sync_logs
 
@@ -83,6 +84,9 @@ class ReadOnlyStore:
 
     def sync(self) -> None:
         pass  # all of it is what the disk has
+
+    def begin_capture(self, era: bytes, stamp: Callable[[], int]) -> Capture | None:
+        return None  # nothing is written
 
     def add_space(self, name: str, options: SpaceOptions = DEFAULT_OPTIONS) -> None:
         self._refuse()

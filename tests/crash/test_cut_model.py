@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from tests.crash.cuts.disk import Disk
-from tests.crash.cuts.order import BLOCK_BYTES, LogReader
+from tests.crash.cuts.order import BLOCK_BYTES, LogReader, Places
 from tests.crash.cuts.system_calls import (
     Event,
     FolderMade,
@@ -128,8 +128,8 @@ def test_marks_are_found_across_blocks_of_a_log() -> None:
     log = record(filler, 1) + record(b"<ma", 2)
     assert len(log) == BLOCK_BYTES
     log += record(b"rk>", 4)
-    places: dict[int, tuple[str, int]] = {}
-    reader = LogReader()
+    places: Places = {}
+    reader = LogReader(in_blocks=True)
     for at, piece in enumerate((log[:100], log[100:-5], log[-5:])):
         reader.feed(piece, {b"<mark>": 0}, places, ("f.log", at))
-    assert places == {0: ("f.log", 2)}
+    assert places == {0: [("f.log", 2)]}

@@ -15,8 +15,9 @@ import pytest
 
 from tests.crash.cuts.cutting import Cut, chosen, run
 from tests.crash.cuts.disk import replay
-from tests.crash.cuts.order import too_early
-from tests.crash.cuts.recording import Recording, differences, record
+from tests.crash.cuts.order import LOG, SEGMENT, too_early
+from tests.crash.cuts.recording import SERVER, SHARING, Recording, differences, record
+from tests.crash.cuts.system_calls import Synced
 
 SEED = int(os.environ.get("COLUMNAR_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
 CUTS = int(os.environ.get("COLUMNAR_CUTS", "40"))
@@ -31,11 +32,13 @@ def _may_trace() -> bool:
 pytestmark = pytest.mark.skipif(not _may_trace(), reason="there is no strace, or this container forbids ptrace")
 
 
-@pytest.fixture(scope="module")
-def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+@pytest.fixture(scope="module", params=[SERVER, SHARING], ids=["own logs", "server's log"])
+def recording(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Recording:
     print(f"COLUMNAR_SEED={SEED} COLUMNAR_CUTS={CUTS}")
     root = tmp_path_factory.mktemp("cuts") / "root"
-    recording = record(root, seed=SEED, calls=16)
+    recording = record(root, seed=SEED, calls=16, server=request.param)
+    shared = any(isinstance(event, Synced) and event.path.endswith(SEGMENT) for event in recording.events)
+    assert shared or request.param == SERVER
     assert differences(replay(recording.events), root) == [], "the disk that was followed is not the real one"
     return recording
 
@@ -62,7 +65,7 @@ def test_no_answer_leaves_before_the_fsync_of_its_write(recording: Recording) ->
 
 def test_a_disk_that_lies_about_syncs_is_noticed(recording: Recording) -> None:
     """Else the harness could be blind, and its silence would mean nothing."""
-    found = run(recording, after_answers(recording, 6), drops_syncs_of=".log")
+    found = run(recording, after_answers(recording, 6), drops_syncs_of=(LOG, SEGMENT))
     assert any("LOST" in line for _, lines in found.broken for line in lines)
 
 

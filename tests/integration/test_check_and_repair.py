@@ -23,7 +23,8 @@ from columnar.model.region_info import RegionInfo
 from columnar.regions.family_view import views_of
 from columnar.storage.api import Batch
 from columnar.storage.layout import cell_key, pack_cell, version_key
-from columnar.storage.rocks import RocksEngine, RocksStore
+from columnar.storage.rocks import RocksEngine
+from columnar.storage.rocks_store import RocksStore
 from tests.support import trigger_functions
 from tests.support.serving import Serving
 

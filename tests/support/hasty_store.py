@@ -10,7 +10,8 @@ os.environ["COLUMNAR_COMPILED"] = "no"  # before the first import: machine code 
 
 from columnar.config import StandaloneConfig
 from columnar.standalone_process import run
-from columnar.storage.rocks import RocksStore
+from columnar.storage import server_log_files
+from columnar.storage.rocks_store import RocksStore
 
 if __name__ == "__main__":
     options = argparse.ArgumentParser()
@@ -19,4 +20,5 @@ if __name__ == "__main__":
     options.add_argument("--web-port", type=int)
     given = options.parse_args()
     RocksStore.sync = lambda _: None  # type: ignore[method-assign]
+    server_log_files.force = lambda _: None  # type: ignore[assignment]
     sys.exit(run(StandaloneConfig(given.data, port=given.port, web_port=given.web_port), "WARNING"))

@@ -17,7 +17,7 @@ from tests.crash.cuts.cutting import Cut, Found, chosen, run, run_in_processes
 from tests.crash.cuts.disk import replay
 from tests.crash.cuts.opening import scratch
 from tests.crash.cuts.order import too_early
-from tests.crash.cuts.recording import Recording, differences, record
+from tests.crash.cuts.recording import SERVER, SHARING, Recording, differences, record
 
 console = Console(width=160)
 SHOWN = 10
@@ -32,6 +32,7 @@ SHOWN = 10
 @click.option(
     "--serve-every", default=50, show_default=True, help="Start the whole server on each so manyth cut; 0: never."
 )
+@click.option("--sharing", is_flag=True, help="Of a server all of whose writes go through the log of the server.")
 @click.option(
     "--keep", type=click.Path(path_type=Path), help="Keep the recording, with strace's own lines, in this folder."
 )
@@ -48,6 +49,7 @@ def main(
     seconds: int,
     processes: int,
     serve_every: int,
+    sharing: bool,
     keep: Path | None,
     again: Path | None,
     only: str | None,
@@ -72,6 +74,7 @@ def main(
     Examples:
       python -m tests.crash.cuts                                a new recording, 3,000 cuts
       python -m tests.crash.cuts --cuts 20000 --calls 2000      a long one
+      python -m tests.crash.cuts --sharing                      fsyncs that regions share
       python -m tests.crash.cuts --keep rec --cuts 100          and look again at what it found:
       python -m tests.crash.cuts --again rec --cut 4711:mixed:0
 
@@ -80,7 +83,7 @@ def main(
     number = seed if seed is not None else SystemRandom().randrange(1, 1 << 32)
     console.print(f"seed {number}")
     with tempfile.TemporaryDirectory(prefix="columnar-cuts-") as held:
-        recording = _recording(Path(held), number, calls, keep, again)
+        recording = _recording(Path(held), number, calls, SHARING if sharing else SERVER, keep, again)
         wrong = too_early(recording)
         marked = sum(1 for call in recording.calls if call.mark)
         console.print(
@@ -110,7 +113,9 @@ def _show_broken(found: Found, recording: Recording) -> None:
             console.print(f"  {line}", markup=False, highlight=False)
 
 
-def _recording(held: Path, seed: int, calls: int, keep: Path | None, again: Path | None) -> Recording:
+def _recording(
+    held: Path, seed: int, calls: int, server: tuple[str, ...], keep: Path | None, again: Path | None
+) -> Recording:
     import pickle
 
     if again is not None:
@@ -119,7 +124,7 @@ def _recording(held: Path, seed: int, calls: int, keep: Path | None, again: Path
     folder.mkdir(parents=True, exist_ok=True)
     began_s = time.monotonic()
     with console.status("recording"):
-        recording = record(folder.resolve() / "root", seed=seed, calls=calls)
+        recording = record(folder.resolve() / "root", seed=seed, calls=calls, server=server)
     off = differences(replay(recording.events), folder.resolve() / "root")
     if off:
         console.print(f"[red]the disk that was followed is not the real one: {off[:SHOWN]}")

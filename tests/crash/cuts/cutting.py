@@ -73,7 +73,7 @@ def run(
     cuts: Sequence[Cut],
     *,
     serve_every: int = 0,
-    drops_syncs_of: str = "",
+    drops_syncs_of: str | tuple[str, ...] = (),
     go_on: Callable[[], bool] = lambda: True,
 ) -> Found:
     """``serve_every``: on each so manyth cut the whole server is started too."""

@@ -94,7 +94,7 @@ Names = dict[int, dict[str, int]]  # folder's number -> name -> node's number
 class Disk:
     """Give it events in order; ask ``left`` for what a cut right now would leave."""
 
-    def __init__(self, *, drops_syncs_of: str = "") -> None:
+    def __init__(self, *, drops_syncs_of: str | tuple[str, ...] = ()) -> None:
         """``drops_syncs_of``: files with this end of their names are never synced: a disk that lies."""
         self._lies = drops_syncs_of
         self.nodes: list[Node] = [Node(0, True)]

@@ -1,8 +1,8 @@
 """What a cut left, opened by the store's own code.
 
-``Opener.view`` opens what is new: each region whose files are others than in every state opened before is
-written to memory (``/dev/shm`` where there is one), opened with ``Region`` as the server does, read from end
-to end and checked as ``columnar check`` does.  Most cuts change one region or none.
+``Opener.view`` opens what is new: each region whose files, or whose part of the server's log, are others than
+in every state opened before is written to memory (``/dev/shm`` where there is one), opened with ``Region`` as
+the server does, read from end to end and checked as ``columnar check`` does.  Most cuts change one region or none.
 
 ``serve`` starts the whole server on all of it, with its catalogue, its left-over folders and its triggers.
 """
@@ -32,13 +32,16 @@ from columnar.regions.region import Region
 from columnar.regions.row_reader import RowCursor, wire_cells
 from columnar.standalone import MetaRegion
 from columnar.storage.commit import Committer
+from columnar.storage.data_folder import SERVER_LOG
 from columnar.storage.rocks import RocksEngine
+from columnar.storage.server_log_files import ServerLog
 from tests.crash.cuts.recording import DATA, TRIGGER_MODULE, is_beside
 from tests.crash.cuts.workload import AUDIT, LOGGED
 from tests.support.serving import Serving
 
 SHARED_MEMORY: Final = Path("/dev/shm")
 REGIONS: Final = f"{DATA}/regions/"
+LOG: Final = f"{DATA}/{SERVER_LOG}/"
 LAG_MS: Final = 20_000
 
 Files = Mapping[str, bytes]
@@ -77,6 +80,8 @@ class Opener:
         self._engine = RocksEngine()
         self._regions: dict[object, _RegionView | str] = {}
         self._catalogues: dict[object, Catalogue] = {}
+        self._log_files: Files = {}  # of the state that is looked at
+        self._in_log: dict[str, int] = {}
         self._schemas: dict[int, bytes] = {}  # of tables in catalogues that are kept, by their id
         self.opened = 0
 
@@ -92,6 +97,8 @@ class Opener:
                 folder, _, name = path[len(REGIONS) :].partition("/")
                 if name and not is_beside(path):
                     by_region.setdefault(folder, {})[name] = data
+        self._log_files = {path[len(LOG) :]: data for path, data in files.items() if path.startswith(LOG)}
+        self._in_log = self._server_log().left
         catalogue = self._catalogue(by_region.get("meta", {}))
         view = View()
         for name, entry in catalogue.tables.items():
@@ -103,8 +110,20 @@ class Opener:
                 view.faults += found.faults
         return view
 
+    def _server_log(self) -> ServerLog:
+        folder = self._folder / SERVER_LOG
+        shutil.rmtree(folder, ignore_errors=True)
+        write_files(folder, {name: data for name, data in self._log_files.items() if name})
+        try:
+            return ServerLog(str(folder), str(self._folder))
+        except ColumnarError as error:
+            raise Unopened(f"the server's log: {error.wire_message}") from error
+
+    def _part_of_log(self, region: str) -> object:
+        return _key(self._log_files) if region in self._in_log else None
+
     def _catalogue(self, files: Files) -> Catalogue:
-        key = _key(files)
+        key = _key(files), self._part_of_log("meta")
         if key not in self._catalogues:
             info = RegionInfo(META_SCHEMA.name, META_REGION_ID)
             with_folder = self._written(files, "meta")
@@ -119,7 +138,7 @@ class Opener:
         return self._catalogues[key]
 
     def _region(self, files: Files, table: Table, info: RegionInfo) -> _RegionView:
-        key = (_key(files), self._schemas[id(table)], info)
+        key = (_key(files), self._part_of_log(info.encoded), self._schemas[id(table)], info)
         found = self._regions.get(key)
         if found is None:
             try:
@@ -148,6 +167,7 @@ class Opener:
 
     def _open(self, folder: Path, table: Table, info: RegionInfo) -> Region:
         self.opened += 1
+        self._engine.server_log = self._server_log() if folder.name in self._in_log else None
         try:
             return Region(self._engine, str(folder), info, table, self._committer, _clock)
         except ColumnarError as error:

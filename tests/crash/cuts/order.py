@@ -1,8 +1,9 @@
 """The order of system calls: no acknowledgement leaves before its log is on disk (pure).
 
 Each value begins with a mark that stands nowhere else.  The mark is looked for in what was written to
-write-ahead logs; between that write and the send of the answer there must be an fsync or fdatasync of
-the same file that began after the write had returned and has itself returned.
+write-ahead logs, the regions' own and the server's; between one such write and the send of the answer
+there must be an fsync or fdatasync of the same file that began after the write had returned and has itself
+returned.
 """
 
 from __future__ import annotations
@@ -15,24 +16,28 @@ from tests.crash.cuts.system_calls import Event, Made, Synced, Written
 BLOCK_BYTES: Final = 32 * 1024  # RocksDB's log: blocks, in which records stand in pieces behind headers
 HEADER_BYTES: Final = 7
 LOG: Final = ".log"
+SEGMENT: Final = ".segment"  # of the server's log: marks stand in it as they are
+
+Places = dict[int, list[tuple[str, int]]]  # call -> logs it was written to, and the events
 
 
 class LogReader:
     """One log's bytes as they come, without headers: where each mark was written."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, in_blocks: bool) -> None:
+        self._in_blocks = in_blocks
+        self._found: set[int] = set()
         self._size = 0
         self._head = b""  # of a piece whose header is not whole yet
         self._left = 0  # of the piece
         self._tail = b""
 
-    def feed(
-        self, data: bytes, marks: dict[bytes, int], places: dict[int, tuple[str, int]], at: tuple[str, int]
-    ) -> None:
-        text = self._tail + b"".join(self._payload(data))
+    def feed(self, data: bytes, marks: dict[bytes, int], places: Places, at: tuple[str, int]) -> None:
+        text = self._tail + (b"".join(self._payload(data)) if self._in_blocks else data)
         for mark, number in marks.items():
-            if number not in places and mark in text:
-                places[number] = at
+            if number not in self._found and mark in text:
+                self._found.add(number)
+                places.setdefault(number, []).append(at)
         self._tail = text[-16:]
 
     def _payload(self, data: bytes) -> list[bytes]:
@@ -62,7 +67,7 @@ def too_early(recording: Recording) -> list[str]:
     written = _written(recording.events, marks)
     synced: dict[str, list[tuple[int, int]]] = {}
     for number, event in enumerate(recording.events, 1):
-        if isinstance(event, Synced) and event.path.endswith(LOG):
+        if isinstance(event, Synced) and event.path.endswith((LOG, SEGMENT)):
             synced.setdefault(event.path, []).append((event.began, number))
     wrong = []
     for mark, number in marks.items():
@@ -70,22 +75,21 @@ def too_early(recording: Recording) -> list[str]:
         if number not in written:
             wrong.append(f"{call.method} of {mark.decode()} was acknowledged, and stands in no log")
             continue
-        path, at = written[number]
-        if not any(began >= at and done < sent for began, done in synced.get(path, [])):
+        if not any(began >= at and done < sent for path, at in written[number] for began, done in synced.get(path, [])):
+            logs = " and ".join(f"{path} at event {at}" for path, at in written[number])
             wrong.append(
-                f"{call.method} of {mark.decode()}: the answer left at event {sent}, written to {path} at event {at}, "
+                f"{call.method} of {mark.decode()}: the answer left at event {sent}, written to {logs}, "
                 f"and no fsync of that log lies between"
             )
     return wrong
 
 
-def _written(events: list[Event], marks: dict[bytes, int]) -> dict[int, tuple[str, int]]:
-    """Call -> the log it was written to, and the event."""
+def _written(events: list[Event], marks: dict[bytes, int]) -> Places:
     readers: dict[str, LogReader] = {}
-    places: dict[int, tuple[str, int]] = {}
+    places: Places = {}
     for number, event in enumerate(events, 1):
-        if isinstance(event, Made) and event.path.endswith(LOG):
-            readers[event.path] = LogReader()
-        elif isinstance(event, Written) and event.path.endswith(LOG):
+        if isinstance(event, Made) and event.path.endswith((LOG, SEGMENT)):
+            readers[event.path] = LogReader(in_blocks=event.path.endswith(LOG))
+        elif isinstance(event, Written) and event.path.endswith((LOG, SEGMENT)):
             readers[event.path].feed(event.data, marks, places, (event.path, number))
     return places

@@ -28,6 +28,7 @@ TRIGGER_MODULE: Final = "tests.support.trigger_functions"
 KEPT_BYTES: Final = 64 * 1024 * 1024  # of each write, by strace
 ROUNDS: Final = 12  # of administration, at most, before the kill and after it
 SERVER: Final = ("-m", "columnar", "standalone")
+SHARING: Final = ("-m", "tests.support.sharing_store")
 
 
 @dataclass(frozen=True, slots=True, repr=False)  # it is long

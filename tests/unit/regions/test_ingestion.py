@@ -15,7 +15,8 @@ from columnar.errors import HostError
 from columnar.model.mutation import Put
 from columnar.model.schema import Family, make_table
 from columnar.regions.ingestion import INGESTING, IncomingRows, ingest
-from columnar.storage.rocks import RocksEngine, RocksStore
+from columnar.storage.rocks import RocksEngine
+from columnar.storage.rocks_store import RocksStore
 from tests.support.region_house import House
 
 TABLE = make_table("t", [Family("a", max_versions=2), Family("b")])

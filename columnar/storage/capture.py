@@ -1,0 +1,107 @@
+"""What a store handed to its engine since its last fsync began, for the log of the server.
+
+Invariants:
+    I1. ``take`` gives all that was handed over since the last ``take``, in order, or None.
+    I2. Every batch carries a mark.  One that nobody noted is in no record, nor is any that was handed over
+        after it, until a ``take``.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import takewhile
+from typing import Final
+
+from columnar.storage.server_log import MARK, MARKS_END, Operation, Record, mark, pack_floor
+
+FEW_MARKS: Final = 16  # are deleted one by one; more as a range, which is dearer for later reads: only a start does any
+CAPTURED_BYTES: Final = 256 * 1024  # of one store between two fsyncs; more is not written twice
+
+
+class Capture:
+    """Owned by the loop; ``synced`` is set by the thread that syncs the store."""
+
+    __slots__ = (
+        "_era",
+        "_floor",
+        "_held",
+        "_held_bytes",
+        "_marks",
+        "_number",
+        "_records",
+        "_stamp",
+        "_whole",
+        "last",
+        "last_marked",
+        "region",
+        "synced",
+    )
+
+    def __init__(self, region: str, era: bytes, stamp: Callable[[], int]) -> None:
+        """``stamp`` gives the numbers of the run that ``era`` names.  What was handed over before is in no record."""
+        self.region = region
+        self._era = era
+        self._stamp = stamp
+        self._held: list[Operation] = []  # of the batch that is on its way to the engine
+        self._held_bytes = 0
+        self._number = 0  # of that batch
+        self._records: list[Record] = []
+        self._whole = False
+        self.last_marked = 0  # no batch has a mark yet
+        self._marks: deque[int] = deque()  # that the store holds
+        self.last = stamp()  # number of the last batch that was handed over
+        self._floor = self.last
+        self.synced = self.last  # all with numbers up to it are in the store's own log, and on disk
+
+    def note(self, operations: Sequence[Operation], size_bytes: int) -> None:
+        """They are part of the next batch."""
+        self._held_bytes += size_bytes
+        if self._held_bytes > CAPTURED_BYTES:
+            self.missed()
+        if self._whole:
+            self._held += operations
+
+    def mark(self) -> tuple[bytes, bytes]:
+        """What the next batch must carry: key and value, with a new number."""
+        self._number = self._stamp()
+        self._floor = max(self._floor, self.synced)  # it never falls: marks below it are gone
+        return mark(self._era, self._number), pack_floor(self._floor)
+
+    def outdated(self) -> tuple[list[bytes], tuple[bytes, bytes] | None]:
+        """After ``mark``: keys of marks that the same batch is to delete, and a half-open range of them."""
+        if not self.last_marked:
+            return [], (MARK, MARKS_END)  # of earlier openings and runs, and of others' logs
+        floor = self._floor
+        old = list(takewhile(lambda number: number <= floor, self._marks))
+        if len(old) > FEW_MARKS:
+            return [], (mark(self._era, old[0]), mark(self._era, old[-1] + 1))
+        return [mark(self._era, number) for number in old], None
+
+    def handed_over(self) -> None:
+        """The engine has the batch that was noted and marked."""
+        marks = self._marks
+        if self._whole:
+            self._records.append(Record(self.region, self._number, marks[-1] if marks else 0, self._held))
+            self._held = []
+        while marks and marks[0] <= self._floor:
+            marks.popleft()
+        marks.append(self._number)
+        self.last = self.last_marked = self._number
+
+    def missed(self) -> None:
+        """Something is handed over, or was, that nobody noted."""
+        self._whole = False
+        self._records = []
+        self._held = []
+
+    def take(self) -> list[Record] | None:
+        """None: there is more than the records say, and only an fsync of the store will do.
+
+        One of both must follow: until it has, nothing that was handed over before this is on disk.
+        """
+        assert not self._held, "the store is settled first"
+        records, self._records = self._records, []
+        was_whole, self._whole = self._whole, True
+        self._held_bytes = 0
+        return records if was_whole else None

@@ -1,0 +1,460 @@
+"""One RocksDB as a ``Store``, through ``rocksdict`` in raw mode: a column family for each space.
+
+Known habits of rocksdict 0.3.29, each with what we do about it:
+    * every error is a bare ``Exception``: ``rocks_errors`` translates it, by its text, and nobody else;
+    * a handle of a column family keeps the database open: ``close`` closes each of them;
+    * ``items`` ends at a damaged block as if there were no more: at its end we ask an ``iter``,
+      which has a status (2.6 us a scan);
+    * an iterator does not keep its ``ReadOptions`` alive, whose memory holds the upper bound: we do
+      (else a scan ends wherever the freed bytes happen to say);
+    * ``set_iterate_lower_bound`` is silently ignored: ``scan_back`` tests the bound itself;
+    * ``write`` holds the interpreter lock: callers keep batches under ``limits.BATCH_BYTES``;
+    * a handle cannot be closed while a thread flushes or compacts it ("Already borrowed"): ``close``
+      cancels the engine's work and waits for the thread, ``drop_space`` leaves the rest to the next opening.
+"""
+
+from __future__ import annotations
+
+import logging
+import operator
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import rocksdict
+
+from columnar.errors import ColumnarError
+from columnar.storage.api import DEFAULT_OPTIONS, Batch, FileSpan, SpaceOptions, StoreBusy, StoreClosed
+from columnar.storage.capture import Capture
+from columnar.storage.overlay import overlaid
+from columnar.storage.rocks_batch import LARGE_ROWS, LargeBatch, RocksBatch
+from columnar.storage.rocks_errors import translated
+from columnar.storage.rocks_options import changed_options
+from columnar.storage.server_log import MARK_SPACE
+
+if TYPE_CHECKING:
+    from columnar.storage.rocks import RocksEngine
+
+_log = logging.getLogger(__name__)
+
+GATHERED_BYTES: Final = 256 * 1024  # of writes that wait for one handing over: some 1 ms of the interpreter lock
+
+
+class _Spaces(dict[str, Any]):
+    """What stands for each space, by name; empty once the store is closed."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self._path = path
+
+    def __missing__(self, name: str) -> Any:
+        raise StoreClosed(f"the store {self._path} is closed, or has no space {name}")
+
+
+class RocksStore:
+    """Owned by the loop's thread but for sync, flush and compact."""
+
+    def __init__(
+        self,
+        engine: RocksEngine,
+        path: str,
+        spaces: frozenset[str],
+        options: Mapping[str, SpaceOptions],
+        *,
+        reads_only: bool = False,
+    ) -> None:
+        self._path = path
+        self._engine = engine
+        self._options = dict(options)
+        self._at_work = threading.Condition()  # guards the next two
+        self._workers = 0  # threads in ``flush`` or ``compact``
+        self._closing = False
+        self._dropping: dict[str, Any] = {}  # spaces that a thread worked on when they were dropped
+        access = rocksdict.AccessType.read_only() if reads_only else rocksdict.AccessType.read_write()
+        try:
+            existing = frozenset(rocksdict.Rdict.list_cf(path)) if engine.exists(path) else frozenset()
+            names = spaces | existing | {"default"}
+            families = {name: engine.space_options(self.options_of(name)) for name in names}
+            self._db: Any = rocksdict.Rdict(path, engine.database_options(), families, access)
+        except Exception as error:  # rocksdict raises nothing narrower
+            raise translated(error, path) from error
+        self._dicts: dict[str, Any] = _Spaces(path)
+        self._handles: dict[str, Any] = _Spaces(path)
+        for name in names:
+            self._attach(name)
+        self._write_options = rocksdict.WriteOptions()
+        self._write_options.no_slowdown = True  # a stall would freeze every thread (design D3d)
+        self._gathered: Any = None  # the engine's batch of what ``gather`` took since it was last handed over
+        self._gathered_bytes = 0
+        self._failed: ColumnarError | None = None  # of a write or a sync: the store is to be opened anew
+        self._fresh: dict[tuple[str, bytes], bytes | None] = {}  # the same as reads want it; None: deleted
+        self._capture: Capture | None = None
+        self._is_marked = False  # what was gathered
+
+    def _attach(self, name: str) -> None:
+        self._dicts[name] = self._db.get_column_family(name)
+        self._handles[name] = self._db.get_column_family_handle(name)
+
+    @property
+    def spaces(self) -> frozenset[str]:
+        return frozenset(self._handles)
+
+    def batch(self, rows: int = 1) -> RocksBatch | LargeBatch:
+        return RocksBatch() if rows < LARGE_ROWS else LargeBatch(self._handles)
+
+    def get(self, space: str, key: bytes) -> bytes | None:
+        if self._fresh and (space, key) in self._fresh:
+            return self._fresh[space, key]
+        try:
+            value: bytes | None = self._dicts[space].get(key)
+        except StoreClosed:
+            raise
+        except Exception as error:  # rocksdict raises nothing narrower
+            raise translated(error, self._path) from error
+        return value
+
+    def multi_get(self, space: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        try:
+            values: list[bytes | None] = self._dicts[space].get(list(keys))
+        except StoreClosed:
+            raise
+        except Exception as error:  # rocksdict raises nothing narrower
+            raise translated(error, self._path) from error
+        fresh = self._fresh
+        if fresh:
+            return [fresh.get((space, key), value) for key, value in zip(keys, values, strict=True)]
+        return values
+
+    def scan(self, space: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        held, options = self._dicts[space], None
+        if stop is not None:
+            options = rocksdict.ReadOptions()
+            options.set_iterate_upper_bound(stop)
+        fresh = self._not_handed_over(space, start, stop)
+        # The iterator is made here and not in the generator: what it sees is settled now (S3).
+        items = self._to_end(held, held.items(from_key=start, read_opt=options), start, options)
+        return overlaid(items, sorted(fresh.items()), operator.lt) if fresh else items
+
+    def _to_end(self, held: Any, items: Any, start: bytes, options: Any) -> Iterator[tuple[bytes, bytes]]:
+        pair = None
+        for pair in items:
+            yield pair
+        look = held.iter(read_opt=options)
+        look.seek(pair[0] + b"\x00" if pair is not None else start)
+        self._check_status(look)
+
+    def range(self, space: str, start: bytes, stop: bytes) -> list[tuple[bytes, bytes]]:
+        if self._fresh and self._not_handed_over(space, start, stop):
+            return list(self.scan(space, start, stop))
+        options = rocksdict.ReadOptions()
+        options.set_iterate_upper_bound(stop)
+        pairs: list[tuple[bytes, bytes]] = []
+        look = self._dicts[space].iter(read_opt=options)
+        look.seek(start)
+        while (key := look.key()) is not None:
+            pairs.append((key, look.value()))
+            look.next()
+        self._check_status(look)
+        return pairs
+
+    def _check_status(self, look: Any) -> None:
+        try:
+            look.status()
+        except Exception as error:  # rocksdict raises nothing narrower
+            raise translated(error, self._path) from error
+
+    def scan_back(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        fresh = self._not_handed_over(space, start, below)
+        held = self._dicts[space]
+        items = self._down_to(held, held.items(backwards=True, from_key=below), start, below)
+        return overlaid(items, sorted(fresh.items(), reverse=True), operator.gt) if fresh else items
+
+    def _not_handed_over(self, space: str, start: bytes, stop: bytes | None) -> dict[bytes, bytes | None]:
+        """Hand over what was gathered; where the engine is too busy for it, what of it a scan must see.
+
+        A read never fails because writers are ahead of the engine.
+        """
+        try:
+            self._hand_over()
+        except StoreBusy:
+            return {
+                key: value
+                for (name, key), value in self._fresh.items()
+                if name == space and start <= key and (stop is None or key < stop)
+            }
+        return {}
+
+    def _down_to(self, held: Any, items: Any, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        pair = None
+        for pair in items:
+            if pair[0] < start:
+                return
+            if pair[0] != below:  # from_key is inclusive, ``below`` is not
+                yield pair
+        look = held.iter()
+        if pair is not None:
+            look.seek_for_prev(pair[0])
+            if look.valid():
+                look.prev()
+        elif below is not None:
+            look.seek_for_prev(below)
+        else:
+            look.seek_to_last()
+        self._check_status(look)
+
+    def write(self, batch: Batch) -> None:
+        self._hand_over()
+        capture = self._capture
+        if isinstance(batch, LargeBatch):
+            if capture is not None:
+                capture.missed()
+                self._mark(batch.raw, capture)
+            self._write_raw(batch.raw)
+            if capture is not None:
+                capture.handed_over()
+            return
+        assert isinstance(batch, RocksBatch), "a batch belongs to this engine"
+        raw = rocksdict.WriteBatch(raw_mode=True)
+        self._add(raw, batch)
+        if capture is not None:
+            self._mark(raw, capture)
+        self._write_raw(raw)
+        if capture is not None:
+            capture.note(batch.operations, batch.size_bytes())
+            capture.handed_over()
+
+    def gather(self, batch: Batch) -> None:
+        """One write of the engine, with its system call, costs 10 us; 32 puts that share one fsync share it too."""
+        if not isinstance(batch, RocksBatch) or batch.has_ranges or batch.size_bytes() > GATHERED_BYTES:
+            self.write(batch)
+            return
+        if self._gathered_bytes > GATHERED_BYTES:
+            self._hand_over()
+        if self._gathered is None:
+            self._gathered = rocksdict.WriteBatch(raw_mode=True)
+        self._add(self._gathered, batch)
+        self._gathered_bytes += batch.size_bytes()
+        if self._capture is not None:
+            self._capture.note(batch.operations, batch.size_bytes())
+        fresh = self._fresh
+        for space, key, value, _ in batch.operations:
+            fresh[space, key] = value
+
+    def settle(self) -> None:
+        if self._failed is not None:
+            raise self._failed
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        """What was gathered, to the engine; kept where the engine is busy."""
+        if self._gathered is not None:
+            capture = self._capture
+            if capture is not None and not self._is_marked:
+                self._mark(self._gathered, capture)
+                self._is_marked = True  # at the first of several tries
+            self._write_raw(self._gathered)
+            if capture is not None:
+                capture.handed_over()
+            self._gathered = None
+            self._is_marked = False
+            self._gathered_bytes = 0
+            self._fresh.clear()
+
+    def _mark(self, raw: Any, capture: Capture) -> None:
+        handle = self._handles[MARK_SPACE]
+        key, floor = capture.mark()
+        keys, span = capture.outdated()
+        for old in keys:
+            raw.delete(old, handle)
+        if span is not None:
+            raw.delete_range(span[0], span[1], handle)
+        raw.put(key, floor, handle)
+
+    def _add(self, raw: Any, batch: RocksBatch) -> None:
+        handles = self._handles
+        for space, key, value, stop in batch.operations:
+            if value is not None:
+                raw.put(key, value, handles[space])
+            elif stop is None:
+                raw.delete(key, handles[space])
+            else:
+                raw.delete_range(key, stop, handles[space])
+
+    def _write_raw(self, raw: Any) -> None:
+        if self._failed is not None:
+            raise self._failed
+        try:
+            self._db.write(raw, self._write_options)
+        except Exception as error:  # rocksdict raises nothing narrower
+            failure = translated(error, self._path)
+            if not isinstance(failure, (StoreBusy, StoreClosed)):
+                self._fail(failure)
+            raise failure from error
+
+    def _fail(self, failure: ColumnarError) -> None:
+        """Nobody knows what of the write is on disk: no other is taken, and what was gathered is lost with it."""
+        self._failed = failure
+        self._gathered = None
+        self._gathered_bytes = 0
+        self._fresh.clear()
+
+    def sync(self) -> None:
+        if self._failed is not None:
+            raise self._failed
+        capture = self._capture
+        covered = capture.last if capture is not None else 0
+        try:
+            self._db.flush_wal(True)
+        except Exception as error:  # rocksdict raises nothing narrower
+            self._failed = translated(error, self._path)
+            raise self._failed from error
+        if capture is not None:
+            capture.synced = max(capture.synced, covered)
+
+    def begin_capture(self, era: bytes, stamp: Callable[[], int]) -> Capture | None:
+        if self._capture is None:
+            self._capture = Capture(os.path.basename(self._path), era, stamp)
+        return self._capture
+
+    def _sync_own_log(self) -> None:
+        """What stands in the server's log only, before something becomes lasting that was done after it."""
+        if self._capture is not None and self._capture.synced < self._capture.last:
+            self.sync()
+
+    def add_space(self, name: str, options: SpaceOptions = DEFAULT_OPTIONS) -> None:
+        if name in self._dropping:
+            raise StoreBusy(f"the space {name} is still being dropped; try again")
+        if name not in self._handles:
+            self._call(lambda: self._db.create_column_family(name, self._engine.space_options(options)))
+            self._options[name] = options
+            self._attach(name)
+
+    def drop_space(self, name: str) -> None:
+        if name not in self._handles:
+            return
+        self._hand_over()  # what was gathered may be for it
+        self._sync_own_log()
+        del self._handles[name]
+        self._options.pop(name, None)
+        held = self._dicts.pop(name)
+        with self._at_work:
+            if self._workers:
+                self._dropping[name] = held
+                return
+        self._call(lambda: self._db.drop_column_family(name))
+        try:
+            held.close()  # in this order it need not write to a file what will be gone
+        except Exception as error:  # rocksdict raises nothing narrower
+            if "dropped" not in str(error):
+                raise translated(error, self._path) from error
+
+    def options_of(self, name: str) -> SpaceOptions:
+        return self._options.get(name, DEFAULT_OPTIONS)
+
+    def set_options(self, name: str, options: SpaceOptions) -> bool:
+        had = self.options_of(name)
+        changes = changed_options(had, options)
+        if changes:
+            self._call(lambda: self._dicts[name].set_options(changes))
+        self._options[name] = options
+        return had.cache == options.cache
+
+    def _call(self, what: Callable[[], Any]) -> Any:
+        try:
+            return what()
+        except StoreClosed:
+            raise
+        except Exception as error:  # rocksdict raises nothing narrower
+            raise translated(error, self._path) from error
+
+    @contextmanager
+    def _working(self) -> Iterator[list[tuple[str, Any]]]:
+        """In a thread: the spaces as they are now; meanwhile nobody closes them."""
+        with self._at_work:
+            if not self._dicts:
+                raise StoreClosed(f"the store {self._path} is closed")
+            self._workers += 1
+            spaces = list(self._dicts.items())
+        try:
+            yield spaces
+        except Exception as error:  # rocksdict raises nothing narrower
+            if self._closing:
+                raise StoreClosed(f"the store {self._path} was closed meanwhile") from error
+            raise translated(error, self._path) from error
+        finally:
+            with self._at_work:
+                self._workers -= 1
+                self._at_work.notify_all()
+
+    def flush(self) -> None:
+        with self._working() as spaces:
+            for name, held in spaces:
+                if name not in self._dropping:
+                    held.flush(True)
+
+    def compact(self, *, everything: bool = False) -> None:
+        options = rocksdict.CompactOptions()
+        if everything:
+            options.set_bottommost_level_compaction(rocksdict.BottommostLevelCompaction.force())
+        with self._working() as spaces:
+            for name, held in spaces:
+                if name not in self._dropping and not self._closing:
+                    held.compact_range(None, None, options)
+
+    def compact_span(self, space: str, start: bytes, stop: bytes | None) -> None:
+        with self._working() as spaces:
+            held = dict(spaces).get(space)
+            if held is not None and space not in self._dropping and not self._closing:
+                held.compact_range(start or None, stop)
+
+    def _run(self, step: Callable[..., None], *arguments: Any) -> None:
+        try:
+            step(*arguments)
+        except Exception as error:  # rocksdict raises nothing narrower
+            raise translated(error, self._path) from error
+
+    def checkpoint(self, path: str) -> None:
+        self._hand_over()
+        self.flush()  # a full memtable would hold the interpreter lock for tens of milliseconds
+        self._run(rocksdict.Checkpoint(self._db).create_checkpoint, path)
+
+    def ingest(self, files: Mapping[str, Sequence[str]]) -> None:
+        self._hand_over()
+        self._sync_own_log()
+        options = rocksdict.IngestExternalFileOptions()
+        options.set_move_files(True)
+        for space, paths in files.items():
+            self._run(self._dicts[space].ingest_external_file, list(paths), options)
+
+    def size_bytes(self) -> int:
+        total = 0
+        for held in self._dicts.values():
+            total += held.property_int_value("rocksdb.live-sst-files-size") or 0
+            total += held.property_int_value("rocksdb.cur-size-all-mem-tables") or 0
+        return total
+
+    def files(self) -> list[FileSpan]:
+        return [FileSpan(file["start_key"], file["end_key"], file["size"]) for file in self._db.live_files()]
+
+    def close(self) -> None:
+        """Never fails: what was synced is on disk, and of the rest a disk that fails now keeps what it can."""
+        if not self._dicts:
+            return
+        self._engine.closes(self._capture, self._sync_own_log)
+        dicts, self._dicts = self._dicts, _Spaces(self._path)
+        self._handles.clear()  # in place: a batch that somebody still holds shares them
+        with self._at_work:
+            self._closing = cancelled = self._workers > 0
+            if cancelled:
+                with suppress(Exception):  # it says so again below
+                    self._db.flush_wal(True)  # what is in memory stays in the log: nothing can be flushed any more
+                self._db.cancel_all_background(False)
+                self._at_work.wait_for(lambda: self._workers == 0)
+        for held in [*dicts.values(), *self._dropping.values(), self._db]:
+            try:
+                held.close()
+            except Exception as error:  # noqa: BLE001 - rocksdict raises nothing narrower
+                if not cancelled or "Shutdown" not in str(error):
+                    _log.warning("while closing: %s", translated(error, self._path).text)

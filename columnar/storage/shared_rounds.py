@@ -1,0 +1,203 @@
+"""Fsyncs that many stores share: what they were written since their last, in one append to the server's log.
+
+    join --the turn's end, and no round under way--> a round --appended--> every store's writers are answered
+
+A store goes by itself (an fsync of its own log) at its first time, when it was written more than its capture
+holds, when the engine is busy, and when the log has no room.  When a segment is full its stores are synced, some
+at a time, and the segment goes.
+
+Invariants:
+    I1. One round is under way at a time.
+    I2. What a store's ``take`` gave is in the round, or its own fsync follows (``Line.by_itself``) before
+        the next ``take`` counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter
+from typing import Final, Protocol
+
+from columnar.errors import ColumnarError, HostError
+from columnar.prompt_future import PromptFuture
+from columnar.storage.api import Store
+from columnar.storage.capture import Capture
+from columnar.storage.commit_line import TURNS_BETWEEN_SYNCS, Line
+from columnar.storage.server_log import Record
+from columnar.storage.server_log_files import RETRY_S, ServerLog
+
+_log = logging.getLogger(__name__)
+
+SETTLED_AT_ONCE: Final = 2  # stores of a full segment that are synced at once: the rounds go on beside
+
+
+class Syncs(Protocol):
+    """The committer."""
+
+    syncs: int
+
+    def sync_by_itself(self, store: Store) -> PromptFuture:
+        """Resolved when the store's own log is on disk."""
+
+    def begin_by_itself(self, store: Store, line: Line) -> None: ...
+
+    def sync_again(self, store: Store, line: Line) -> None:
+        """The sync that runs is one of the store from now on."""
+
+    def ended(self, store: Store, line: Line, failure: ColumnarError | None) -> None: ...
+
+
+class SharedRounds:
+    """Owned by the loop; its thread only appends."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, log: ServerLog, syncs: Syncs) -> None:
+        self._loop = loop
+        self._log = log
+        self._syncs = syncs
+        self._appender = ThreadPoolExecutor(1, thread_name_prefix="server-log")
+        self._waiting: list[tuple[Store, Line]] = []
+        self._members: list[tuple[Store, Line]] = []  # of the round under way
+        self._numbers: dict[Capture, int] = {}  # of each of them, the last that stands in it
+        self.is_running = False  # or about to
+        self._known: dict[Capture, Store] = {}
+        self._to_settle: deque[Capture] = deque()
+        self._settling = 0
+        self._is_preparing = False
+        self._is_closed = False
+
+    def has_room(self) -> bool:
+        if not self._log.is_ready:
+            if not self._is_preparing:
+                self._is_preparing = True
+                self._appender.submit(self._prepare)
+            return False
+        return self._log.has_room() or (self._free() and self._log.has_room())
+
+    def _prepare(self) -> None:
+        """In the thread."""
+        try:
+            self._log.prepare()
+        except ColumnarError as error:
+            _log.error("%s; every region syncs its own log", error.text)
+        else:
+            return
+        self._loop.call_soon_threadsafe(self._loop.call_later, RETRY_S, self._may_prepare)
+
+    def _may_prepare(self) -> None:
+        self._is_preparing = False
+
+    def join(self, store: Store, line: Line) -> None:
+        self._waiting.append((store, line))
+        if not self.is_running:
+            self.is_running = True
+            self._loop.call_soon(self._begin_after, TURNS_BETWEEN_SYNCS)
+
+    def _begin_after(self, turns: int) -> None:
+        if turns > 0:
+            self._loop.call_soon(self._begin_after, turns - 1)
+        else:
+            self._begin()
+
+    def _begin(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        records: list[Record] = []
+        now_s = perf_counter()
+        for store, line in waiting:
+            taken = self._taken(store, line)
+            if taken is None:
+                line.by_itself = True
+                self._syncs.begin_by_itself(store, line)
+            else:
+                line.begins(now_s)
+                records += taken
+                self._members.append((store, line))
+        if self._members:
+            self._syncs.syncs += 1
+            self._appender.submit(self._append, records)
+        else:
+            self._next()
+
+    def _taken(self, store: Store, line: Line) -> list[Record] | None:
+        """None: it goes by itself."""
+        if line.by_itself or not self.has_room():
+            return None
+        try:
+            store.settle()
+        except ColumnarError:
+            return None  # it hears that again, and waits or fails
+        if line.capture is None:
+            line.capture = store.begin_capture(self._log.era, self._log.stamp)
+            if line.capture is not None:
+                self._known[line.capture] = store
+            return None
+        taken = line.capture.take()
+        if taken:
+            self._numbers[line.capture] = line.capture.last
+        return taken
+
+    def _append(self, records: list[Record]) -> None:
+        """In the thread."""
+        segment, failure = 0, None
+        try:
+            segment = self._log.append(records)
+        except ColumnarError as error:
+            failure = error
+        except Exception as error:  # noqa: BLE001 - whoever waits for the round must hear of its end
+            failure = HostError(f"the server's log failed: {error!r}")
+        self._loop.call_soon_threadsafe(self._ended, segment, failure)
+
+    def _ended(self, segment: int, failure: ColumnarError | None) -> None:
+        members, self._members = self._members, []
+        numbers, self._numbers = self._numbers, {}
+        if failure is not None:
+            _log.error("%s; meanwhile every region syncs its own log", failure.text)
+            for store, line in members:
+                self._syncs.sync_again(store, line)
+        else:
+            self._settle(self._log.round_stands(segment, numbers))
+        self._next()
+        if failure is None:
+            for store, line in members:
+                self._syncs.ended(store, line, None)
+
+    def _next(self) -> None:
+        self.is_running = bool(self._waiting)
+        if self._waiting:
+            self._loop.call_soon(self._begin_after, TURNS_BETWEEN_SYNCS)
+
+    # --- full segments --------------------------------------------------------------------------------
+
+    def _settle(self, captures: list[Capture]) -> None:
+        self._to_settle.extend(captures)
+        while self._to_settle and self._settling < SETTLED_AT_ONCE:
+            self._settle_one()
+
+    def _settle_one(self) -> None:
+        store = self._known.get(self._to_settle.popleft())
+        if store is not None:
+            self._settling += 1
+            self._syncs.sync_by_itself(store).tell(self._settled)
+
+    def _settled(self, _: asyncio.Future[None]) -> None:
+        self._settling -= 1
+        self._settle([])
+        if not self._settling:
+            self._free()
+
+    def _free(self) -> bool:
+        names = self._log.free()
+        if names and not self._is_closed:
+            self._appender.submit(self._log.remove, names)
+        return bool(names)
+
+    def forget(self, line: Line) -> None:
+        if line.capture is not None:
+            self._known.pop(line.capture, None)
+
+    def close(self) -> None:
+        """Blocks until what runs has ended."""
+        self._is_closed = True
+        self._appender.shutdown(wait=True)

@@ -1,0 +1,90 @@
+"""The bytes of docs/formats/server-log.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from columnar.errors import DamagedData
+from columnar.storage.data_folder import DataFolder
+from columnar.storage.server_log import (
+    Record,
+    era,
+    era_of,
+    frame,
+    has_hole,
+    head,
+    mark,
+    missing,
+    pack_floor,
+    records_of,
+)
+from tests.support.golden import hold_to
+
+ERA = era(b"the log's name 1", 7)
+PUT = Record("0" * 32, 5, 0, [("f:a", b"row\x00\x01q", b"value", None)])
+ALL = Record("meta", 6, 3, [("f:a", b"k", b"", None), ("versions", b"k", None, None), ("f:a", b"b", None, b"d")])
+SEGMENT = head(ERA) + frame([PUT]) + frame([PUT, ALL])
+
+
+def test_the_bytes() -> None:
+    found = {"head": head(ERA), "mark": mark(ERA, 5), "floor": pack_floor(4)}
+    hold_to("server-log.txt", found | {"a put": frame([PUT]), "two regions": frame([PUT, ALL])})
+    assert era_of(SEGMENT) == ERA
+    assert list(records_of(SEGMENT)) == [PUT, PUT, ALL]
+
+
+def test_a_segment_cut_anywhere_gives_its_whole_frames() -> None:
+    first, second = len(head(ERA)), len(head(ERA) + frame([PUT]))
+    for length in range(len(SEGMENT)):
+        cut = SEGMENT[:length]
+        if length < first:
+            assert era_of(cut) is None
+        else:
+            assert era_of(cut) == ERA
+            assert list(records_of(cut)) == ([PUT] if length >= second else [])
+            assert list(records_of(cut + bytes(100))) == list(records_of(cut)), "blocks that were never written"
+        assert era_of(bytes(length)) is None
+        assert era_of(bytes(max(length, first)) + SEGMENT[length:]) is None, "nor was the first page"
+
+
+def test_a_changed_byte_ends_a_segment() -> None:
+    at = len(head(ERA) + frame([PUT]))
+    for place in range(at, len(SEGMENT)):
+        changed = SEGMENT[:place] + bytes([SEGMENT[place] ^ 1]) + SEGMENT[place + 1 :]
+        assert list(records_of(changed)) == [PUT]
+
+
+def test_what_is_no_segment_is_damage() -> None:
+    with pytest.raises(DamagedData, match="begins as none"):
+        era_of(b"columnar-server-log 9\n" + bytes(100))
+
+
+def test_what_a_store_with_some_marks_misses() -> None:
+    rising = [mark(era(b"a" * 16, run), number) for run in (1, 2, 256) for number in (1, 255, 256)]
+    assert rising == sorted(rising)
+    found = [(wanted, PUT) for wanted in rising]
+
+    def lost(held: dict[int, int]) -> tuple[list[int], bool]:
+        """``held``: places in ``rising``, with the floor that stands there."""
+        marks = {rising[place]: pack_floor(floor) for place, floor in held.items()}
+        without = missing(found, marks)
+        return [rising.index(wanted) for wanted, _ in without], has_hole(without, marks)
+
+    assert lost({}) == (list(range(9)), False)
+    assert lost({8: 256}) == ([], False)
+    assert lost({4: 1}) == ([5, 6, 7, 8], False), "all of an earlier run was brought in at the start of the next"
+    assert lost({4: 0}) == ([3, 5, 6, 7, 8], True)
+    assert lost({3: 0, 4: 0}) == ([5, 6, 7, 8], False)
+    assert lost({3: 0, 5: 0}) == ([4, 6, 7, 8], True)
+
+
+def test_a_folder_with_a_log_is_of_the_newest_format(tmp_path: Path) -> None:
+    folder = DataFolder(str(tmp_path))
+    folder.raise_format()
+    folder.raise_format()
+    hold_to("folder-raised.txt", {"FORMAT": (tmp_path / "FORMAT").read_text().replace("\n", "\\n")})
+    folder.close()
+    DataFolder(str(tmp_path)).close()
+    assert "2" in (tmp_path / "FORMAT").read_text()

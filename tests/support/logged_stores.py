@@ -1,0 +1,76 @@
+"""Stores under one committer with a log of the server, as a data folder has them; cut, and opened anew."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from pathlib import Path
+
+from columnar.storage.commit import Committer
+from columnar.storage.rocks import RocksEngine
+from columnar.storage.rocks_store import RocksStore
+from columnar.storage.server_log_files import ServerLog
+
+SPACES = frozenset({"a", "b"})
+
+
+class LoggedStores:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.regions = root / "regions"
+        self.regions.mkdir(exist_ok=True)
+        self.engine = RocksEngine(cache_bytes=1 << 20)
+        self.log = self.engine.server_log = ServerLog(str(root / "server-log"), str(self.regions))
+        self.log.recover(self.engine)
+        self.log.prepare()
+        self.committer = Committer(asyncio.get_running_loop(), threads=2, log=self.log)
+        self.stores = [self.open(f"r{number}") for number in range(3)]
+
+    def open(self, name: str) -> RocksStore:
+        return self.engine.open(str(self.regions / name), SPACES)
+
+    async def put(self, number: int, key: bytes, value: bytes = b"v") -> None:
+        store = self.stores[number]
+        batch = store.batch()
+        batch.put("a", key, value)
+        store.gather(batch)
+        await self.committer.durable(store)
+
+    async def put_all(self, key: bytes, value: bytes = b"v") -> None:
+        await asyncio.gather(*(self.put(number, key, value) for number in range(len(self.stores))))
+
+    def engine_log(self, number: int) -> Path:
+        """The newest of one store."""
+        return max((self.regions / f"r{number}").glob("*.log"))
+
+    @property
+    def segments(self) -> list[str]:
+        return sorted(path.name for path in self.root.rglob("*.segment"))
+
+    def logged(self, number: int) -> list[bytes]:
+        """Keys of one store that stand in the log of this run."""
+        return [one[1] for _, record in self.log._own(f"r{number}") for one in record.operations]
+
+    def cut(self) -> Path:
+        """A folder as after a power cut: the server's log is there, and nothing of what stores did not sync."""
+        target = self.root.with_name(self.root.name + "-cut")
+        shutil.copytree(self.root, target, ignore=shutil.ignore_patterns("LOCK"))
+        for store in self.stores:
+            newest = max((target / "regions" / os.path.basename(store._path)).glob("*.log"))
+            newest.write_bytes(b"")
+        self.close()
+        return target
+
+    def close(self) -> None:
+        self.committer.close()
+        for store in self.stores:
+            store.close()
+        self.log.close()
+
+
+def opened(root: Path) -> tuple[RocksEngine, ServerLog]:
+    """As by a server that starts, before it recovers anything."""
+    engine = RocksEngine(cache_bytes=1 << 20)
+    engine.server_log = ServerLog(str(root / "server-log"), str(root / "regions"))
+    return engine, engine.server_log
