@@ -25,6 +25,7 @@ class Capture:
     __slots__ = (
         "_era",
         "_floor",
+        "_has_marked",
         "_held",
         "_held_bytes",
         "_marks",
@@ -33,7 +34,6 @@ class Capture:
         "_stamp",
         "_whole",
         "last",
-        "last_marked",
         "region",
         "synced",
     )
@@ -48,7 +48,7 @@ class Capture:
         self._number = 0  # of that batch
         self._records: list[Record] = []
         self._whole = False
-        self.last_marked = 0  # no batch has a mark yet
+        self._has_marked = False  # a batch that the engine took
         self._marks: deque[int] = deque()  # that the store holds
         self.last = stamp()  # number of the last batch that was handed over
         self._floor = self.last
@@ -70,7 +70,7 @@ class Capture:
 
     def outdated(self) -> tuple[list[bytes], tuple[bytes, bytes] | None]:
         """After ``mark``: keys of marks that the same batch is to delete, and a half-open range of them."""
-        if not self.last_marked:
+        if not self._has_marked:
             return [], (MARK, MARKS_END)  # of earlier openings and runs, and of others' logs
         floor = self._floor
         old = list(takewhile(lambda number: number <= floor, self._marks))
@@ -87,7 +87,8 @@ class Capture:
         while marks and marks[0] <= self._floor:
             marks.popleft()
         marks.append(self._number)
-        self.last = self.last_marked = self._number
+        self.last = self._number
+        self._has_marked = True
 
     def missed(self) -> None:
         """Something is handed over, or was, that nobody noted."""

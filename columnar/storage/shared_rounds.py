@@ -69,6 +69,7 @@ class SharedRounds:
         self._is_closed = False
 
     def has_room(self) -> bool:
+        """Whether a round may be begun.  Sees that the log is made ready, and that full segments go."""
         if not self._log.is_ready:
             if not self._is_preparing:
                 self._is_preparing = True

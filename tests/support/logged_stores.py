@@ -54,13 +54,34 @@ class LoggedStores:
 
     def cut(self) -> Path:
         """A folder as after a power cut: the server's log is there, and nothing of what stores did not sync."""
-        target = self.root.with_name(self.root.name + "-cut")
-        shutil.copytree(self.root, target, ignore=shutil.ignore_patterns("LOCK"))
+        target = self.copied()
         for store in self.stores:
             newest = max((target / "regions" / os.path.basename(store._path)).glob("*.log"))
             newest.write_bytes(b"")
         self.close()
         return target
+
+    def copied(self) -> Path:
+        target = self.root.with_name(self.root.name + "-cut")
+        shutil.copytree(self.root, target, ignore=shutil.ignore_patterns("LOCK"))
+        return target
+
+    async def put_to_flush(self) -> None:
+        """Into the second space of the first store: its flush makes the engine begin another log."""
+        batch = self.stores[0].batch()
+        batch.put("b", b"something", b"to flush")
+        self.stores[0].gather(batch)
+        await self.committer.durable(self.stores[0])
+
+    def begin_another_log(self) -> None:
+        before = self.engine_log(0)
+        self.stores[0]._dicts["b"].flush(True)
+        assert self.engine_log(0).name > before.name
+
+    def bring_newest(self, target: Path) -> None:
+        """The first store's newest log and the server's, beside what was copied before."""
+        shutil.copy(self.engine_log(0), target / "regions" / "r0")
+        shutil.copytree(self.root / "server-log", target / "server-log", dirs_exist_ok=True)
 
     def close(self) -> None:
         self.committer.close()

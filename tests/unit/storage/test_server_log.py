@@ -264,3 +264,27 @@ def test_reads_of_a_busy_store_leave_no_marks(
         server.close()
 
     asyncio.run(run())
+
+
+def test_a_round_that_fails_as_nobody_thought_is_over_too(
+    tmp_path: Path, always_shared: None, syncs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        server = LoggedStores(tmp_path)
+        await server.put_all(b"first")
+        await server.put_all(b"second")
+        syncs.clear()
+
+        def fails(_records: object) -> int:
+            raise MemoryError("none left")
+
+        with monkeypatch.context() as meanwhile:
+            meanwhile.setattr(server.log, "append", fails)
+            async with asyncio.timeout(20):
+                await server.put_all(b"third")
+        assert sorted(syncs) == ["r0", "r1", "r2"]
+        await server.put_all(b"fourth")
+        assert server.logged(0)[-1] == b"fourth"
+        server.close()
+
+    asyncio.run(run())

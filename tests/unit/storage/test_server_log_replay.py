@@ -62,26 +62,20 @@ def test_an_engine_s_log_that_lost_its_end_before_the_next_one_is_no_prefix(
         server = LoggedStores(root)
         store = server.stores[0]
         await server.put_all(b"first")
-        batch = store.batch()
-        batch.put("b", b"something", b"to flush")
-        store.gather(batch)
+        await server.put_to_flush()
         await server.put_all(b"k", b"before")
         older = server.engine_log(0)
         length = older.stat().st_size
         await server.put_all(b"k", b"lost by the engine")
-        target = tmp_path / "cut"
-        shutil.copytree(root, target, ignore=shutil.ignore_patterns("LOCK"))
+        target = server.copied()
         os.truncate(target / "regions" / "r0" / older.name, length)
-        store._dicts["b"].flush(True)  # a new log
+        server.begin_another_log()
         batch = store.batch(rows=LARGE_ROWS if last == "large" else 1)
         batch.put("b", b"other", b"later")
         store.write(batch)
         if last == "small":
             await server.committer.durable(store)
-        newer = server.engine_log(0)
-        assert newer.name > older.name
-        shutil.copy(newer, target / "regions" / "r0")
-        shutil.copytree(root / "server-log", target / "server-log", dirs_exist_ok=True)
+        server.bring_newest(target)
         server.close()
         return target
 
@@ -322,19 +316,14 @@ def test_an_engine_s_log_may_lose_all_while_the_next_one_is_there(
         store = server.stores[0]
         await server.put_all(b"first")
         store.flush()
-        batch = store.batch()
-        batch.put("b", b"something", b"to flush")
-        store.gather(batch)
+        await server.put_to_flush()
         await server.put_all(b"k", b"acknowledged")
-        target = tmp_path / "cut"
-        shutil.copytree(root, target, ignore=shutil.ignore_patterns("LOCK"))
+        target = server.copied()
         older = target / "regions" / "r0" / server.engine_log(0).name
         older.write_bytes(b"") if is_there else older.unlink()
-        store._dicts["b"].flush(True)
+        server.begin_another_log()
         await server.put_all(b"k2", b"too")
-        assert server.engine_log(0).name > older.name
-        shutil.copy(server.engine_log(0), older.parent)
-        shutil.copytree(root / "server-log", target / "server-log", dirs_exist_ok=True)
+        server.bring_newest(target)
         server.close()
         return target
 

@@ -1,0 +1,26 @@
+"""A store's process for a server that a test patches: import this before anything of ours, patch, then ``serve``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import NoReturn
+
+os.environ["COLUMNAR_COMPILED"] = "no"  # before the first import: machine code cannot be patched
+
+from columnar.config import StandaloneConfig
+from columnar.standalone_process import run
+
+
+def serve() -> NoReturn:
+    """As ``columnar standalone`` with its options --data, --port, --web-port, --trigger-modules; in this process."""
+    options = argparse.ArgumentParser()
+    options.add_argument("--data")
+    options.add_argument("--port", type=int)
+    options.add_argument("--web-port", type=int)
+    options.add_argument("--trigger-modules", default="")
+    given = options.parse_args()
+    modules = tuple(given.trigger_modules.split(",")) if given.trigger_modules else ()
+    config = StandaloneConfig(given.data, port=given.port, web_port=given.web_port, trigger_modules=modules)
+    sys.exit(run(config, "WARNING"))
