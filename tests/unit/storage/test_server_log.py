@@ -12,7 +12,7 @@ import pytest
 
 from columnar.storage import commit, server_log_files
 from columnar.storage.api import StoreBusy
-from columnar.storage.capture import CAPTURED_BYTES
+from columnar.storage.capture import CAPTURED_BYTES, FEW_MARKS
 from columnar.storage.rocks_batch import LARGE_ROWS
 from columnar.storage.rocks_store import RocksStore
 from columnar.storage.server_log import MARK, MARK_SPACE
@@ -285,6 +285,23 @@ def test_a_round_that_fails_as_nobody_thought_is_over_too(
         assert sorted(syncs) == ["r0", "r1", "r2"]
         await server.put_all(b"fourth")
         assert server.logged(0)[-1] == b"fourth"
+        server.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("count", [3, 2 * FEW_MARKS])
+def test_marks_of_what_was_synced_go_with_the_next_write(tmp_path: Path, always_shared: None, count: int) -> None:
+    async def run() -> None:
+        server = LoggedStores(tmp_path)
+        await server.put_all(b"first")
+        for number in range(count):
+            await server.put(0, b"k%d" % number)
+        store = server.stores[0]
+        assert len(list(store.scan(MARK_SPACE, MARK, None))) == count
+        store.sync()
+        await server.put(0, b"last")
+        assert len(list(store.scan(MARK_SPACE, MARK, None))) == 1
         server.close()
 
     asyncio.run(run())
