@@ -32,7 +32,9 @@ from columnar.config import StandaloneConfig
 from columnar.errors import ColumnarError, HostError
 from columnar.memory_return import give_back_memory
 from columnar.standalone import Standalone
+from columnar.storage.data_folder import REGIONS
 from columnar.storage.descriptors import raise_limit
+from columnar.storage.warming import keep_warm
 from columnar.webui.server import WebServer, bind
 
 _log = logging.getLogger("columnar")
@@ -99,10 +101,14 @@ async def _serve(config: StandaloneConfig) -> int:
     if web is not None:
         await web.start()
     _calm_the_collector()
-    giving_back = asyncio.create_task(give_back_memory())
+    beside = [
+        asyncio.create_task(give_back_memory()),
+        asyncio.create_task(keep_warm(os.path.join(config.data, REGIONS))),
+    ]
     await stopping.wait()
     _log.info("stopping; a second signal stops at once")
-    giving_back.cancel()
+    for task in beside:
+        task.cancel()
     if web is not None:
         await web.stop()
     await store.stop()
