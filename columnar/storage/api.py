@@ -111,7 +111,10 @@ class Store(Protocol):
         """S2.  Blocks.  After an error the store takes no more writes: it must be opened anew."""
 
     def begin_capture(self, era: bytes, stamp: Callable[[], int]) -> Capture | None:
-        """What is written from now on, for the log of the server; None: it has no part in it.  After ``settle``."""
+        """What is written from now on, for the log of the server; None: it has no part in it.
+
+        After ``settle``, and a ``sync`` of the store follows.  StoreBusy: nothing has begun, try again; HostError.
+        """
 
     def add_space(self, name: str, options: SpaceOptions = DEFAULT_OPTIONS) -> None:
         """An empty space; nothing happens where it is there.  StoreBusy: one of this name is still being dropped."""

@@ -315,7 +315,14 @@ class RocksStore:
 
     def begin_capture(self, era: bytes, stamp: Callable[[], int]) -> Capture | None:
         if self._capture is None:
-            self._capture = Capture(os.path.basename(self._path), era, stamp)
+            capture = Capture(os.path.basename(self._path), era, stamp)
+            # The marks of others go before anything is noted, under the fsync that must follow: a region that was
+            # brought from a copy of this folder has some that look like ours.
+            raw = rocksdict.WriteBatch(raw_mode=True)
+            self._mark(raw, capture)
+            self._write_raw(raw)
+            capture.handed_over()
+            self._capture = capture
         return self._capture
 
     def _sync_own_log(self) -> None:

@@ -127,13 +127,13 @@ class SharedRounds:
             return None
         try:
             store.settle()
+            if line.capture is None:
+                line.capture = store.begin_capture(self._log.era, self._log.stamp)
+                if line.capture is not None:
+                    self._known[line.capture] = store
+                return None
         except ColumnarError:
             return None  # it hears that again, and waits or fails
-        if line.capture is None:
-            line.capture = store.begin_capture(self._log.era, self._log.stamp)
-            if line.capture is not None:
-                self._known[line.capture] = store
-            return None
         taken = line.capture.take()
         if taken:
             self._numbers[line.capture] = line.capture.last

@@ -13,6 +13,7 @@ import pytest
 
 from columnar.errors import DamagedData
 from columnar.storage import commit, server_log_files
+from columnar.storage.api import StoreBusy
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.rocks_batch import LARGE_ROWS
 from columnar.storage.rocks_store import RocksStore
@@ -333,3 +334,61 @@ def test_an_engine_s_log_may_lose_all_while_the_next_one_is_there(
     store = engine.open(str(cut / "regions" / "r0"), SPACES)
     assert (store.get("a", b"k"), store.get("a", b"k2")) == (b"acknowledged", b"too")
     store.close()
+
+
+def test_marks_of_a_twin_of_the_folder_rule_nothing(tmp_path: Path, always_shared: None) -> None:
+    """A data folder was copied, both went on, and a region of the copy came back: its marks look like ours, and lie."""
+
+    async def write(root: Path, count: int) -> None:
+        server = LoggedStores(root)
+        for number in range(count):
+            await server.put_all(b"%d" % number)
+        server.close()
+
+    async def go_on(root: Path) -> Path:
+        server = LoggedStores(root)
+        server.stores.append(server.open("r9"))
+        await server.put_all(b"first")
+        for store in server.stores:
+            store.flush()
+        await server.put_all(b"acknowledged")
+        return server.cut()
+
+    root, twin = tmp_path / "data", tmp_path / "twin"
+    root.mkdir()
+    asyncio.run(write(root, 3))
+    shutil.copytree(root, twin)
+    asyncio.run(write(twin, 60))
+    shutil.copytree(twin / "regions" / "r0", root / "regions" / "r9")
+    cut = asyncio.run(go_on(root))
+    engine, log = opened(cut)
+    log.recover(engine)
+    assert log.left == {}
+    store = engine.open(str(cut / "regions" / "r9"), SPACES)
+    assert store.get("a", b"acknowledged") == b"v"
+    store.close()
+
+
+def test_a_store_too_busy_for_its_first_mark_goes_by_itself(
+    tmp_path: Path, always_shared: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def write() -> None:
+        server = LoggedStores(tmp_path)
+        store = server.stores[0]
+        wrote, refusals = store._write_raw, [1, 2]
+
+        def busy(raw: object) -> None:
+            if refusals and raw is not store._gathered:
+                refusals.pop()
+                raise StoreBusy("behind with flushing")
+            wrote(raw)
+
+        monkeypatch.setattr(store, "_write_raw", busy)
+        for key in (b"1", b"2", b"3", b"4"):
+            await server.put(0, key)
+        assert refusals == []
+        assert server.logged(0) == [b"4"], "the third sync began to note"
+        assert [store.get("a", key) for key in (b"1", b"2", b"3", b"4")] == [b"v"] * 4
+        server.close()
+
+    asyncio.run(write())
