@@ -32,9 +32,7 @@ from columnar.config import StandaloneConfig
 from columnar.errors import ColumnarError, HostError
 from columnar.memory_return import give_back_memory
 from columnar.standalone import Standalone
-from columnar.storage.data_folder import REGIONS
 from columnar.storage.descriptors import raise_limit
-from columnar.storage.warming import keep_warm
 from columnar.webui.server import WebServer, bind
 
 _log = logging.getLogger("columnar")
@@ -101,14 +99,10 @@ async def _serve(config: StandaloneConfig) -> int:
     if web is not None:
         await web.start()
     _calm_the_collector()
-    beside = [
-        asyncio.create_task(give_back_memory()),
-        asyncio.create_task(keep_warm(os.path.join(config.data, REGIONS))),
-    ]
+    giving_back = asyncio.create_task(give_back_memory())
     await stopping.wait()
     _log.info("stopping; a second signal stops at once")
-    for task in beside:
-        task.cancel()
+    giving_back.cancel()
     if web is not None:
         await web.stop()
     await store.stop()

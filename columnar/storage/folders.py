@@ -25,21 +25,6 @@ def sync_logs(folder: str) -> None:
             sync_entries(os.path.join(folder, name))  # a file or a folder: the call is the same
 
 
-def takes_direct_writes(folder: str) -> bool:
-    """Whether files in the folder, which is there, can be written past the page cache.
-
-    Asked with a file that has no name, so nothing is left of it; where the system has no such files the answer is no.
-    """
-    if not hasattr(os, "O_DIRECT") or not hasattr(os, "O_TMPFILE"):
-        return False
-    try:
-        held = os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_DIRECT, 0o600)
-    except OSError:  # the file system cannot, or nothing can be written here: either way nothing is lost
-        return False
-    os.close(held)
-    return True
-
-
 def make_lasting(folder: str) -> None:
     """The folder, with all above it; a power cut does not take back those that were made.
 

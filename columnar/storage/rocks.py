@@ -18,7 +18,7 @@ from columnar.limits import MIB
 from columnar.storage.api import DEFAULT_OPTIONS, SpaceOptions, Store
 from columnar.storage.capture import Capture
 from columnar.storage.file_copies import HALF, HALF_CHECKPOINT, remove_tree
-from columnar.storage.folders import make_lasting, sync_entries, takes_direct_writes
+from columnar.storage.folders import make_lasting, sync_entries
 from columnar.storage.rocks_beginning import remove_begun
 from columnar.storage.rocks_errors import refused, translated
 from columnar.storage.rocks_options import Caches, space_options
@@ -42,7 +42,7 @@ class RocksEngine:
         self._env.lower_thread_pool_cpu_priority()  # of compactions: neither the loop nor an fsync waits for their turn
         # allow_stall would freeze the loop: over the budget RocksDB flushes instead.
         self._write_buffers = rocksdict.WriteBufferManager(write_buffers_bytes, False)
-        self._direct: dict[int, bool] = {}  # by device: whether its files can be written past the page cache
+
         self.server_log: ServerLog | None = None  # of what its stores are brought up to date with
 
     def closes(self, capture: Capture | None, sync: Callable[[], None]) -> None:
@@ -53,7 +53,7 @@ class RocksEngine:
             if capture is not None and self.server_log is not None:
                 self.server_log.closed_unsynced(capture.region)
 
-    def database_options(self, path: str) -> Any:
+    def database_options(self) -> Any:
         options = rocksdict.Options(raw_mode=True)
         options.create_if_missing(True)
         options.create_missing_column_families(True)
@@ -64,9 +64,6 @@ class RocksEngine:
         # Of its own 64 shards each would hold a single file: two that meet in one throw each other out at each get.
         options.set_table_cache_num_shard_bits(0)
         options.set_bytes_per_sync(SYNCED_BYTES)
-        # What is flushed or merged is not copied into pages of the kernel: a third more rows a second are loaded.
-        # ``warming`` brings back those that are soon read.
-        options.set_use_direct_io_for_flush_and_compaction(self._writes_directly(path))
         options.set_max_total_wal_size(WAL_BYTES)
         # Logs are not written anew (recycle_log_file_num), though fsyncs were quicker: after a power cut between a
         # flush and the next fsync RocksDB 9.8 calls the files "ahead of WALs" and opens the store no more.
@@ -77,14 +74,6 @@ class RocksEngine:
         options.set_stats_persist_period_sec(0)
         options.set_skip_stats_update_on_db_open(True)
         return options
-
-    def _writes_directly(self, path: str) -> bool:
-        if not os.path.isdir(path):
-            return False  # opening it will say so
-        device = os.stat(path).st_dev
-        if device not in self._direct:
-            self._direct[device] = takes_direct_writes(path)
-        return self._direct[device]
 
     def space_options(self, options: SpaceOptions) -> Any:
         return space_options(options, self._caches)
@@ -119,7 +108,7 @@ class RocksEngine:
 
     def mend(self, path: str) -> None:
         try:
-            rocksdict.Rdict.repair(path, self.database_options(path))
+            rocksdict.Rdict.repair(path, self.database_options())
         except Exception as error:  # rocksdict raises nothing narrower
             raise translated(error, path) from error
 

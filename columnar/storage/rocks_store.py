@@ -77,7 +77,7 @@ class RocksStore:
             existing = frozenset(rocksdict.Rdict.list_cf(path)) if engine.exists(path) else frozenset()
             names = spaces | existing | {"default"}
             families = {name: engine.space_options(self.options_of(name)) for name in names}
-            self._db: Any = rocksdict.Rdict(path, engine.database_options(path), families, access)
+            self._db: Any = rocksdict.Rdict(path, engine.database_options(), families, access)
         except Exception as error:  # rocksdict raises nothing narrower
             raise translated(error, path) from error
         self._dicts: dict[str, Any] = _Spaces(path)
