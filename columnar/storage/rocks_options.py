@@ -14,8 +14,7 @@ import rocksdict
 from columnar.limits import MIB
 from columnar.storage.api import SpaceOptions
 
-WRITE_BUFFER_BYTES: Final = 32 * MIB  # of one space
-WRITE_BUFFERS: Final = 4  # of one space: one is written to, the others wait for their flush; at the last, writers wait
+WRITE_BUFFER_BYTES: Final = 16 * MIB  # of one space
 # A memtable takes memory in such pieces, and they count as write buffers: of the engine's own 1 MiB some 60 regions
 # that are written to would fill these, and be flushed nearly empty again and again.
 ARENA_BLOCK_BYTES: Final = 64 * 1024
@@ -23,10 +22,6 @@ ARENA_BLOCK_BYTES: Final = 64 * 1024
 # less is written again and again under a steady load than with the engine's own four files and 256 MiB.
 MERGED_FILES: Final = 8
 FIRST_LEVEL_BYTES: Final = MERGED_FILES * WRITE_BUFFER_BYTES
-# A load may be ahead of merging by so many files of memtables, 1.3 GB of one space, before writers wait: a merge of
-# much more takes seconds in which they would stand still.  HBase waits from 16 files of 128 MB on.
-FILES_AHEAD: Final = 40
-FILES_AT_MOST: Final = 48
 BLOCK_BYTES: Final = 16 * 1024
 BLOOM_BITS_PER_KEY: Final = 10
 _COMPRESSIONS: Final = {
@@ -58,10 +53,7 @@ def space_options(options: SpaceOptions, caches: Caches) -> Any:
     made.set_block_based_table_factory(table)
     made.set_write_buffer_size(WRITE_BUFFER_BYTES)
     made.set_arena_block_size(ARENA_BLOCK_BYTES)
-    made.set_max_write_buffer_number(WRITE_BUFFERS)
     made.set_level_zero_file_num_compaction_trigger(MERGED_FILES)
-    made.set_level_zero_slowdown_writes_trigger(FILES_AHEAD)
-    made.set_level_zero_stop_writes_trigger(FILES_AT_MOST)
     made.set_max_bytes_for_level_base(FIRST_LEVEL_BYTES)
     made.set_compression_type(getattr(rocksdict.DBCompressionType, options.compression)())
     # Files full of tombstones are compacted soon: a queue-like table must not slow its readers.
