@@ -25,7 +25,6 @@ class Capture:
     __slots__ = (
         "_era",
         "_floor",
-        "_has_marked",
         "_held",
         "_held_bytes",
         "_marks",
@@ -48,8 +47,7 @@ class Capture:
         self._number = 0  # of that batch
         self._records: list[Record] = []
         self._whole = False
-        self._has_marked = False  # a batch that the engine took
-        self._marks: deque[int] = deque()  # that the store holds
+        self._marks: deque[int] = deque()  # that the store holds: none before its first batch, at least one after
         self.last = stamp()  # number of the last batch that was handed over
         self._floor = self.last
         self.synced = self.last  # all with numbers up to it are in the store's own log, and on disk
@@ -70,7 +68,7 @@ class Capture:
 
     def outdated(self) -> tuple[list[bytes], tuple[bytes, bytes] | None]:
         """After ``mark``: keys of marks that the same batch is to delete, and a half-open range of them."""
-        if not self._has_marked:
+        if not self._marks:
             return [], (MARK, MARKS_END)  # of earlier openings and runs, and of others' logs
         floor = self._floor
         old = list(takewhile(lambda number: number <= floor, self._marks))
@@ -88,7 +86,6 @@ class Capture:
             marks.popleft()
         marks.append(self._number)
         self.last = self._number
-        self._has_marked = True
 
     def missed(self) -> None:
         """Something is handed over, or was, that nobody noted."""

@@ -115,25 +115,8 @@ def test_calls_that_overlap_are_put_together() -> None:
 
 def test_a_call_without_a_rule_is_refused() -> None:
     path = hexed("/r/f")
-    with pytest.raises(NotUnderstood, match="pwritev"):
-        list(events_of([f'7 1.0 pwritev(5<{path}>, [{{iov_base="{hexed("x")}", iov_len=1}}], 1, 4096) = 1'], "/r"))
-
-
-def test_a_write_at_a_place_replaces_what_was_there() -> None:
-    path = hexed("/r/f")
-    lines = [
-        f'7 1.0 openat(AT_FDCWD<{hexed("/")}>, "{path}", O_WRONLY|O_CREAT|O_DIRECT, 0644) = 5<{path}>',
-        f'7 1.1 pwrite64(5<{path}>, "{hexed("page")}", 4, 0) = 4',
-        f'7 1.2 pwrite64(5<{path}>, "{hexed("ge 2")}", 4, 2) = 4',
-        f'7 1.3 pwrite64(5<{path}>, "{hexed("end")}", 3, 8) = 2',
-        f"7 1.4 ftruncate(5<{path}>, 9) = 0",
-        f"7 1.5 fsync(5<{path}>) = 0",
-    ]
-    events = list(events_of(lines, "/r"))
-    assert events[1:4] == [Written("f", b"page", 0), Written("f", b"ge 2", 2), Written("f", b"en", 8)]
-    assert after(*events).left("kept", Random(1)) == {"f": b"page 2\0\0e"}
-    torn = {after(*events[:3], Synced("", 3)).left("mixed", Random(seed))["f"] for seed in range(300)}
-    assert {b"", b"pag", b"page", b"page ", b"page 2"} < torn
+    with pytest.raises(NotUnderstood, match="pwrite64"):
+        list(events_of([f'7 1.0 pwrite64(5<{path}>, "{hexed("x")}", 1, 4096) = 1'], "/r"))
 
 
 def test_marks_are_found_across_blocks_of_a_log() -> None:

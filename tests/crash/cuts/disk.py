@@ -45,15 +45,12 @@ AFTER_ALL: Final = "CURRENT"
 Kind = Literal["lost", "kept", "prefix", "mixed"]
 
 
-Operation = bytes | tuple[int, bytes] | int
-
-
 @dataclass(slots=True)
 class Node:
     number: int
     is_folder: bool
-    # of a file, each with its event: bytes appended, bytes and where they were put, or the size it was cut to
-    operations: list[tuple[int, Operation]] = field(default_factory=list)
+    # of a file: (event, bytes appended) or (event, size it was cut to)
+    operations: list[tuple[int, bytes | int]] = field(default_factory=list)
     synced: int = 0  # how many of the operations
     _whole: tuple[int, bytes] = (0, b"")  # how many operations, and what they make
 
@@ -71,13 +68,9 @@ class Node:
         return self._whole[1]
 
 
-def apply(held: bytearray, operation: Operation) -> None:
+def apply(held: bytearray, operation: bytes | int) -> None:
     if isinstance(operation, bytes):
         held += operation
-    elif isinstance(operation, tuple):
-        at, data = operation
-        held += bytes(max(0, at - len(held)))
-        held[at : at + len(data)] = data
     elif operation < len(held):
         del held[operation:]
     else:
@@ -118,8 +111,8 @@ class Disk:
         match event:
             case Made(path, emptied):
                 self._make(path, emptied)
-            case Written(path, data, at):
-                self._file(path).operations.append((self.count, data if at is None else (at, data)))
+            case Written(path, data):
+                self._file(path).operations.append((self.count, data))
             case Copied(path, source, size_bytes):
                 self._copy(path, source, size_bytes)
             case Cut(path, size_bytes):
@@ -268,12 +261,10 @@ def _torn(node: Node, rng: Random, *, holes: bool) -> bytes:
     count = rng.randint(node.synced, total)
     data = node.content(count)
     sure = len(node.content(node.synced))
-    part = node.operations[count][1] if count < total else 0
-    if not isinstance(part, int) and rng.random() < 0.7:
-        at, more = part if isinstance(part, tuple) else (len(data), part)
-        held = bytearray(data)
-        apply(held, (at, more[: rng.randrange(len(more) + 1)]))
-        data = bytes(held)
+    if count < total and isinstance(node.operations[count][1], bytes) and rng.random() < 0.7:
+        part = node.operations[count][1]
+        assert isinstance(part, bytes)
+        data += part[: rng.randrange(len(part) + 1)]
     if holes and len(data) > sure and rng.random() < 0.3:
         page = rng.randrange(sure, len(data)) // PAGE_BYTES * PAGE_BYTES
         first, last = max(sure, page), min(len(data), page + PAGE_BYTES)

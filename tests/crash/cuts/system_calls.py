@@ -9,9 +9,8 @@ When an event counts:
     * a sync: it covers what had returned before it began (``began``), from when it has returned;
     * a reply: when its call begins, for its bytes may be under way from then on.
 
-A write is at the end, or at the place that the call names: files that are written past the page cache are written
-in whole pages, the last one again and again, and cut to their length in the end.  Whoever compares the outcome of a
-recording with the real folder (``recording.compare``) would see what is understood wrongly.
+Append only: no store of ours writes into the middle of a file.  Whoever compares the outcome of a
+recording with the real folder (``recording.compare``) would see it.
 """
 
 from __future__ import annotations
@@ -52,7 +51,6 @@ class Made:
 class Written:
     path: str
     data: bytes
-    at: int | None = None  # None: at the end
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,8 +223,6 @@ def _on_file(
         return Synced(path, began)
     if name in ("write", "writev"):
         return Written(path, _strings(rest)[:returned])
-    if name == "pwrite64":
-        return Written(path, _strings(rest)[:returned], int(rest.rpartition(")")[0].rpartition(",")[2]))
     if name in ("ftruncate",):
         return Cut(path, int(rest.strip(" ,").partition(")")[0]))
     if name == "sendfile":

@@ -15,7 +15,7 @@ from columnar.storage.api import StoreBusy
 from columnar.storage.capture import CAPTURED_BYTES, FEW_MARKS
 from columnar.storage.rocks_batch import LARGE_ROWS
 from columnar.storage.rocks_store import RocksStore
-from columnar.storage.server_log import MARK, MARK_SPACE
+from columnar.storage.server_log import MARK, MARK_SPACE, NUMBER_BYTES
 from tests.support.logged_stores import LoggedStores
 
 
@@ -302,6 +302,21 @@ def test_marks_of_what_was_synced_go_with_the_next_write(tmp_path: Path, always_
         store.sync()
         await server.put(0, b"last")
         assert len(list(store.scan(MARK_SPACE, MARK, None))) == 1
+        server.close()
+
+    asyncio.run(run())
+
+
+def test_the_first_mark_is_on_disk_before_anything_is_noted(tmp_path: Path, always_shared: None) -> None:
+    async def run() -> None:
+        server = LoggedStores(tmp_path)
+        await server.put(0, b"first")
+        store = server.stores[0]
+        capture = store._capture
+        assert capture is not None
+        ((key, _),) = store.scan(MARK_SPACE, MARK, None)
+        assert int.from_bytes(key[-NUMBER_BYTES:], "big") == capture.last == capture.synced
+        assert server.logged(0) == []
         server.close()
 
     asyncio.run(run())
