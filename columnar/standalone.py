@@ -21,18 +21,15 @@ from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
 from columnar.master.region_changes import RegionChanges
 from columnar.master.schema_changes import SchemaChanges
 from columnar.master.snapshots import Snapshots
-from columnar.model.mutation import RowMutation
-from columnar.model.read import ReadSpec, projection
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
-from columnar.regions.patience import patiently
 from columnar.regions.region import Region
 from columnar.regions.replacing import unnamed_folders
-from columnar.regions.row_reader import RowCursor, wire_cells
 from columnar.regions.scanners import ScannerTable
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.replacing_regions import ReplacingRegions
+from columnar.standalone_catalogue import MetaRegion
 from columnar.standalone_copies import LocalCopies
 from columnar.storage.commit import Committer
 from columnar.storage.data_folder import DataFolder, newest_write_ms
@@ -128,46 +125,6 @@ class LocalRegions:
         await self._keeper.table_dropping(name)
 
 
-class MetaRegion:
-    """The catalogue's one region, as the catalogue wants it: all rows, and writes that are on disk.
-
-    Other regions are closed after a failed fsync and opened from what is on disk.  Here the catalogue in
-    memory would have to follow, and every region with it: no further write is taken until the restart.
-    """
-
-    def __init__(self, region: Region) -> None:
-        self._region = region
-        self._failure = ""  # of an fsync
-        self.newest_ms = 0  # the highest timestamp that was read
-
-    def read_all(self) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
-        region = self._region
-        spec = ReadSpec(projection(META_SCHEMA, []))
-        cursor = RowCursor(region.store, region.views, spec.projection, b"", None, reverse=False)
-        while (found := cursor.next_row()) is not None:
-            row, raw = found
-            cells = wire_cells(region.store, row, raw, spec, region.now_ms)
-            if cells:
-                self.newest_ms = max(self.newest_ms, *(timestamp for _, _, timestamp in cells))
-                yield row, {column: value for column, value, _ in cells}
-
-    async def write(self, mutations: list[RowMutation]) -> None:
-        if self._failure:
-            raise HostError(f"no table can be made, changed or dropped until the store is restarted: {self._failure}")
-        applied = await patiently(lambda: self._region.apply_many(mutations))
-        assert applied.durable is not None, "the catalogue is always synced"
-        applied.durable.add_done_callback(self._synced)
-        await asyncio.shield(applied.durable)
-
-    def _synced(self, durable: asyncio.Future[None]) -> None:
-        failure = durable.exception()
-        if failure is not None and not self._failure:
-            self._failure = f"the catalogue was not synced ({failure})"
-            _log.critical(
-                "RESTART THE STORE: %s. It serves its tables, but none can be made, changed or dropped", self._failure
-            )
-
-
 class Standalone:
     """Owned by one event loop: ``start``, then serve until ``stop``."""
 
@@ -207,11 +164,12 @@ class Standalone:
             open_regions=stores_within(self.config.open_regions),
         )
         meta_info = RegionInfo(META_SCHEMA.name, META_REGION_ID)
-        self._meta = Region(
-            self._engine, os.path.join(regions_folder, "meta"), meta_info, META_SCHEMA, self._committer, clock
+        meta_path = os.path.join(regions_folder, "meta")
+        self._meta = meta = MetaRegion(
+            lambda: Region(self._engine, meta_path, meta_info, META_SCHEMA, self._committer, clock)
         )
-        meta = MetaRegion(self._meta)
         self.catalogue = Catalogue(meta.read_all, meta.write)
+        meta.changes_wanted = self.catalogue.mending
         clock.not_before(meta.newest_ms)  # else a change of the catalogue would lose against what it changes
         self.keeper = TriggerKeeper(
             self.server, self.config.trigger_modules, LogBounds(self.config.log_records, self.config.log_bytes)
@@ -227,6 +185,7 @@ class Standalone:
         self._warn_of_unnamed(regions_folder)
         hand = ReplacingRegions(self.server, regions_folder, self.config.region_bytes)
         self.region_changes = RegionChanges(self.catalogue, self.changes, hand)
+        meta.on_mended = self.region_changes.catalogue_mended
         for name, family in SYSTEM_TABLES:
             if name not in self.catalogue.tables:
                 await self.changes.create(name.encode(), [family], system=True)
@@ -417,8 +376,7 @@ class Standalone:
             self._private.close()
         await self.region_changes.close()
         await self.server.close()
-        await self.server.quiesce(self._meta)
-        self._meta.close()
+        await self._meta.close(self.server.quiesce)
         self._committer.close()
         self._server_log.close()
         self.folder.close()

@@ -14,6 +14,7 @@ from columnar.regions.region import Region, spaces_of
 from columnar.regions.region_copy import forget_log
 from columnar.regions.server import RegionServer
 from columnar.regions.spaces import options_of_spaces
+from columnar.standalone_catalogue import MetaRegion
 from columnar.storage.api import Engine, StoreClosed
 from columnar.storage.file_copies import link_closed
 from columnar.triggers.keeper import TriggerKeeper
@@ -25,7 +26,7 @@ CALLS_POLL_S: Final = 0.01
 class LocalCopies:
     """Owned by the loop, but for ``forget_log``."""
 
-    def __init__(self, server: RegionServer, keeper: TriggerKeeper, meta: Region, engine: Engine) -> None:
+    def __init__(self, server: RegionServer, keeper: TriggerKeeper, meta: MetaRegion, engine: Engine) -> None:
         self._server = server
         self._keeper = keeper
         self._meta = meta
@@ -55,7 +56,7 @@ class LocalCopies:
             await self._server.close_table(info.table)
 
     async def copy_catalogue(self, path: str) -> None:
-        await _copied(self._meta, path)
+        await _copied(self._meta.region, path)
 
     def forget_log(self, path: str, table: Table) -> None:
         store = self._engine.open(path, spaces_of(table), options_of_spaces(table))

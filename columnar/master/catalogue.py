@@ -15,7 +15,7 @@ and returns when they are on disk.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -189,6 +189,38 @@ class Catalogue:
             await self._write([_erase(_dropped_row(info)) for info in regions])
             self.dropped = [info for info in self.dropped if info not in regions]
 
+    def mending(self, found: Rows) -> list[RowMutation]:
+        """What makes ``found``, the rows on disk, those of this catalogue, after a write of unknown outcome.
+
+        Never empty.  Regions that the catalogue does not know become dropped ones: they may have folders.  What is
+        dropped stays so, unless the region serves: folders are announced before they are made.
+        """
+        held, wanted = dict(found), self._rows()
+        serving = {_dropped_row(info) for entry in self.tables.values() for info in entry.regions}
+        changes = {
+            row: RowMutation(row, tuple(_puts(cells))) for row, cells in wanted.items() if held.get(row) != cells
+        }
+        for row, cells in held.items():
+            if row in wanted or not row.startswith((b"t/", b"r/", b"d/", b"ns/")):
+                continue
+            if not row.startswith(b"d/") or row in serving:
+                changes[row] = _erase(row)
+            if row.startswith(b"r/"):
+                info = region_info.from_json(cells[b"info:region"])
+                changes[_dropped_row(info)] = _put(_dropped_row(info), region=region_info.to_json(info))
+        return [*changes.values(), self._next_id()]
+
+    def _rows(self) -> dict[bytes, dict[bytes, bytes]]:
+        """As they should be on disk, but for the next region id."""
+        rows = {}
+        for name, entry in self.tables.items():
+            state = b"enabled" if entry.enabled else b"disabled"
+            rows[_table_row(name)] = {b"info:schema": schema.to_json(entry.schema), b"info:state": state}
+            rows |= {_region_row(info): {b"info:region": region_info.to_json(info)} for info in entry.regions}
+        rows |= {_dropped_row(info): {b"info:region": region_info.to_json(info)} for info in self.dropped}
+        rows |= {_namespace_row(name): {b"info:state": b"enabled"} for name in self.namespaces - BUILT_IN_NAMESPACES}
+        return rows
+
 
 def strays(rows: Rows) -> tuple[list[bytes], list[tuple[bytes, dict[bytes, bytes]]]]:
     """(regions whose table is not there, or that cannot be read; all other rows), for a look at a damaged catalogue."""
@@ -217,6 +249,10 @@ def _dropped_row(info: RegionInfo) -> bytes:
 def _put(row: bytes, **columns: bytes) -> RowMutation:
     operations: tuple[Operation, ...] = tuple(Put(_INFO, name.encode(), value) for name, value in columns.items())
     return RowMutation(row, operations)
+
+
+def _puts(cells: Mapping[bytes, bytes]) -> list[Put]:
+    return [Put(_INFO, column.removeprefix(b"info:"), value) for column, value in cells.items()]
 
 
 def _erase(row: bytes) -> RowMutation:

@@ -7,8 +7,9 @@ Invariants:
         ones.  Folders of the others stand in the catalogue as dropped, the new ones' before they are made,
         and are removed at the next start.  A folder that the catalogue does not name is never touched.
     I2. What fails before the commit changes nothing for anybody, and says so.
-    I3. Where nobody knows whether the commit is on disk, neither old nor new regions are served until a restart
-        has read it: else what is written meanwhile could be lost.
+    I3. Where nobody knows whether the commit is on disk, neither old nor new regions are served until the
+        catalogue is written anew, without it (``catalogue_mended``), or a restart has read it: else what is
+        written meanwhile could be lost.
 
 What is done with the regions is the host's (``Changing``); in which order and under which locks is said here.
 """
@@ -68,6 +69,9 @@ class Changing(Protocol):
 
     def condemn(self, why: str) -> None: ...
 
+    def pardon(self) -> None:
+        """After ``condemn``: the old regions are those of the catalogue."""
+
     def leave(self) -> None: ...
 
     async def remove_folders(self) -> None: ...
@@ -105,6 +109,7 @@ class RegionChanges:
         self._host = host
         self._one_at_a_time = asyncio.Lock()
         self._tried: dict[int, int] = {}  # of regions that could not be split: their size then
+        self._condemned: list[tuple[Changing, Plan]] = []  # until the catalogue is mended
         self._stopping = False
         self._looking: asyncio.Task[None] | None = None
         self._cleaning: set[asyncio.Task[None]] = set()
@@ -190,11 +195,22 @@ class RegionChanges:
         try:
             await self._catalogue.replace(list(plan.gone), list(plan.fresh))
         except (OutcomeUnknown, asyncio.CancelledError) as error:
-            work.condemn(f"nobody knows what became of its split or merge; restart the store ({error})")
+            work.condemn(f"what became of its split or merge is known when the disk takes writes again ({error})")
+            self._condemned.append((work, plan))
             raise
         self.at("committed")
         work.succeed(plan.fresh)
         self.at("succeeded")
+
+    def catalogue_mended(self) -> None:
+        """What it was told last, of unknown outcome, was taken back: old regions serve again."""
+        condemned, self._condemned = self._condemned, []
+        for work, plan in condemned:
+            work.pardon()
+            try:
+                work.discard(plan.fresh)
+            except ColumnarError as error:
+                _log.warning("folders of regions that never came to be are removed at the next start: %s", error.text)
 
     async def _make(self, work: Changing, plan: Plan) -> None:
         for _ in range(TRIES):

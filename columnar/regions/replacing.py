@@ -176,7 +176,7 @@ class Replacement(ABC):
         self._unpin()
 
     def condemn(self, why: str) -> None:
-        """Nobody knows what the catalogue names: none of them is served until a restart reads it."""
+        """Nobody knows what the catalogue names: none of them is served until ``pardon``, or a restart reads it."""
         self.is_over = True
         for info in self._carrying.fresh if self._carrying is not None else ():
             self.server.disown(info)
@@ -187,6 +187,12 @@ class Replacement(ABC):
         self._is_shut = False
         self._held.clear()
         self._unpin()
+
+    def pardon(self) -> None:
+        """After ``condemn``: the catalogue names the old regions, whoever asks for one opens it."""
+        for region in self.regions:
+            self.server.listener.release(region)
+            self.server.pardon(region)
 
     def _lift(self) -> None:
         if self._is_shut:

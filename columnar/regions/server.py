@@ -285,10 +285,20 @@ class RegionServer:
         self._gates.pop(region_id).set_result(None)
 
     def condemn(self, region: Region, why: str) -> None:
-        """Nobody knows whether the region or others in its place will be there after a restart: it is not served."""
+        """Nobody knows whether the region or others in its place are those of the catalogue: it is not served."""
         gate = self._gates[region.info.region_id]
         gate.set_exception(NotServingRegion(why))
         gate.exception()  # seen: there may be nobody waiting
+
+    def pardon(self, region: Region) -> None:
+        """After ``condemn``: it is served, and opened at once where its changes are still to be delivered."""
+        info = region.info
+        self._shut.pop(info.region_id, None)
+        del self._gates[info.region_id]
+        served = self.tables.named(info.table)
+        if region.log_policy is not None and served is not None and self.tables.serves(info):
+            with suppress(ColumnarError):
+                self.open_region(served, info)
 
     def adopt(self, info: RegionInfo, store: Store) -> None:
         """The region's store, made and open; ``open_region``, ``disown`` or ``destroy_region`` takes it."""

@@ -17,6 +17,7 @@ import pytest
 from thriftpy2.transport import TTransportException
 
 from columnar.client import Connection
+from columnar.client.regions import RegionAdmin
 from tests.support import trigger_functions
 from tests.support.audit import seen
 from tests.support.failing_disk import (
@@ -135,22 +136,38 @@ def test_triggers_go_on_when_the_disk_does(store: FailingStore, tables: Tables) 
     connection.triggers.remove("told")
 
 
-def test_administration_on_a_full_disk_says_that_it_wants_a_restart(store: FailingStore, tables: Tables) -> None:
+@pytest.mark.parametrize("how", [FULL, READ_ONLY, SYNCS_FAIL], ids=["full", "read-only", "syncs fail"])
+def test_tables_are_made_again_when_the_disk_is_mended(store: FailingStore, tables: Tables, how: str) -> None:
     connection, _, quiet = tables
-    store.fail(FULL)
-    first = error_of(lambda: connection.create_table(b"third", {"f": {}}))
-    assert "the disk is full" in first, first
-    assert "until the store is restarted" in error_of(lambda: connection.create_table(b"third", {"f": {}}))
+    third = b"made-" + how.encode()
+    store.fail(how)
+    assert error_of(lambda: connection.create_table(third, {"f": {}}))
+    refusal = error_of(lambda: connection.create_table(third, {"f": {}}))
+    assert "until the disk takes writes of the catalogue" in refusal, refusal
     assert rows(connection, quiet) == BEFORE
+    assert third not in connection.tables()
     store.mend()
-    assert put(connection, quiet, b"00") == "", "rows are written as before"
+    until_it_works(lambda: connection.create_table(third, {"f": {}}))
+    connection.table(third).put(b"r", {b"f:x": b"1"})
+    connection.disable_table(third)
     store.kill()
     store.start()
     again = store.connection()
-    if b"third" not in again.tables():
-        again.create_table(b"third", {"f": {}})
-    again.table(b"third").put(b"r", {b"f:x": b"1"})
+    assert {third, quiet} <= set(again.tables())
+    again.enable_table(third)
+    assert again.table(third).row(b"r") == {b"f:x": b"1"}
     again.close()
+
+
+def test_a_split_that_a_full_disk_refused_goes_when_there_is_room(store: FailingStore, tables: Tables) -> None:
+    connection, spoiled, _ = tables
+    store.fail(FULL)
+    assert error_of(lambda: RegionAdmin(connection).split(spoiled, b"02"))
+    store.mend()
+    until_it_works(lambda: connection.table(spoiled).put(b"again", {b"f:x": b"after"}))
+    until_it_works(lambda: RegionAdmin(connection).split(spoiled, b"02"))
+    assert len(connection.table(spoiled).regions()) == 2
+    check_after(store, tables, BEFORE | {b"again": b"after"}, set())
 
 
 def test_a_start_on_a_full_disk_says_why_it_cannot_be(store: FailingStore, tables: Tables) -> None:

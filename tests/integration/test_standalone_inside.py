@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from columnar import standalone
+from columnar import standalone, standalone_catalogue
 from columnar.client.errors import IOError
+from columnar.client.regions import RegionAdmin
 from columnar.storage.rocks import RocksEngine
+from tests.support.failing_disk import until_it_works
 from tests.support.held_engine import HeldEngine
 from tests.support.store_thread import StoreThread
 
@@ -41,10 +43,11 @@ def test_the_status_knows_the_size_of_what_is_not_open(tmp_path: Path) -> None:
         connection.close()
 
 
-def test_a_catalogue_that_cannot_be_synced_is_changed_no_more(
+def test_a_catalogue_that_cannot_be_synced_is_mended_when_it_can(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nobody knows what of the change is on disk: a second one on top of it could end in half tables."""
+    monkeypatch.setattr(standalone_catalogue, "RETRY_S", 0.05)
     engine = HeldEngine(RocksEngine())
     with monkeypatch.context() as patch:
         patch.setattr(standalone, "RocksEngine", lambda: engine)
@@ -54,21 +57,76 @@ def test_a_catalogue_that_cannot_be_synced_is_changed_no_more(
             engine.gate.fail()
             with pytest.raises(IOError, match=r"b'CallTimeoutException: the disk refused to sync"):
                 connection.create_table("lost", {"f": {}})
-            engine.gate.release()
+            for _ in range(2):  # it is tried, and not believed before the disk has it
+                engine.gate.entered.clear()
+                assert engine.gate.entered.wait(20)
             for change in (
                 lambda: connection.create_table("later", {"f": {}}),
                 lambda: connection.disable_table("t"),
             ):
-                with pytest.raises(IOError, match=r"b'IOException: .* until the store is restarted: "):
+                with pytest.raises(IOError, match=r"b'IOException: .* until the disk takes writes of the catalogue"):
                     change()
-            connection.table("t").put(b"r", {b"f:q": b"v"})
             assert connection.tables() == [b"t"]
+            engine.gate.release()
+            until_it_works(lambda: connection.create_table("later", {"f": {}}))
+            assert sorted(connection.tables()) == [b"later", b"t"]
+            connection.create_table("lost", {"f": {}})
+            connection.table("lost").put(b"r", {b"f:q": b"v"})
             connection.close()
     (line,) = [record for record in caplog.records if record.levelname == "CRITICAL"]
-    assert line.getMessage().startswith("RESTART THE STORE: ")
+    assert "none can be made, changed or dropped until the disk takes writes again" in line.getMessage()
     with StoreThread(tmp_path) as store:
         connection = store.connection()
-        assert connection.table("t").row(b"r") == {b"f:q": b"v"}
-        connection.create_table("later", {"f": {}})
-        assert b"later" in connection.tables()
+        assert sorted(connection.tables()) == [b"later", b"lost", b"t"]
+        assert connection.table("lost").row(b"r") == {b"f:q": b"v"}
+        connection.close()
+
+
+def test_a_region_whose_split_is_of_unknown_outcome_serves_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standalone_catalogue, "RETRY_S", 0.05)
+    engine = HeldEngine(RocksEngine())
+
+    def at(step: str) -> None:
+        if step == "made":
+            engine.gate.fail()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(standalone, "RocksEngine", lambda: engine)
+        with StoreThread(tmp_path) as store:
+            connection = store.connection()
+            connection.create_table("t", {"f": {}})
+            for row in (b"a", b"z"):
+                connection.table("t").put(row, {b"f:q": b"v"})
+            store.inside.region_changes.at = at
+            with pytest.raises(IOError, match="refused to sync"):
+                RegionAdmin(connection).split(b"t", b"m")
+            with pytest.raises(IOError, match="known when the disk takes writes again"):
+                connection.table("t").row(b"a")
+            store.inside.region_changes.at = lambda _step: None
+            engine.gate.release()
+            until_it_works(lambda: connection.table("t").put(b"b", {b"f:q": b"v"}))
+            assert [row for row, _ in connection.table("t").scan()] == [b"a", b"b", b"z"]
+            assert len(RegionAdmin(connection).split(b"t", b"m")) == 2
+            connection.close()
+    with StoreThread(tmp_path) as store:
+        connection = store.connection()
+        assert [row for row, _ in connection.table("t").scan()] == [b"a", b"b", b"z"]
+        connection.close()
+
+
+def test_a_store_stops_while_its_catalogue_cannot_be_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = HeldEngine(RocksEngine())
+    with monkeypatch.context() as patch:
+        patch.setattr(standalone, "RocksEngine", lambda: engine)
+        with StoreThread(tmp_path) as store:
+            connection = store.connection()
+            engine.gate.fail()
+            with pytest.raises(IOError, match="refused to sync"):
+                connection.create_table("lost", {"f": {}})
+            connection.close()
+    with StoreThread(tmp_path) as store:
+        connection = store.connection()
+        connection.create_table("t", {"f": {}})
         connection.close()

@@ -48,6 +48,11 @@ class StoreThread:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
+    @property
+    def inside(self) -> Standalone:
+        """For what tests change of it: its own loop runs in the other thread."""
+        return self._store
+
     def connection(self) -> Connection:
         return Connection("127.0.0.1", self.port, timeout=20_000)
 

@@ -31,6 +31,7 @@ LAYERS: dict[str, int] = {
     "columnar.backup": 4,
     "columnar.checking": 4,
     "columnar.standalone": 6,
+    "columnar.standalone_catalogue": 6,
     "columnar.standalone_copies": 6,
     "columnar.standalone_process": 6,
     "columnar.replacing_regions": 6,

@@ -30,7 +30,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table, to_json
 from columnar.regions.region import Region
 from columnar.regions.row_reader import RowCursor, wire_cells
-from columnar.standalone import MetaRegion
+from columnar.standalone_catalogue import MetaRegion
 from columnar.storage.commit import Committer
 from columnar.storage.data_folder import SERVER_LOG
 from columnar.storage.rocks import RocksEngine
@@ -129,7 +129,7 @@ class Opener:
             with_folder = self._written(files, "meta")
             region = self._open(with_folder, META_SCHEMA, info)
             try:
-                catalogue = self._catalogues[key] = Catalogue(MetaRegion(region).read_all, _no_writes)
+                catalogue = self._catalogues[key] = Catalogue(MetaRegion(lambda: region).read_all, _no_writes)
                 for entry in catalogue.tables.values():
                     self._schemas[id(entry.schema)] = to_json(entry.schema)
             finally:

@@ -151,8 +151,37 @@ async def test_where_nobody_knows_the_outcome_nobody_serves(house: House) -> Non
     house.regions.at = at
     with pytest.raises(OutcomeUnknown):
         await house.regions.split(house.infos[0], b"50")
-    with pytest.raises(NotServingRegion, match="restart the store"):
+    with pytest.raises(NotServingRegion, match="known when the disk takes writes again"):
         await house.put(b"20")
+
+
+@housed(triggers=1)
+async def test_when_the_catalogue_is_mended_the_old_ones_serve_again(house: House) -> None:
+    """With their triggers, whether anybody asks for them or not."""
+    await house.put(b"10", b"90")
+    (before,) = house.infos
+
+    def at(step: str) -> None:
+        if step == "made":
+            house.rows.failure = OutcomeUnknown("the disk refused")
+
+    house.regions.at = at
+    with pytest.raises(OutcomeUnknown):
+        await house.regions.split(before, b"50")
+    house.rows.failure, house.regions.at = None, lambda _step: None
+    await house.rows.write(house.catalogue.mending(house.rows.read()))
+    house.regions.catalogue_mended()
+    assert house.infos == [before]
+    assert house.server.is_open(before), "its changes are still to be delivered"
+    assert house.rows_held() == [b"10", b"90"]
+    assert not [path for path in house.engine.memory.disks if "meta" not in path and house.is_of_t(path)]
+    await house.drain()
+    await house.put(b"20")
+    low, high = await house.regions.split(before, b"50")
+    assert house.rows_held() == [b"10", b"20", b"90"]
+    assert house.infos == [low, high]
+    await house.drain()
+    assert {row for row, _ in house.told} == {b"10", b"20", b"90"}
 
 
 @housed()

@@ -1,0 +1,134 @@
+"""The catalogue's one region, which mends itself when its disk has failed.
+
+    sound --a write or an fsync fails--> unsound --every RETRY_S: opened anew, written, synced--> sound
+
+Other regions are closed after a failed fsync and opened from what is on disk.  Here everybody goes by the catalogue
+in memory, which has not taken the change in, while the disk may or may not have it.  So the disk is brought back to
+what memory says (``Catalogue.mending``): the change was answered with "outcome unknown", and now it is known not to be.
+
+Invariant: while it is unsound no other change is begun: on top of a half it could end in half a table.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from typing import Final
+
+from columnar.errors import ColumnarError, DamagedData, HostError
+from columnar.master.catalogue import META_SCHEMA, Rows
+from columnar.model.mutation import RowMutation
+from columnar.model.read import ReadSpec, projection
+from columnar.regions.patience import patiently
+from columnar.regions.region import Region
+from columnar.regions.row_reader import RowCursor, wire_cells
+
+_log = logging.getLogger(__name__)
+
+RETRY_S: Final = 1.0  # as of the regions whose disk takes no writes
+
+
+class MetaRegion:
+    """All rows, and writes that are on disk.  Owned by the loop."""
+
+    def __init__(self, open_region: Callable[[], Region]) -> None:
+        """HostError, DamagedData: of the first opening."""
+        self._open_region = open_region
+        self._region: Region | None = open_region()
+        self._failure = ""  # why it is unsound
+        self._mending: asyncio.Task[None] | None = None
+        self._closing: asyncio.Future[None] | None = None  # of a store that failed, in a thread
+        self.newest_ms = 0  # the highest timestamp that was read
+        self.changes_wanted: Callable[[Rows], list[RowMutation]] = lambda _found: []  # the catalogue's
+        self.on_mended: Callable[[], None] = lambda: None
+
+    @property
+    def region(self) -> Region:
+        """HostError while it is unsound."""
+        if self._failure or self._region is None:
+            raise HostError(
+                "no table can be made, changed or dropped until the disk takes writes of the catalogue, which is tried "
+                f"every second: {self._failure}"
+            )
+        return self._region
+
+    def read_all(self) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
+        assert self._region is not None, "read when it was opened"
+        return self._rows_of(self._region)
+
+    def _rows_of(self, region: Region) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
+        spec = ReadSpec(projection(META_SCHEMA, []))
+        cursor = RowCursor(region.store, region.views, spec.projection, b"", None, reverse=False)
+        while (found := cursor.next_row()) is not None:
+            row, raw = found
+            cells = wire_cells(region.store, row, raw, spec, region.now_ms)
+            if cells:
+                self.newest_ms = max(self.newest_ms, *(timestamp for _, _, timestamp in cells))
+                yield row, {column: value for column, value, _ in cells}
+
+    async def write(self, mutations: list[RowMutation]) -> None:
+        """OutcomeUnknown where the fsync failed."""
+        region = self.region
+        try:
+            applied = await patiently(lambda: region.apply_many(mutations))
+        except (HostError, DamagedData) as error:
+            self._failed(error)
+            raise
+        assert applied.durable is not None, "the catalogue is always synced"
+        applied.durable.add_done_callback(self._synced)
+        await asyncio.shield(applied.durable)
+
+    def _synced(self, durable: asyncio.Future[None]) -> None:
+        failure = durable.exception()
+        if failure is not None:
+            self._failed(failure)
+
+    def _failed(self, failure: BaseException) -> None:
+        if not self._failure:
+            self._failure = f"the catalogue was not synced ({failure})"
+            _log.critical(
+                "%s. The tables are served; none can be made, changed or dropped until the disk takes writes again",
+                self._failure,
+            )
+            self._mending = asyncio.ensure_future(self._mend())
+
+    async def _mend(self) -> None:
+        while self._failure:
+            await self._close_broken()
+            await asyncio.sleep(RETRY_S)
+            with suppress(ColumnarError):  # it stays unsound, and those who ask hear of the first failure
+                self._region = region = self._open_region()
+                await self._written_anew(region)
+                self._failure = ""
+        _log.warning("the catalogue is whole: tables can be made, changed and dropped again")
+        self.on_mended()
+
+    async def _written_anew(self, region: Region) -> None:
+        mutations = self.changes_wanted(self._rows_of(region))
+        applied = await patiently(lambda: region.apply_many(mutations))
+        assert applied.durable is not None, "the catalogue is always synced"
+        await applied.durable
+
+    async def _close_broken(self) -> None:
+        """In a thread: the engine may need a second."""
+        region, self._region = self._region, None
+        if region is not None:
+            region.leave()
+            self._closing = asyncio.get_running_loop().run_in_executor(None, region.store.close)
+            await asyncio.shield(self._closing)
+
+    async def close(self, quiesce: Callable[[Region], Awaitable[None]]) -> None:
+        """``quiesce`` returns when the region has no write that waits for its fsync."""
+        if self._mending is not None:
+            self._mending.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._mending
+        if self._closing is not None:
+            await self._closing
+        if self._region is None:
+            return
+        if not self._failure:
+            await quiesce(self._region)
+        self._region.close()

@@ -1,0 +1,175 @@
+"""After a write of unknown outcome the rows on disk are brought back to what the catalogue in memory says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from random import Random
+
+import pytest
+
+from columnar.errors import OutcomeUnknown
+from columnar.master.catalogue import Catalogue
+from columnar.model.mutation import RowMutation
+from columnar.model.region_info import RegionInfo
+from columnar.model.schema import Family, make_table
+from tests.support.changing_house import CatalogueRows
+
+Change = Callable[[Catalogue], Awaitable[object]]
+TABLE = make_table("t", [Family("f"), Family("g")])
+
+
+class UnsureRows(CatalogueRows):
+    """Each write is told what becomes of it: done, or unknown and there, or unknown and not there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_there, self.is_told = True, True
+        self.regions: set[RegionInfo] = set()  # that were ever named
+
+    async def write(self, mutations: list[RowMutation]) -> None:
+        if self.is_there:
+            await super().write(mutations)
+        if not self.is_told:
+            raise OutcomeUnknown("the disk refused")
+
+    def loaded(self) -> Catalogue:
+        return Catalogue(self.read, self.write)
+
+
+async def made(rows: UnsureRows) -> Catalogue:
+    catalogue = rows.loaded()
+    await catalogue.create_namespace("n")
+    await catalogue.create(TABLE, [b"", b"k"])
+    await catalogue.create(make_table("n:other", [Family("f")]), [b""])
+    await catalogue.set_enabled("n:other", False)
+    return catalogue
+
+
+async def mend(catalogue: Catalogue, rows: UnsureRows) -> None:
+    rows.is_there = rows.is_told = True
+    mutations = catalogue.mending(rows.read())
+    names = [mutation.row for mutation in mutations]
+    assert len(set(names)) == len(names), "a region takes each row once"
+    await rows.write(mutations)
+
+
+def assert_the_same(loaded: Catalogue, memory: Catalogue) -> None:
+    assert loaded.tables == memory.tables
+    assert loaded.namespaces == memory.namespaces
+    assert set(loaded.dropped) >= set(memory.dropped)
+    live = {info for entry in memory.tables.values() for info in entry.regions}
+    assert not live & set(loaded.dropped), "what serves is not removed at the next start"
+
+
+async def split(catalogue: Catalogue) -> None:
+    gone = catalogue.tables["t"].regions[0]
+    low, high = catalogue.next_ids(2)
+    fresh = [RegionInfo("t", low, b"", b"c"), RegionInfo("t", high, b"c", b"k")]
+    await catalogue.announce(fresh)
+    await catalogue.replace([gone], fresh)
+
+
+async def adopt(catalogue: Catalogue) -> None:
+    await catalogue.adopt(TABLE, await catalogue.reserve("t", [(b"", b"")]))
+
+
+async def forget(catalogue: Catalogue) -> None:
+    await catalogue.forget_dropped(await catalogue.drop("t"))
+
+
+CHANGES: dict[str, Change] = {
+    "create": lambda c: c.create(make_table("new", [Family("f")]), [b"", b"m"]),
+    "alter": lambda c: c.alter(make_table("t", [Family("f")])),
+    "truncate": lambda c: c.truncate("t", [b""]),
+    "drop": lambda c: c.drop("n:other"),
+    "disable": lambda c: c.set_enabled("t", False),
+    "create a namespace": lambda c: c.create_namespace("m"),
+    "drop a namespace": lambda c: c.drop_namespace("n"),
+    "split": split,
+    "adopt": adopt,
+    "forget": forget,
+}
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["there", "not there"])
+@pytest.mark.parametrize("name", CHANGES)
+def test_the_change_is_taken_back(name: str, is_there: bool) -> None:
+    async def main() -> None:
+        rows = UnsureRows()
+        catalogue = await made(rows)
+        before = rows.loaded()
+        rows.is_there, rows.is_told = is_there, False
+        with pytest.raises(OutcomeUnknown):
+            await CHANGES[name](catalogue)
+        await mend(catalogue, rows)
+        assert_the_same(rows.loaded(), before)
+        assert_the_same(rows.loaded(), catalogue)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_change_after_any_other(seed: int) -> None:
+    """And no region that the disk ever named is forgotten while it may have a folder."""
+    rng = Random(seed)
+
+    async def main() -> None:
+        rows = UnsureRows()
+        catalogue = await made(rows)
+        for _ in range(30):
+            name = rng.choice([name for name in CHANGES if can_be(name, catalogue)])
+            rows.is_there, rows.is_told = (True, True) if rng.random() < 0.6 else (rng.random() < 0.5, False)
+            try:
+                await CHANGES[name](catalogue)
+            except OutcomeUnknown:
+                after = named(rows.loaded())
+                await mend(catalogue, rows)
+                assert named(rows.loaded()) >= after, f"{name}: a folder that nobody names any more"
+            assert_the_same(rows.loaded(), catalogue)
+            assert max((info.region_id for info in named(rows.loaded())), default=0) < catalogue.next_ids(1)[0]
+
+    asyncio.run(main())
+
+
+def can_be(name: str, catalogue: Catalogue) -> bool:
+    """The callers of the catalogue look before they change."""
+    match name:
+        case "create":
+            return "new" not in catalogue.tables
+        case "drop":
+            return "n:other" in catalogue.tables
+        case "create a namespace" | "drop a namespace":
+            return True
+        case "split":
+            return "t" in catalogue.tables and catalogue.tables["t"].regions[0].end == b"k"
+        case "adopt":
+            return True
+        case _:
+            return "t" in catalogue.tables
+
+
+def named(catalogue: Catalogue) -> set[RegionInfo]:
+    return {info for entry in catalogue.tables.values() for info in entry.regions} | set(catalogue.dropped)
+
+
+def test_rows_of_a_kind_that_it_does_not_know_stay() -> None:
+    async def main() -> None:
+        rows = UnsureRows()
+        catalogue = await made(rows)
+        rows.cells[b"x/later"] = {b"info:what": b"of a later version"}
+        await mend(catalogue, rows)
+        assert rows.cells[b"x/later"] == {b"info:what": b"of a later version"}
+
+    asyncio.run(main())
+
+
+def test_there_is_always_something_to_write() -> None:
+    """An fsync proves that the disk takes writes."""
+
+    async def main() -> None:
+        rows = UnsureRows()
+        catalogue = await made(rows)
+        assert [mutation.row for mutation in catalogue.mending(rows.read())] == [b"n"]
+
+    asyncio.run(main())
