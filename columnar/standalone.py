@@ -177,7 +177,7 @@ class Standalone:
         self.server.listener = self.keeper
         host = LocalRegions(self.server, self.keeper)
         self.changes = SchemaChanges(self.catalogue, host)
-        self.alterations = Alterations(self.catalogue, host, self.changes.lock)
+        self.alterations = Alterations(self.catalogue, host, self.changes)
         copies = LocalCopies(self.server, self.keeper, self._meta, self._engine)
         self.snapshots = Snapshots(self.folder.path, self.catalogue, self.changes, host, copies, clock)
         self.snapshots.sweep()
@@ -185,7 +185,7 @@ class Standalone:
         self._warn_of_unnamed(regions_folder)
         hand = ReplacingRegions(self.server, regions_folder, self.config.region_bytes)
         self.region_changes = RegionChanges(self.catalogue, self.changes, hand)
-        meta.on_mended = self.region_changes.catalogue_mended
+        meta.on_mended = [self.region_changes.catalogue_mended, self.changes.catalogue_mended]
         for name, family in SYSTEM_TABLES:
             if name not in self.catalogue.tables:
                 await self.changes.create(name.encode(), [family], system=True)

@@ -42,7 +42,7 @@ class MetaRegion:
         self._closing: asyncio.Future[None] | None = None  # of a store that failed, in a thread
         self.newest_ms = 0  # the highest timestamp that was read
         self.changes_wanted: Callable[[Rows], list[RowMutation]] = lambda _found: []  # the catalogue's
-        self.on_mended: Callable[[], None] = lambda: None
+        self.on_mended: list[Callable[[], None]] = []  # told that the change of unknown outcome was taken back
 
     @property
     def region(self) -> Region:
@@ -103,7 +103,8 @@ class MetaRegion:
                 await self._written_anew(region)
                 self._failure = ""
         _log.warning("the catalogue is whole: tables can be made, changed and dropped again")
-        self.on_mended()
+        for told in self.on_mended:
+            told()
 
     async def _written_anew(self, region: Region) -> None:
         mutations = self.changes_wanted(self._rows_of(region))

@@ -15,11 +15,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol
 
-from columnar.errors import IllegalArgument, NamespaceExists, NamespaceNotFound, NotAllowed, TableNotFound, shown
+from columnar.errors import (
+    IllegalArgument,
+    NamespaceExists,
+    NamespaceNotFound,
+    NotAllowed,
+    TableNotFound,
+    shown,
+)
 from columnar.master.catalogue import BUILT_IN_NAMESPACES, Catalogue, TableEntry
+from columnar.master.schema_changes import SchemaChanges
 from columnar.model.alteration import TableChange, altered, expiry_changes
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table, checked_namespace, namespace_of
@@ -53,11 +61,11 @@ class AlterationHost(Protocol):
 
 
 class Alterations:
-    def __init__(self, catalogue: Catalogue, host: AlterationHost, lock: asyncio.Lock) -> None:
-        """``lock``: of all changes of the catalogue (``SchemaChanges.lock``)."""
+    def __init__(self, catalogue: Catalogue, host: AlterationHost, changes: SchemaChanges) -> None:
         self._catalogue = catalogue
         self._host = host
-        self._lock = lock
+        self._changes = changes
+        self._lock = changes.lock
 
     # --- tables ------------------------------------------------------------------------------------
 
@@ -69,7 +77,8 @@ class Alterations:
             self._check_watched(before, after, change)
             if after == before:
                 return
-            entry = await self._catalogue.alter(after)
+            with self._changes.losing(after.name) if change.drop else nullcontext():
+                entry = await self._catalogue.alter(after)
             self._host.install(after, entry.enabled, entry.regions)
             await self._host.follow_schema(after.name)
         _log.info("table %s altered", after.name)
@@ -96,7 +105,8 @@ class Alterations:
             entry = self._of_user(name, "truncated")
             self._check_unheard(entry.schema)
             starts = [info.start for info in entry.regions] if preserve_splits else [b""]
-            old = await self._catalogue.truncate(entry.schema.name, starts)
+            with self._changes.losing(entry.schema.name):
+                old = await self._catalogue.truncate(entry.schema.name, starts)
             # What is written until the new ones serve counts as written before: it goes too.
             await self._host.prepare_regions(entry.schema, entry.regions)
             self._host.install(entry.schema, entry.enabled, entry.regions)

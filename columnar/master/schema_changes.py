@@ -3,18 +3,23 @@
 The order of steps makes each change repeatable after a crash at any instruction: a table exists
 from the moment its rows are in the catalogue; its regions make their folders when they are first
 opened; folders of a dropped table are named in the catalogue until they are gone.
+
+Invariant: where nobody knows whether rows or families of a table go, it is not served until that is known
+(``catalogue_mended``, or a restart): what is written meanwhile could go with them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Protocol
 
 from columnar.errors import (
     IllegalArgument,
     NamespaceNotFound,
+    OutcomeUnknown,
     TableExists,
     TableNotDisabled,
     TableNotEnabled,
@@ -62,6 +67,7 @@ class SchemaChanges:
         self._catalogue = catalogue
         self._host = host
         self._one_at_a_time = asyncio.Lock()
+        self._unsure: list[str] = []  # tables that are not served for now
 
     @property
     def lock(self) -> asyncio.Lock:
@@ -142,6 +148,26 @@ class SchemaChanges:
                 self._host.destroy_region(info)
             await self._catalogue.forget_dropped(regions)
         _log.info("table %s dropped with its %d regions", text, len(regions))
+
+    @contextmanager
+    def losing(self, name: str) -> Iterator[None]:
+        """Around the catalogue's write of a change that takes rows from a table, where it is there already."""
+        try:
+            yield
+        except OutcomeUnknown:
+            entry = self._catalogue.tables.get(name)
+            if entry is not None:
+                _log.error("table %s is not served until it is known what became of its change", name)
+                self._unsure.append(name)
+                self._host.install(entry.schema, False, entry.regions)
+            raise
+
+    def catalogue_mended(self) -> None:
+        """What it was told last, of unknown outcome, was taken back: tables are served as they were."""
+        unsure, self._unsure = self._unsure, []
+        for name in unsure:
+            entry = self._catalogue.tables[name]
+            self._host.install(entry.schema, entry.enabled, entry.regions)
 
     def _known(self, name: bytes | None) -> str:
         name = name or b""

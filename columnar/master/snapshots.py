@@ -250,7 +250,8 @@ class Snapshots:
                 self._host.destroy_region(info)
             await self._catalogue.forget_dropped(regions)
             raise
-        old = await self._catalogue.adopt(table, regions)
+        with self._changes.losing(table.name):
+            old = await self._catalogue.adopt(table, regions)
         entry = self._catalogue.tables[table.name]
         self._host.install(entry.schema, entry.enabled, entry.regions)
         if old:

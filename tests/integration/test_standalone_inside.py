@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from columnar import standalone, standalone_catalogue
+from columnar.client import Connection
 from columnar.client.errors import IOError
 from columnar.client.regions import RegionAdmin
 from columnar.storage.rocks import RocksEngine
@@ -113,6 +116,47 @@ def test_a_region_whose_split_is_of_unknown_outcome_serves_again(
     with StoreThread(tmp_path) as store:
         connection = store.connection()
         assert [row for row, _ in connection.table("t").scan()] == [b"a", b"b", b"z"]
+        connection.close()
+
+
+LOSSES: dict[str, Callable[[Connection], object]] = {  # by the catalogue's method whose write fails
+    "truncate": lambda connection: connection.admin.truncate("t"),
+    "alter": lambda connection: connection.admin.alter_table("t", drop=["g"]),
+    "adopt": lambda connection: connection.snapshots.restore_snapshot("empty"),
+}
+
+
+@pytest.mark.parametrize("change", LOSSES)
+def test_a_table_that_may_have_lost_its_rows_takes_nothing_that_could_be_lost_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    monkeypatch.setattr(standalone_catalogue, "RETRY_S", 0.05)
+    engine = HeldEngine(RocksEngine())
+    with monkeypatch.context() as patch:
+        patch.setattr(standalone, "RocksEngine", lambda: engine)
+        with StoreThread(tmp_path) as store:
+            connection = store.connection()
+            connection.create_table("t", {"f": {}, "g": {}})
+            connection.snapshots.take_snapshot("empty", b"t")
+            connection.table("t").put(b"a", {b"f:q": b"v", b"g:q": b"v"})
+            write = getattr(store.inside.catalogue, change)
+
+            async def refused(*asked: Any) -> Any:
+                engine.gate.fail()
+                return await write(*asked)
+
+            patch.setattr(store.inside.catalogue, change, refused)
+            with pytest.raises(IOError, match="refused to sync"):
+                LOSSES[change](connection)
+            with pytest.raises(IOError, match="TableNotEnabled"):
+                connection.table("t").put(b"b", {b"g:q": b"v"})
+            engine.gate.release()
+            until_it_works(lambda: connection.table("t").put(b"b", {b"g:q": b"v"}))
+            connection.close()
+    with StoreThread(tmp_path) as store:
+        connection = store.connection()
+        held = dict(connection.table("t").scan())
+        assert held == {b"a": {b"f:q": b"v", b"g:q": b"v"}, b"b": {b"g:q": b"v"}}
         connection.close()
 
 
