@@ -2,7 +2,8 @@
 
 RocksDB answers "incomplete" instead of stalling (design D3d); nothing was written then, so the step
 can simply be taken again.  HBase makes its writers wait up to 90 s in the same place
-(``hbase.regionserver`` blocking waits) and then says RegionTooBusyException; so do we, sooner.
+(``hbase.regionserver`` blocking waits) and then says RegionTooBusyException; so do we, sooner.  Of those who wait
+for one store only the first tries, so they go in order, but for who comes when it is no longer behind.
 
 A region that is being split or merged raises RegionAway from every opening: the step is taken again
 when another stands in its place.
@@ -24,6 +25,17 @@ AWAY_PATIENCE_S: Final = 10.0  # a region is away for tenths of a second; longer
 T = TypeVar("T")
 
 
+class _Line:
+    """Who waits for one store: the first tries, the others wait for their turn."""
+
+    def __init__(self) -> None:
+        self.turn = asyncio.Lock()
+        self.length = 0
+
+
+_lines: Final[dict[str, _Line]] = {}  # by the store's folder, while anybody waits
+
+
 async def patiently(step: Callable[[], T]) -> T:
     """``step()``, again and again while the engine is behind or a region away; then StoreBusy or RegionAway."""
     loop = asyncio.get_running_loop()
@@ -31,12 +43,43 @@ async def patiently(step: Callable[[], T]) -> T:
     while True:
         try:
             return step()
-        except StoreBusy:
-            if loop.time() >= deadline_s:
+        except StoreBusy as busy:
+            store = busy.store
+            if not store and loop.time() >= deadline_s:
                 raise
-            await asyncio.sleep(STALL_POLL_S)
         except RegionAway as away:
             await back(away)
+            continue
+        if not store:
+            await asyncio.sleep(STALL_POLL_S)
+            continue
+        done, result = await _in_turn(step, store, deadline_s)
+        if done:
+            return result[0]
+
+
+async def _in_turn(step: Callable[[], T], store: str, deadline_s: float) -> tuple[bool, list[T]]:
+    """Wait for the turn, then try until it is no longer the engine that is behind.
+
+    A try may cost milliseconds, as much as the write: a hundred that all tried would leave nobody else any time.
+    """
+    line = _lines.setdefault(store, _Line())
+    line.length += 1
+    try:
+        async with line.turn:
+            while True:
+                try:
+                    return True, [step()]
+                except StoreBusy:
+                    if asyncio.get_running_loop().time() >= deadline_s:
+                        raise
+                except RegionAway:
+                    return False, []  # not in the way of those behind
+                await asyncio.sleep(STALL_POLL_S)
+    finally:
+        line.length -= 1
+        if not line.length:
+            del _lines[store]
 
 
 async def back(away: RegionAway) -> None:

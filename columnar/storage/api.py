@@ -34,6 +34,7 @@ class StoreBusy(RetryLater):
     """The engine would have to stall: write again later; nothing was written."""
 
     hbase_class = "RegionTooBusyException"
+    store = ""  # the folder of the one whose engine it is; those who wait for the same take turns
 
 
 class StoreClosed(HostError):

@@ -31,7 +31,9 @@ def translated(error: Exception, path: str) -> ColumnarError:
     if isinstance(error, rocksdict.DbClosedError):
         return StoreClosed(f"the store {path} is closed")
     if "Incomplete" in text or "stall" in text.lower():
-        return StoreBusy("the engine is behind with flushing; try again shortly")
+        busy = StoreBusy("the engine is behind with flushing; try again shortly")
+        busy.store = path
+        return busy
     for words, matter, advice in _KNOWN:
         if words in text:
             kind = DiskFails if words == _FAILS else HostError

@@ -1,0 +1,112 @@
+"""Writers that wait for an engine that is behind take turns: they cost no more than one of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from columnar.errors import RegionAway
+from columnar.regions import patience
+from columnar.regions.patience import patiently
+from columnar.storage.api import StoreBusy
+
+
+class Engine:
+    """Behind for so many tries, then not."""
+
+    def __init__(self, store: str, tries: int) -> None:
+        self.store, self.left, self.tries = store, tries, 0
+        self.taken: list[int] = []
+
+    def write(self, number: int) -> Callable[[], int]:
+        def step() -> int:
+            self.tries += 1
+            if self.left > 0:
+                self.left -= 1
+                busy = StoreBusy("behind")
+                busy.store = self.store
+                raise busy
+            self.taken.append(number)
+            return number
+
+        return step
+
+
+WRITERS = 50
+
+
+def test_one_tries_for_all_and_they_go_in_order() -> None:
+    async def main() -> None:
+        engine = Engine("a", WRITERS + 20)
+        done = await asyncio.gather(*[patiently(engine.write(number)) for number in range(WRITERS)])
+        assert done == engine.taken == list(range(WRITERS))
+        assert engine.tries == WRITERS + 20 + WRITERS, "each once at first, one again and again, each once at last"
+
+    asyncio.run(main())
+    assert not patience._lines
+
+
+def test_another_store_has_a_line_of_its_own() -> None:
+    async def main() -> None:
+        stuck, other = Engine("a", 1 << 30), Engine("b", 3)
+        waiting = [asyncio.ensure_future(patiently(stuck.write(number))) for number in range(WRITERS)]
+        assert await asyncio.wait_for(patiently(other.write(1)), 10) == 1
+        for one in waiting:
+            one.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+    asyncio.run(main())
+    assert not patience._lines, "who was cancelled waits no more"
+
+
+def test_a_region_that_is_opened_anew_stands_in_nobodys_way() -> None:
+    """It is busy without an engine."""
+
+    async def main() -> None:
+        stuck, other = Engine("", 1 << 30), Engine("", 3)
+        waiting = asyncio.ensure_future(patiently(stuck.write(0)))
+        assert await asyncio.wait_for(patiently(other.write(1)), 10) == 1
+        waiting.cancel()
+
+    asyncio.run(main())
+
+
+def test_patience_ends_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "STALL_PATIENCE_S", 0.02)
+
+    async def main() -> None:
+        stuck = Engine("a", 1 << 30)
+        ended = await asyncio.gather(*[patiently(stuck.write(n)) for n in range(WRITERS)], return_exceptions=True)
+        assert [type(one) for one in ended] == [StoreBusy] * WRITERS
+        assert stuck.tries < 3 * WRITERS
+
+    asyncio.run(main())
+    assert not patience._lines
+
+
+def test_who_finds_its_region_away_is_in_nobodys_way() -> None:
+    async def main() -> None:
+        engine = Engine("a", 3)
+        gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        was_busy: list[bool] = []
+
+        def away() -> int:
+            if not was_busy:
+                was_busy.append(True)
+                busy = StoreBusy("behind")
+                busy.store = "a"
+                raise busy
+            if not gate.done():
+                raise RegionAway("r", gate)
+            return 0
+
+        first = asyncio.ensure_future(patiently(away))
+        await asyncio.sleep(0)
+        assert await asyncio.wait_for(patiently(engine.write(1)), 10) == 1
+        assert not first.done()
+        gate.set_result(None)
+        assert await first == 0
+
+    asyncio.run(main())
