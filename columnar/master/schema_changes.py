@@ -67,7 +67,7 @@ class SchemaChanges:
         self._catalogue = catalogue
         self._host = host
         self._one_at_a_time = asyncio.Lock()
-        self._unsure: list[str] = []  # tables that are not served for now
+        self._unsure: list[str] = []  # tables out of service until ``catalogue_mended``
 
     @property
     def lock(self) -> asyncio.Lock:
