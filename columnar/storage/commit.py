@@ -64,8 +64,14 @@ class Committer:
         if line is None:
             line = self._lines[id(store)] = Line()
         line.gathered += 1
-        if line.gathering is not None:
-            return line.gathering
+        asked = line.gathering
+        if asked is None:
+            asked = self._gathering(store, line)
+        if line.gathering is not None and line.is_late():
+            self._begin_early(store, line)
+        return asked
+
+    def _gathering(self, store: Store, line: Line) -> PromptFuture:
         asked = line.gathering = PromptFuture(self._loop)
         if line.broken is not None:
             self._fail(asked, line.broken)
@@ -86,15 +92,24 @@ class Committer:
 
     def _begin(self, store: Store, line: Line) -> None:
         rounds = self._rounds
-        if (
-            rounds is None
-            or line.by_itself
-            or not (rounds.is_running or self._running >= SHARED_FROM)
-            or not rounds.has_room()
-        ):
+        if rounds is None or self._goes_by_itself(rounds, line):
             self.begin_by_itself(store, line)
         else:
             rounds.join(store, line)
+
+    def _goes_by_itself(self, rounds: SharedRounds, line: Line) -> bool:
+        return line.by_itself or not (rounds.is_running or self._running >= SHARED_FROM) or not rounds.has_room()
+
+    def _begin_early(self, store: Store, line: Line) -> None:
+        """The sync is over, and the loop too busy to hear of it before this turn's end: the next waits no longer."""
+        if self._rounds is not None and not self._goes_by_itself(self._rounds, line):
+            return
+        try:
+            store.settle()
+        except ColumnarError:
+            return  # whoever is told of the end meets that again
+        self._running -= 1
+        self.begin_by_itself(store, line)
 
     def begin_by_itself(self, store: Store, line: Line) -> None:
         """Hand over what was gathered, then sync it; while the engine is busy, wait on the loop (design D3d)."""
@@ -119,18 +134,24 @@ class Committer:
         """Those who wait for the sync that runs wait for one of the store itself."""
         self.syncs += 1
         self._running += 1
-        self._threads.submit(self._sync, store, line)
+        assert line.syncing is not None, "a sync begins for those who were gathered"
+        self._threads.submit(self._sync, store, line, line.syncing)
 
-    def _sync(self, store: Store, line: Line) -> None:
+    def _sync(self, store: Store, line: Line, done: PromptFuture) -> None:
         """In a thread of the pool."""
         failure: ColumnarError | None = None
         try:
             store.sync()
         except ColumnarError as error:
             failure = error
-        self._loop.call_soon_threadsafe(self._synced, store, line, failure)
+        else:
+            line.over_s = perf_counter()  # last: from here on the next may begin
+        self._loop.call_soon_threadsafe(self._synced, store, line, done, failure)
 
-    def _synced(self, store: Store, line: Line, failure: ColumnarError | None) -> None:
+    def _synced(self, store: Store, line: Line, done: PromptFuture, failure: ColumnarError | None) -> None:
+        if line.syncing is not done:
+            done.resolve()  # it went well, and the next one was begun early
+            return
         self._running -= 1
         self.ended(store, line, failure)
 
@@ -140,10 +161,13 @@ class Committer:
         if failure is not None:
             self._broke(store, line, done, failure)
             return
+        is_late, line.over_s = line.is_late(), 0.0
         now_s = perf_counter()
         wait_s = min(WAIT_S, WAIT_SHARE * (now_s - line.began_s)) if line.gathered + line.in_sync <= FEW else 0.0
         line.until_s = now_s + wait_s
-        if line.gathering is not None:
+        if line.gathering is not None and is_late:
+            self._begin(store, line)
+        elif line.gathering is not None:
             self._begin_after(TURNS_BETWEEN_SYNCS, line.gathered + line.in_sync, line.until_s, store, line)
         done.resolve()  # last: who hears of it may write again at once
 
