@@ -1,4 +1,4 @@
-"""``columnar bench``: measure one endpoint, two against each other, or how cost grows."""
+"""``columnar bench``: measure one endpoint, two against each other, how cost grows, or the machine alone."""
 
 from __future__ import annotations
 
@@ -224,12 +224,58 @@ def growth(
     _write_json(json_path, {"taken_at": _now(), "machine": machine(), "plan": asdict(plan), "groups": as_json(groups)})
 
 
+@bench.command()
+@click.option("--seconds", default=12.0, show_default=True, type=click.FloatRange(0.05), help="Of watching the cores.")
+@click.option(
+    "--folder",
+    default=".",
+    show_default=True,
+    type=click.Path(exists=True, file_okay=False, writable=True),
+    help="Where fsyncs are timed: on the disk that the store's data would lie on.",
+)
+@click.option("--json", "json_path", metavar="FILE", help="Write the figures here too.")
+def limits(seconds: float, folder: str, json_path: str | None) -> None:
+    """What this machine gives, whatever a store does.
+
+    How long a process is stopped that only reads the clock, one on each core (the kernel's own work, and
+    the host's where the machine is virtual): no store has a lower percentile of its latency.  How long an
+    fsync takes: no durable write is quicker.  And a byte to another process and back: no call is.
+
+    \b
+      columnar bench limits
+      columnar bench limits --folder /var/lib/columnar --json limits.json
+    """
+    from columnar.bench.limit_probes import FSYNCS, ROUND_TRIPS, core_limits, fsync_limit, round_trip_limit
+    from columnar.bench.limits import as_json, remarks_of_limits, table_of_limits
+
+    try:
+        with _progress() as progress:
+            bar = _Bar(progress)
+            bar.began(f"watch the cores, {seconds:g} s", 0)
+            found = list(core_limits(seconds))
+            bar.began("a byte there and back", ROUND_TRIPS)
+            found.append(round_trip_limit(bar.advance))
+            for size, count in FSYNCS.items():
+                bar.began(f"fsyncs of {size:,} bytes", count)
+                found.append(fsync_limit(folder, size, bar.advance))
+    except OSError as error:
+        click.echo(
+            f"columnar bench: cannot time fsyncs in {folder}: {error.strerror}; choose another --folder", err=True
+        )
+        raise SystemExit(_CANNOT_MEASURE) from error
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    console.print(f"{_now()}, {machine()}", table_of_limits(found), sep="\n", highlight=False)
+    for remark in remarks_of_limits(found):
+        console.print(remark, highlight=False)
+    _write_json(json_path, {"taken_at": _now(), "machine": machine(), "limits": as_json(found)})
+
+
 class _Bar:
-    """The one bar of a growth measurement, begun anew for each thing that is done."""
+    """One bar, begun anew for each thing that is done."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
-        self._task = progress.add_task("growth", total=None)
+        self._task = progress.add_task("", total=None)
 
     def began(self, what: str, total: int) -> None:
         self._progress.reset(self._task, total=total or None, description=what)

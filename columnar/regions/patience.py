@@ -53,13 +53,14 @@ async def patiently(step: Callable[[], T]) -> T:
         if not store:
             await asyncio.sleep(STALL_POLL_S)
             continue
-        done, result = await _in_turn(step, store, deadline_s)
-        if done:
-            return result[0]
+        try:
+            return await _in_turn(step, store, deadline_s)
+        except RegionAway as away:  # it left the line: not in the way of those behind
+            await back(away)
 
 
-async def _in_turn(step: Callable[[], T], store: str, deadline_s: float) -> tuple[bool, list[T]]:
-    """Wait for the turn, then try until it is no longer the engine that is behind.
+async def _in_turn(step: Callable[[], T], store: str, deadline_s: float) -> T:
+    """Wait for the turn, then try until it is no longer the engine that is behind; StoreBusy, RegionAway.
 
     A try may cost milliseconds, as much as the write: a hundred that all tried would leave nobody else any time.
     """
@@ -69,12 +70,10 @@ async def _in_turn(step: Callable[[], T], store: str, deadline_s: float) -> tupl
         async with line.turn:
             while True:
                 try:
-                    return True, [step()]
+                    return step()
                 except StoreBusy:
                     if asyncio.get_running_loop().time() >= deadline_s:
                         raise
-                except RegionAway:
-                    return False, []  # not in the way of those behind
                 await asyncio.sleep(STALL_POLL_S)
     finally:
         line.length -= 1

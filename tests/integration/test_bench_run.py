@@ -128,3 +128,16 @@ def test_an_endpoint_that_is_not_there_is_said_in_one_line() -> None:
     assert ran.returncode == 1
     assert ran.stderr.strip().startswith("columnar bench: 127.0.0.1:1: ")
     assert "Traceback" not in ran.stderr
+
+
+def test_the_limits_of_the_machine(tmp_path: Path) -> None:
+    figures = tmp_path / "limits.json"
+    ran = bench("limits", "--seconds", "0.2", "--folder", str(tmp_path), "--json", str(figures))
+    assert ran.returncode == 0, ran.stderr
+    assert "append of 150 bytes and its fsync" in ran.stdout
+    kinds = [limit["kind"] for limit in json.loads(figures.read_text())["limits"]]
+    assert sorted(set(kinds)) == ["core", "fsync", "round trip"]
+    assert os.listdir(tmp_path) == ["limits.json"]
+    refused = bench("limits", "--folder", str(tmp_path / "none"))
+    assert refused.returncode == 2
+    assert "does not exist" in refused.stderr

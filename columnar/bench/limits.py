@@ -1,0 +1,92 @@
+"""(pure) What the machine gives, whatever a store does: how long processes are stopped, fsyncs, a byte there and back.
+
+A machine stops each of its processes now and then: its kernel's own threads have their turn, and where it is virtual
+its host gives the core to others.  A call that is due at such a moment waits until it is over, so no store that needs
+the core has a lower percentile than that.  Of the stops ``waits_us`` makes what such a call waits, due at any moment:
+the longer a stop, the more moments lie in it.
+
+Knows nothing of files, sockets and clocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from rich.table import Table
+
+PERCENTILES: Final = (50.0, 99.0, 99.9)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One row of the table."""
+
+    what: str
+    figures_us: dict[str, float]  # by the name of the percentile, and ``max``; empty where it could not be measured
+    kind: str  # "core", "fsync" or "round trip"
+    note: str = ""
+
+
+def waits_us(stops_ns: Sequence[int], measured_ns: int) -> dict[str, float]:
+    """Percentiles of what a call waits that is due at any moment of the time measured, with ``max``, in us."""
+    found = {f"p{share:g}": _waited(stops_ns, (1 - share / 100) * measured_ns) / 1_000 for share in PERCENTILES}
+    return {**found, "max": max(stops_ns, default=0) / 1_000}
+
+
+def _waited(stops_ns: Sequence[int], rest_ns: float) -> float:
+    """What is waited longer than that in moments of ``rest_ns`` together only."""
+    longest = sorted(stops_ns, reverse=True)
+    total = 0
+    for count, stop in enumerate(longest, 1):
+        total += stop
+        level = (total - rest_ns) / count  # where these alone are longer than that
+        if level >= (longest[count] if count < len(longest) else 0):
+            return level
+    return 0.0
+
+
+def stopped_share(stops_ns: Sequence[int], measured_ns: int) -> float:
+    return sum(stops_ns) / max(measured_ns, 1)
+
+
+def percentiles_of(times_ns: Sequence[int]) -> dict[str, float]:
+    """In us; empty without times."""
+    if not times_ns:
+        return {}
+    ordered = sorted(times_ns)
+    found = {f"p{share:g}": ordered[_place(share, len(ordered))] / 1_000 for share in PERCENTILES}
+    return {**found, "max": ordered[-1] / 1_000}
+
+
+def _place(share: float, count: int) -> int:
+    return min(count - 1, int(share / 100 * count))
+
+
+def table_of_limits(limits: Sequence[Limit]) -> Table:
+    table = Table(title="Milliseconds", title_justify="left")
+    table.add_column("what")
+    for share in PERCENTILES:
+        table.add_column(f"p{share:g}", justify="right")
+    table.add_column("longest", justify="right")
+    for limit in limits:
+        figures = [f"{figure / 1_000:.2f}" for figure in limit.figures_us.values()]
+        table.add_row(limit.what, *(figures or ["-"] * (len(PERCENTILES) + 1)))
+    return table
+
+
+def remarks_of_limits(limits: Sequence[Limit]) -> list[str]:
+    """Lines below the table."""
+    found = [f"{limit.what}: {limit.note}" for limit in limits if limit.note]
+    cores = [limit.figures_us["p99.9"] for limit in limits if limit.kind == "core" and limit.figures_us]
+    if cores:
+        found.append(
+            f"Of calls to a server that keeps its core busy one in 1,000 waits {max(cores) / 1_000:.1f} ms for the"
+            " machine alone, when it falls to the worst core; the store that is measured comes on top."
+        )
+    return found
+
+
+def as_json(limits: Sequence[Limit]) -> list[dict[str, Any]]:
+    return [asdict(limit) for limit in limits]
