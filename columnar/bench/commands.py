@@ -248,21 +248,19 @@ def limits(seconds: float, folder: str, json_path: str | None) -> None:
     from columnar.bench.limit_probes import FSYNCS, ROUND_TRIPS, core_limits, fsync_limit, round_trip_limit
     from columnar.bench.limits import as_json, remarks_of_limits, table_of_limits
 
-    try:
-        with _progress() as progress:
-            bar = _Bar(progress)
-            bar.began(f"watch the cores, {seconds:g} s", 0)
-            found = list(core_limits(seconds))
-            bar.began("a byte there and back", ROUND_TRIPS)
-            found.append(round_trip_limit(bar.advance))
+    with _progress() as progress:
+        bar = _Bar(progress)
+        bar.began(f"watch the cores, {seconds:g} s", 0)
+        found = list(core_limits(seconds))
+        bar.began("a byte there and back", ROUND_TRIPS)
+        found.append(round_trip_limit(bar.advance))
+        try:
             for size, count in FSYNCS.items():
                 bar.began(f"fsyncs of {size:,} bytes", count)
                 found.append(fsync_limit(folder, size, bar.advance))
-    except OSError as error:
-        click.echo(
-            f"columnar bench: cannot time fsyncs in {folder}: {error.strerror}; choose another --folder", err=True
-        )
-        raise SystemExit(_CANNOT_MEASURE) from error
+        except OSError as error:
+            click.echo(f"columnar bench: no fsyncs in {folder}: {error.strerror}; choose another --folder", err=True)
+            raise SystemExit(_CANNOT_MEASURE) from error
     console = Console(width=None if sys.stdout.isatty() else 160)
     console.print(f"{_now()}, {machine()}", table_of_limits(found), sep="\n", highlight=False)
     for remark in remarks_of_limits(found):

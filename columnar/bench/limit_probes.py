@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -12,7 +13,8 @@ from multiprocessing import get_context
 from time import perf_counter_ns
 from typing import Final
 
-from columnar.bench.limits import Limit, percentiles_of, stopped_share, waits_us
+from columnar.bench.latencies import percentiles_us
+from columnar.bench.limits import Limit, stopped_share, waits_us
 
 STOP_NS: Final = 100_000  # between two looks at the clock; less is the interpreter's own
 PUT_BYTES: Final = 150  # of a log, for a put of 100 bytes
@@ -62,7 +64,7 @@ def fsync_limit(folder: str, size: int, advance: Callable[[int], None]) -> Limit
             os.fdatasync(file.fileno())
             times.append(perf_counter_ns() - began)
             advance(1)
-    return Limit(f"append of {size:,} bytes and its fsync", percentiles_of(times), "fsync")
+    return Limit(f"append of {size:,} bytes and its fsync", _figures(times), "fsync")
 
 
 def round_trip_limit(advance: Callable[[int], None]) -> Limit:
@@ -75,7 +77,11 @@ def round_trip_limit(advance: Callable[[int], None]) -> Limit:
             line.recv(1)
             times.append(perf_counter_ns() - began)
             advance(1)
-    return Limit("a byte to another process and back", percentiles_of(times), "round trip")
+    return Limit("a byte to another process and back", _figures(times), "round trip")
+
+
+def _figures(times_ns: list[int]) -> dict[str, int]:
+    return percentiles_us(Counter(taken // 1_000 for taken in times_ns))
 
 
 @contextmanager

@@ -10,13 +10,13 @@ Knows nothing of files, sockets and clocks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any
 
 from rich.table import Table
 
-PERCENTILES: Final = (50.0, 99.0, 99.9)
+from columnar.bench.latencies import PERCENTILES
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Limit:
     """One row of the table."""
 
     what: str
-    figures_us: dict[str, float]  # by the name of the percentile, and ``max``; empty where it could not be measured
+    figures_us: Mapping[str, float]  # by the name of the percentile, and ``max``
     kind: str  # "core", "fsync" or "round trip"
     note: str = ""
 
@@ -51,19 +51,6 @@ def stopped_share(stops_ns: Sequence[int], measured_ns: int) -> float:
     return sum(stops_ns) / max(measured_ns, 1)
 
 
-def percentiles_of(times_ns: Sequence[int]) -> dict[str, float]:
-    """In us; empty without times."""
-    if not times_ns:
-        return {}
-    ordered = sorted(times_ns)
-    found = {f"p{share:g}": ordered[_place(share, len(ordered))] / 1_000 for share in PERCENTILES}
-    return {**found, "max": ordered[-1] / 1_000}
-
-
-def _place(share: float, count: int) -> int:
-    return min(count - 1, int(share / 100 * count))
-
-
 def table_of_limits(limits: Sequence[Limit]) -> Table:
     table = Table(title="Milliseconds", title_justify="left")
     table.add_column("what")
@@ -71,15 +58,14 @@ def table_of_limits(limits: Sequence[Limit]) -> Table:
         table.add_column(f"p{share:g}", justify="right")
     table.add_column("longest", justify="right")
     for limit in limits:
-        figures = [f"{figure / 1_000:.2f}" for figure in limit.figures_us.values()]
-        table.add_row(limit.what, *(figures or ["-"] * (len(PERCENTILES) + 1)))
+        table.add_row(limit.what, *(f"{figure / 1_000:.2f}" for figure in limit.figures_us.values()))
     return table
 
 
 def remarks_of_limits(limits: Sequence[Limit]) -> list[str]:
     """Lines below the table."""
     found = [f"{limit.what}: {limit.note}" for limit in limits if limit.note]
-    cores = [limit.figures_us["p99.9"] for limit in limits if limit.kind == "core" and limit.figures_us]
+    cores = [limit.figures_us["p99.9"] for limit in limits if limit.kind == "core"]
     if cores:
         found.append(
             f"Of calls to a server that keeps its core busy one in 1,000 waits {max(cores) / 1_000:.1f} ms for the"

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -117,6 +118,10 @@ def test_a_write_in_a_long_turn_begins_the_next_fsync(monkeypatch: pytest.Monkey
 def test_several_fsyncs_may_end_before_the_loop_hears_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     async def check(house: Late, first: PromptFuture, second: PromptFuture) -> None:
         ended: list[int] = []
+
+        def note(number: int, _: object) -> None:
+            ended.append(number)
+
         asked = [first, second]
         for _ in range(5):
             house.over.clear()
@@ -124,7 +129,7 @@ def test_several_fsyncs_may_end_before_the_loop_hears_of_the_first(monkeypatch: 
             assert house.over.wait(10)
             asked.append(house.again())
         for number, future in enumerate(asked):
-            future.tell(lambda _, number=number: ended.append(number))  # type: ignore[misc]
+            future.tell(partial(note, number))
         await asked[-1]
         assert ended == list(range(len(asked))), "in the order in which they were asked for"
         assert house.committer.is_idle(house.store)
