@@ -75,8 +75,11 @@ def test_a_process_that_is_stopped_sees_it(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_fsyncs_are_timed_in_that_folder_and_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[str]] = []
+    synced: list[int] = []
     monkeypatch.setattr(limit_probes, "FSYNCS", {100: 3})
+    monkeypatch.setattr(os, "fdatasync", lambda file: synced.append(os.fstat(file).st_size))
     limit = limit_probes.fsync_limit(str(tmp_path), 100, lambda _: seen.append(os.listdir(tmp_path)))
     assert limit.figures_us["max"] >= limit.figures_us["p50"] > 0
+    assert synced == [100, 200, 300], "each append, after it was written"
     assert [len(files) for files in seen] == [1, 1, 1]
     assert os.listdir(tmp_path) == []
