@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,9 +16,9 @@ import pytest
 
 from columnar.storage import commit, server_log_files
 from columnar.storage.commit import Committer
-from columnar.storage.rocks import RocksEngine
 from columnar.storage.rocks_store import RocksStore
 from columnar.storage.server_log_files import ServerLog
+from tests.support.logged_stores import EngineAtRest, copied
 
 SEED = int(os.environ.get("COLUMNAR_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
 STEPS = 60
@@ -44,7 +43,7 @@ class Server:
         self.root, self.rng = root, rng
         self.regions = root / "regions"
         self.regions.mkdir(parents=True, exist_ok=True)
-        self.engine = RocksEngine(cache_bytes=1 << 20)
+        self.engine = EngineAtRest(cache_bytes=1 << 20)
         self.log = self.engine.server_log = ServerLog(str(root / "server-log"), str(self.regions))
         self.log.recover(self.engine)
         self.log.prepare()
@@ -150,12 +149,7 @@ class Server:
 
     def cut(self, target: Path) -> dict[str, list[State]]:
         """What the disk may hold now, at ``target``; what each store may be."""
-        while True:
-            try:
-                shutil.copytree(self.root, target, ignore=shutil.ignore_patterns("LOCK"))
-                break
-            except shutil.Error:
-                shutil.rmtree(target)  # the engine removed a file meanwhile
+        copied(self.root, target)
         newest = {path.parent: path for path in sorted(target.rglob("*.log"))}  # those before, the engine syncs itself
         for path in [*newest.values(), *target.rglob("*.segment")]:
             size, there = self.sizes.synced.get(str(self.root / path.relative_to(target)), 0), path.stat().st_size

@@ -6,7 +6,9 @@ import asyncio
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
+from columnar.storage.api import SpaceOptions
 from columnar.storage.commit import Committer
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.rocks_store import RocksStore
@@ -15,12 +17,30 @@ from columnar.storage.server_log_files import ServerLog
 SPACES = frozenset({"a", "b"})
 
 
+class EngineAtRest(RocksEngine):
+    """It merges nothing: a merge beside a copy would leave it with a list of files that names some it lacks."""
+
+    def space_options(self, options: SpaceOptions) -> Any:
+        made = super().space_options(options)
+        made.set_disable_auto_compactions(True)
+        return made
+
+
+def copied(root: Path, target: Path) -> Path:
+    """Of stores of an ``EngineAtRest`` that are open and not written to."""
+    while True:
+        try:
+            return Path(shutil.copytree(root, target, ignore=shutil.ignore_patterns("LOCK")))
+        except shutil.Error:
+            shutil.rmtree(target)  # the engine removed a log meanwhile that it needs no more
+
+
 class LoggedStores:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.regions = root / "regions"
         self.regions.mkdir(exist_ok=True)
-        self.engine = RocksEngine(cache_bytes=1 << 20)
+        self.engine = EngineAtRest(cache_bytes=1 << 20)
         self.log = self.engine.server_log = ServerLog(str(root / "server-log"), str(self.regions))
         self.log.recover(self.engine)
         self.log.prepare()
@@ -62,9 +82,7 @@ class LoggedStores:
         return target
 
     def copied(self) -> Path:
-        target = self.root.with_name(self.root.name + "-cut")
-        shutil.copytree(self.root, target, ignore=shutil.ignore_patterns("LOCK"))
-        return target
+        return copied(self.root, self.root.with_name(self.root.name + "-cut"))
 
     async def put_to_flush(self) -> None:
         """Into the second space of the first store: its flush makes the engine begin another log."""

@@ -17,7 +17,7 @@ from columnar.storage.api import StoreBusy
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.rocks_batch import LARGE_ROWS
 from columnar.storage.rocks_store import RocksStore
-from tests.support.logged_stores import SPACES, LoggedStores, opened
+from tests.support.logged_stores import SPACES, LoggedStores, copied, opened
 
 
 @pytest.fixture
@@ -255,8 +255,7 @@ def test_what_is_gathered_while_an_append_fails_is_neither_lost_nor_held_up(
             await asked[0]
             await asyncio.gather(*asked, server.put(0, b"last"))
         log = server.engine_log(0)
-        target = tmp_path / "cut"
-        shutil.copytree(root, target, ignore=shutil.ignore_patterns("LOCK"))
+        target = copied(root, tmp_path / "cut")
         os.truncate(target / "regions" / "r0" / log.name, synced[str(log)])
         server.close()
         return target
