@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from columnar.config import StandaloneConfig
-from columnar.errors import HostError
+from columnar.errors import DamagedData, HostError
 from columnar.master.alterations import Alterations
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
 from columnar.master.region_changes import RegionChanges
@@ -32,7 +32,7 @@ from columnar.replacing_regions import ReplacingRegions
 from columnar.standalone_catalogue import MetaRegion
 from columnar.standalone_copies import LocalCopies
 from columnar.storage.commit import Committer
-from columnar.storage.data_folder import DataFolder, newest_write_ms
+from columnar.storage.data_folder import ALL_FOLDERS_SINCE, BACK, META, DataFolder, newest_write_ms
 from columnar.storage.descriptors import stores_within
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.server_log_files import open_server_log
@@ -118,6 +118,9 @@ class LocalRegions:
     def watchers(self, table: str) -> dict[str, frozenset[str]]:
         return {one.name: frozenset(one.families) for one in self._keeper.registrations() if one.table == table}
 
+    def make_regions(self, infos: list[RegionInfo]) -> None:
+        self._server.make_regions(infos)
+
     def destroy_region(self, info: RegionInfo) -> None:
         self._server.destroy_region(info)
 
@@ -164,7 +167,7 @@ class Standalone:
             open_regions=stores_within(self.config.open_regions),
         )
         meta_info = RegionInfo(META_SCHEMA.name, META_REGION_ID)
-        meta_path = os.path.join(regions_folder, "meta")
+        meta_path = self._catalogue_path(regions_folder)
         self._meta = meta = MetaRegion(
             lambda: Region(self._engine, meta_path, meta_info, META_SCHEMA, self._committer, clock)
         )
@@ -181,6 +184,7 @@ class Standalone:
         copies = LocalCopies(self.server, self.keeper, self._meta, self._engine)
         self.snapshots = Snapshots(self.folder.path, self.catalogue, self.changes, host, copies, clock)
         self.snapshots.sweep()
+        self._see_to_folders()
         self.changes.start()
         self._warn_of_unnamed(regions_folder)
         hand = ReplacingRegions(self.server, regions_folder, self.config.region_bytes)
@@ -206,6 +210,21 @@ class Standalone:
             await asyncio.sleep(RECOVERY_PAUSE_S)
         if behind:
             _log.info("%d regions are up to date with the server's log", behind - len(self._server_log.left))
+
+    def _catalogue_path(self, regions_folder: str) -> str:
+        """It was there before any other region: where others are it is not begun anew."""
+        path = os.path.join(regions_folder, META)
+        others = os.listdir(regions_folder)
+        if others and META not in others:
+            raise DamagedData(f"{path}, the catalogue of the {len(others)} regions beside it, is missing; {BACK}")
+        return path
+
+    def _see_to_folders(self) -> None:
+        """Older programs named regions before they had folders: from now on one that is missing was lost."""
+        if self.folder.format < ALL_FOLDERS_SINCE:
+            tables = self.catalogue.tables.values()
+            self.server.make_regions([info for entry in tables for info in entry.regions])
+            self.folder.raise_format(ALL_FOLDERS_SINCE)
 
     def _never_back(self, clock: Clock) -> None:
         """Timestamps of this run lie above those of earlier ones, also where the system's clock was set back since.

@@ -3,6 +3,7 @@
     a folder that nobody names      moved to lost+found, never removed
     a hole in a table               an empty region
     damaged files of a region       a new region with what is readable; the old folder to lost+found
+    a region whose folder is gone   an empty folder
     regions that overlap, a damaged catalogue, a value that does not decode: left as they are, with advice
 
 Each step is one write of the catalogue.  A crash leaves either the old state or a folder that nobody names,
@@ -69,7 +70,10 @@ class _Repair:
         try:
             self._catalogue = Catalogue(lambda: rows, _writer(meta))
             for one in damaged:
-                await self._salvage(one)
+                if one.is_missing:
+                    self._empty(one)
+                else:
+                    await self._salvage(one)
             await self._fill_holes()
         finally:
             while not meta.is_quiet:  # noqa: ASYNC110 - the committer's own last turn
@@ -77,6 +81,12 @@ class _Repair:
             meta.close()
             committer.close()
         self._move_aside()
+
+    def _empty(self, damaged: Damaged) -> None:
+        region = f"{damaged.table} {damaged.info.encoded}"
+        self._engine.make_folders([os.path.join(self._regions, damaged.info.encoded)])
+        self._result.done.append(f"{region}: an empty region, for its folder is missing")
+        self._result.left.append(f"{region}: all that was written to it is lost; restore the table from a snapshot")
 
     async def _salvage(self, damaged: Damaged) -> None:
         entry = self._catalogue.tables[damaged.table]
@@ -105,7 +115,9 @@ class _Repair:
             for fault in faults_of(entry.regions):
                 if isinstance(fault, Hole):
                     new = await self._catalogue.reserve(name, [(fault.start, fault.end)])
-                    self._engine.destroy(os.path.join(self._regions, new[0].encoded))
+                    path = os.path.join(self._regions, new[0].encoded)
+                    self._engine.destroy(path)
+                    self._engine.make_folders([path])
                     await self._catalogue.exchange(name, [], new)
                     self._result.done.append(f"{name}: an empty region {new[0].encoded} where none was")
                 else:

@@ -35,12 +35,22 @@ class Damaged(NamedTuple):
     table: str
     info: RegionInfo
     can_be_opened: bool
+    is_missing: bool = False  # its folder
 
 
 class StoreCheck:
     """Use once: ``run``, then look at ``report`` and at what a repair wants to know."""
 
-    def __init__(self, engine: Engine, regions_folder: str, progress: Progress = lambda _done: None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        regions_folder: str,
+        progress: Progress = lambda _done: None,
+        *,
+        has_all_folders: bool = True,
+    ) -> None:
+        """``has_all_folders``: False for a data folder of a version below ALL_FOLDERS_SINCE."""
+        self._has_all_folders = has_all_folders
         self._engine = engine
         self._folder = regions_folder
         self._progress = progress
@@ -94,9 +104,11 @@ class StoreCheck:
         place = f"{table.name} {info.encoded}"
         path = os.path.join(self._folder, info.encoded)
         if not os.path.isdir(path):
-            if table.is_system:
-                return  # made by the first row in it: most stores have no triggers and no dead letters
-            self.report.add(Severity.NOTE, place, "has no folder: nothing was ever read from it or written to it")
+            self._without_folder(table, info, place)
+            return
+        if self._engine.is_untouched(path):
+            if not table.is_system:  # most stores have no triggers and no dead letters
+                self.report.add(Severity.NOTE, place, "nothing was ever read from it or written to it")
             return
         if not self._engine.exists(path) and not any(name.endswith(TABLE_FILE) for name in os.listdir(path)):
             self.report.add(Severity.NOTE, place, "was being made when its process died: nothing was written to it")
@@ -116,6 +128,15 @@ class StoreCheck:
         finally:
             store.close()
         self._progress(self.report.looked.value_bytes - before)
+
+    def _without_folder(self, table: Table, info: RegionInfo, place: str) -> None:
+        if not self._has_all_folders:
+            return  # the next start makes it
+        text = "its folder is missing, with all that was written to it"
+        self.report.add(
+            Severity.ERROR, place, text, "put it back from a copy; 'columnar repair' puts an empty one there"
+        )
+        self.damaged.append(Damaged(table.name, info, can_be_opened=False, is_missing=True))
 
 
 def folders_nobody_names(names: list[str], catalogue: Catalogue) -> list[str]:

@@ -27,7 +27,7 @@ from columnar.errors import (
     shown,
 )
 from columnar.master.catalogue import BUILT_IN_NAMESPACES, Catalogue, TableEntry
-from columnar.master.schema_changes import SchemaChanges
+from columnar.master.schema_changes import SchemaChanges, ranges_from
 from columnar.model.alteration import TableChange, altered, expiry_changes
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table, checked_namespace, namespace_of
@@ -104,17 +104,18 @@ class Alterations:
         async with self._lock, self._host.triggers_stay():
             entry = self._of_user(name, "truncated")
             self._check_unheard(entry.schema)
-            starts = [info.start for info in entry.regions] if preserve_splits else [b""]
-            with self._changes.losing(entry.schema.name):
-                old = await self._catalogue.truncate(entry.schema.name, starts)
+            table, starts = entry.schema, [info.start for info in entry.regions] if preserve_splits else [b""]
+            async with self._changes.announced(table.name, ranges_from(starts)) as regions:
+                await self._host.prepare_regions(table, regions)
             # What is written until the new ones serve counts as written before: it goes too.
-            await self._host.prepare_regions(entry.schema, entry.regions)
-            self._host.install(entry.schema, entry.enabled, entry.regions)
+            with self._changes.losing(table.name):
+                old = await self._catalogue.adopt(table, regions)
+            self._host.install(table, entry.enabled, regions)
             await self._host.close_regions(old)
             for info in old:
                 await asyncio.to_thread(self._host.destroy_region, info)
             await self._catalogue.forget_dropped(old)
-        _log.info("table %s truncated: %d regions in place of %d", entry.schema.name, len(starts), len(old))
+        _log.info("table %s truncated: %d regions in place of %d", table.name, len(starts), len(old))
         return len(old)
 
     def _check_unheard(self, table: Table) -> None:

@@ -68,42 +68,12 @@ class Catalogue:
         for info in sorted(regions, key=lambda info: info.start):
             self.tables[info.table].regions.append(info)
 
-    async def create(self, table: Table, starts: list[bytes]) -> TableEntry:
-        """One region from each of ``starts`` (the first is empty) to the next."""
-        regions = self._new_regions(table.name, starts)
-        mutations = [_put(_table_row(table.name), schema=schema.to_json(table), state=b"enabled")]
-        mutations += [_put(_region_row(info), region=region_info.to_json(info)) for info in regions]
-        mutations.append(self._next_id())
-        await self._write(mutations)
-        entry = self.tables[table.name] = TableEntry(table, True, regions)
-        return entry
-
-    def _new_regions(self, table: str, starts: list[bytes]) -> list[RegionInfo]:
-        ends = [*starts[1:], b""]
-        return [
-            RegionInfo(table, region_id, start, end)
-            for region_id, start, end in zip(self.next_ids(len(starts)), starts, ends, strict=True)
-        ]
-
     async def alter(self, table: Table) -> TableEntry:
         """The schema of a table that is there is this one from now on."""
         await self._write([_put(_table_row(table.name), schema=schema.to_json(table))])
         entry = self.tables[table.name]
         entry.schema = table
         return entry
-
-    async def truncate(self, name: str, starts: list[bytes]) -> list[RegionInfo]:
-        """New, empty regions in place of the old ones, which are given back: dropped until ``forget_dropped``."""
-        entry = self.tables[name]
-        old, regions = entry.regions, self._new_regions(name, starts)
-        mutations = [_erase(_region_row(info)) for info in old]
-        mutations += [_put(_dropped_row(info), region=region_info.to_json(info)) for info in old]
-        mutations += [_put(_region_row(info), region=region_info.to_json(info)) for info in regions]
-        mutations.append(self._next_id())
-        await self._write(mutations)
-        entry.regions = regions
-        self.dropped += old
-        return old
 
     async def create_namespace(self, name: str) -> None:
         await self._write([_put(_namespace_row(name), state=b"enabled")])

@@ -1,8 +1,9 @@
 """Create, enable, disable, drop: one change at a time, each committed by one write of the catalogue.
 
 The order of steps makes each change repeatable after a crash at any instruction: a table exists
-from the moment its rows are in the catalogue; its regions make their folders when they are first
-opened; folders of a dropped table are named in the catalogue until they are gone.
+from the moment its rows are in the catalogue; its regions are announced there before they have
+folders, and have folders before they are the table's, so that one without was lost; folders of a
+dropped table are named in the catalogue until they are gone.
 
 Invariant: where nobody knows whether rows or families of a table go, it is not served until that is known
 (``catalogue_mended``, or a restart): what is written meanwhile could go with them.
@@ -12,11 +13,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from itertools import pairwise
 from typing import Protocol
 
 from columnar.errors import (
+    ColumnarError,
     IllegalArgument,
     NamespaceNotFound,
     OutcomeUnknown,
@@ -55,6 +58,9 @@ class RegionHost(Protocol):
         """Return when none of these regions, which no table has any more, is open."""
 
     def remove(self, name: str) -> None: ...
+
+    def make_regions(self, infos: list[RegionInfo]) -> None:
+        """Called in a thread: return when each has its folder, after a power cut too.  HostError."""
 
     def destroy_region(self, info: RegionInfo) -> None: ...
 
@@ -103,8 +109,10 @@ class SchemaChanges:
             self.check_namespace(namespace_of(text), system=system)
             if text in self._catalogue.tables:
                 raise TableExists(text)
-            entry = await self._catalogue.create(table, starts)
-            self._host.install(entry.schema, True, entry.regions)
+            async with self.announced(text, ranges_from(starts)) as regions:
+                await asyncio.to_thread(self._host.make_regions, regions)
+            await self._catalogue.adopt(table, regions)
+            self._host.install(table, True, regions)
         _log.info("table %s created with %d families in %d regions", text, len(table.families), len(starts))
 
     def check_namespace(self, namespace: str, *, system: bool = False) -> None:
@@ -149,6 +157,24 @@ class SchemaChanges:
             await self._catalogue.forget_dropped(regions)
         _log.info("table %s dropped with its %d regions", text, len(regions))
 
+    @asynccontextmanager
+    async def announced(self, table: str, ranges: list[tuple[bytes, bytes]]) -> AsyncIterator[list[RegionInfo]]:
+        """Regions to be, whose folders are made within; where that fails they go.  Then ``Catalogue.adopt`` them."""
+        regions = await self._catalogue.reserve(table, ranges)
+        try:
+            yield regions
+        except (OSError, ColumnarError):
+            await self._forget(regions)
+            raise
+
+    async def _forget(self, regions: list[RegionInfo]) -> None:
+        try:
+            for info in regions:
+                await asyncio.to_thread(self._host.destroy_region, info)
+            await self._catalogue.forget_dropped(regions)
+        except ColumnarError as error:
+            _log.error("what was begun of %d regions goes at the next start: %s", len(regions), error.text)
+
     @contextmanager
     def losing(self, name: str) -> Iterator[None]:
         """Around the catalogue's write of a change that takes rows from a table, where it is there already."""
@@ -175,6 +201,11 @@ class SchemaChanges:
         if text not in self._catalogue.tables:
             raise TableNotFound(shown(name))
         return text
+
+
+def ranges_from(starts: list[bytes]) -> list[tuple[bytes, bytes]]:
+    """(start, end) of each: it ends where the next one begins, the last never."""
+    return list(pairwise([*starts, b""]))
 
 
 def starts_of(splits: list[bytes]) -> list[bytes]:

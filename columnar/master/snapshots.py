@@ -240,16 +240,10 @@ class Snapshots:
 
     async def _adopt(self, folder: str, manifest: SnapshotManifest, table: Table) -> None:
         """Under the lock."""
-        regions = await self._catalogue.reserve(table.name, manifest.ranges)
-        try:
+        async with self._changes.announced(table.name, manifest.ranges) as regions:
             for copy, info in zip(manifest.regions, regions, strict=True):
                 source, target = os.path.join(folder, copy.folder), os.path.join(self._regions_folder, info.encoded)
                 await _in_thread(partial(link_folder, source, target))
-        except (OSError, ColumnarError):
-            for info in regions:
-                self._host.destroy_region(info)
-            await self._catalogue.forget_dropped(regions)
-            raise
         with self._changes.losing(table.name):
             old = await self._catalogue.adopt(table, regions)
         entry = self._catalogue.tables[table.name]

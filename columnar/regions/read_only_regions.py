@@ -19,7 +19,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from columnar.errors import ColumnarError, DiskFails, HostError
+from columnar.errors import ColumnarError, DamagedData, DiskFails, HostError
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.ingestion import INGESTING
@@ -44,6 +44,11 @@ class ReadOnlyRegions:
 
     def open(self, path: str, info: RegionInfo, table: Table, store: Store | None) -> Region:
         """The region; read-only where the host refuses more.  HostError, DamagedData where not even that goes."""
+        if store is None and not self._engine.has_folder(path):
+            raise DamagedData(
+                f"{path}: the folder of this region of {info.table} is missing, with all that was written to it; "
+                "put it back from a copy; 'columnar repair' puts an empty region there"
+            )
         try:
             region = Region(self._engine, path, info, table, self._committer, self._clock, store)
         except DiskFails:

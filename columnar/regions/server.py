@@ -86,8 +86,7 @@ class RegionServer:
 
     def is_untouched(self, info: RegionInfo) -> bool:
         """Nobody has opened the region since it was made: it has no rows, and no store."""
-        path = self.folder_of(info)
-        return info.region_id not in self._open and not self._engine.exists(path) and not os.path.exists(path)
+        return info.region_id not in self._open and self._engine.is_untouched(self.folder_of(info))
 
     def set_policy(self, table: str, policy: LogPolicy | None) -> None:
         """From now on the regions of ``table`` log what ``policy`` says (None: nothing)."""
@@ -427,6 +426,10 @@ class RegionServer:
         for region in self.open_regions_of(name):
             await self.quiesce(region)
             self._close(region)
+
+    def make_regions(self, infos: list[RegionInfo]) -> None:
+        """Their folders, without which none is served; in any thread.  HostError: the disk refuses."""
+        self._engine.make_folders([self.folder_of(info) for info in infos])
 
     async def prepare_regions(self, table: Table, infos: list[RegionInfo]) -> None:
         """Make the stores of regions that will soon be served: making one costs some 40 ms, opening it 6."""

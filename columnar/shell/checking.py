@@ -19,7 +19,7 @@ from columnar.shell.connecting import Misused, Refused, told
 from columnar.shell.progress import progress_bar
 from columnar.shell.showing import Output
 from columnar.shell.text import address_of, bytes_text
-from columnar.storage.data_folder import REGIONS, DataFolder
+from columnar.storage.data_folder import ALL_FOLDERS_SINCE, REGIONS, DataFolder
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.server_log_files import open_server_log
 
@@ -48,7 +48,7 @@ def check(data: str | None, store: str, as_json: bool, tls: ClientTls | None) ->
     output = Output(as_json)
     if data is not None:
         with locked(data) as folder:
-            report = _checked(data, os.path.join(data, REGIONS), os.listdir(os.path.join(data, REGIONS)))[1]
+            report = _checked_folder(folder, os.listdir(os.path.join(data, REGIONS)))[1]
             say_log(folder, report)
     else:
         report = _checked_online(store, tls)
@@ -75,10 +75,10 @@ def repair_(data: str, as_json: bool) -> None:
         log, engine = open_server_log(folder), RocksEngine()
         engine.server_log = log
         log.recover(engine)  # first: what is written now would lose against it at the next start
-        found, before = _checked(data, os.path.join(data, REGIONS), [])
+        found, before = _checked_folder(folder, [])
         result = repair(engine, data, found) if found.catalogue is not None or before.errors else Repaired()
         result.left += [f"{name}: {_in_log(count)}; compare with a backup" for name, count in log.left.items()]
-        after = _checked(data, os.path.join(data, REGIONS), os.listdir(os.path.join(data, REGIONS)))[1]
+        after = _checked_folder(folder, os.listdir(os.path.join(data, REGIONS)))[1]
     if as_json:
         output.json({"done": result.done, "left": result.left, "errors_after": after.errors})
     else:
@@ -124,10 +124,15 @@ def say_log(folder: DataFolder, report: Report) -> None:
         report.add(Severity.NOTE, name, f"{_in_log(count)}: the next start brings them in")
 
 
-def _checked(data: str, regions: str, names: list[str]) -> tuple[StoreCheck, Report]:
+def _checked_folder(folder: DataFolder, names: list[str]) -> tuple[StoreCheck, Report]:
+    regions = os.path.join(folder.path, REGIONS)
+    return _checked(folder.path, regions, names, has_all_folders=folder.format >= ALL_FOLDERS_SINCE)
+
+
+def _checked(data: str, regions: str, names: list[str], *, has_all_folders: bool = True) -> tuple[StoreCheck, Report]:
     """``names``: entries of the live folder of regions."""
     with progress_bar("checking", None) as progress:
-        found = StoreCheck(RocksEngine(), regions, progress)
+        found = StoreCheck(RocksEngine(), regions, progress, has_all_folders=has_all_folders)
         report = found.run()
         if found.catalogue is not None:
             say_orphans(report, folders_nobody_names(names, found.catalogue))

@@ -191,6 +191,20 @@ class Engine(Protocol):
 
     def sorted_file(self, path: str) -> SortedFile: ...
 
-    def destroy(self, path: str) -> None: ...
+    def make_folders(self, paths: Sequence[str]) -> None:
+        """Where stores will be opened, side by side; they are there after a power cut too.  HostError.
 
-    def exists(self, path: str) -> bool: ...
+        ``open`` makes a missing folder.  Who knows that there must be one asks ``has_folder`` first: with its folder
+        everything is lost that was written to a store.
+        """
+
+    def has_folder(self, path: str) -> bool: ...
+
+    def is_untouched(self, path: str) -> bool:
+        """The folder is there, and empty: no store was ever opened in it."""
+
+    def destroy(self, path: str) -> None:
+        """Store and folder, if there are any."""
+
+    def exists(self, path: str) -> bool:
+        """Whether the folder holds a store."""

@@ -1,6 +1,6 @@
 """The root folder of a store: its lock, its format, its name, and the names of what is in it.
 
-FORMAT              ``columnar-data 1``, or 2 once there was a server's log: a newer number is refused
+FORMAT              ``columnar-data 3``, or less where an older program made it: a newer number is refused
 LOCK                held by the process that serves the folder; says which
 cluster-id
 regions/ENCODED     one RocksDB of each region; ``regions/meta`` is the catalogue's
@@ -20,10 +20,13 @@ from typing import IO, Final
 from columnar.errors import FolderInUse, HostError
 from columnar.storage.folders import make_lasting, replace_lasting
 
-FORMAT_VERSIONS: Final = (1, 2)  # append only; one line each in docs/formats/folder.md
+FORMAT_VERSIONS: Final = (1, 2, 3)  # append only; one line each in docs/formats/folder.md
+SERVER_LOG_SINCE: Final = 2
+ALL_FOLDERS_SINCE: Final = 3  # every region that the catalogue names has its folder
 _FORMAT_WORD: Final = "columnar-data"
 REGIONS: Final = "regions"
 SERVER_LOG: Final = "server-log"
+BACK: Final = "put it back, or restore the store from a backup into a new folder ('columnar restore-backup')"
 LOG_ENDS: Final = (".log", ".segment")  # of a region's log, and of the server's
 META: Final = "meta"  # in ``regions``: the catalogue's
 SNAPSHOTS: Final = "snapshots"
@@ -37,12 +40,15 @@ class DataFolder:
     def __init__(self, path: str) -> None:
         self.path = path
         try:
-            make_lasting(os.path.join(path, REGIONS))
+            make_lasting(path)
             self._lock = self._take_lock()
         except OSError as error:
             raise self._unusable(error) from error
         try:
+            if not os.path.exists(os.path.join(path, "FORMAT")):
+                make_lasting(os.path.join(path, REGIONS))  # first: where the one is the other was
             self._check_format()
+            self._check_regions()
             self.cluster_id = self._cluster_id()
         except OSError as error:
             self.close()
@@ -70,21 +76,28 @@ class DataFolder:
         return lock
 
     def _check_format(self) -> None:
-        text = self._read_or_write("FORMAT", f"{_FORMAT_WORD} {FORMAT_VERSIONS[0]}")
+        text = self._read_or_write("FORMAT", f"{_FORMAT_WORD} {FORMAT_VERSIONS[-1]}")
         word, _, number = text.partition(" ")
         if word != _FORMAT_WORD or not number.isdigit():
             raise HostError(f"{self.path} is no data folder of ours: its FORMAT says '{text[:40]}'")
         if int(number) not in FORMAT_VERSIONS:
             raise HostError(f"{self.path} has format {number}; this version knows up to {FORMAT_VERSIONS[-1]}: upgrade")
+        self.format = int(number)
 
-    def raise_format(self) -> None:
-        """To the newest, before the folder gets what an older program would not know of; in any thread.  HostError."""
+    def _check_regions(self) -> None:
+        regions = os.path.join(self.path, REGIONS)
+        if not os.path.isdir(regions):
+            raise HostError(f"{regions} is missing, with all that was written; {BACK}")
+
+    def raise_format(self, wanted: int) -> None:
+        """At least to that, before the folder gets what an older program would not know of.  HostError."""
+        if self.format >= wanted:
+            return
         try:
-            wanted = f"{_FORMAT_WORD} {FORMAT_VERSIONS[-1]}"
-            if self._read_or_write("FORMAT", wanted) != wanted:
-                replace_lasting(os.path.join(self.path, "FORMAT"), wanted)
+            replace_lasting(os.path.join(self.path, "FORMAT"), f"{_FORMAT_WORD} {wanted}")
         except OSError as error:
             raise self._unusable(error) from error
+        self.format = wanted
 
     def _cluster_id(self) -> str:
         if not os.path.exists(os.path.join(self.path, "cluster-id")):

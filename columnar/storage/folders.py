@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 
 
@@ -37,6 +38,17 @@ def make_lasting(folder: str) -> None:
     make_lasting(parent)
     with suppress(FileExistsError):  # another process was quicker; the lock says which of the two goes on
         os.mkdir(folder)
+    sync_entries(parent)
+
+
+def make_all_lasting(folders: Sequence[str]) -> None:
+    """``make_lasting`` for many that stand side by side: one fsync for all."""
+    if not folders:
+        return
+    parent = os.path.dirname(os.path.abspath(folders[0]))
+    make_lasting(parent)
+    for folder in folders:
+        os.makedirs(folder, exist_ok=True)
     sync_entries(parent)
 
 

@@ -264,6 +264,15 @@ class MemoryEngine:
     def destroy(self, path: str) -> None:
         self.disks.pop(path, None)
 
+    def make_folders(self, paths: Sequence[str]) -> None:
+        """There is nothing to make, and nothing to lose."""
+
+    def has_folder(self, path: str) -> bool:
+        return True
+
+    def is_untouched(self, path: str) -> bool:
+        return path not in self.disks
+
     def exists(self, path: str) -> bool:
         return path in self.disks
 

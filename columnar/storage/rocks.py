@@ -8,7 +8,7 @@ regions (limits: ``CACHE_BYTES``, ``WRITE_BUFFERS_BYTES``).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import rocksdict
@@ -18,7 +18,7 @@ from columnar.limits import MIB
 from columnar.storage.api import DEFAULT_OPTIONS, SpaceOptions, Store
 from columnar.storage.capture import Capture
 from columnar.storage.file_copies import HALF, HALF_CHECKPOINT, remove_tree
-from columnar.storage.folders import make_lasting, sync_entries
+from columnar.storage.folders import make_all_lasting, make_lasting, sync_entries
 from columnar.storage.rocks_beginning import remove_begun
 from columnar.storage.rocks_errors import refused, translated
 from columnar.storage.rocks_options import Caches, space_options
@@ -114,6 +114,27 @@ class RocksEngine:
 
     def sorted_file(self, path: str) -> RocksSortedFile:
         return RocksSortedFile(path, self.space_options(DEFAULT_OPTIONS))
+
+    def make_folders(self, paths: Sequence[str]) -> None:
+        try:
+            make_all_lasting(paths)
+        except OSError as error:
+            raise refused(error, f"cannot make the folder {error.filename or paths[0]}") from error
+
+    def has_folder(self, path: str) -> bool:
+        try:
+            os.stat(path)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True  # whoever opens it hears why
+        return True
+
+    def is_untouched(self, path: str) -> bool:
+        try:
+            return not os.listdir(path)
+        except OSError:
+            return False  # whoever opens it hears why
 
     def exists(self, path: str) -> bool:
         return os.path.exists(os.path.join(path, "CURRENT"))

@@ -16,6 +16,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from time import monotonic
 from typing import Final, Protocol
@@ -24,7 +25,7 @@ from columnar.errors import ColumnarError, DamagedData
 from columnar.limits import MIB
 from columnar.storage.api import Store, StoreBusy
 from columnar.storage.capture import Capture
-from columnar.storage.data_folder import LOG_ENDS, REGIONS, SERVER_LOG, DataFolder
+from columnar.storage.data_folder import LOG_ENDS, REGIONS, SERVER_LOG, SERVER_LOG_SINCE, DataFolder
 from columnar.storage.folders import make_lasting, replace_lasting, sync_entries
 from columnar.storage.rocks_errors import MEND, refused
 from columnar.storage.server_log import (
@@ -362,7 +363,8 @@ class ServerLog:
 def open_server_log(folder: DataFolder) -> ServerLog:
     """That of a data folder; an older program must not open the folder once there is something in it."""
     path = folder.path
-    return ServerLog(os.path.join(path, SERVER_LOG), os.path.join(path, REGIONS), folder.raise_format)
+    raise_format = partial(folder.raise_format, SERVER_LOG_SINCE)
+    return ServerLog(os.path.join(path, SERVER_LOG), os.path.join(path, REGIONS), raise_format)
 
 
 def _apply(store: Store, record: Record, mark: tuple[bytes, bytes]) -> None:

@@ -107,6 +107,24 @@ def test_a_checkpoint_is_a_copy_of_that_moment(engine: Engine, store: Store, tmp
     copy.close()
 
 
+def test_a_folder_is_untouched_until_a_store_is_opened_in_it(engine: Engine, path: str) -> None:
+    engine.make_folders([path, path + "2"])
+    assert engine.has_folder(path)
+    assert engine.is_untouched(path)
+    assert not engine.exists(path)
+    store = engine.open(path, SPACES)
+    put(store, "a", k="1")
+    store.sync()
+    store.close()
+    engine.make_folders([path])  # nothing is begun anew
+    assert not engine.is_untouched(path)
+    assert engine.exists(path)
+    assert engine.is_untouched(path + "2")
+    again = engine.open(path, SPACES)
+    assert again.get("a", b"k") == b"1"
+    again.close()
+
+
 def test_destroy_leaves_nothing(engine: Engine, path: str) -> None:
     store = engine.open(path, SPACES)
     put(store, "a", k="v")
@@ -218,6 +236,18 @@ def test_a_closed_store_says_so(store: Store, rows: int) -> None:
     ):
         with pytest.raises(StoreClosed, match="closed"):
             call()
+
+
+def test_a_missing_folder_is_told_from_an_untouched_one(tmp_path: Path) -> None:
+    engine, path = RocksEngine(), str(tmp_path / "region")
+    assert not engine.has_folder(path)
+    assert not engine.is_untouched(path)
+    (tmp_path / "a file").touch()
+    with pytest.raises(HostError, match=r"cannot make the folder .*a file"):
+        engine.make_folders([path, str(tmp_path / "a file")])
+    assert engine.has_folder(path)
+    engine.destroy(path)
+    assert not engine.has_folder(path)
 
 
 def test_destroying_goes_on_where_a_crash_left_it(tmp_path: Path) -> None:

@@ -122,6 +122,82 @@ def test_a_lost_file(damaged: Damaged, pattern: str) -> None:
     connection.table(SPOILED).put(b"000", {b"f:x": b"other"})
 
 
+def is_lost(call: object) -> None:
+    text = error_of(call)  # type: ignore[arg-type]
+    assert text.startswith(DAMAGED), text
+    assert "is missing, with all that was written to it" in text, text
+    assert "'columnar repair' puts an empty region there" in text, text
+
+
+def test_a_lost_folder_is_not_begun_anew(damaged: Damaged) -> None:
+    path, aside = damaged.region(SPOILED), damaged.folder.with_name("aside")
+    shutil.move(path, aside)
+    connection = damaged.serve()
+    table = connection.table(SPOILED)
+    is_lost(lambda: table.row(b"000"))
+    is_lost(lambda: list(table.scan()))
+    is_lost(lambda: table.put(b"000", {b"f:x": b"other"}))
+    is_lost(lambda: table.counter_inc(b"000", b"f:n"))
+    is_lost(lambda: connection.snapshots.take_snapshot("holed", SPOILED))
+    assert connection.snapshots.list_snapshots() == []
+    assert rows(connection, QUIET) == ROWS | IN_LOG
+    assert not path.exists()
+    shutil.move(aside, path)
+    assert rows(connection, SPOILED) == ROWS | IN_LOG, "with the folder back nothing is lost, and nobody restarted"
+    table.put(b"000", {b"f:x": b"other"})
+
+
+def test_a_lost_folder_of_a_region_that_nobody_had_opened(damaged: Damaged) -> None:
+    connection = damaged.serve()
+    connection.admin.create_table(b"new", {"f": {}}, splits=[b"g", b"p"])
+    ends = [(region["start_key"], region["end_key"]) for region in connection.table(b"new").regions()]
+    folders = [
+        damaged.folder / "regions" / info.encoded
+        for number in range(1, 40)
+        for start, end in ends
+        if (info := RegionInfo("new", number, start, end)) and (damaged.folder / "regions" / info.encoded).exists()
+    ]
+    assert len(folders) == 3
+    assert [list(folder.iterdir()) for folder in folders] == [[], [], []], "a store is made by its first use"
+    folders[1].rmdir()
+    table = connection.table(b"new")
+    table.put(b"a", {b"f:x": b"1"})
+    table.put(b"z", {b"f:x": b"2"})
+    is_lost(lambda: table.put(b"k", {b"f:x": b"3"}))
+    is_lost(lambda: table.row(b"k"))
+    damaged.stop()
+    table = damaged.serve().table(b"new")
+    is_lost(lambda: table.row(b"k"))
+    assert table.row(b"z") == {b"f:x": b"2"}
+
+
+def test_a_table_with_a_lost_folder_can_be_emptied_and_dropped(damaged: Damaged) -> None:
+    shutil.rmtree(damaged.region(SPOILED))
+    connection = damaged.serve()
+    connection.admin.truncate(SPOILED)
+    assert rows(connection, SPOILED) == {}
+    connection.table(SPOILED).put(b"000", {b"f:x": b"new"})
+    shutil.rmtree(damaged.region(QUIET))
+    connection.delete_table(QUIET, disable=True)
+    assert connection.tables() == [SPOILED]
+    damaged.stop()
+    assert rows(damaged.serve(), SPOILED) == {b"000": b"new"}
+
+
+def test_a_folder_of_an_older_format_gets_the_folders_that_it_lacks(damaged: Damaged) -> None:
+    """Its regions were given theirs by their first use."""
+    untouched = [path for path in (damaged.folder / "regions").iterdir() if not any(path.iterdir())]
+    assert untouched, "tables of the system that nobody needed"
+    for path in untouched:
+        path.rmdir()
+    (damaged.folder / "FORMAT").write_text("columnar-data 2\n")
+    connection = damaged.serve()
+    assert rows(connection, SPOILED) == rows(connection, QUIET) == ROWS | IN_LOG
+    assert connection.triggers.list() == []
+    assert all(path.is_dir() for path in untouched)
+    assert (damaged.folder / "FORMAT").read_text() == "columnar-data 3\n"
+
+
 def test_garbage_behind_the_log(damaged: Damaged) -> None:
     log = max(path for path in damaged.region(SPOILED).glob("*.log") if path.stat().st_size)
     log.write_bytes(log.read_bytes() + b"\xa5" * 5_000)
@@ -140,15 +216,35 @@ def test_a_log_that_lost_its_end(damaged: Damaged) -> None:
     assert rows(connection, QUIET) == ROWS | IN_LOG
 
 
+def refusal(folder: Path) -> str:
+    """What a store says that does not start."""
+    command = [sys.executable, "-m", "columnar", "standalone", "--data", str(folder), "--port", "0"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=ENVIRONMENT, timeout=60)
+    assert ended.returncode == 2, ended
+    assert "Traceback" not in ended.stderr
+    return ended.stderr
+
+
+@pytest.mark.parametrize("lost", ["regions", "regions/meta"])
+def test_a_lost_catalogue_is_no_reason_to_begin_anew(damaged: Damaged, lost: str) -> None:
+    path, aside = damaged.folder / lost, damaged.folder.with_name("aside")
+    shutil.move(path, aside)
+    for _ in range(2):
+        said = refusal(damaged.folder)
+        assert f"{path}" in said
+        assert "is missing" in said
+        assert "columnar restore-backup" in said
+        assert not path.exists()
+    shutil.move(aside, path)
+    connection = damaged.serve()
+    assert rows(connection, SPOILED) == rows(connection, QUIET) == ROWS | IN_LOG
+
+
 def test_a_damaged_catalogue_is_no_reason_to_begin_anew(damaged: Damaged) -> None:
     manifest = the_one(damaged.folder / "regions" / "meta", "MANIFEST-*")
     sane = manifest.read_bytes()
     manifest.write_bytes(sane[:20] + b"\xff" * 40 + sane[60:])
-    command = [sys.executable, "-m", "columnar", "standalone", "--data", str(damaged.folder), "--port", "0"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=ENVIRONMENT)
-    assert ended.returncode == 2, ended
-    assert ADVICE in ended.stderr
-    assert "Traceback" not in ended.stderr
+    assert ADVICE in refusal(damaged.folder)
     manifest.write_bytes(sane)
     connection = damaged.serve()
     assert rows(connection, SPOILED) == rows(connection, QUIET) == ROWS | IN_LOG

@@ -80,11 +80,17 @@ def test_what_a_store_with_some_marks_misses() -> None:
     assert lost({3: 0, 5: 0}) == ([4, 6, 7, 8], True)
 
 
-def test_a_folder_with_a_log_is_of_the_newest_format(tmp_path: Path) -> None:
+def test_a_folder_of_an_older_format_is_raised_to_what_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "FORMAT").write_text("columnar-data 1\n")
+    (tmp_path / "regions").mkdir()
     folder = DataFolder(str(tmp_path))
-    folder.raise_format()
-    folder.raise_format()
-    hold_to("folder-raised.txt", {"FORMAT": (tmp_path / "FORMAT").read_text().replace("\n", "\\n")})
+    assert folder.format == 1
+    found = {}
+    for number, wanted in enumerate((1, 2, 3, 2)):
+        folder.raise_format(wanted)
+        found[f"{number} asked for {wanted}"] = (tmp_path / "FORMAT").read_text().replace("\n", "\\n")
+    hold_to("folder-raised.txt", found)
     folder.close()
-    DataFolder(str(tmp_path)).close()
-    assert "2" in (tmp_path / "FORMAT").read_text()
+    again = DataFolder(str(tmp_path))
+    assert again.format == 3
+    again.close()

@@ -77,7 +77,7 @@ def test_a_new_store_is_sound_and_has_no_stores_that_nobody_needs(tmp_path: Path
     serving = Serving(data).start()
     connection = serving.connect()
     assert connection.triggers.list() == []
-    assert os.listdir(data / "regions") == ["meta"]
+    assert [path.name for path in (data / "regions").iterdir() if any(path.iterdir())] == ["meta"]
     assert run("check", "--store", f"127.0.0.1:{serving.store.port}")["findings"] == []
     serving.stop()
     assert run("check", "--data", str(data))["findings"] == []
@@ -196,12 +196,43 @@ def test_holes_overlaps_and_folders_that_nobody_names(data: Path) -> None:
     finally:
         serving.stop()
     other = RegionInfo("t", 900, b"c", b"x")
+    (data / "regions" / other.encoded).mkdir()
     row = b"r/t\x00c\x00900"
     raw = pack_cell(1, 1, region_info.to_json(other))
     change(meta, lambda _store, batch: batch.put("f:info", cell_key(row, b"region"), raw))
     result = run("repair", "--data", str(data), status=1)
     assert all("hold the same rows; nobody can tell which is right" in one for one in result["left"])
     assert left in regions_of(data, b"t")
+
+
+def test_a_region_without_its_folder(data: Path) -> None:
+    lost = regions_of(data, b"t")[1]
+    shutil.rmtree(data / "regions" / lost.encoded)
+    text = f"t {lost.encoded}: its folder is missing, with all that was written to it"
+    assert texts(run("check", "--data", str(data), status=1)) == [text]
+    result = run("repair", "--data", str(data), status=1)
+    assert result["done"] == [f"t {lost.encoded}: an empty region, for its folder is missing"]
+    assert [one.partition(";")[0] for one in result["left"]] == [
+        f"t {lost.encoded}: all that was written to it is lost"
+    ]
+    assert result["errors_after"] == 0
+    serving = Serving(data).start()
+    try:
+        table = serving.connect().table(b"t")
+        assert len(list(table.scan())) == ROWS // 2
+        table.put(b"z", {b"b:v": b"1"})
+        assert table.row(b"z") == {b"b:v": b"1"}
+    finally:
+        serving.stop()
+
+
+def test_a_region_without_its_folder_in_an_older_format(data: Path) -> None:
+    """Nothing was ever written to it, as far as such a format can tell."""
+    lost = regions_of(data, b"t")[1]
+    shutil.rmtree(data / "regions" / lost.encoded)
+    (data / "FORMAT").write_text("columnar-data 2\n")
+    assert run("check", "--data", str(data))["findings"] == []
+    assert run("repair", "--data", str(data)) == {"done": [], "left": [], "errors_after": 0}
 
 
 def largest(path: Path) -> Path:

@@ -106,6 +106,7 @@ class Harness:
         self.server = RegionServer(self.engine, self.folder, self.committer, self.clock)
         self.log_all()
         served = ServedTable(self.table, True, [INFO])
+        self.server.make_regions([INFO])
         self.server.install(served)
         self.region: Region = self.server.open_region(served, INFO)
         self.rebase()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from columnar.errors import HostError
@@ -64,6 +64,15 @@ class HeldEngine:
 
     def open(self, path: str, spaces: frozenset[str], options: Mapping[str, SpaceOptions] | None = None) -> Any:
         return HeldStore(self._engine.open(path, spaces, options), self.gate)
+
+    def make_folders(self, paths: Sequence[str]) -> None:
+        self._engine.make_folders(paths)
+
+    def has_folder(self, path: str) -> bool:
+        return self._engine.has_folder(path)
+
+    def is_untouched(self, path: str) -> bool:
+        return self._engine.is_untouched(path)
 
     def destroy(self, path: str) -> None:
         self._engine.destroy(path)

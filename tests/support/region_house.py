@@ -26,16 +26,25 @@ from tests.support.held_engine import FakeClock, HeldEngine
 class House:
     """Made inside a running loop."""
 
-    def __init__(self, table: Table, splits: tuple[bytes, ...] = (), *, engine: Any = None, open_regions: int = 9):
+    def __init__(
+        self,
+        table: Table,
+        splits: tuple[bytes, ...] = (),
+        *,
+        engine: Any = None,
+        folder: str = "regions",
+        open_regions: int = 9,
+    ) -> None:
         self.memory = MemoryEngine()
         self.engine = HeldEngine(engine or self.memory)
         self.gate = self.engine.gate
         self.clock = FakeClock()
         self.committer = Committer(asyncio.get_running_loop())
-        self.server = RegionServer(self.engine, "regions", self.committer, self.clock, open_regions=open_regions)
+        self.server = RegionServer(self.engine, folder, self.committer, self.clock, open_regions=open_regions)
         edges = (b"", *splits, b"")
         infos = [RegionInfo(table.name, 10 + n, a, b) for n, (a, b) in enumerate(pairwise(edges))]
         self.served = ServedTable(table, True, infos)
+        self.server.make_regions(infos)
         self.server.install(self.served)
 
     def region(self, row: bytes = b"r") -> Region:

@@ -95,7 +95,9 @@ class Opener:
         for path, data in files.items():
             if path.startswith(REGIONS):
                 folder, _, name = path[len(REGIONS) :].partition("/")
-                if name and not is_beside(path):
+                if not name:
+                    by_region.setdefault(folder, {})  # it is empty
+                elif not is_beside(path):
                     by_region.setdefault(folder, {})[name] = data
         self._log_files = {path[len(LOG) :]: data for path, data in files.items() if path.startswith(LOG)}
         self._in_log = self._server_log().left
@@ -105,7 +107,9 @@ class Opener:
             view.faults += [f"{name}: {fault}" for fault in faults_of(entry.regions)]
             rows = view.tables[name.encode()] = {}
             for info in entry.regions:
-                found = self._region(by_region.get(info.encoded, {}), entry.schema, info)
+                if info.encoded not in by_region:
+                    raise Unopened(f"{name} {info.encoded}: it has no folder")
+                found = self._region(by_region[info.encoded], entry.schema, info)
                 rows.update(found.rows)
                 view.faults += found.faults
         return view
@@ -151,7 +155,7 @@ class Opener:
 
     def _read(self, files: Files, table: Table, info: RegionInfo) -> _RegionView:
         if not files:
-            return _RegionView({}, [])  # never made, or lost with its folder: it is opened empty
+            return _RegionView({}, [])  # nobody has opened it yet
         folder = self._written(files, info.encoded)
         region = self._open(folder, table, info)
         try:

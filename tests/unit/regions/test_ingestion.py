@@ -28,9 +28,7 @@ def in_loop(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 def house_at(tmp_path: Path) -> House:
-    house = House(TABLE, (b"m",), engine=RocksEngine())
-    house.server._folder = str(tmp_path / "regions")
-    return house
+    return House(TABLE, (b"m",), engine=RocksEngine(), folder=str(tmp_path / "regions"))
 
 
 def incoming(tmp_path: Path, *rows: bytes) -> IncomingRows:

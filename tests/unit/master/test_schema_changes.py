@@ -1,0 +1,152 @@
+"""Regions are announced before they have folders, and have folders before they are a table's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from columnar.errors import HostError, OutcomeUnknown
+from columnar.master.alterations import Alterations
+from columnar.model import region_info
+from columnar.model.mutation import Put, RowMutation
+from columnar.model.region_info import RegionInfo
+from columnar.model.schema import Family
+from columnar.standalone import LocalRegions
+from columnar.storage.rocks import RocksEngine
+from tests.support.changing_house import CatalogueRows, ChangingHouse
+from tests.support.held_engine import FakeClock
+
+
+class SeenRows(CatalogueRows):
+    """It looks at the folders before each write."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+        self.announced: set[str] = set()
+        self.named: set[str] = set()
+
+    async def write(self, mutations: list[RowMutation]) -> None:
+        for mutation in mutations:
+            for operation in mutation.operations:
+                if mutation.row[:2] in (b"r/", b"d/") and isinstance(operation, Put):
+                    self.look(mutation.row[:2], region_info.from_json(operation.value))
+        await super().write(mutations)
+
+    def look(self, kind: bytes, info: RegionInfo) -> None:
+        if kind == b"r/":
+            assert info.encoded in self.announced, "else a crash leaves a folder that nobody names"
+            assert (self.folder / info.encoded).is_dir(), "else it looks lost after a crash"
+            self.named.add(info.encoded)
+        elif info.encoded not in self.named:
+            assert not (self.folder / info.encoded).exists(), "else a crash leaves a folder that nobody names"
+            self.announced.add(info.encoded)
+
+
+def run(folder: Path, check: Callable[[ChangingHouse, SeenRows], Awaitable[None]]) -> None:
+    async def main() -> None:
+        rows = SeenRows(folder)
+        house = ChangingHouse(RocksEngine(cache_bytes=1 << 20), str(folder), rows, FakeClock())
+        await house.start()
+        await check(house, rows)
+        await house.close()
+
+    asyncio.run(main())
+
+
+def test_a_table_is_made_and_truncated_with_folders(tmp_path: Path) -> None:
+    async def check(house: ChangingHouse, rows: SeenRows) -> None:
+        await house.changes.create(b"new", [Family("f")], splits=[b"g", b"p"])
+        first = house.catalogue.tables["new"].regions
+        assert [(info.start, info.end) for info in first] == [(b"", b"g"), (b"g", b"p"), (b"p", b"")]
+        host = LocalRegions(house.server, house.keeper)
+        assert await Alterations(house.catalogue, host, house.changes).truncate(b"new", preserve_splits=True) == 3
+        second = house.catalogue.tables["new"].regions
+        assert [(info.start, info.end) for info in second] == [(info.start, info.end) for info in first]
+        assert not set(first) & set(second)
+        assert {info.encoded for info in second} < rows.named
+        assert not any((tmp_path / info.encoded).exists() for info in first)
+        assert house.catalogue.dropped == []
+        assert not [row for row in rows.cells if row.startswith(b"d/")]
+
+    run(tmp_path, check)
+
+
+@pytest.mark.parametrize("goes", [True, False])
+def test_a_table_whose_folders_cannot_be_made_is_not_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, goes: bool
+) -> None:
+    async def check(house: ChangingHouse, rows: SeenRows) -> None:
+        make, known, held = house.engine.make_folders, set(rows.cells), folders(tmp_path)
+
+        def refuse(paths: list[str]) -> None:
+            make(paths[:1])
+            raise HostError("the disk is full")
+
+        def refuse_too(path: str) -> None:
+            raise HostError("the disk takes no writes")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(house.engine, "make_folders", refuse)
+            if not goes:
+                patched.setattr(house.engine, "destroy", refuse_too)
+            with pytest.raises(HostError, match="the disk is full"):
+                await house.changes.create(b"new", [Family("f")], splits=[b"g"])
+        assert "new" not in house.catalogue.tables
+        left = {row for row in rows.cells if row not in known}
+        if goes:
+            assert left == set()
+            assert folders(tmp_path) == held
+        else:
+            assert {row[:2] for row in left} == {b"d/"}, "the next start removes them"
+            assert folders(tmp_path) - held <= {row[2:].decode() for row in left}
+        await house.changes.create(b"new", [Family("f")], splits=[b"g"])
+
+    run(tmp_path, check)
+
+
+def test_what_became_of_a_new_table_is_unknown(tmp_path: Path) -> None:
+    async def check(house: ChangingHouse, rows: SeenRows) -> None:
+        with lost_in_the_last_write(house, rows):
+            await house.changes.create(b"new", [Family("f")], splits=[b"g"])
+        assert len(announced(rows)) == 2
+        assert announced(rows) <= folders(tmp_path), "they may be the table's"
+
+    run(tmp_path, check)
+
+
+def test_what_became_of_truncating_is_unknown(tmp_path: Path) -> None:
+    async def check(house: ChangingHouse, rows: SeenRows) -> None:
+        await house.changes.create(b"old", [Family("f")])
+        alterations = Alterations(house.catalogue, LocalRegions(house.server, house.keeper), house.changes)
+        with lost_in_the_last_write(house, rows):
+            await alterations.truncate(b"old", preserve_splits=False)
+        assert len(announced(rows)) == 1
+        assert announced(rows) <= folders(tmp_path), "they may be the table's"
+        assert not house.server.tables.known(b"old").enabled, "it is not served until that is known"
+
+    run(tmp_path, check)
+
+
+def folders(path: Path) -> set[str]:
+    return {one.name for one in path.iterdir()}
+
+
+def announced(rows: SeenRows) -> set[str]:
+    return {row[2:].decode() for row in rows.cells if row.startswith(b"d/")}
+
+
+@contextmanager
+def lost_in_the_last_write(house: ChangingHouse, rows: SeenRows) -> Iterator[None]:
+    async def unsure(mutations: list[RowMutation]) -> None:
+        if any(mutation.row.startswith(b"r/") for mutation in mutations):
+            raise OutcomeUnknown("the disk refused")
+        await rows.write(mutations)
+
+    house.catalogue._write = unsure
+    with pytest.raises(OutcomeUnknown):
+        yield
