@@ -22,6 +22,7 @@ from columnar.checking.findings import Report, Severity
 from columnar.checking.ranges import faults_of
 from columnar.checking.region_check import RegionCheck
 from columnar.checking.store_check import StoreCheck
+from columnar.client.errors import IOError
 from columnar.errors import ColumnarError
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
 from columnar.model.mutation import RowMutation
@@ -244,6 +245,8 @@ def serve(files: Files, *, triggers: bool) -> View:
                 if not connection.triggers.wait("audit", timeout_ms=LAG_MS):
                     view.faults.append("the trigger did not catch up")
                 view.faults += _untold(view.tables[LOGGED], connection.table(AUDIT).scan())
+        except IOError as error:
+            raise Unopened(f"a client was refused: {error.message!r}") from error
         finally:
             store.stop()
         report = StoreCheck(RocksEngine(), str(root / DATA / "regions")).run()
