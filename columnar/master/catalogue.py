@@ -2,7 +2,8 @@ r"""The catalogue: the table ``columnar:meta``, a row for each table and one for
 
     row ``t/NAME``            info:schema = JSON of the table, info:state = enabled | disabled
     row ``r/NAME\0START\0ID``  info:region = JSON of the region
-    row ``d/ENCODED``          info:region = a region that was dropped, split or merged and whose folder is still to go
+    row ``d/ENCODED``          info:region = a region that was dropped, split or merged, or is not yet a table's: its
+                               folder goes at the next start
     row ``ns/NAME``           info:state = enabled: a namespace; ``default`` and the system's have none
     row ``n``                  info:next = the next region id, eight bytes
 

@@ -63,7 +63,7 @@ def replace_lasting(path: str, line: str) -> None:
 
 
 def size_of(folder: str) -> int:
-    """Bytes of the files in it; 0 where there is no such folder (a region that was never written)."""
+    """Bytes of the files in it; 0 where there is no such folder."""
     total = 0
     try:
         with os.scandir(folder) as files:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -82,8 +82,8 @@ def the_one(folder: Path, pattern: str) -> Path:
     return max(folder.glob(pattern), key=lambda path: path.stat().st_size)
 
 
-def is_damaged(call: object) -> None:
-    text = error_of(call)  # type: ignore[arg-type]
+def is_damaged(call: Callable[[], object]) -> None:
+    text = error_of(call)
     assert text.startswith(DAMAGED), text
     assert ADVICE in text, text
 
@@ -122,8 +122,8 @@ def test_a_lost_file(damaged: Damaged, pattern: str) -> None:
     connection.table(SPOILED).put(b"000", {b"f:x": b"other"})
 
 
-def is_lost(call: object) -> None:
-    text = error_of(call)  # type: ignore[arg-type]
+def is_lost(call: Callable[[], object]) -> None:
+    text = error_of(call)
     assert text.startswith(DAMAGED), text
     assert "is missing, with all that was written to it" in text, text
     assert "'columnar repair' puts an empty region there" in text, text

@@ -173,6 +173,17 @@ def test_a_cell_older_than_what_the_log_tells_is_found(data: Path) -> None:
     assert "a cell older than what the log tells of it: row 7, f:v: 1 < " in said
 
 
+def the_other_region_is_whole_and_the_new_one_takes_writes(data: Path) -> None:
+    serving = Serving(data).start()
+    try:
+        table = serving.connect().table(b"t")
+        assert len(list(table.scan())) == ROWS // 2
+        table.put(b"z", {b"b:v": b"1"})
+        assert table.row(b"z") == {b"b:v": b"1"}
+    finally:
+        serving.stop()
+
+
 def test_holes_overlaps_and_folders_that_nobody_names(data: Path) -> None:
     left, right = regions_of(data, b"t")
     meta = data / "regions" / "meta"
@@ -187,14 +198,7 @@ def test_holes_overlaps_and_folders_that_nobody_names(data: Path) -> None:
     result = run("repair", "--data", str(data))
     assert len(result["done"]) == 3
     assert {path.name for path in (data / "lost+found").iterdir()} == {"abandoned", right.encoded}
-    serving = Serving(data).start()
-    try:
-        table = serving.connect().table(b"t")
-        assert len(list(table.scan())) == ROWS // 2
-        table.put(b"z", {b"b:v": b"1"})
-        assert table.row(b"z") == {b"b:v": b"1"}
-    finally:
-        serving.stop()
+    the_other_region_is_whole_and_the_new_one_takes_writes(data)
     other = RegionInfo("t", 900, b"c", b"x")
     (data / "regions" / other.encoded).mkdir()
     row = b"r/t\x00c\x00900"
@@ -216,14 +220,7 @@ def test_a_region_without_its_folder(data: Path) -> None:
         f"t {lost.encoded}: all that was written to it is lost"
     ]
     assert result["errors_after"] == 0
-    serving = Serving(data).start()
-    try:
-        table = serving.connect().table(b"t")
-        assert len(list(table.scan())) == ROWS // 2
-        table.put(b"z", {b"b:v": b"1"})
-        assert table.row(b"z") == {b"b:v": b"1"}
-    finally:
-        serving.stop()
+    the_other_region_is_whole_and_the_new_one_takes_writes(data)
 
 
 def test_a_region_without_its_folder_in_an_older_format(data: Path) -> None:
