@@ -32,7 +32,7 @@ from columnar.replacing_regions import ReplacingRegions
 from columnar.standalone_catalogue import MetaRegion
 from columnar.standalone_copies import LocalCopies
 from columnar.storage.commit import Committer
-from columnar.storage.data_folder import ALL_FOLDERS_SINCE, BACK, META, DataFolder, newest_write_ms
+from columnar.storage.data_folder import ALL_FOLDERS_SINCE, BACK, FORMAT_VERSIONS, META, DataFolder, newest_write_ms
 from columnar.storage.descriptors import stores_within
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.server_log_files import open_server_log
@@ -224,7 +224,7 @@ class Standalone:
         if self.folder.format < ALL_FOLDERS_SINCE:
             tables = self.catalogue.tables.values()
             self.server.make_regions([info for entry in tables for info in entry.regions])
-            self.folder.raise_format(ALL_FOLDERS_SINCE)
+        self.folder.raise_format(FORMAT_VERSIONS[-1])
 
     def _never_back(self, clock: Clock) -> None:
         """Timestamps of this run lie above those of earlier ones, also where the system's clock was set back since.

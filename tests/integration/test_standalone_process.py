@@ -218,7 +218,7 @@ def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
     assert f"cannot use the data folder {file}" in refused(file)
     newer = tmp_path / "newer"
     newer.mkdir()
-    (newer / "FORMAT").write_text("columnar-data 4\n")
+    (newer / "FORMAT").write_text("columnar-data 5\n")
     assert "has format 4; this version knows up to 3: upgrade" in refused(newer)
     other = tmp_path / "other"
     other.mkdir()
