@@ -115,7 +115,9 @@ def bench() -> None:
     """Measure any HBase Thrift 1 endpoint that speaks framed Thrift, binary or compact.
 
     Tables whose names begin with bench_ are made, filled and dropped again.  The load comes from
-    processes of its own, with calls packed beforehand; what they use of their cores is shown too.
+    processes of its own, with calls packed beforehand; what they use of their cores is shown too.  With
+    --start or --pid so is the processor time that the server spends on each unit of work: on a busy
+    machine it says more than the rate.
 
     With --tls or another option of TLS the endpoint is asked over TLS.  Of two, the one that is written
     tls://HOST:PORT, where one is written so: the options say how that one is verified.
@@ -129,7 +131,7 @@ def bench() -> None:
 
 @bench.command("run")
 @click.argument("endpoint", type=_Address())
-@click.option("--pid", "pids", multiple=True, type=int, help="A server process, for its memory (with its children).")
+@click.option("--pid", "pids", multiple=True, type=int, help="A server process: its memory, and processor time.")
 @click.option("--start", metavar="COMMAND", help="Start the server so, take its start-up time, end it afterwards.")
 @_load_options
 def run_command(endpoint: Endpoint, pids: tuple[int, ...], start: str | None, **load: Any) -> None:
@@ -312,7 +314,7 @@ def _measure_and_show(
             if not reuse:
                 for endpoint in endpoints:
                     _fill(endpoint, plan, progress)
-            cut_short = _measured(endpoints, plan, progress, lines)
+            cut_short = _measured(endpoints, plan, progress, lines, [tuple(each) for each in held])
             footprints = tuple(
                 Footprint(server.start_s if server else None, before, _resident(each))
                 for server, before, each in zip(servers, idle, held, strict=True)
@@ -370,7 +372,9 @@ def _fill(endpoint: Endpoint, plan: Plan, progress: Progress) -> None:
     progress.remove_task(task)
 
 
-def _measured(endpoints: list[Endpoint], plan: Plan, progress: Progress, lines: list[Line]) -> EndpointFailed | None:
+def _measured(
+    endpoints: list[Endpoint], plan: Plan, progress: Progress, lines: list[Line], servers: list[tuple[int, ...]]
+) -> EndpointFailed | None:
     """What cut it short; what was measured before is in ``lines``, and worth showing."""
     task = progress.add_task("measure", total=turns_of(plan, len(endpoints)))
     turns = iter(range(turns_of(plan, len(endpoints))))
@@ -380,7 +384,7 @@ def _measured(endpoints: list[Endpoint], plan: Plan, progress: Progress, lines: 
 
     with generators(plan.generators) as pool:
         try:
-            measure(endpoints, plan, pool, began, lines)
+            measure(endpoints, plan, pool, began, lines, servers)
         except EndpointFailed as failure:
             if not lines:
                 raise

@@ -21,6 +21,7 @@ from columnar.bench.address import Endpoint, EndpointFailed
 from columnar.bench.connections import SILENCE_S, Connection
 from columnar.bench.dataset import DataSet
 from columnar.bench.faults import failed
+from columnar.bench.processes import cpu_s_of
 from columnar.bench.protocols import WIRES, BadReply
 from columnar.bench.sessions import GOES_ON, Session
 from columnar.bench.tls_connections import connector
@@ -40,6 +41,7 @@ class Turn:
     data: DataSet
     seed: int
     warm_up_s: float = 0.3
+    server_pids: tuple[int, ...] = ()  # whose processor time is read beside the load; none: not asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class Outcome:
     units: int = 0
     wall_s: float = 0.0
     cpu_s: float = 0.0
+    server_cpu_s: float | None = None  # of the server's processes in the same stretch; None: not asked for
 
     @property
     def calls(self) -> int:
@@ -63,10 +66,15 @@ class Outcome:
     def cpu_share(self) -> float:
         return self.cpu_s / self.wall_s if self.wall_s else 0.0
 
+    @property
+    def server_us(self) -> float | None:
+        """Microseconds of processor time that the server spent on a unit of work."""
+        return self.server_cpu_s / self.units * 1e6 if self.server_cpu_s is not None and self.units else None
+
 
 def run(turn: Turn) -> Outcome:
     """Drive one turn in this process; EndpointFailed."""
-    return drive(turn.endpoint, sessions_of(turn), turn.warm_up_s, turn.duration_s)
+    return drive(turn.endpoint, sessions_of(turn), turn.warm_up_s, turn.duration_s, turn.server_pids)
 
 
 def sessions_of(turn: Turn) -> list[Session]:
@@ -75,10 +83,12 @@ def sessions_of(turn: Turn) -> list[Session]:
     return make(turn.data, Random(turn.seed), turn.connections, WIRES[turn.endpoint.protocol])
 
 
-def drive(endpoint: Endpoint, sessions: list[Session], warm_up_s: float, duration_s: float) -> Outcome:
+def drive(
+    endpoint: Endpoint, sessions: list[Session], warm_up_s: float, duration_s: float, pids: tuple[int, ...] = ()
+) -> Outcome:
     """A connection for each session, in closed loop, from this process; EndpointFailed."""
     with connected(endpoint, sessions) as lines:
-        return _drive(lines, warm_up_s, duration_s)
+        return _drive(lines, warm_up_s, duration_s, pids)
 
 
 @contextmanager
@@ -98,7 +108,7 @@ def connected(endpoint: Endpoint, sessions: list[Session]) -> Iterator[list[Conn
         raise failed(endpoint, error) from error
 
 
-def _drive(lines: list[Connection], warm_up_s: float, duration_s: float) -> Outcome:
+def _drive(lines: list[Connection], warm_up_s: float, duration_s: float, pids: tuple[int, ...]) -> Outcome:
     by_fd = {line.sock.fileno(): line for line in lines}
     epoll = select.epoll()
     for fd in by_fd:
@@ -108,12 +118,14 @@ def _drive(lines: list[Connection], warm_up_s: float, duration_s: float) -> Outc
             if not line.send(line.session.first()):
                 epoll.modify(fd, select.EPOLLOUT)
         _answers(epoll, by_fd, time.perf_counter_ns() + int(warm_up_s * 1e9))
+        served_s = cpu_s_of(pids) if pids else 0.0
         started, cpu = time.perf_counter_ns(), time.process_time()
         taken_ns, units = _answers(epoll, by_fd, started + int(duration_s * 1e9))
         wall_s, cpu_s = (time.perf_counter_ns() - started) / 1e9, time.process_time() - cpu
+        server_cpu_s = cpu_s_of(pids) - served_s if pids else None
     finally:
         epoll.close()
-    return Outcome(Counter(taken // 1_000 for taken in taken_ns), units, wall_s, cpu_s)
+    return Outcome(Counter(taken // 1_000 for taken in taken_ns), units, wall_s, cpu_s, server_cpu_s)
 
 
 def _answers(epoll: select.epoll, by_fd: dict[int, Connection], until_ns: int) -> tuple[array[int], int]:

@@ -10,10 +10,10 @@ endpoint is as busy as the other, whatever its speed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from statistics import median
 from typing import Final
@@ -58,9 +58,15 @@ class Generators:
         self._count = count
         self._pool = ProcessPoolExecutor(count, mp_context=get_context("spawn"))
 
-    def turn(self, endpoint: Endpoint, workload: str, connections: int, plan: Plan, seed: int) -> Outcome:
-        """One stretch of load, shared among the processes; EndpointFailed."""
-        return summed(list(self._pool.map(run, self._turns(endpoint, workload, connections, plan, seed))))
+    def turn(
+        self, endpoint: Endpoint, workload: str, connections: int, plan: Plan, seed: int, pids: tuple[int, ...] = ()
+    ) -> Outcome:
+        """One stretch of load, shared among the processes; EndpointFailed.
+
+        ``pids``: the server's processes; the first generator reads their processor time.
+        """
+        first, *others = self._turns(endpoint, workload, connections, plan, seed)
+        return summed(list(self._pool.map(run, [replace(first, server_pids=pids), *others])))
 
     def open_turn(
         self, endpoint: Endpoint, workload: str, connections: int, plan: Plan, seed: int, rate: float
@@ -104,12 +110,12 @@ def _shares(connections: int, processes: int) -> list[int]:
 
 
 def summed(outcomes: list[Outcome]) -> Outcome:
-    """Generators that ran side by side, as one."""
+    """Generators that ran side by side, as one; the server's processor time is what the first one read."""
     total = Outcome(units=sum(o.units for o in outcomes), wall_s=max(o.wall_s for o in outcomes))
     for outcome in outcomes:
         total.latencies_us.update(outcome.latencies_us)
     cpu_s = sum(outcome.cpu_s for outcome in outcomes)
-    return Outcome(total.latencies_us, total.units, total.wall_s, cpu_s)
+    return Outcome(total.latencies_us, total.units, total.wall_s, cpu_s, outcomes[0].server_cpu_s)
 
 
 def turns_of(plan: Plan, endpoints: int) -> int:
@@ -123,8 +129,11 @@ def measure(
     pool: Generators,
     began: Callable[[str, int, Endpoint], None],
     lines: list[Line],
+    servers: Sequence[tuple[int, ...]] = (),
 ) -> None:
     """Every workload at every number of connections, into ``lines``; ``began`` hears of each turn.
+
+    ``servers``: the processes behind each endpoint, where their processor time is wanted.
 
     EndpointFailed: ``lines`` has what was measured before.
     """
@@ -132,10 +141,12 @@ def measure(
         for connections in plan.connections:
             first_seed = len(lines) * plan.rounds
             closed: tuple[list[Outcome], ...] = tuple([] for _ in endpoints)
+            pids = servers or [()] * len(endpoints)
             for number, place in in_turn(plan.rounds, len(endpoints)):
                 began(workload, connections, endpoints[place])
                 _write_back()
-                closed[place].append(pool.turn(endpoints[place], workload, connections, plan, first_seed + number))
+                seed = first_seed + number
+                closed[place].append(pool.turn(endpoints[place], workload, connections, plan, seed, pids[place]))
             opened: tuple[list[OpenOutcome], ...] = ()
             if plan.open_share is not None and plan.opens(workload):
                 rates = [plan.open_share * rate_of(outcomes) for outcomes in closed]

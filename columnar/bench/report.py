@@ -33,6 +33,7 @@ class Side:
     calls: int
     latency_us: dict[str, int]
     generator_cpu: float  # cores that the generators used, median of the rounds
+    server_us: tuple[float, ...] = ()  # processor time of the server for a unit, of the rounds; empty: not asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class Report:
                 "unit": WORKLOADS[workload].unit,
                 "endpoints": {name: asdict(side) for name, side in zip(self.names, sides, strict=True)},
                 "ratio": ratio_of(sides),
+                "server_cpu_ratio": cpu_ratio_of(sides),
             }
             for workload, connections, sides in self.lines
         ]
@@ -76,7 +78,8 @@ def side_of(outcomes: Sequence[Outcome]) -> Side:
         together.update(outcome.latencies_us)
     rates = tuple(outcome.rate for outcome in outcomes)
     busy = median(outcome.cpu_share for outcome in outcomes)
-    return Side(median(rates), rates, together.total(), percentiles_us(together), busy)
+    served = tuple(outcome.server_us for outcome in outcomes if outcome.server_us is not None)
+    return Side(median(rates), rates, together.total(), percentiles_us(together), busy, served)
 
 
 def sides_of(line: Line) -> tuple[str, int, tuple[Side, ...]]:
@@ -90,6 +93,16 @@ def ratio_of(sides: Sequence[Side]) -> float | None:
     return sides[0].rate / sides[1].rate
 
 
+def cpu_ratio_of(sides: Sequence[Side]) -> float | None:
+    """The first server's processor time for a unit of work over the second's, round by round: the median.
+
+    Less than 1: the first does the same work with less.  None where it is not known of both.
+    """
+    if len(sides) != 2 or not all(len(side.server_us) == len(side.rates) and min(side.server_us) for side in sides):
+        return None
+    return median(a / b for a, b in zip(sides[0].server_us, sides[1].server_us, strict=True))
+
+
 def table_of(report: Report) -> Table:
     protocol = report.plan.get("protocol", BINARY.name)
     table = Table(title=f"{report.taken_at}, {report.machine}, {protocol} protocol", title_justify="left")
@@ -99,20 +112,27 @@ def table_of(report: Report) -> Table:
         table.add_column(f"{name}\nper second", justify="right")
         table.add_column("p50 / p99 ms", justify="right")
         table.add_column("gen.\nCPU", justify="right")
+        table.add_column("server\nus each", justify="right")
     if len(report.names) == 2:
         table.add_column("ratio", justify="right")
+        table.add_column("CPU\nratio", justify="right")
     for workload, connections, sides in report.lines:
         cells = [WORKLOADS[workload].title, str(connections)]
         for side in sides:
-            cells += [f"{side.rate:,.0f}", _latency(side), f"{side.generator_cpu:.0%}"]
-        ratio = ratio_of(sides)
-        table.add_row(*cells, *([f"{ratio:.2f}"] if ratio is not None else []))
+            cells += [f"{side.rate:,.0f}", _latency(side), f"{side.generator_cpu:.0%}", _processor(side)]
+        if len(sides) == 2:
+            cells += ["" if ratio is None else f"{ratio:.2f}" for ratio in (ratio_of(sides), cpu_ratio_of(sides))]
+        table.add_row(*cells)
     return table
 
 
 def _latency(side: Side) -> str:
     found = side.latency_us
     return f"{found['p50'] / 1_000:.2f} / {found['p99'] / 1_000:.2f}" if found else "no calls"
+
+
+def _processor(side: Side) -> str:
+    return f"{median(side.server_us):,.1f}" if side.server_us else ""
 
 
 def remarks_of(report: Report) -> list[str]:

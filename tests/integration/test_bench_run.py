@@ -53,6 +53,7 @@ def test_a_short_run_measures_every_kind_of_work(store: tuple[str, int], tmp_pat
         side = line["endpoints"][address]
         assert side["rate"] > 0, line["workload"]
         assert set(side["latency_us"]) == {"p50", "p95", "p99", "p99.9", "max"}
+    assert all(line["endpoints"][address]["server_us"] for line in found["lines"]), "--pid: its processor time too"
     assert 20 < found["footprints"][0]["resident_mb_idle"] < 500
 
 

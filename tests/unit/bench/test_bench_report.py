@@ -11,7 +11,7 @@ from columnar.bench.dataset import DataSet
 from columnar.bench.generator import Outcome
 from columnar.bench.latencies import percentiles_us
 from columnar.bench.measuring import Line, Plan, summed, turns_of
-from columnar.bench.report import Footprint, Report, ratio_of, remarks_of, side_of, sides_of
+from columnar.bench.report import Footprint, Report, cpu_ratio_of, ratio_of, remarks_of, side_of, sides_of
 
 
 def outcome(units: int, cpu_s: float = 0.5) -> Outcome:
@@ -32,6 +32,25 @@ def test_ratio_is_of_two_only() -> None:
     two = [side_of([outcome(200)]), side_of([outcome(100)])]
     assert ratio_of(two) == 2.0
     assert ratio_of(two[:1]) is None
+
+
+def served(units: int, server_cpu_s: float) -> Outcome:
+    return Outcome(Counter({100: units}), units, 1.0, 0.5, server_cpu_s)
+
+
+def test_the_processor_time_of_two_servers_is_compared_round_by_round() -> None:
+    first = side_of([served(100, 0.2), served(200, 0.2), served(100, 0.9)])
+    second = side_of([served(100, 0.1), served(100, 0.1), served(100, 0.3)])
+    assert [round(each) for each in first.server_us] == [2_000, 1_000, 9_000]
+    assert cpu_ratio_of([first, second]) == pytest.approx(2.0)
+    assert cpu_ratio_of([first]) is None
+    assert cpu_ratio_of([first, side_of([outcome(100), outcome(100), outcome(100)])]) is None, "not asked for"
+    assert cpu_ratio_of([first, side_of([served(100, 0.0)] * 3)]) is None, "below a tick of its clock"
+
+
+def test_the_server_s_time_is_that_of_the_generator_that_read_it() -> None:
+    both = summed([served(100, 0.2), outcome(100)])
+    assert both.server_us == pytest.approx(1_000.0)
 
 
 def test_generators_side_by_side_are_summed() -> None:
