@@ -14,7 +14,7 @@ Knows nothing of where a schema is kept (``columnar.master.catalogue``) or sent.
 from __future__ import annotations
 
 import json
-import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final
@@ -22,7 +22,7 @@ from typing import Any, Final
 from columnar.errors import DamagedData, IllegalArgument, NoSuchColumnFamily, shown
 from columnar.limits import FAMILIES, FAMILY_NAME_BYTES, TABLE_NAME_BYTES
 
-COMPRESSIONS: Final = ("NONE", "SNAPPY", "LZ4", "ZSTD")
+COMPRESSIONS: Final = ("NONE", "SNAPPY", "LZ4", "GZ", "ZSTD")  # the weakest first
 DURABILITIES: Final = ("USE_DEFAULT", "SKIP_WAL", "ASYNC_WAL", "SYNC_WAL", "FSYNC_WAL")
 UNSYNCED: Final = frozenset({"SKIP_WAL", "ASYNC_WAL"})
 BLOOM_FILTERS: Final = ("NONE", "ROW", "ROWCOL")
@@ -32,8 +32,6 @@ _NONE: Final = "''"  # an empty word, so that it is seen in an error
 
 DEFAULT_NAMESPACE: Final = "default"
 _HIGHEST_NUMBER: Final = 0xFFFF  # two bytes in the keys of older versions
-_NAMESPACE: Final = re.compile(r"\w+", re.ASCII)
-_TABLE_NAME: Final = re.compile(r"(?:(?P<namespace>\w+):)?(?P<qualifier>[A-Za-z0-9_][\w.-]*)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,16 +147,33 @@ def checked_table_name(name: bytes) -> str:
     """The name as text; IllegalArgument says which rule it breaks."""
     if len(name) > TABLE_NAME_BYTES:
         raise IllegalArgument(f"a table name has at most {TABLE_NAME_BYTES} bytes, not {len(name)}")
-    try:
-        text = name.decode("ascii")
-    except UnicodeDecodeError:
-        text = ""
-    match = _TABLE_NAME.fullmatch(text)
-    if match is None:
+    text = _utf8(name)
+    namespace, colon, qualifier = text.rpartition(":")
+    if (colon and not _is_word(namespace)) or qualifier[:1] in (".", "-") or not _is_word(qualifier, also=".-"):
         raise IllegalArgument(
             f"table name '{shown(name)}': use letters, digits, '_', '-' and '.', not beginning with '-' or '.'"
         )
     return text.removeprefix("default:")
+
+
+def _utf8(name: bytes) -> str:
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        return ""
+
+
+def _is_word(text: str, also: str = "") -> bool:
+    """Letters and digits of every alphabet, ``_``, and what is in ``also``; not empty.
+
+    As TableName.isLegalTableQualifierName, which looks at UTF-16 units: a character of two is no letter.  Marks are
+    none here: some of them are alphabetic to Java (vowel signs), and unicodedata cannot tell which.
+    """
+    return bool(text) and all(c == "_" or c in also or _is_letter_or_digit(c) for c in text)
+
+
+def _is_letter_or_digit(c: str) -> bool:
+    return c <= "\uffff" and (c.isalpha() or c.isdecimal() or unicodedata.category(c) == "Nl")
 
 
 def namespace_of(table: str) -> str:
@@ -166,8 +181,8 @@ def namespace_of(table: str) -> str:
 
 
 def checked_namespace(name: bytes) -> str:
-    text = name.decode("ascii", "replace")
-    if not _NAMESPACE.fullmatch(text) or len(text) > TABLE_NAME_BYTES // 2:
+    text = _utf8(name)
+    if not _is_word(text) or len(name) > TABLE_NAME_BYTES // 2:
         raise IllegalArgument(f"namespace '{shown(name)}': use letters, digits and '_'")
     return text
 

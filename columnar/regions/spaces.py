@@ -13,14 +13,19 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final, Literal
 
-from columnar.model.schema import Family, Table
+from columnar.model.schema import COMPRESSIONS, Family, Table
 from columnar.regions.row_draft import VERSIONS_SPACE
 from columnar.storage.api import DEFAULT_OPTIONS, SpaceOptions, Store
 from columnar.storage.layout import range_start
 
 _Compression = Literal["none", "snappy", "lz4", "zstd"]
-_COMPRESSIONS: Final[dict[str, _Compression]] = {"NONE": "none", "SNAPPY": "snappy", "LZ4": "lz4", "ZSTD": "zstd"}
-_BY_STRENGTH: Final = ("NONE", "SNAPPY", "LZ4", "ZSTD")
+_COMPRESSIONS: Final[dict[str, _Compression]] = {
+    "NONE": "none",
+    "SNAPPY": "snappy",
+    "LZ4": "lz4",
+    "GZ": "zstd",  # as small, in a fraction of the time; HBase's clients name it because it is always there
+    "ZSTD": "zstd",
+}
 _FAMILY_SPACES: Final = "f:"
 _NUMBERS: Final = 1 << 16
 
@@ -40,7 +45,7 @@ def options_of_spaces(table: Table) -> dict[str, SpaceOptions]:
     options = {family.space: options_of_family(family) for family in table.families}
     keeping = [family.compression for family in table.families if family.max_versions > 1]
     if keeping:
-        options[VERSIONS_SPACE] = SpaceOptions(_COMPRESSIONS[max(keeping, key=_BY_STRENGTH.index)])
+        options[VERSIONS_SPACE] = SpaceOptions(_COMPRESSIONS[max(keeping, key=COMPRESSIONS.index)])
     return options
 
 

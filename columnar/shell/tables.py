@@ -90,7 +90,7 @@ def create(
 ) -> None:
     """Make a table with its column families; one version for ever where nothing else is said.
 
-    A family takes versions, min_versions, ttl, compression (none, snappy, lz4, zstd), bloomfilter, in_memory,
+    A family takes versions, min_versions, ttl, compression (none, snappy, lz4, gz, zstd), bloomfilter, in_memory,
     blockcache, blocksize and durability; a table DELETE_MARKERS, CHANGE_LOG, DURABILITY, READONLY and MAX_FILESIZE.
 
     \b

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import happybase
 import pytest
 
 from columnar.client import Admin, Connection, hex_splits
@@ -59,6 +60,37 @@ def test_create_and_describe(admin: Admin, connection: Connection) -> None:
             admin.create_table("wrong", wrong)
     admin.drop("made", disable=True)
     assert not admin.exists("made")
+
+
+def test_happybase_makes_tables_as_on_hbase(serving: Serving) -> None:
+    """``GZ`` is what most code names; names of tables are UTF-8."""
+    plain = happybase.Connection("127.0.0.1", serving.store.port)
+    plain.create_table("table.é", {"f": {"compression": "GZ"}, "g": {"compression": "gz", "max_versions": 1}})
+    table = plain.table("table.é")
+    assert {name: one["compression"] for name, one in table.families().items()} == {b"f": b"GZ", b"g": b"GZ"}
+    with table.batch() as batch:
+        for number in range(20):
+            batch.put(b"%d" % number, {b"f:q": b"columnar " * 200})
+    assert len(list(table.scan(row_start=b"1", row_stop=b"2"))) == 11
+    assert table.regions()[0]["name"].startswith("table.é,,".encode())
+    assert "table.é".encode() in plain.tables()
+    plain.compact_table("table.é", major=True)
+    with pytest.raises(IllegalArgument, match="compression GZIP is none of"):
+        plain.create_table("wrong", {"f": {"compression": "GZIP"}})
+    plain.delete_table("table.é", disable=True)
+    assert "table.é".encode() not in plain.tables()
+    plain.close()
+
+
+def test_gz_compresses(admin: Admin, connection: Connection, folder: Path) -> None:
+    """With what the engine has; at least as small."""
+    admin.create_table("packed_gz", {"f": {"compression": "gz", "versions": 2}})
+    connection.table("packed_gz").put(b"r", {b"f:q": b"columnar " * 20_000})
+    admin.flush("packed_gz")
+    (region,) = admin.regions("packed_gz")
+    sizes = [file.stat().st_size for file in (folder / "regions" / region.encoded_name).glob("*.sst")]
+    assert 0 < sum(sizes) < 20_000
+    assert admin.describe("packed_gz").families[0].attributes["COMPRESSION"] == "GZ"
 
 
 @pytest.mark.parametrize("compression", ["none", "snappy", "lz4", "zstd"])

@@ -214,7 +214,11 @@ MISTAKES: list[tuple[str, tuple[Any, ...], str]] = [
         (H.TTableDescriptor(name(b"x"), [H.TColumnFamilyDescriptor(b"a", scope=1)]), None),
         "scope can only be 0",
     ),
-    ("createTable", (H.TTableDescriptor(name(b"x"), [H.TColumnFamilyDescriptor(b"a", compressionType=1)]), None), "GZ"),
+    (
+        "createTable",
+        (H.TTableDescriptor(name(b"x"), [H.TColumnFamilyDescriptor(b"a", compressionType=0)]), None),
+        "LZO",
+    ),
     ("deleteTable", (name(T),), "TableNotDisabledException"),
     ("enableTable", (name(T),), "TableNotDisabledException"),
 ]

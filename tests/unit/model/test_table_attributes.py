@@ -41,7 +41,7 @@ def test_every_attribute_goes_in_and_comes_out() -> None:
         ({"VERSIONS": "many"}, "VERSIONS takes a whole number, not 'many'"),
         ({"MIN_VERSIONS": "2"}, "MIN_VERSIONS is 0 to VERSIONS, which is 1"),
         ({"TTL": "0"}, "TTL is a positive number of seconds"),
-        ({"COMPRESSION": "gzip"}, "COMPRESSION is one of NONE, SNAPPY, LZ4, ZSTD"),
+        ({"COMPRESSION": "gzip"}, "COMPRESSION is one of NONE, SNAPPY, LZ4, GZ, ZSTD"),
         ({"BLOOMFILTER": "ROWPREFIX"}, "BLOOMFILTER is one of"),
         ({"IN_MEMORY": "yes"}, "IN_MEMORY is true or false"),
         ({"BLOCKSIZE": "10"}, "BLOCKSIZE is 1024 to"),
