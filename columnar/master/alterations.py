@@ -30,7 +30,7 @@ from columnar.master.catalogue import BUILT_IN_NAMESPACES, Catalogue, TableEntry
 from columnar.master.schema_changes import SchemaChanges, ranges_from
 from columnar.model.alteration import TableChange, altered, expiry_changes
 from columnar.model.region_info import RegionInfo
-from columnar.model.schema import Table, checked_namespace, namespace_of
+from columnar.model.schema import Table, checked_namespace, namespace_of, table_name_text
 
 _log = logging.getLogger(__name__)
 
@@ -131,7 +131,7 @@ class Alterations:
             )
 
     def _of_user(self, name: bytes, what: str) -> TableEntry:
-        text = name.decode("latin-1").removeprefix("default:")
+        text = table_name_text(name)
         entry = self._catalogue.tables.get(text)
         if entry is None:
             raise TableNotFound(shown(name))
@@ -170,7 +170,7 @@ class Alterations:
         return sorted(table for table in self._catalogue.tables if namespace_of(table) == namespace)
 
     def _known(self, name: bytes) -> str:
-        text = name.decode("latin-1")
+        text = name.decode(errors="replace")
         if text not in self._catalogue.namespaces:
             raise NamespaceNotFound(f"{shown(name)}; columnar namespace list shows those there are")
         return text

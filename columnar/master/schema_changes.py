@@ -40,6 +40,7 @@ from columnar.model.schema import (
     checked_table_name,
     make_table,
     namespace_of,
+    table_name_text,
 )
 
 _log = logging.getLogger(__name__)
@@ -197,7 +198,7 @@ class SchemaChanges:
 
     def _known(self, name: bytes | None) -> str:
         name = name or b""
-        text = name.decode("latin-1").removeprefix("default:")
+        text = table_name_text(name)
         if text not in self._catalogue.tables:
             raise TableNotFound(shown(name))
         return text

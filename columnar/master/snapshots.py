@@ -43,7 +43,7 @@ from columnar.master.schema_changes import RegionHost, SchemaChanges
 from columnar.master.snapshot_manifest import MANIFEST, FileFacts, RegionCopy, SnapshotManifest
 from columnar.master.staging import Staging
 from columnar.model.region_info import RegionInfo
-from columnar.model.schema import Table, checked_table_name, namespace_of
+from columnar.model.schema import Table, checked_table_name, namespace_of, table_name_text
 from columnar.storage.data_folder import META, REGIONS, SNAPSHOTS, STAGING
 from columnar.storage.file_copies import (
     check_file,
@@ -315,7 +315,7 @@ class Snapshots:
     # --- names and files ---------------------------------------------------------------------------
 
     def _known(self, table: bytes) -> TableEntry:
-        text = table.decode("latin-1").removeprefix("default:")
+        text = table_name_text(table)
         if text not in self._catalogue.tables:
             raise TableNotFound(shown(table))
         return self._catalogue.tables[text]

@@ -147,7 +147,7 @@ def checked_table_name(name: bytes) -> str:
     """The name as text; IllegalArgument says which rule it breaks."""
     if len(name) > TABLE_NAME_BYTES:
         raise IllegalArgument(f"a table name has at most {TABLE_NAME_BYTES} bytes, not {len(name)}")
-    text = _utf8(name)
+    text = name.decode(errors="replace")  # what stands for broken bytes is no letter
     namespace, colon, qualifier = text.rpartition(":")
     if (colon and not _is_word(namespace)) or qualifier[:1] in (".", "-") or not _is_word(qualifier, also=".-"):
         raise IllegalArgument(
@@ -156,11 +156,9 @@ def checked_table_name(name: bytes) -> str:
     return text.removeprefix("default:")
 
 
-def _utf8(name: bytes) -> str:
-    try:
-        return name.decode()
-    except UnicodeDecodeError:
-        return ""
+def table_name_text(name: bytes) -> str:
+    """What a table of this name is called where names are text; of broken UTF-8 one that no table has."""
+    return name.decode(errors="replace").removeprefix("default:")
 
 
 def _is_word(text: str, also: str = "") -> bool:
@@ -181,7 +179,7 @@ def namespace_of(table: str) -> str:
 
 
 def checked_namespace(name: bytes) -> str:
-    text = _utf8(name)
+    text = name.decode(errors="replace")
     if not _is_word(text) or len(name) > TABLE_NAME_BYTES // 2:
         raise IllegalArgument(f"namespace '{shown(name)}': use letters, digits and '_'")
     return text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from columnar.errors import IllegalArgument, TriggerError
+from columnar.model.schema import table_name_text
 from columnar.triggers.burials import LETTERS_PER_CALL
 from columnar.triggers.keeper import TriggerKeeper
 from columnar.triggers.registration import DEFAULT_ATTEMPTS, DEFAULT_TIMEOUT_MS, Registration
@@ -24,7 +25,7 @@ class TriggerMethods:
         return self._keeper.add(
             Registration(
                 name=spec.name or "",
-                table=(spec.table or b"").decode("latin-1").removeprefix("default:"),
+                table=table_name_text(spec.table or b""),
                 function=spec.functionName or "",
                 families=families,
                 before=bool(spec.withBefore),

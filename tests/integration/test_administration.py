@@ -82,6 +82,33 @@ def test_happybase_makes_tables_as_on_hbase(serving: Serving) -> None:
     plain.close()
 
 
+def test_a_name_beyond_ascii_is_a_name_everywhere(admin: Admin, connection: Connection) -> None:
+    admin.create_namespace("zoé")
+    admin.create_table("zoé:größe", {"f": None}, splits=[b"m"])
+    admin.alter_table("zoé:größe", add={"g": {"versions": 2}})
+    wire = "zoé:größe".encode()
+    connection.table(wire).put(b"r", {b"f:q": b"v"})
+    admin.create_table("audit", {"a": None})
+    connection.triggers.add("watch", wire, f"{MODULE}:note", [b"f"], from_where="beginning")
+    assert connection.triggers.wait("watch", timeout_ms=20_000)
+    assert [one.table for one in connection.triggers.list()] == [wire]
+    connection.triggers.remove("watch")
+    admin.drop("audit", disable=True)
+    connection.snapshots.take_snapshot("s1", wire)
+    admin.truncate(wire)
+    admin.disable(wire)
+    connection.snapshots.restore_snapshot("s1")
+    admin.enable(wire)
+    assert connection.table(wire).row(b"r") == {b"f:q": b"v"}
+    connection.snapshots.delete_snapshot("s1")
+    assert admin.namespace_tables("zoé") == [wire]
+    admin.drop("zoé:größe", disable=True)
+    admin.drop_namespace("zoé")
+    for name in ("größe".encode("latin-1"), "\ufffd".encode(), b"\xff"):
+        with pytest.raises(IOError, match="TableNotFoundException"):
+            admin.drop(name)
+
+
 def test_gz_compresses(admin: Admin, connection: Connection, folder: Path) -> None:
     """With what the engine has; at least as small."""
     admin.create_table("packed_gz", {"f": {"compression": "gz", "versions": 2}})
