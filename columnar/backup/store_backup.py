@@ -31,7 +31,8 @@ from typing import Any, Final
 
 from columnar.errors import CallerError, DamagedData, HostError
 from columnar.storage.data_folder import REGIONS
-from columnar.storage.file_copies import TABLE_FILE, files_of, sync_folder, write_whole
+from columnar.storage.file_copies import TABLE_FILE, files_of, rename_lasting, sync_folder, write_whole
+from columnar.storage.folders import make_lasting
 from columnar.version import VERSION
 
 FORMAT: Final = "columnar-backup 1"
@@ -77,8 +78,8 @@ class BackupFolder:
         self._backups = os.path.join(path, "backups")
         form = os.path.join(path, "FORMAT")
         if make and (not os.path.isdir(path) or not os.listdir(path)):
-            os.makedirs(self._files, exist_ok=True)
-            os.makedirs(self._backups, exist_ok=True)
+            make_lasting(self._files)
+            make_lasting(self._backups)
             write_whole(form, FORMAT.encode() + b"\n")
         try:
             with open(form, encoding="utf-8") as held:
@@ -172,10 +173,9 @@ class BackupFolder:
             raise CallerError(f"{data} is not empty: a backup is restored into a new folder; choose another --data")
         half = data + ".restoring"
         shutil.rmtree(half, ignore_errors=True)
-        folders = {half}
+        make_lasting(os.path.dirname(data))
         for file in backup.files:
             target = os.path.join(half, *file.path.split("/"))
-            folders.add(os.path.dirname(target))
             os.makedirs(os.path.dirname(target), exist_ok=True)
             stored = self._stored(file.sha256)
             try:
@@ -186,12 +186,11 @@ class BackupFolder:
                 raise DamagedData(
                     f"{stored}, which is {file.path} of backup {backup.name}, is damaged; try an older one"
                 )
-        for folder in folders:
+        for folder, _, _ in os.walk(half):
             sync_folder(folder)
         if os.path.isdir(data):
             os.rmdir(data)
-        os.rename(half, data)
-        sync_folder(os.path.dirname(data))
+        rename_lasting(half, data)
 
     # --- forgetting --------------------------------------------------------------------------------
 
@@ -201,6 +200,7 @@ class BackupFolder:
         doomed = names[: max(0, len(names) - newest)]
         for name in doomed:
             os.remove(os.path.join(self._backups, f"{name}.json"))
+        sync_folder(self._backups)  # else a power cut brings back the list of a backup whose files are gone
         needed = {file.sha256 for name in self.names() for file in self.read(name).files}
         for name in os.listdir(self._files):
             if name not in needed:

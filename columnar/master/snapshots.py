@@ -6,10 +6,10 @@ hard links, so it costs what the table changes afterwards.  Change log and curso
 clone and a restored table begin a log of their own.
 
 Each change is wholly done or wholly undone after a crash:
-    take      is made under ``NAME.taking`` and renamed last
+    take      is made under ``NAME.taking`` and renamed last, acknowledged when the name is on disk
     clone     its regions stand in the catalogue as dropped until one write of it makes them the table's
     restore   the same write drops the regions that the table had
-    delete    renames to ``NAME.deleting`` first
+    delete    renames to ``NAME.deleting`` first, and removes files when that is on disk
 
 Owned by the loop; whatever touches files runs in threads.
 """
@@ -51,10 +51,12 @@ from columnar.storage.file_copies import (
     files_of,
     link_folder,
     remove_tree,
+    rename_lasting,
     sync_file,
     sync_folder,
     write_whole,
 )
+from columnar.storage.folders import make_lasting
 
 _log = logging.getLogger(__name__)
 
@@ -133,10 +135,11 @@ class Snapshots:
             if await _in_thread(partial(os.path.exists, self._path(name))):
                 raise SnapshotExists(f"snapshot {name} exists already; delete it first, or choose another name")
             work = self._path(name) + _TAKING
+            await _in_thread(lambda: make_lasting(self._folder))
             try:
                 manifest = await self._copied(name, table, work)
                 manifest = await _in_thread(lambda: self._finished(manifest, work))
-                await _in_thread(lambda: os.rename(work, self._path(name)))
+                await _in_thread(lambda: rename_lasting(work, self._path(name)))
             finally:
                 await _in_thread(lambda: remove_tree(work, missing_ok=True))
         _log.info("snapshot %s of %s: %d bytes", name, manifest.table.name, manifest.size_bytes)
@@ -189,12 +192,17 @@ class Snapshots:
         checked_name(name)
         if self._in_use[name]:
             raise CallerError(f"snapshot {name} is in use by another command; wait until it has ended")
+        with self._using(name):
+            await _in_thread(lambda: self._remove(name))
+        _log.info("snapshot %s deleted", name)
+
+    def _remove(self, name: str) -> None:
+        """Its name is gone for good before the first file goes: a power cut leaves it whole or not at all."""
         if not self._is(name):
             raise SnapshotNotFound(f"there is no snapshot {name}; 'columnar snapshot list' shows those there are")
         doomed = self._path(name) + _DELETING
-        os.rename(self._path(name), doomed)
-        await _in_thread(lambda: remove_tree(doomed))
-        _log.info("snapshot %s deleted", name)
+        rename_lasting(self._path(name), doomed)
+        remove_tree(doomed)
 
     # --- clone and restore -------------------------------------------------------------------------
 

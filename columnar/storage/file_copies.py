@@ -65,8 +65,7 @@ def link_folder(source: str, target: str) -> None:
     for name in files_of(source):
         link_or_copy(os.path.join(source, name), os.path.join(half, name))
     sync_folder(half)
-    os.rename(half, target)
-    sync_folder(os.path.dirname(target))
+    rename_lasting(half, target)
 
 
 def link_closed(source: str, target: str) -> None:
@@ -97,6 +96,12 @@ def sync_folder(path: str) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def rename_lasting(source: str, target: str) -> None:
+    """A file or folder under another name beside it; a power cut does not bring the old name back."""
+    os.rename(source, target)
+    sync_folder(os.path.dirname(os.path.abspath(target)))
 
 
 def write_whole(path: str, data: bytes) -> None:

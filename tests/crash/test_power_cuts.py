@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -19,8 +20,12 @@ from tests.crash.cuts.order import LOG, SEGMENT, too_early
 from tests.crash.cuts.recording import SERVER, SHARING, Recording, differences, record
 from tests.crash.cuts.system_calls import Synced
 
-SEED = int(os.environ.get("COLUMNAR_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
+SEED = int(os.environ.get("COLUMNAR_SEED", "2216"))
 CUTS = int(os.environ.get("COLUMNAR_CUTS", "40"))
+
+METHODS = {"columnarSnapshotTake", "columnarSnapshotClone", "columnarSnapshotRestore", "columnarSnapshotDelete"} | {
+    f"columnar {command}" for command in ("export", "import", "backup", "restore-backup")
+}
 
 
 def _may_trace() -> bool:
@@ -56,6 +61,21 @@ def test_nothing_acknowledged_is_lost_by_a_power_cut(recording: Recording) -> No
     assert found.broken == []
     assert found.cuts == CUTS
     assert found.opened > 10, "nearly all cuts left the same: the test shows nothing"
+
+
+def test_no_acknowledged_copy_is_lost_by_a_power_cut(tmp_path: Path) -> None:
+    """Snapshots, clones, restores, exports, imports, backups: those that are listed are whole, too."""
+    recording = record(tmp_path / "root", seed=SEED, calls=0, trigger=False, copies=True, ends=(signal.SIGTERM,))
+    assert differences(replay(recording.events), tmp_path / "root") == []
+    answers = [
+        Cut(event, "lost", 0)
+        for call, event in zip(recording.calls, recording.acknowledged, strict=True)
+        if call.method in METHODS
+    ]
+    assert {call.method for call in recording.calls} > METHODS
+    cuts = sorted([*answers, *chosen(recording, CUTS // 2, random.Random(SEED))])
+    found = run(recording, cuts, serve_every=CUTS // 2)
+    assert found.broken == []
 
 
 def test_no_answer_leaves_before_the_fsync_of_its_write(recording: Recording) -> None:

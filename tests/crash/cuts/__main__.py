@@ -8,6 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 from random import Random, SystemRandom
+from typing import NamedTuple
 
 import click
 from rich.console import Console
@@ -33,6 +34,7 @@ SHOWN = 10
     "--serve-every", default=50, show_default=True, help="Start the whole server on each so manyth cut; 0: never."
 )
 @click.option("--sharing", is_flag=True, help="Of a server all of whose writes go through the log of the server.")
+@click.option("--copies", is_flag=True, help="Snapshots, clones, restores, exports, imports and backups besides.")
 @click.option(
     "--keep", type=click.Path(path_type=Path), help="Keep the recording, with strace's own lines, in this folder."
 )
@@ -50,6 +52,7 @@ def main(
     processes: int,
     serve_every: int,
     sharing: bool,
+    copies: bool,
     keep: Path | None,
     again: Path | None,
     only: str | None,
@@ -68,13 +71,15 @@ def main(
 
     Each is opened with the store's own code and read: what was acknowledged before the cut must be there, each
     row in one of the states it went through, and 'columnar check' must find no error.  Beside that: no answer
-    left before the fsync of what it acknowledged.
+    left before the fsync of what it acknowledged.  With --copies every snapshot, export, backup and restored folder
+    that was acknowledged must be there too, and each that is listed must be whole and have the rows of its source.
 
     \b
     Examples:
       python -m tests.crash.cuts                                a new recording, 3,000 cuts
       python -m tests.crash.cuts --cuts 20000 --calls 2000      a long one
       python -m tests.crash.cuts --sharing                      fsyncs that regions share
+      python -m tests.crash.cuts --copies --calls 60            copies, and what comes of them
       python -m tests.crash.cuts --keep rec --cuts 100          and look again at what it found:
       python -m tests.crash.cuts --again rec --cut 4711:mixed:0
 
@@ -83,7 +88,8 @@ def main(
     number = seed if seed is not None else SystemRandom().randrange(1, 1 << 32)
     console.print(f"seed {number}")
     with tempfile.TemporaryDirectory(prefix="columnar-cuts-") as held:
-        recording = _recording(Path(held), number, calls, SHARING if sharing else SERVER, keep, again)
+        how = How(number, calls, SHARING if sharing else SERVER, copies)
+        recording = _recording(Path(held), how, keep, again)
         wrong = too_early(recording)
         marked = sum(1 for call in recording.calls if call.mark)
         console.print(
@@ -113,9 +119,16 @@ def _show_broken(found: Found, recording: Recording) -> None:
             console.print(f"  {line}", markup=False, highlight=False)
 
 
-def _recording(
-    held: Path, seed: int, calls: int, server: tuple[str, ...], keep: Path | None, again: Path | None
-) -> Recording:
+class How(NamedTuple):
+    """What is recorded."""
+
+    seed: int
+    calls: int
+    server: tuple[str, ...]
+    copies: bool
+
+
+def _recording(held: Path, how: How, keep: Path | None, again: Path | None) -> Recording:
     import pickle
 
     if again is not None:
@@ -124,7 +137,9 @@ def _recording(
     folder.mkdir(parents=True, exist_ok=True)
     began_s = time.monotonic()
     with console.status("recording"):
-        recording = record(folder.resolve() / "root", seed=seed, calls=calls, server=server)
+        recording = record(
+            folder.resolve() / "root", seed=how.seed, calls=how.calls, server=how.server, copies=how.copies
+        )
     off = differences(replay(recording.events), folder.resolve() / "root")
     if off:
         console.print(f"[red]the disk that was followed is not the real one: {off[:SHOWN]}")

@@ -106,7 +106,7 @@ def _look(view: Callable[[], View], promises: Promises, cut: Cut) -> list[str]:
         seen = view()
     except Unopened as refused:
         return [f"cannot be opened: {refused}"]
-    return [*seen.faults, *promises.broken(seen.tables, cut.event)]
+    return [*seen.faults, *promises.broken(seen.tables, cut.event, seen.unseen)]
 
 
 _recording: Recording  # of a worker process

@@ -36,6 +36,8 @@ from columnar.storage.commit import Committer
 from columnar.storage.data_folder import SERVER_LOG
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.server_log_files import ServerLog
+from tests.crash.cuts.copied import Copies, Damaged, write_files
+from tests.crash.cuts.copying import BESIDE, SNAPSHOT, SOURCE
 from tests.crash.cuts.recording import DATA, TRIGGER_MODULE, is_beside
 from tests.crash.cuts.workload import AUDIT, LOGGED
 from tests.support.serving import Serving
@@ -59,6 +61,7 @@ class View:
 
     tables: dict[bytes, Rows] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
+    unseen: tuple[bytes, ...] = ()  # tables that begin so were not looked at
 
 
 @dataclass(slots=True)
@@ -84,6 +87,7 @@ class Opener:
         self._log_files: Files = {}  # of the state that is looked at
         self._in_log: dict[str, int] = {}
         self._schemas: dict[int, bytes] = {}  # of tables in catalogues that are kept, by their id
+        self._copies = Copies(self._folder, self._rows_of_copy, self._rows_of_store)
         self.opened = 0
 
     def close(self) -> None:
@@ -92,14 +96,35 @@ class Opener:
         shutil.rmtree(self._folder)
 
     def view(self, files: Files) -> View:
+        view = self._store(files)
+        try:
+            view.tables.update(self._copies.found({path: data for path, data in files.items() if not is_beside(path)}))
+        except (Damaged, Unopened) as refused:
+            view.faults.append(f"a copy: {refused}")
+        return view
+
+    def _rows_of_copy(self, files: Files, table: Table, info: RegionInfo) -> Rows:
+        self._log_files, self._in_log = {}, {}
+        found = self._read(files, table, info)
+        if found.faults:
+            raise Damaged("; ".join(found.faults))
+        return found.rows
+
+    def _rows_of_store(self, files: Files) -> Rows:
+        """Of a whole data folder the rows that copies are made of."""
+        view = self._store({f"{DATA}/{path}": data for path, data in files.items()})
+        if view.faults:
+            raise Damaged("; ".join(view.faults))
+        return view.tables.get(SOURCE, {})
+
+    def _store(self, files: Files) -> View:
         by_region: dict[str, dict[str, bytes]] = {}
         for path, data in files.items():
             if path.startswith(REGIONS):
                 folder, _, name = path[len(REGIONS) :].partition("/")
-                if not name:
-                    by_region.setdefault(folder, {})  # it is empty
-                elif not is_beside(path):
-                    by_region.setdefault(folder, {})[name] = data
+                held = by_region.setdefault(folder, {})  # it is there, also where it is empty or has a diary only
+                if name and not is_beside(path):
+                    held[name] = data
         self._log_files = {path[len(LOG) :]: data for path, data in files.items() if path.startswith(LOG)}
         self._in_log = self._server_log().left
         catalogue = self._catalogue(by_region.get("meta", {}))
@@ -185,17 +210,6 @@ class Opener:
         return folder
 
 
-def write_files(folder: Path, files: Files) -> None:
-    folder.mkdir(parents=True)
-    for name, data in files.items():
-        path = folder / name
-        if name.endswith("/"):
-            path.mkdir(parents=True, exist_ok=True)
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
-
-
 def _key(files: Files) -> frozenset[tuple[str, int, int]]:
     return frozenset((name, len(data), hash(data)) for name, data in files.items())
 
@@ -226,7 +240,7 @@ def serve(files: Files, *, triggers: bool) -> View:
     try:
         shutil.rmtree(root)
         write_files(root, files)
-        view = View()
+        view = View(unseen=BESIDE)
         store = Serving(root / DATA, trigger_modules=(TRIGGER_MODULE,) if triggers else ())
         try:
             store.start()
@@ -238,6 +252,11 @@ def serve(files: Files, *, triggers: bool) -> View:
                 if not connection.is_table_enabled(name):
                     connection.enable_table(name)  # on its way to be dropped: its rows are still there
                 view.tables[name] = {row: dict(cells) for row, cells in connection.table(name).scan()}
+            for snapshot in connection.snapshots.list_snapshots():
+                connection.snapshots.clone_snapshot(snapshot.name, b"again")
+                rows = {row: dict(cells) for row, cells in connection.table(b"again").scan()}
+                view.tables[SNAPSHOT + snapshot.name.encode()] = rows
+                connection.delete_table(b"again", disable=True)
             if LOGGED in view.tables:
                 connection.table(LOGGED).put(b"after", {b"f:x": b"the cut"})
                 view.tables[LOGGED][b"after"] = connection.table(LOGGED).row(b"after")

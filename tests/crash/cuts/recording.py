@@ -2,7 +2,9 @@
 
     serve ... clients work ... kill -9 ... serve again ... clients work ... SIGTERM
 
-The folder stays the same, so the events of both servers are one history of one disk.
+The folder stays the same, so the events of both servers are one history of one disk.  With ``copies`` one client
+also has snapshots, exports and backups made and brought back, some of them by commands beside the server
+(``site``), in folders beside the data folder.
 """
 
 from __future__ import annotations
@@ -14,10 +16,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Final
 
+from tests.crash.cuts.copying import Copier, Site
 from tests.crash.cuts.disk import Disk
 from tests.crash.cuts.system_calls import TRACED, Event, Sent, Synced, events_of
 from tests.crash.cuts.workload import WRITERS, Call, Client, Writer, prepare, work
@@ -51,12 +55,13 @@ class Recording:
 class Traced:
     """A server under strace."""
 
-    def __init__(self, root: Path, run: int, server: tuple[str, ...], modules: str) -> None:
+    def __init__(self, root: Path, run: int, server: tuple[str, ...], modules: str, site: Site | None = None) -> None:
         self.trace = root.parent / f"{root.name}.trace-{run}"
         self._log = root.parent / f"{root.name}.log"
         strace = ["strace", "-f", "-ttt", "-xx", "-yy", "--seccomp-bpf", "-s", str(KEPT_BYTES)]
         strace += ["-e", f"trace={TRACED}", "-e", "signal=none", "-o", str(self.trace)]
-        command = [sys.executable, *server, "--data", str(root / DATA), "--port", "0", "--web-port", "-1"]
+        beside = ["-m", "tests.crash.cuts.site", str(site.port)] if site is not None else []
+        command = [sys.executable, *beside, *server, "--data", str(root / DATA), "--port", "0", "--web-port", "-1"]
         if modules:
             command += ["--trigger-modules", modules]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -68,33 +73,53 @@ class Traced:
         words = dict(word.split("=", 1) for word in self._process.stdout.readline().split() if "=" in word)
         assert "pid" in words, f"it did not start: {self._log.read_text()[-2000:]}"
         self.port, self._server = int(words["store"].rpartition(":")[2]), int(words["pid"])
+        self._site = site
+        if site is not None:
+            site.meet()
 
     def end(self, number: int) -> None:
         """Send the signal; return when the server and all it started have ended and strace has written all."""
         if self._process.poll() is None:
             os.kill(self._server, number)
+        if self._site is not None:
+            self._site.close()
         self._process.wait()
         assert self._process.stdout is not None
         self._process.stdout.close()
 
 
-def record(root: Path, *, seed: int, calls: int, trigger: bool = True, server: tuple[str, ...] = SERVER) -> Recording:
-    """``root`` is made; ``calls`` are those of each writer, before and after the kill together."""
+def record(
+    root: Path,
+    *,
+    seed: int,
+    calls: int,
+    trigger: bool = True,
+    server: tuple[str, ...] = SERVER,
+    copies: bool = False,
+    ends: tuple[signal.Signals, ...] = (signal.SIGKILL, signal.SIGTERM),
+) -> Recording:
+    """``root`` is made; ``calls`` are those of each writer, of all servers together; ``ends``: how each ends."""
     root.mkdir(parents=True)
     rng = Random(seed)
     writers = [Writer(number, Random(rng.random())) for number in range(WRITERS)]
     noted: list[Call] = []
     events: list[Event] = []
     modules = TRIGGER_MODULE if trigger else ""
-    for run, number in enumerate((signal.SIGKILL, signal.SIGTERM)):
-        traced = Traced(root, run, server, modules)
+    copier = Copier(str(root)) if copies else None
+    for run, number in enumerate(ends):
+        site = Site() if copies else None
+        traced = Traced(root, run, server, modules, site)
         try:
             if run == 0:
                 client = Client(traced.port)
                 prepare(client, f"{TRIGGER_MODULE}:note" if trigger else "")
+                if copier is not None:
+                    copier.prepare(client)
                 client.close()
                 noted += client.calls
-            noted += work(traced.port, writers, calls // 2, range(run * ROUNDS, (run + 1) * ROUNDS))
+            beside = partial(copier.run, site, traced.port) if copier is not None and site is not None else None
+            noted += work(traced.port, writers, calls // len(ends), range(run * ROUNDS, (run + 1) * ROUNDS), beside)
+            noted += site.calls if site is not None else []
         finally:
             traced.end(number)
         with traced.trace.open(encoding="ascii", errors="replace") as lines:

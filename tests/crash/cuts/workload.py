@@ -213,9 +213,15 @@ def administer(client: Client, rounds: range, enough: threading.Event) -> None:
             return
 
 
-def work(port: int, writers: list[Writer], calls: int, rounds: range) -> list[Call]:
-    """All of it at once; the calls of every client."""
-    clients = [Client(port) for _ in (*writers, None)]
+def work(
+    port: int,
+    writers: list[Writer],
+    calls: int,
+    rounds: range,
+    beside: Callable[[Client, threading.Event], None] | None = None,
+) -> list[Call]:
+    """All of it at once, ``beside`` until it is enough; the calls of every client."""
+    clients = [Client(port) for _ in (*writers, None, None)]
     failures: list[BaseException] = []
     enough = threading.Event()
 
@@ -230,13 +236,16 @@ def work(port: int, writers: list[Writer], calls: int, rounds: range) -> list[Ca
         for writer, client in zip(writers, clients, strict=False)
     ]
     threads = [threading.Thread(target=run, args=(step,)) for step in steps]
-    administrator = threading.Thread(target=run, args=(lambda: administer(clients[-1], rounds, enough),))
-    for thread in (*threads, administrator):
+    others = [threading.Thread(target=run, args=(lambda: administer(clients[-2], rounds, enough),))]
+    if beside is not None:
+        others.append(threading.Thread(target=run, args=(lambda: beside(clients[-1], enough),)))
+    for thread in (*threads, *others):
         thread.start()
     for thread in threads:
         thread.join()
     enough.set()
-    administrator.join()
+    for thread in others:
+        thread.join()
     for client in clients:
         client.close()
     if failures:
