@@ -24,6 +24,10 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
     "standalone": ("columnar.cli:standalone", "Run the store: everything in one process."),
     "get": ("columnar.shell.rows:get", "Show one row."),
     "put": ("columnar.shell.rows:put", "Write cells of one row."),
+    "delete": ("columnar.shell.rows:delete", "Remove one row, or cells of it."),
+    "incr": ("columnar.shell.rows:incr", "Add to a counter."),
+    "append": ("columnar.shell.rows:append", "Append to cells of one row."),
+    "check-and-put": ("columnar.shell.rows:check_and_put", "Write cells of one row if it is as expected."),
     "scan": ("columnar.shell.scans:scan", "Show many rows, in the order of their keys."),
     "count": ("columnar.shell.scans:count", "Count rows."),
     "tables": ("columnar.shell.tables:tables", "List the tables."),
@@ -70,6 +74,17 @@ class _Subcommands(click.Group):
         command: click.Command = getattr(import_module(module), attribute)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _SUBCOMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
+            from columnar.shell.meaning import command_meant
+
+            meant = command_meant(args, _SUBCOMMANDS)
+            hint = f" Did you mean 'columnar {meant}'?" if meant else ""
+            raise click.UsageError(f"No such command '{args[0]}'.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, short) for name, (_, short) in _SUBCOMMANDS.items()])
@@ -87,6 +102,7 @@ def main() -> None:
       columnar put pages HomePage text:body='Hello' meta:author=me
       columnar get pages HomePage
       columnar scan pages --prefix Home
+      columnar delete pages HomePage meta:author
 
     Commands that talk to a server take --store HOST:PORT, or the environment's COLUMNAR_STORE; where it speaks
     TLS, --tls-ca FILE too (COLUMNAR_TLS_CA).

@@ -16,6 +16,7 @@ ROW_KEY_BYTES: Final = 32_767  # HConstants.MAX_ROW_LENGTH
 TABLE_NAME_BYTES: Final = 255  # what file systems take, which is HBase's own limit
 FAMILY_NAME_BYTES: Final = 127  # as HBase 2.6 answers
 FAMILIES: Final = 256  # of one table: each costs every region a file or more, and 1 ms of its opening
+HTTP_LOOK_BYTES: Final = 4_096  # of an answer in which a command looks for HTTP, at a wrong port
 CELL_BYTES: Final = 10 * MIB  # column and value; hbase.client.keyvalue.maxsize
 MESSAGE_BYTES: Final = 64 * MIB  # one Thrift message; larger framed ones are drained and refused
 DRAINED_FRAME_BYTES: Final = 1024 * MIB  # a frame that claims more is no client of ours: closed

@@ -10,6 +10,7 @@ import click
 
 from columnar.client import RegionStatus
 from columnar.errors import IllegalArgument
+from columnar.shell.completion import table_argument
 from columnar.shell.connecting import Misused, Server, ask, with_server
 from columnar.shell.text import attribute_of, bytes_text, family_of, readable, typed, upper_end
 
@@ -18,7 +19,7 @@ _TABLE_ATTRIBUTES: Final = "DELETE_MARKERS, CHANGE_LOG, DURABILITY, READONLY, MA
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @with_server
 def describe(server: Server, table: str) -> None:
     """Show how a table is made: families with every attribute as it acts, attributes of the table, triggers.
@@ -54,7 +55,7 @@ def describe(server: Server, table: str) -> None:
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @click.option("--add", multiple=True, metavar="FAMILY[:KEY=VALUE,...]", help="A new family; may be repeated.")
 @click.option(
     "--change", multiple=True, metavar="FAMILY:KEY=VALUE,...", help="Only these attributes; KEY= is the default."
@@ -111,7 +112,7 @@ def _families(texts: tuple[str, ...]) -> dict[bytes, dict[str, str]]:
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @click.option("--preserve-splits", is_flag=True, help="Keep the regions' borders; else there is one region.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_server
@@ -131,7 +132,7 @@ def truncate(server: Server, table: str, preserve_splits: bool, yes: bool) -> No
 
 
 @click.command("delete-rows")
-@click.argument("table")
+@table_argument
 @click.option("--start", default="", metavar="ROW", help="First row that goes.")
 @click.option("--stop", default="", metavar="ROW", help="First row that stays.")
 @click.option("--prefix", default="", help="Rows that begin so.")
@@ -164,7 +165,7 @@ def delete_rows(server: Server, table: str, start: str, stop: str, prefix: str, 
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @with_server
 def regions(server: Server, table: str) -> None:
     """Show a table's regions: which rows, how big, how much was read and written since it was opened.

@@ -6,7 +6,6 @@ Exit status: 1 the server refused; 2 it could not be reached, or the command was
 from __future__ import annotations
 
 import functools
-import socket
 import ssl
 import sys
 from collections.abc import Callable, Iterator
@@ -22,11 +21,13 @@ from thriftpy2.transport import TTransportException
 from columnar.client import ClientTls, Connection
 from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotColumnar, hbase_class
 from columnar.client.tls_options import tls_options
-from columnar.errors import CallerError, HostError
+from columnar.errors import CallerError, ColumnarError, HostError
+from columnar.shell.meaning import family_meant, table_meant
 from columnar.shell.showing import Output
-from columnar.shell.text import address_of
+from columnar.shell.text import address_of, readable, typed
+from columnar.shell.wrong_port import http_found
 
-CONNECT_TIMEOUT_S: Final = 10
+DEFAULT_STORE: Final = "127.0.0.1:9090"
 ANSWER_TIMEOUT_S: Final = 120
 _NEXT_STEP: Final = {  # by HBase's exception class
     "TableNotFoundException": "'columnar tables' lists those there are",
@@ -76,7 +77,7 @@ def with_server(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds ``--store``, the options of TLS and ``--json``; the command gets a ``Server`` as its first argument."""
 
     @click.option(
-        "--store", envvar="COLUMNAR_STORE", default="127.0.0.1:9090", show_default=True, metavar="HOST:PORT",
+        "--store", envvar="COLUMNAR_STORE", default=DEFAULT_STORE, show_default=True, metavar="HOST:PORT",
         help="Server to talk to; also from the environment's COLUMNAR_STORE.",
     )  # fmt: skip
     @tls_options
@@ -87,11 +88,15 @@ def with_server(command: Callable[..., Any]) -> Callable[..., Any]:
             context = tls.context() if tls is not None else None
             host, port = address_of(store)
             # The client has one timeout for connecting and for answers, and answers may take long (a filtered
-            # scan): a silent host is found out with a connection of its own.
-            socket.create_connection((host, port), CONNECT_TIMEOUT_S).close()
+            # scan): a silent host and a wrong port are found out with a connection of its own.
+            if wrong := http_found(host, port, context):
+                raise Unreachable(f"cannot talk to {store}: {wrong}; look at --store")
             connection = Connection(host, port, timeout=ANSWER_TIMEOUT_S * 1_000, tls=context)
             try:
                 return command(Server(connection, Output(as_json), store, context), **arguments)
+            except IOError as error:
+                hint = _meant(connection, hbase_class(error), arguments)
+                raise Refused(_refusal(error, hint)) from None
             finally:
                 connection.close()
 
@@ -136,9 +141,36 @@ def told(store: str) -> Iterator[None]:
         raise Unreachable(f"{store} does not speak HBase's Thrift API: {error}; look at --store") from None
 
 
-def _refusal(error: Any) -> str:
+def table_names(store: str, tls: tuple[bool, tuple[str, ...]], seconds: float) -> list[str]:
+    """As they are typed; none where the store does not answer within ``seconds``."""
+    wanted, files = tls
+    try:
+        host, port = address_of(store)
+        context = ClientTls(*files).context() if wanted else None
+        connection = Connection(host, port, timeout=round(seconds * 1_000), tls=context)
+        try:
+            return sorted(map(readable, connection.tables()))
+        finally:
+            connection.close()
+    except (ColumnarError, TException, ProtocolError, OSError, EOFError):
+        return []
+
+
+def _meant(connection: Connection, error_class: str, arguments: dict[str, Any]) -> str | None:
+    """What to write instead; of the server's names, in another call: only after a refusal."""
+    try:
+        if error_class == "TableNotFoundException":
+            return table_meant(arguments, [readable(name) for name in connection.tables()])
+        if error_class == "NoSuchColumnFamilyException":
+            return family_meant(arguments, list(map(readable, connection.table(typed(arguments["table"])).families())))
+    except (TException, ProtocolError, OSError, EOFError, KeyError):  # the refusal itself is told
+        return None
+    return None
+
+
+def _refusal(error: Any, hint: str | None = None) -> str:
     message = error.message
     text = message.decode(errors="replace") if isinstance(message, bytes) else str(message)
     line = text.strip().split("\n")[0]  # HBase sends its stack trace behind it
-    step = _NEXT_STEP.get(hbase_class(error))
+    step = hint or _NEXT_STEP.get(hbase_class(error))
     return f"{line.removesuffix('.')}; {step}" if step else line

@@ -13,6 +13,7 @@ from columnar.backup.cell_blocks import MAGIC, ExportedCell, read_cells
 from columnar.backup.cell_sorting import sorted_cells
 from columnar.backup.exporting import part_cells, read_manifest
 from columnar.backup.load_inputs import FORMATS, cells_in, checked
+from columnar.shell.completion import table_argument
 from columnar.shell.connecting import Server, with_server
 from columnar.shell.progress import progress_bar
 from columnar.shell.text import typed
@@ -21,7 +22,7 @@ from columnar.storage.rocks import RocksEngine
 
 
 @click.command("bulk-load")
-@click.argument("table")
+@table_argument
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True))
 @click.option("--format", "form", type=click.Choice([*FORMATS, "auto"]), default="auto", show_default=True,
               help="Of text files; auto goes by their names: .tsv, .csv, .json, .jsonl.")  # fmt: skip

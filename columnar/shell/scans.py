@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import click
 
+from columnar.shell.completion import table_argument
 from columnar.shell.connecting import Misused, Server, with_server
-from columnar.shell.showing import Cell
+from columnar.shell.looks import Look, look_options
 from columnar.shell.text import typed, upper_end
 
 BATCH_ROWS: Final = 500
@@ -19,7 +20,7 @@ _KEYS_ONLY: Final = b"FirstKeyOnlyFilter() AND KeyOnlyFilter()"
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @click.option("--start", default="", metavar="ROW", help="First row (the last one, with --reversed).")
 @click.option("--stop", default="", metavar="ROW", help="First row that is not shown any more.")
 @click.option("--prefix", default="", help="Rows that begin so.")
@@ -27,21 +28,35 @@ _KEYS_ONLY: Final = b"FirstKeyOnlyFilter() AND KeyOnlyFilter()"
 @click.option("--filter", "filter_text", metavar="TEXT", help="A filter string of HBase.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="At most N rows.")
 @click.option("--reversed", "backwards", is_flag=True, help="From the last row to the first.")
-@click.option("--ts", "timestamps", is_flag=True, help="Show the cells' timestamps.")
-@click.option("--full", is_flag=True, help="At a terminal: do not cut long values.")
 @with_server
-def scan(server: Server, table: str, *, timestamps: bool, full: bool, **asked: Any) -> None:
+@look_options
+def scan(server: Server, table: str, *, look: Look, limit: int | None, **asked: Any) -> None:
     """Show many rows, in the order of their keys.
+
+    TIME is milliseconds since 1970, a date (2026-01-31T12:00, local time), or 15m, 2h, 7d: so long ago. A filter sees
+    the newest cells before --until; rows without a cell since --since are left out. More than one version costs a
+    call for each cell. Values are shown as by 'columnar get'.
 
     \b
       columnar scan pages --limit 10
       columnar scan pages --prefix Home --columns text:body,meta
       columnar scan pages --start M --stop N --reversed
+      columnar scan pages --since 2h --ts
+      columnar scan counters --as counter
       columnar scan pages --filter "SingleColumnValueFilter('meta','author',=,'binary:me')"
     """
-    for row, cells in _rows(server, table, **asked):
-        listed = [Cell(column, *cells[column]) for column in sorted(cells)]
-        server.output.row(row, listed, timestamps=timestamps, full=full)
+    held = server.connection.table(typed(table))
+    # Rows that --since leaves out do not count: then the limit is kept here.
+    at_most = None if look.since_ms else limit
+    shown = 0
+    for row, found in _rows(server, table, before_ms=look.before_ms, limit=at_most, **asked):
+        cells = list(look.cells(held, row, found))
+        if not cells:
+            continue
+        server.output.row(row, cells, timestamps=look.timestamps, full=look.full, form=look.form)
+        shown += 1
+        if shown == limit:
+            return
 
 
 def _rows(
@@ -53,6 +68,7 @@ def _rows(
     prefix: str,
     columns: tuple[str, ...],
     filter_text: str | None,
+    before_ms: int | None,
     limit: int | None,
     backwards: bool,
 ) -> Iterator[tuple[bytes, dict[bytes, Any]]]:
@@ -71,6 +87,7 @@ def _rows(
         filter=filter_text.encode("utf-8", "surrogateescape") if filter_text else None,
         batch_size=min(BATCH_ROWS, limit or BATCH_ROWS),
         limit=None if wanted and backwards else limit,
+        timestamp=before_ms,
         reverse=backwards,
         include_timestamp=True,
     )
@@ -88,7 +105,7 @@ def _rows(
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @click.option("--prefix", default="", help="Rows that begin so.")
 @with_server
 def count(server: Server, table: str, prefix: str) -> None:

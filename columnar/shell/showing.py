@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import click
 
-from columnar.shell.text import readable
+from columnar.shell.text import is_text, readable
+from columnar.shell.values import Form, number_of
 
 VALUE_BYTES_SHOWN: Final = 200  # of one value, at a terminal
 
@@ -61,21 +62,23 @@ class Output:
         for name, value in facts.items():
             click.echo(f"{name:<{width}}{value}" if self.is_terminal else f"{name}\t{value}")
 
-    def row(self, row: bytes, cells: Sequence[Cell], *, timestamps: bool, full: bool = False) -> None:
+    def row(
+        self, row: bytes, cells: Sequence[Cell], *, timestamps: bool, full: bool = False, form: Form | None = None
+    ) -> None:
         """One row: an object, one line for each cell, or a paragraph."""
         if self.as_json:
-            self.json({"row": readable(row), "cells": [_as_json(cell) for cell in cells]})
+            self.json({"row": readable(row), "cells": [_as_json(cell, form) for cell in cells]})
         elif self.is_terminal:
             click.echo(click.style(readable(row), bold=True))
             width = max((len(readable(cell.column)) for cell in cells), default=0)
             for cell in cells:
                 stamp = click.style(f"{time_text(cell.timestamp_ms)}  ", dim=True) if timestamps else ""
-                value = readable(cell.value, None if full else VALUE_BYTES_SHOWN)
+                value = _shown(cell.value, form, None if full else VALUE_BYTES_SHOWN) + _pointed_out(cell.value, form)
                 click.echo(f"  {click.style(readable(cell.column).ljust(width), fg='cyan')}  {stamp}{value}")
         else:
             for cell in cells:
                 stamps = [str(cell.timestamp_ms)] if timestamps else []
-                click.echo("\t".join([readable(row), readable(cell.column), *stamps, readable(cell.value)]))
+                click.echo("\t".join([readable(row), readable(cell.column), *stamps, _shown(cell.value, form)]))
 
     def done(self, text: str, value: Mapping[str, Any] | None = None) -> None:
         """That something was done: a line for a person; nothing for a script unless it asked for JSON."""
@@ -85,8 +88,23 @@ class Output:
             click.echo(text)
 
 
-def _as_json(cell: Cell) -> dict[str, object]:
-    return {"column": readable(cell.column), "value": readable(cell.value), "timestamp": cell.timestamp_ms}
+def _as_json(cell: Cell, form: Form | None) -> dict[str, object]:
+    number = number_of(cell.value) if form == "counter" else None
+    value = number if number is not None else _shown(cell.value, form)
+    return {"column": readable(cell.column), "value": value, "timestamp": cell.timestamp_ms}
+
+
+def _shown(value: bytes, form: Form | None, most: int | None = None) -> str:
+    if form == "hex":
+        return value.hex()
+    number = number_of(value) if form == "counter" else None
+    return str(number) if number is not None else readable(value, most)
+
+
+def _pointed_out(value: bytes, form: Form | None) -> str:
+    """For a person who did not say what the values are: eight bytes that are no text are most often a counter."""
+    number = number_of(value) if form is None and not is_text(value) else None
+    return click.style(f"  (as a counter: {number})", dim=True) if number is not None else ""
 
 
 def time_text(timestamp_ms: int) -> str:

@@ -7,6 +7,7 @@ import sys
 import click
 
 from columnar.client import Snapshot
+from columnar.shell.completion import table_argument
 from columnar.shell.connecting import Misused, Server, with_server
 from columnar.shell.showing import time_text
 from columnar.shell.text import bytes_text, readable, typed
@@ -25,7 +26,7 @@ def snapshot() -> None:
 
 @snapshot.command()
 @click.argument("name")
-@click.argument("table")
+@table_argument
 @with_server
 def take(server: Server, name: str, table: str) -> None:
     """Keep TABLE as it is now under NAME, while it serves.

@@ -11,6 +11,7 @@ from columnar.errors import IllegalArgument
 from columnar.model.attributes import with_attributes
 from columnar.model.presplit import hex_splits, uniform_splits
 from columnar.model.schema import Family
+from columnar.shell.completion import table_argument
 from columnar.shell.connecting import Misused, Refused, Server, ask, with_server
 from columnar.shell.text import attribute_of, bytes_text, family_of, readable, typed
 
@@ -143,7 +144,7 @@ def _for_happybase(name: str, attributes: dict[str, str]) -> dict[str, Any]:
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_server
 def drop(server: Server, table: str, yes: bool) -> None:
@@ -161,7 +162,7 @@ def drop(server: Server, table: str, yes: bool) -> None:
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @with_server
 def enable(server: Server, table: str) -> None:
     """Open a disabled table again.
@@ -174,7 +175,7 @@ def enable(server: Server, table: str) -> None:
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @with_server
 def disable(server: Server, table: str) -> None:
     """Turn requests for a table away until it is enabled again; its rows stay.

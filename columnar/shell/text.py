@@ -3,12 +3,16 @@
     bytes to text   printable characters of UTF-8 as they are; every other byte, and the backslash, as \\xNN
     text to bytes   \\xNN is that byte; everything else is its UTF-8
 
+Of data that is no text as a whole (broken UTF-8, or control characters other than tab and line ends) only ASCII is
+shown as it is: two bytes of a number that happen to be a letter are none.
+
 ``typed(readable(data)) == data`` for all bytes; control characters never reach a terminal.
 """
 
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import Final
 
 from columnar.errors import IllegalArgument
@@ -16,6 +20,7 @@ from columnar.model.attributes import FAMILY_ATTRIBUTES, with_attributes
 from columnar.model.schema import Family
 
 _ESCAPE: Final = re.compile(rb"\\x([0-9A-Fa-f]{2})")
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _SHORT_NAMES: Final = {"bloom": "BLOOMFILTER", "cache": "BLOCKCACHE"}
 _SIZES: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
@@ -23,9 +28,24 @@ _UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 def readable(data: bytes, most: int | None = None) -> str:
     """``data`` as text; with ``most``, cut after so many bytes and its length said."""
+    encoding = "utf-8" if is_text(data) else "ascii"
     if most is not None and len(data) > most:
-        return f"{readable(data[:most])}... ({len(data)} bytes)"
-    return "".join(_shown(character) for character in data.decode("utf-8", "surrogateescape"))
+        kept = data[:most].decode(encoding, "ignore" if encoding == "utf-8" else "surrogateescape")
+        return f"{_written(kept)}... ({len(data)} bytes)"
+    return _written(data.decode(encoding, "surrogateescape"))
+
+
+def is_text(data: bytes) -> bool:
+    """UTF-8 without control characters, but for tabs and line ends."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return False
+    return _CONTROL.search(text) is None
+
+
+def _written(text: str) -> str:
+    return "".join(map(_shown, text))
 
 
 def _shown(character: str) -> str:
@@ -39,12 +59,12 @@ def typed(text: str) -> bytes:
     return _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), text.encode("utf-8", "surrogateescape"))
 
 
-def cell_of(text: str) -> tuple[bytes, bytes]:
-    """``family:qualifier=value``.  A ``=`` in the qualifier is typed as \\x3D."""
+def column_and_value(text: str) -> tuple[bytes, str]:
+    """Of ``family:qualifier=value``; the value as it was typed.  A ``=`` in the qualifier is typed as \\x3D."""
     column, equals, value = text.partition("=")
     if not equals or ":" not in column:
         raise IllegalArgument(f"'{text}' is no cell: write FAMILY:QUALIFIER=VALUE, for example text:body='Hello'")
-    return typed(column), typed(value)
+    return typed(column), value
 
 
 def family_of(text: str) -> tuple[str, dict[str, str]]:
@@ -87,6 +107,20 @@ def seconds_of(text: str) -> int:
     if found is None:
         raise IllegalArgument(f"'{text}' is no duration: write seconds, or a number with s, m, h or d, for example 7d")
     return int(found[1]) * _UNITS[found[2]]
+
+
+def moment_of(text: str, now_ms: int) -> int:
+    """Milliseconds since 1970: a number of them, a date and time (local where it names no zone), or how long ago."""
+    if re.fullmatch(r"\d{1,18}", text, re.ASCII):
+        return int(text)
+    if re.fullmatch(r"\d{1,9}[smhd]", text, re.ASCII):
+        return max(0, now_ms - seconds_of(text) * 1_000)
+    try:
+        return round(datetime.fromisoformat(text).timestamp() * 1_000)
+    except (ValueError, OverflowError, OSError):
+        raise IllegalArgument(
+            f"'{text}' is no time: write milliseconds since 1970, 2026-01-31T12:00, or 15m for 15 minutes ago"
+        ) from None
 
 
 def bytes_of(text: str) -> int:

@@ -15,6 +15,7 @@ from columnar.backup.exporting import digest_of, export_table, read_manifest
 from columnar.backup.importing import build_table
 from columnar.client import Connection
 from columnar.errors import CallerError, ColumnarError
+from columnar.shell.completion import table_argument
 from columnar.shell.connecting import Refused, Server, with_server
 from columnar.shell.progress import progress_bar
 from columnar.shell.text import readable, typed
@@ -38,7 +39,7 @@ def patient(server: Server) -> Iterator[Connection]:
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @click.argument("folder", type=click.Path(file_okay=False))
 @with_server
 def export(server: Server, table: str, folder: str) -> None:
@@ -91,7 +92,7 @@ def import_(server: Server, folder: str, table: str | None) -> None:
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @with_server
 def digest(server: Server, table: str) -> None:
     """Count the rows and cells of TABLE and reckon their digest: equal digests, equal tables.

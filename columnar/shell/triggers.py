@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from columnar.shell.completion import table_argument
 from columnar.shell.connecting import Refused, Server, with_server
 from columnar.shell.showing import time_text
 from columnar.shell.text import readable, typed
@@ -60,7 +61,7 @@ def list_triggers(server: Server) -> None:
 
 
 @trigger.command()
-@click.argument("table")
+@table_argument
 @click.argument("function", metavar="MODULE:FUNCTION")
 @click.option("--name", help="What to call it; TABLE-FUNCTION where nothing is said.")
 @click.option("--families", multiple=True, metavar="F[,F]", help="Whose changes count; all where nothing is said.")

@@ -65,10 +65,12 @@ class TableRow:
 class StatusPages:
     """One instance serves all requests, from any thread: it holds nothing that changes."""
 
-    def __init__(self, status: StatusOf, ping: Callable[[], None]) -> None:
+    def __init__(self, status: StatusOf, ping: Callable[[], None], store: str = "") -> None:
+        """``store``: its address, told to a client that took this port for the store's."""
         self._status = status
         self._ping = ping
         self._registry: CollectorRegistry = registry_of(status)
+        self._headers = {**_SAFE_HEADERS, "X-Columnar-Store": store}
         self._page = _environment().get_template("status.html")
         self._answers: dict[str, Callable[[], Response]] = {
             "/": self._index,
@@ -80,7 +82,7 @@ class StatusPages:
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         response = self._answer(Request(environ))
-        response.headers.update(_SAFE_HEADERS)
+        response.headers.update(self._headers)
         return response(environ, start_response)
 
     def _answer(self, request: Request) -> Response:

@@ -105,7 +105,7 @@ class WebServer:
         from columnar.webui.pages import StatusPages
 
         server = self._waitress = waitress.create_server(
-            StatusPages(self.status, self.ping),
+            StatusPages(self.status, self.ping, self._sources.address),
             sockets=[self._socket],
             threads=THREADS,
             connection_limit=CONNECTIONS,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import socket
 import subprocess
@@ -13,56 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from columnar.cli import main
 from columnar.client import Connection
-from columnar.config import StandaloneConfig
-from columnar.standalone import Standalone
 from columnar.wire.idl import columnar
+from tests.support.shell import Shell, store_at
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-
-    async def start() -> Standalone:
-        store = Standalone(StandaloneConfig(data=str(tmp_path_factory.mktemp("shell") / "data"), port=0))
-        await store.start()
-        return store
-
-    store = asyncio.run_coroutine_threadsafe(start(), loop).result(20)
-    yield f"127.0.0.1:{store.port}"
-    asyncio.run_coroutine_threadsafe(store.stop(), loop).result(20)
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
-
-
-class Shell:
-    def __init__(self, address: str) -> None:
-        self._address = address
-
-    def __call__(self, *words: str, typed: str | None = None) -> Result:
-        return CliRunner().invoke(main, list(words), env={"COLUMNAR_STORE": self._address}, input=typed)
-
-    def out(self, *words: str) -> str:
-        result = self(*words)
-        assert result.exit_code == 0, result.output
-        return result.stdout
-
-    def json(self, *words: str) -> Any:
-        return json.loads(self.out(*words, "--json"))
-
-    def error(self, *words: str, status: int = 1) -> str:
-        """The one line on stderr."""
-        result = self(*words)
-        assert (result.exit_code, result.stdout) == (status, ""), repr(result.exception)
-        (line,) = result.stderr.splitlines()
-        assert line.startswith("columnar: ")
-        return line.removeprefix("columnar: ")
+    with store_at(tmp_path_factory.mktemp("shell") / "data") as found:
+        yield found
 
 
 @pytest.fixture
@@ -175,12 +136,12 @@ def test_something_else_there(shell: Shell) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer() -> None:
-            for _ in range(2):  # the look whether somebody is there, and the client
+            for _ in range(2):  # the look whether it is a store, and the client
                 client, _ = server.accept()
                 with client:
                     client.settimeout(5)
                     if client.recv(100):
-                        client.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                        client.sendall(b"SSH-2.0-OpenSSH_9.2p1\r\n")
 
         thread = threading.Thread(target=answer)
         thread.start()

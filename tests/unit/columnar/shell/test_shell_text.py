@@ -7,7 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from columnar.errors import IllegalArgument
-from columnar.shell.text import address_of, bytes_text, cell_of, family_of, readable, seconds_of, typed, upper_end
+from columnar.shell.text import (
+    address_of,
+    bytes_text,
+    column_and_value,
+    family_of,
+    readable,
+    seconds_of,
+    typed,
+    upper_end,
+)
 
 
 @given(st.binary())
@@ -32,6 +41,9 @@ def test_all_text_survives(text: str) -> None:
         ("Rīga".encode(), "Rīga"),
         (b"\x00\xff", "\\x00\\xFF"),
         (b"a\\b", "a\\x5Cb"),
+        ("Rīga\n\tline".encode(), "Rīga\\x0A\\x09line"),
+        ("é".encode() + b"\x00\x01", "\\xC3\\xA9\\x00\\x01"),  # no text as a whole: no letter by accident
+        ("é".encode() + b"\xff", "\\xC3\\xA9\\xFF"),
         (b"\x1b[31m", "\\x1B[31m"),
         ("\u202e".encode(), "\\xE2\\x80\\xAE"),  # right-to-left override: not printable
     ],
@@ -42,6 +54,8 @@ def test_readable(data: bytes, text: str) -> None:
 
 def test_a_long_value_is_cut_and_says_its_length() -> None:
     assert readable(b"x" * 10, 4) == "xxxx... (10 bytes)"
+    assert readable("éé".encode(), 3) == "é... (4 bytes)"
+    assert readable("éé".encode() + b"\0", 3) == "\\xC3\\xA9\\xC3... (5 bytes)"
 
 
 @pytest.mark.parametrize(
@@ -52,12 +66,12 @@ def test_only_whole_escapes_are_escapes(text: str, data: bytes) -> None:
 
 
 def test_cells() -> None:
-    assert cell_of("text:body=a=b") == (b"text:body", b"a=b")
-    assert cell_of("text:a\\x3Db=c") == (b"text:a=b", b"c")
-    assert cell_of("n:=") == (b"n:", b"")
+    assert column_and_value("text:body=a=b") == (b"text:body", "a=b")
+    assert column_and_value("text:a\\x3Db=c") == (b"text:a=b", "c")
+    assert column_and_value("n:=") == (b"n:", "")
     for wrong in ("text:body", "body=x", ""):
         with pytest.raises(IllegalArgument):
-            cell_of(wrong)
+            column_and_value(wrong)
 
 
 def test_families() -> None:

@@ -1,0 +1,70 @@
+"""What listens at an address, found out before the first call: a port that speaks HTTP is told in three seconds.
+
+A server of Thrift answers the cheapest call of HBase's interface at once.  Another one says something else, or waits
+for more: then it is asked over HTTP.  Whatever is no HTTP is left to the first call, which may wait for a busy store.
+
+    connect CONNECT_S, ANSWER_S for the call, ANSWER_S for the page: at most 3 s at an address of this machine
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+from contextlib import closing
+from typing import Final
+
+from columnar.limits import HTTP_LOOK_BYTES
+from columnar.shell.text import readable
+
+CONNECT_S: Final = 3.0
+ANSWER_S: Final = 1.4
+_NAME: Final = b"getThriftServerType"
+_CALL: Final = b"\x80\x01\x00\x01" + len(_NAME).to_bytes(4, "big") + _NAME + b"\x00\x00\x00\x00\x00"
+_STORE: Final = re.compile(rb"^X-Columnar-Store: *(?:[^\r\n]*:)?(\d+) *\r$", re.MULTILINE | re.IGNORECASE)
+_TAKES_CALLS: Final = re.compile(rb"^Allow: *POST *\r$", re.MULTILINE | re.IGNORECASE)  # Thrift over HTTP, as ours
+
+
+def http_found(host: str, port: int, tls: ssl.SSLContext | None) -> str | None:
+    """What is wrong with the address, or None.  OSError: nobody listens there."""
+    try:
+        answer = _asked(_connected(host, port), host, tls, _CALL)
+    except TimeoutError:
+        answer = b""
+    if answer is None or (answer and not answer.startswith(b"HTTP/")):
+        return None
+    try:
+        request = f"GET /health HTTP/1.0\r\nHost: {host}:{port}\r\n\r\n".encode()
+        page = _asked(_connected(host, port), host, tls, request) or b""
+    except OSError:
+        return None
+    if not page.startswith(b"HTTP/") or _TAKES_CALLS.search(page):
+        return None
+    if found := _STORE.search(page):
+        return f"this is the web port; the store is at {readable(found[1])}"
+    return "what listens there speaks HTTP and is no store"
+
+
+def _connected(host: str, port: int) -> socket.socket:
+    return socket.create_connection((host, port), CONNECT_S)
+
+
+def _asked(plain: socket.socket, host: str, tls: ssl.SSLContext | None, question: bytes) -> bytes | None:
+    """The beginning of the answer; None: the connection ended.  TimeoutError: silence."""
+    with closing(plain):
+        plain.settimeout(ANSWER_S)
+        try:
+            asked = tls.wrap_socket(plain, server_hostname=host) if tls is not None else plain
+            with closing(asked):
+                asked.sendall(question)
+                answer = asked.recv(HTTP_LOOK_BYTES)
+                while answer.startswith(b"HTTP/") and b"\r\n\r\n" not in answer and len(answer) < HTTP_LOOK_BYTES:
+                    more = asked.recv(HTTP_LOOK_BYTES)
+                    if not more:
+                        break
+                    answer += more
+                return answer or None
+        except TimeoutError:
+            raise
+        except (OSError, ValueError):  # the first call says what is the matter
+            return None
