@@ -113,9 +113,9 @@ class Region:
         self._groups: deque[_Group] = deque()
         self._hot = HotCells(self.store)
         self._unread = UnreadPuts(self.views)
-        self._recent: dict[bytes, int] = {}
-        self._stamp_floor = int.from_bytes(self.store.get(META_SPACE, _STAMP) or b"", "big")  # of earlier openings
-        self._stamp_ahead = self._stamp_floor  # the highest of this one
+        self._recent: dict[bytes, int] = {}  # the last timestamp of rows that the clock may not have passed
+        self._stamp_floor = int.from_bytes(self.store.get(META_SPACE, _STAMP) or b"", "big")  # of all other such rows
+        self._stamp_ahead = self._stamp_floor  # the highest of this opening
         self._future = int.from_bytes(self.store.get(META_SPACE, FUTURE) or b"", "big")
         self._async_dirty = False
         self._refusing: ColumnarError | None = None  # why the disk takes no writes
@@ -355,7 +355,7 @@ class Region:
         return self.store.get(META_SPACE, key)
 
     def _rising(self, batch: Batch, row: bytes, now_ms: int) -> int:
-        """I4.  Only rows written in this very millisecond, or while the clock stood still, are remembered.
+        """I4.  Only some rows written in this very millisecond, or while the clock stood still, are remembered.
 
         How far they ran ahead of the clock is kept in the store: after an opening, which has
         forgotten the rows, a put stamped by the clock would lose against what it should replace.
@@ -365,9 +365,12 @@ class Region:
             now_ms = last + 1
             self._stamp_ahead = max(self._stamp_ahead, now_ms)
             batch.put(META_SPACE, _STAMP, self._stamp_ahead.to_bytes(8, "big"))
-        if len(self._recent) >= RECENT_ROWS:
+        if len(self._recent) >= RECENT_ROWS:  # at least half of them go, or each write would look at all
             clock = self._clock()
             self._recent = {r: at for r, at in self._recent.items() if at >= clock}
+            if len(self._recent) > RECENT_ROWS // 2:  # the clock stands still, or is behind
+                self._stamp_floor = sorted(self._recent.values())[RECENT_ROWS // 2]
+                self._recent = {r: at for r, at in self._recent.items() if at > self._stamp_floor}
         self._recent[row] = now_ms
         return now_ms
 
