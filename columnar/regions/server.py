@@ -415,11 +415,9 @@ class RegionServer:
         while region.upkeep:  # noqa: ASYNC110 - rarely anything, and then for seconds
             await asyncio.sleep(UPKEEP_LOOK_S)
         while not region.is_quiet:
-            waiting = region.sync_async_writes() or region.barrier_any()
-            if waiting is not None:
-                await asyncio.wait([waiting])
-            else:
-                await asyncio.sleep(0)  # the committer's own last turn
+            under_way = region.sync_async_writes() or region.barrier_any() or self._committer.under_way(region.store)
+            assert under_way is not None, "else it is quiet"
+            await asyncio.wait([under_way])
 
     async def close_table(self, name: str) -> None:
         """Close the table's regions in order; requests for them have been turned away before."""

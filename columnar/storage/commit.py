@@ -197,6 +197,11 @@ class Committer:
         # A broken line keeps its failed future: nothing runs there any more.
         return line is None or (line.syncing is None and (line.gathering is None or line.broken is not None))
 
+    def under_way(self, store: Store) -> PromptFuture | None:
+        """The last fsync of the store that is wanted or runs, whoever asked for it; None: it is idle."""
+        line = self._lines.get(id(store))
+        return line.gathering or line.syncing if line is not None else None
+
     def forget(self, store: Store) -> None:
         """The store is closed.  Only when idle, or when it is broken."""
         line = self._lines.pop(id(store), None)
