@@ -110,7 +110,7 @@ class MetaRegion:
         mutations = self.changes_wanted(self._rows_of(region))
         applied = await patiently(lambda: region.apply_many(mutations))
         assert applied.durable is not None, "the catalogue is always synced"
-        await applied.durable
+        await asyncio.shield(applied.durable)
 
     async def _close_broken(self) -> None:
         """In a thread: the engine may need a second."""
@@ -128,8 +128,6 @@ class MetaRegion:
                 await self._mending
         if self._closing is not None:
             await self._closing
-        if self._region is None:
-            return
-        if not self._failure:
-            await quiesce(self._region)
-        self._region.close()
+        if self._region is not None:
+            await quiesce(self._region)  # mending may have an fsync under way
+            self._region.close()
