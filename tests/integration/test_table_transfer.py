@@ -84,6 +84,7 @@ def test_an_export_comes_back_as_the_same_table(
     connection.table(b"t").put(b"new", {b"b:x": b"1"})
     assert run("digest", "t")["digest"] != exported["digest"]
     assert "is there already" in run("import", str(tmp_path / "x"), status=1)
+    assert "columnar is the system's own" in run("import", str(tmp_path / "x"), "columnar:copy", status=1)
     assert "not empty" in run("export", "t", str(tmp_path / "x"), status=2)
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from columnar.errors import HostError, OutcomeUnknown
+from columnar.errors import HostError, IllegalArgument, NamespaceNotFound, OutcomeUnknown
+from columnar.limits import ROW_KEY_BYTES
 from columnar.master.alterations import Alterations
 from columnar.model import region_info
 from columnar.model.mutation import Put, RowMutation
@@ -128,6 +129,38 @@ def test_what_became_of_truncating_is_unknown(tmp_path: Path) -> None:
         assert len(announced(rows)) == 1
         assert announced(rows) <= folders(tmp_path), "they may be the table's"
         assert not house.server.tables.known(b"old").enabled, "it is not served until that is known"
+
+    run(tmp_path, check)
+
+
+def test_split_points_are_row_keys_that_differ(tmp_path: Path) -> None:
+    longest = b"k" * ROW_KEY_BYTES
+
+    async def check(house: ChangingHouse, rows: SeenRows) -> None:
+        held = dict(rows.cells)
+        for splits in ([b""], [b"g", b""], [longest + b"k"], [b"g", longest + b"k"], [b"g", b"p", b"g"]):
+            with pytest.raises(IllegalArgument, match="split point"):
+                await house.changes.create(b"new", [Family("f")], splits=splits)
+        assert rows.cells == held, "nothing was announced"
+        await house.changes.create(b"new", [Family("f")], splits=[longest, b"p", b"g"])
+        found = house.catalogue.tables["new"].regions
+        assert [info.start for info in found] == [b"", b"g", longest, b"p"]
+        assert [info.end for info in found] == [b"g", longest, b"p", b""]
+
+    run(tmp_path, check)
+
+
+def test_users_make_no_tables_in_the_namespace_of_the_system(tmp_path: Path) -> None:
+    async def check(house: ChangingHouse, rows: SeenRows) -> None:
+        held = dict(rows.cells)
+        for name in (b"columnar:new", b"none:new"):
+            with pytest.raises(NamespaceNotFound):
+                await house.changes.create(name, [Family("f")])
+        with pytest.raises(NamespaceNotFound):
+            house.changes.check_namespace("columnar")
+        house.changes.check_namespace("columnar", system=True)
+        house.changes.check_namespace("default")
+        assert rows.cells == held
 
     run(tmp_path, check)
 
