@@ -115,8 +115,6 @@ class RegionChanges:
         self._cleaning: set[asyncio.Task[None]] = set()
         self._clean_one = asyncio.Lock()
         self._look_now = asyncio.Event()
-        self.longest_s = 0.0  # that requests waited
-        self.splits = self.merges = 0
         self.at: Callable[[str], None] = lambda _step: None  # told each step that it is over: tests die there
 
     # --- on request --------------------------------------------------------------------------------
@@ -133,7 +131,6 @@ class RegionChanges:
                     raise IllegalArgument(f"region {parent.encoded} has fewer than two rows and cannot be split")
                 plan = split_plan(parent, at, self._catalogue.next_ids(2))
                 await self._carry_out(work, plan)
-            self.splits += 1
         _log.info("region %s of %s is split; requests waited %.0f ms", parent.encoded, parent.table, 1e3 * work.shut_s)
         self._clean_soon(plan.fresh)
         return list(plan.fresh)
@@ -147,7 +144,6 @@ class RegionChanges:
                 self._check(info)
             async with self._begun(plan.gone) as work:
                 await self._carry_out(work, plan)
-            self.merges += 1
         _log.info("two regions of %s are merged; requests waited %.0f ms", one.table, 1e3 * work.shut_s)
         return plan.fresh[0]
 
@@ -171,7 +167,6 @@ class RegionChanges:
             yield work
         finally:
             work.leave()
-            self.longest_s = max(self.longest_s, work.shut_s)
 
     async def _carry_out(self, work: Changing, plan: Plan) -> None:
         await self._catalogue.announce(plan.fresh)

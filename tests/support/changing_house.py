@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from columnar.limits import OPEN_REGIONS
 from columnar.master.catalogue import Catalogue
 from columnar.master.region_changes import RegionChanges
 from columnar.master.schema_changes import SchemaChanges
@@ -33,14 +34,19 @@ class CatalogueRows:
     def __init__(self) -> None:
         self.cells: dict[bytes, dict[bytes, bytes]] = {}
         self.failure: Exception | None = None
+        self.takes_what_fails = False  # a write that is told to fail is on disk all the same
 
     def read(self) -> list[tuple[bytes, dict[bytes, bytes]]]:
         return sorted(self.cells.items())
 
     async def write(self, mutations: list[RowMutation]) -> None:
         await asyncio.sleep(0)
+        if self.failure is None or self.takes_what_fails:
+            self._take(mutations)
         if self.failure is not None:
             raise self.failure
+
+    def _take(self, mutations: list[RowMutation]) -> None:
         for mutation in mutations:
             for operation in mutation.operations:
                 if hasattr(operation, "value"):
@@ -72,16 +78,19 @@ class Worker(FakeLink):
 
 
 class ChangingHouse:
-    def __init__(self, engine: Any, folder: str, rows: CatalogueRows, clock: Callable[[], int], seed: int = 0) -> None:
+    def __init__(
+        self, engine: Any, folder: str, rows: CatalogueRows, clock: Callable[[], int], seed: int = 0,
+        *, open_regions: int = OPEN_REGIONS, region_bytes: int = 1 << 60,
+    ) -> None:  # fmt: skip
         self.engine, self.folder = engine, folder
-        self.rows = rows
+        self.rows, self.clock = rows, clock
         self.committer = Committer(asyncio.get_running_loop(), threads=2)
-        self.server = RegionServer(engine, folder, self.committer, clock)
+        self.server = RegionServer(engine, folder, self.committer, clock, open_regions=open_regions)
         self.catalogue = Catalogue(rows.read, rows.write)
         self.keeper = TriggerKeeper(self.server, ("m",))
         self.server.listener = self.keeper
         self.changes = SchemaChanges(self.catalogue, LocalRegions(self.server, self.keeper))
-        self.regions = RegionChanges(self.catalogue, self.changes, ReplacingRegions(self.server, "/", 1 << 60))
+        self.regions = RegionChanges(self.catalogue, self.changes, ReplacingRegions(self.server, "/", region_bytes))
         self.told: list[tuple[bytes, str]] = []
         self.workers: list[Worker] = []
         self._rng = random.Random(seed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,67 +20,13 @@ from columnar.errors import (
 )
 from columnar.master.replacements import Load
 from columnar.model.mutation import Put, RowMutation
-from columnar.model.read import ReadSpec, projection
-from columnar.model.schema import Family
 from columnar.regions import carrying, replacing
 from columnar.regions.ingestion import obstacles_of
-from columnar.regions.region import Region
-from columnar.storage.memory import MemoryEngine
 from columnar.triggers import consumer
 from columnar.triggers.registration import TRIGGERS_TABLE, Registration
 from columnar.triggers.system_tables import SystemTables
-from tests.support.changing_house import CatalogueRows, ChangingHouse, registration_row
-from tests.support.held_engine import FakeClock, HeldEngine
-
-Test = Callable[["House"], Awaitable[None]]
-
-
-class MemoryHeld(HeldEngine):
-    def __init__(self) -> None:
-        self.memory = MemoryEngine()
-        super().__init__(self.memory)
-
-
-class House(ChangingHouse):
-    async def put(self, *rows: bytes, value: bytes = b"1") -> str:
-        token = ""
-        for row in rows:
-            token = (await self.apply(RowMutation(row, (Put(b"f", b"q", value),)))).sequence.token
-        return token
-
-    def rows_held(self) -> list[bytes]:
-        spec = ReadSpec(projection(self.table.schema, []))
-        names = [b"%02d" % n for n in range(100)]
-        return [row for row in names if self.server.region_for(self.table, row).get_row(row, spec)]
-
-    def is_of_t(self, path: str) -> bool:
-        tables = self.catalogue.tables.values()
-        return path not in [self.server.folder_of(info) for entry in tables for info in entry.regions]
-
-    def region(self, row: bytes) -> Region:
-        return self.server.region_for(self.table, row)
-
-
-def housed(triggers: int = 0, splits: tuple[bytes, ...] = ()) -> Callable[[Test], Callable[[], None]]:
-    def decorate(test: Test) -> Callable[[], None]:
-        async def run() -> None:
-            house = House(MemoryHeld(), "regions", CatalogueRows(), FakeClock())
-            await house.start()
-            await house.make([Family("f")], triggers, list(splits))
-            try:
-                async with asyncio.timeout(20):
-                    await test(house)
-            finally:
-                house.engine.gate.release()
-                await house.close()
-
-        def wrapped() -> None:
-            asyncio.run(run())
-
-        wrapped.__name__, wrapped.__doc__ = test.__name__, test.__doc__
-        return wrapped
-
-    return decorate
+from tests.support.changing_house import registration_row
+from tests.support.memory_house import House, housed
 
 
 @housed()
