@@ -11,7 +11,7 @@ import pytest
 from columnar.errors import NotServingRegion, OutcomeUnknown, RegionTooBusy
 from columnar.model.mutation import Durability, Put, RowMutation
 from columnar.model.schema import Family
-from columnar.regions import carrying
+from columnar.regions import carrying, replacing
 from columnar.regions.ingestion import obstacles_of
 from tests.support.memory_house import House, housed
 
@@ -107,6 +107,56 @@ async def test_a_region_that_is_replaced_is_not_compacted_and_a_neighbour_is(hou
     refused = await asyncio.gather(*asked, return_exceptions=True)
     assert [type(one) for one in refused] == [RegionTooBusy, RegionTooBusy, type(None), type(None)]
     await house.server.major_compact(house.region(b"10"))
+
+
+@pytest.mark.parametrize("splits", [(), (b"50",)])
+def test_what_triggers_have_under_way_ends_before_the_regions_do(
+    splits: tuple[bytes, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the successors would tell it again."""
+
+    @housed(triggers=1, splits=splits)
+    async def run(house: House) -> None:
+        for worker in house.workers:
+            worker.is_held = True
+        monkeypatch.setattr(replacing, "HOLD_PATIENCE_S", 0.01)
+        await house.put(b"10", b"90")
+        await house.until(lambda: len(house.told) == 2)
+        before = list(house.infos)
+        with pytest.raises(RegionTooBusy, match="trigger-0 has been running for"):
+            await (in_one(house) if splits else in_two(house))
+        assert house.infos == before
+        monkeypatch.setattr(replacing, "HOLD_PATIENCE_S", 10.0)
+        changing = asyncio.ensure_future(in_one(house) if splits else in_two(house))
+        await asyncio.sleep(0.01)
+        assert not changing.done()
+        for worker in house.workers:
+            worker.is_held = False
+        await changing
+        await house.put(b"20", b"80")
+        await house.drain()
+        assert sorted(row for row, _ in house.told) == [b"10", b"20", b"80", b"90"]
+
+    run()
+
+
+@pytest.mark.parametrize("splits", [(), (b"50",)])
+def test_nearly_all_is_on_disk_before_requests_wait(splits: tuple[bytes, ...]) -> None:
+    @housed(splits=splits)
+    async def run(house: House) -> None:
+        await house.put(b"10", b"90")
+        syncs: dict[str, int] = {}
+
+        def at(step: str) -> None:
+            syncs[step] = house.engine.gate.syncs
+
+        house.regions.at = at
+        await (in_one(house) if splits else in_two(house))
+        assert syncs["held"] - syncs["prepared"] == len(house.infos), "each store that was made"
+        assert syncs["shut"] == syncs["held"]
+        assert syncs["made"] - syncs["shut"] == len(house.infos), "and the last few rows"
+
+    run()
 
 
 @housed(triggers=2)
