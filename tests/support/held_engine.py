@@ -65,6 +65,12 @@ class HeldEngine:
     def open(self, path: str, spaces: frozenset[str], options: Mapping[str, SpaceOptions] | None = None) -> Any:
         return HeldStore(self._engine.open(path, spaces, options), self.gate)
 
+    def open_reading(self, path: str) -> Store:
+        return self._engine.open_reading(path)
+
+    def is_behind(self, store: Store, path: str) -> bool:
+        return self._engine.is_behind(store, path)
+
     def make_folders(self, paths: Sequence[str]) -> None:
         self._engine.make_folders(paths)
 

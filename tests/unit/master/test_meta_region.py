@@ -152,6 +152,8 @@ def test_it_is_closed_while_it_is_mended(kept: Run, fails: bool) -> None:
         await kept.break_it()
         kept.gate.hold()
         await asyncio.to_thread(kept.gate.entered.wait, 10)
+        with pytest.raises(HostError, match="until the disk takes writes of the catalogue"):
+            await kept.catalogue.create_namespace("refused")
         closing = asyncio.ensure_future(kept.meta.close(kept.server.quiesce))
         for _ in range(20):
             await asyncio.sleep(0)

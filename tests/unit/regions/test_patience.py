@@ -73,6 +73,43 @@ def test_a_region_that_is_opened_anew_stands_in_nobodys_way() -> None:
     asyncio.run(main())
 
 
+def test_patience_with_a_region_that_is_opened_anew_ends_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "STALL_PATIENCE_S", 0.02)
+
+    async def main() -> None:
+        stuck, soon = Engine("", 1 << 30), Engine("", 1)
+        async with asyncio.timeout(10):
+            with pytest.raises(StoreBusy):
+                await patiently(stuck.write(0))
+            assert await patiently(soon.write(1)) == 1
+
+    asyncio.run(main())
+
+
+def test_patience_with_a_region_that_is_away_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it was away at once or after the engine was behind; who waited for it does not take it from others."""
+    monkeypatch.setattr(patience, "AWAY_PATIENCE_S", 0.02)
+
+    async def main() -> None:
+        gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        engine = Engine("a", 1)
+
+        def away() -> int:
+            raise RegionAway("r", gate)
+
+        def away_later() -> int:
+            return engine.write(0)() if engine.left else away()
+
+        async with asyncio.timeout(10):
+            for step in (away, away_later):
+                with pytest.raises(RegionAway):
+                    await patiently(step)
+        assert not gate.done()
+
+    asyncio.run(main())
+    assert not patience._lines
+
+
 def test_patience_ends_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "STALL_PATIENCE_S", 0.02)
 

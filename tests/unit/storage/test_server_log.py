@@ -139,6 +139,28 @@ def test_a_full_segment_has_its_stores_synced_and_goes(
     asyncio.run(run())
 
 
+def test_a_full_segment_goes_though_nobody_writes_any_more(
+    tmp_path: Path, always_shared: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_log_files, "SEGMENT_BYTES", 1_000)
+
+    async def run() -> None:
+        server = LoggedStores(tmp_path)
+        await server.put_all(b"first")
+        await server.put_all(b"fills it", bytes(1_000))
+        assert server.segments == ["00000001.segment"]
+        await server.put(0, b"last")
+        async with asyncio.timeout(20):
+            while "00000001.segment" in server.segments:  # noqa: ASYNC110 - a thread removes it
+                await asyncio.sleep(0.001)
+        assert server.segments == ["00000002.segment"]
+        assert server.logged(0) == [b"last"]
+        server.close()
+        assert server.segments == []
+
+    asyncio.run(run())
+
+
 def test_a_segment_stays_while_a_store_in_it_is_not_synced(
     tmp_path: Path, always_shared: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
