@@ -39,6 +39,7 @@ HOT: Final = (
     "columnar.regions.region",
     "columnar.regions.row_draft",
     "columnar.regions.row_reader",
+    "columnar.regions.row_stamps",
     "columnar.regions.scanners",
     "columnar.regions.server",
     "columnar.regions.tables",

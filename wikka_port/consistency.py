@@ -12,8 +12,10 @@ said against them):
     number may belong to a save that runs right now, and are left alone for ``GRACE_MS``
 
 What differs is looked at a second time, and only what differs both times counts: the rest were
-changes of people who edit meanwhile.  A repair writes at the time of the source, as the trigger would
-have, and looks again; what then still differs is written at the time of now, later than any marker.
+changes of people who edit meanwhile.  A repair writes at the store's time of before the look: later than all
+that triggers had written of what the look saw, earlier than what comes of a later edit.  Where the application
+keeps the indexes it is the time of the source, as there.  It looks again; what then still differs is written at
+the time of now, later than any marker.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
-from columnar.client import Connection
+from columnar.client import Connection, Expect, Put
 from wikka_port import schema
 from wikka_port.differences import Difference, Kind, cell_differences, groups_of
 from wikka_port.link_check import LinkCheck
@@ -79,7 +81,7 @@ def check(
     _repair(wiki, first.differences)
     second = _Look(wiki, progress, clock()).run()
     if second.differences:
-        now = clock()
+        now = _store_time(wiki) or clock()
         _repair(wiki, [replace(one, at_ms=max(now, one.at_ms)) for one in second.differences])
         second = _Look(wiki, progress, clock()).run()
     return replace(first, left=second.differences)
@@ -90,19 +92,21 @@ class _Look:
         self._wiki = wiki
         self._progress = progress
         self._now = now_ms
+        self._stamp: int | None = None
         self._pages = self._revisions = 0
 
     def run(self) -> CheckReport:
+        self._stamp = _store_time(self._wiki)
         found, links = self._wiki.store.run(self._all)
         return CheckReport(self._pages, self._revisions, links, tuple(found), tuple(found))
 
     def _all(self, connection: Connection) -> tuple[list[Difference], int]:
         self._pages = self._revisions = 0
-        check = LinkCheck(connection)
+        check = LinkCheck(connection, self._at)
         found: list[Difference] = []
         for group in self._page_groups(connection, found):
             found += check.of_pages(group)
-            found += _names_of_pages(connection, group)
+            found += self._names_of_pages(connection, group)
             self._progress("pages", self._pages)
         for step, differences in (
             ("backlinks", check.of_backlinks()),
@@ -113,6 +117,10 @@ class _Look:
             self._progress(step, 0)
             found += differences
         return found, check.links
+
+    def _at(self, source_ms: int) -> int:
+        """When a repair of what follows from a source of that time is to be written."""
+        return source_ms if self._stamp is None else self._stamp
 
     # --- pages and revisions side by side ----------------------------------------------------------
 
@@ -131,7 +139,7 @@ class _Look:
             self._revisions += len(chain)
             for head, cells in chain:
                 row, entry = change_entry(key, head, cells, schema.REVISION_AUTHOR, schema.REVISION_NOTE)
-                entries[row] = (entry, time_of(cells))
+                entries[row] = (entry, self._at(time_of(cells)))
                 if len(entries) >= 500:
                     found += _entries(connection, entries)
                     entries = {}
@@ -155,6 +163,14 @@ class _Look:
         stamped = {column: (value, 0) for column, value in page.items()}
         found += cell_differences(schema.PAGES, key, expected, stamped, time_of(row))
         return expected
+
+    def _names_of_pages(self, connection: Connection, pages: Mapping[bytes, Cells]) -> Iterator[Difference]:
+        named = (cells for cells in pages.values() if schema.NAME in cells)
+        wanted = {schema.name_row(cells[schema.NAME].decode()): cells for cells in named}
+        held = dict(connection.table(schema.NAMES).rows(list(wanted), include_timestamp=True)) if wanted else {}
+        for row, cells in wanted.items():
+            expected = {schema.NAME: cells[schema.NAME]}
+            yield from cell_differences(schema.NAMES, row, expected, held.get(row, {}), self._at(time_of(cells)))
 
 
 def _side_by_side(
@@ -214,14 +230,6 @@ def _lost(key: bytes, newest: Head, number: int, token: bytes | None, page: Cell
 # --- lists -------------------------------------------------------------------------------------
 
 
-def _names_of_pages(connection: Connection, pages: Mapping[bytes, Cells]) -> Iterator[Difference]:
-    wanted = {schema.name_row(cells[schema.NAME].decode()): cells for cells in pages.values() if schema.NAME in cells}
-    held = dict(connection.table(schema.NAMES).rows(list(wanted), include_timestamp=True)) if wanted else {}
-    for row, cells in wanted.items():
-        expected = {schema.NAME: cells[schema.NAME]}
-        yield from cell_differences(schema.NAMES, row, expected, held.get(row, {}), time_of(cells))
-
-
 def _names_without_page(connection: Connection) -> Iterator[Difference]:
     table = connection.table(schema.PAGES)
     for rows in groups_of(connection.table(schema.NAMES).scan(include_timestamp=True, batch_size=200)):
@@ -268,6 +276,15 @@ def _revision_of_entry(row: bytes, cells: Mapping[bytes, tuple[bytes, int]]) -> 
 
 
 # --- repair ------------------------------------------------------------------------------------
+
+
+def _store_time(wiki: Wiki) -> int | None:
+    """The clock by which the store stamps what triggers write; None: the application writes the indexes."""
+    if wiki.indexes == "application":
+        return None
+    nobody, never = bytes(schema.KEY_BYTES), [Expect(schema.VERSIONCOUNT, b"never")]
+    put = [Put(schema.VERSIONCOUNT, b"never")]  # the condition does not hold, so nothing is written
+    return wiki.store.run(lambda c: c.table(schema.PAGES).check_and_mutate(nobody, never, put)).timestamp
 
 
 def _repair(wiki: Wiki, differences: Iterable[Difference]) -> None:

@@ -6,7 +6,7 @@ Knows nothing of which cells a table should hold (``consistency``, ``link_check`
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from wikka_port.page_rows import Cells
@@ -29,7 +29,7 @@ class Difference:
     column: bytes  # b"" for a whole row
     expected: bytes | None
     found: bytes | None
-    at_ms: int  # the time at which a repair writes or deletes
+    at_ms: int = field(compare=False)  # the time at which a repair writes or deletes
 
     def text(self) -> str:
         """One line for a person."""

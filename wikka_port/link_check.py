@@ -10,7 +10,7 @@ Memory: a few hundred rows, ``_LINKS_HELD`` links, and the differences.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Final
 
@@ -28,7 +28,9 @@ _LINKS_HELD: Final = 200_000  # of sources asked lately: most targets of a sourc
 class LinkCheck:
     """One look; first ``of_pages`` for all pages, then ``of_backlinks`` and ``of_wanted``."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, at: Callable[[int], int]) -> None:
+        """``at``: when a repair is to be written of what follows from a source of that time."""
+        self._at = at
         self._backlinks = connection.table(schema.BACKLINKS)
         self._wanted = connection.table(schema.WANTED)
         self._pages = connection.table(schema.PAGES)
@@ -47,7 +49,7 @@ class LinkCheck:
         names = links(page.get(schema.BODY, b"").decode(errors="replace"), autolink=autolink_of(page))
         targets = {page_key(name): name.encode() for name in names}
         self.links += len(targets)
-        at_ms = time_of(page)
+        at_ms = self._at(time_of(page))
         to_cells = {schema.TO + target: name for target, name in targets.items()}
         for difference in cell_differences(schema.BACKLINKS, key, to_cells, held_to, at_ms):
             target = difference.column[len(schema.TO) :]

@@ -6,9 +6,11 @@
     changes     a revision -> ``changes``
 
 All follow the three rules of ``columnar.triggers.api``.  A cell names its source, and all that a
-change writes or deletes bears the change's own time; the times of a page's changes differ.  So each
+change writes or deletes bears the change's own stamp; the stamps of a page's changes rise.  So each
 cell ends as the newest of its source's changes that touched it says, however often, late or out of
-turn they run.  On a normal delivery a function writes the difference that the change made.  When it
+turn they run.  What a page is follows from its row as it is now, not from the steps of the change: a delete
+may have spared what was written ahead of the clock.  On a normal delivery a function writes the difference
+between the page before the change and now; what happened in between comes with its own change.  When it
 may have run before, or is not told what changed (a backfill, a retried dead letter), it writes all
 that the page says now, and takes back what the index still knows of it: that is what the family
 ``to`` of ``backlinks`` is for.  ``to`` is written before all else and deleted after all else, so it
@@ -58,21 +60,22 @@ class Registration:
 class _Seen:
     """A change as the functions see it."""
 
-    now: Cells  # the page right after the change, or as it is; empty: it is gone
+    now: Cells  # the page as it is, maybe after later changes; empty: it is gone
     before: Cells
     at_ms: int  # what is written and deleted is stamped with it
     careful: bool  # it may have run before, or nobody knows what changed
+    revision: Cells  # what the change put; empty where it made no revision
 
 
 def _seen(change: Change) -> _Seen | None:
     """None: the change has nothing to do with revisions."""
-    if not change.changes:
-        return _Seen(change.now, change.before, time_of(change.now) or change.timestamp, careful=True)
+    now = change.now if schema.VERSIONCOUNT in change.now else {}
     put = {cell.column: cell.value for cell in change.changes if cell.kind == "put"}
-    ends = any(cell.kind != "put" and cell.column in (schema.VERSIONCOUNT, b"meta") for cell in change.changes)
-    if schema.HEAD not in put and not ends:
-        return None
-    return _Seen({} if ends else put, change.before, change.timestamp, careful=change.attempt > 1)
+    if change.changes and schema.HEAD not in put:
+        if all(cell.kind == "put" or cell.column not in (schema.VERSIONCOUNT, b"meta") for cell in change.changes):
+            return None
+        put = {}
+    return _Seen(now, change.before, change.timestamp, change.attempt > 1 or not change.changes, put)
 
 
 # --- links -------------------------------------------------------------------------------------
@@ -159,12 +162,24 @@ def wanted(change: Change, client: Connection) -> None:
         return
     if not _existing(client, [change.row]):
         stamped = _stamped(client, schema.BACKLINKS, change.row)
-        name = (seen.before or seen.now).get(schema.NAME, b"")
+        names = _names_by_source(client, change.row, [column[len(schema.FROM) :] for column in stamped])
         for column, (_, at_ms) in stamped.items():
-            client.table(schema.WANTED).put(change.row, {column: name}, timestamp=at_ms)
+            name = names.get(column[len(schema.FROM) :])
+            if name is not None:  # else the source has just taken its link back
+                client.table(schema.WANTED).put(change.row, {column: name}, timestamp=at_ms)
         if not _existing(client, [change.row]):
             return
     _delete_stamped(client, schema.WANTED, change.row, _stamped(client, schema.WANTED, change.row))
+
+
+def _names_by_source(client: Connection, key: bytes, sources: list[bytes]) -> dict[bytes, bytes]:
+    """The page's name as each source's link has it."""
+    column, table = schema.TO + key, client.table(schema.BACKLINKS)
+    found: dict[bytes, bytes] = {}
+    for first in range(0, len(sources), _ROWS_PER_CALL):
+        rows = table.rows(sources[first : first + _ROWS_PER_CALL], columns=[column])
+        found.update((source, cells[column]) for source, cells in rows)
+    return found
 
 
 def _goes_on(seen: _Seen) -> bool:
@@ -212,13 +227,15 @@ def names(change: Change, client: Connection) -> None:
 def changes(change: Change, client: Connection) -> None:
     """One row for each revision; none ever goes."""
     seen = _seen(change)
-    if seen is None or not seen.now:
+    if seen is None:
         return
     table = client.table(schema.CHANGES)
-    if change.changes:
-        head = parse_head(seen.now[schema.HEAD])
-        row, cells = change_entry(change.row, head, seen.now, schema.USER, schema.NOTE)
+    if seen.revision:
+        head = parse_head(seen.revision[schema.HEAD])
+        row, cells = change_entry(change.row, head, seen.revision, schema.USER, schema.NOTE)
         table.put(row, cells, timestamp=seen.at_ms)
+        return
+    if change.changes or not seen.now:
         return
     newest = head_of(seen.now)
     with table.batch(batch_size=_ROWS_PER_CALL, timestamp=seen.at_ms) as batch:

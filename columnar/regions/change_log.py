@@ -122,8 +122,16 @@ class ChangeLog:
         start = pack_key(after) + END_OF_COLUMN if after is not None else b""
         return sum(1 for _ in islice(self._store.scan(LOG_SPACE, start, None), limit))
 
-    def trim(self, below: Sequence) -> int:
-        """Remove records below ``below``, at most TRIM_RECORDS; the caller upholds I3.  Returns how many."""
+    def last_record(self) -> bytes | None:
+        """The last record of this region's own, of any opening; those it inherited are not looked at."""
+        start = pack_key(Sequence(self.origin, 0, 0))
+        return next((data for _, data in self._store.scan_back(LOG_SPACE, start, None)), None)
+
+    def trim(self, below: Sequence, mark: bytes, highest: int) -> int:
+        """Remove records below ``below``, at most TRIM_RECORDS; the caller upholds I3.  Returns how many.
+
+        ``highest`` goes under ``mark`` in ``meta`` with them: at or above all their stamps.
+        """
         last = b""
         count = counted = size = 0
         for key, data in islice(self._store.scan(LOG_SPACE, self._trimmed_to, pack_key(below)), TRIM_RECORDS):
@@ -133,6 +141,7 @@ class ChangeLog:
         if count:
             batch = self._store.batch()
             batch.delete_range(LOG_SPACE, self._trimmed_to, last + END_OF_COLUMN)
+            batch.put(META_SPACE, mark, highest.to_bytes(8, "big"))
             self._store.write(batch)
             self._trimmed_to = last + END_OF_COLUMN
             self.records -= counted

@@ -1,15 +1,27 @@
 r"""(pure) One record of a region's change log: what a row mutation changed, and its key.
 
     key     := origin:u64 epoch:u32 n:u64                                    big-endian
-    record  := version:u8(1) flags:u8 timestamp:u64 row entry-count:u32 entry* before-count:u32 entry*
+    record  := version:u8(2) flags:u8 timestamp:u64 stamp:u64 hops:u8 row [only-for] entries before after sends
     row     := length:u16 bytes
+    flags   := 1 made for one trigger only (a backfill): its name follows the row as ``only-for``, u16-length bytes
+               | 2 more records of the same atomic step follow | 4 the images are whole
+    entries, before, after := count:u32 entry*
     entry   := kind:u8 timestamp:u64 family:u8-length bytes  qualifier:u32-length bytes  value:u32-length bytes
-    flags   := 1 the record was made for one trigger only (a backfill); its id follows the row: u16-length bytes
+    sends   := count:u32 send*
+    send    := target:u16-length bytes  key:u16-length bytes  name:u16-length bytes  group:u16-length bytes
+               delay_ms:u64 priority:u8 body:u32-length bytes
+
+Version 1, which is read for ever, has neither ``stamp`` nor ``hops``, ``after`` nor ``sends``; its
+``timestamp`` was its stamp too.
+
+``timestamp`` is the highest that the mutation gave a cell: a client may have invented it.  ``stamp`` is the
+region's own and rises with each record of a row (``row_stamps``), so that what is derived from the records of a
+row can be ordered by it.
 
 ``kind`` of an entry: 1 put, 2 delete of a column at or below the timestamp, 3 delete of a whole
 family, 4 delete of exactly the version of a column at the timestamp.  Increments and appends are
-recorded as the put they amount to.  The entries after ``before-count`` are the cells that the touched
-columns held before, where somebody asked for them.
+recorded as the put they amount to.  ``before`` are the cells that the touched columns held before, where
+somebody asked for them.  ``hops``, ``after``, ``sends`` and the flags 2 and 4 are written empty so far.
 
 The sequence of a change is ``(origin, epoch, n)``: origin is the region in which it was made, so
 that daughters of a split can inherit a log and merged regions cannot clash (design D13); a new
@@ -31,12 +43,17 @@ from columnar.errors import DamagedData
 _KEY: Final = Struct(">QIQ")
 KEY_BYTES: Final = _KEY.size
 assert KEY_BYTES == 20, "on disk: a new layout needs a new format version"
-_HEAD: Final = Struct(">BBQH")
+_HEAD: Final = Struct(">BBQQBH")  # to the length of the row
+_OLD_HEAD: Final = Struct(">BBQH")  # of version 1
 _COUNT: Final = Struct(">I")
 _SHORT: Final = Struct(">H")
 _ENTRY: Final = Struct(">BQB")
-_VERSION: Final = 1
+_SEND: Final = Struct(">QB")
+_VERSION: Final = 2
+_OLD_VERSION: Final = 1
 _FOR_ONE: Final = 1
+_MORE_FOLLOWS: Final = 2
+_WHOLE_IMAGES: Final = 4
 
 
 class Sequence(NamedTuple):
@@ -73,13 +90,31 @@ class Entry(NamedTuple):
     value: bytes
 
 
+class Send(NamedTuple):
+    """A message that goes out if and only if its change is made."""
+
+    target: bytes
+    key: bytes
+    name: bytes
+    group: bytes
+    delay_ms: int
+    priority: int
+    body: bytes
+
+
 @dataclass(frozen=True, slots=True)
 class ChangeRecord:
     row: bytes
-    timestamp: int  # the mutation's own; triggers stamp what they write with it
+    timestamp: int  # the highest of its entries: maybe a client's invention
     entries: tuple[Entry, ...]
     before: tuple[Entry, ...] = ()
     only_for: str | None = None  # a backfill: the trigger that wants to see every row
+    stamp: int = 0  # rises with each record of the row: what is derived from it is written and deleted at this time
+    hops: int = 0  # how many changes led to this one
+    after: tuple[Entry, ...] = ()
+    sends: tuple[Send, ...] = ()
+    more_follows: bool = False  # the next record is of the same atomic step
+    whole_images: bool = False
 
 
 def pack_key(sequence: Sequence) -> bytes:
@@ -91,12 +126,16 @@ def unpack_key(key: bytes) -> Sequence:
 
 
 def pack(record: ChangeRecord) -> bytes:
-    parts = [_HEAD.pack(_VERSION, _FOR_ONE if record.only_for is not None else 0, record.timestamp, len(record.row))]
-    parts.append(record.row)
+    flags = (
+        (_FOR_ONE if record.only_for is not None else 0)
+        | (_MORE_FOLLOWS if record.more_follows else 0)
+        | (_WHOLE_IMAGES if record.whole_images else 0)
+    )
+    parts = [_HEAD.pack(_VERSION, flags, record.timestamp, record.stamp, record.hops, len(record.row)), record.row]
     if record.only_for is not None:
         name = record.only_for.encode()
         parts += [_SHORT.pack(len(name)), name]
-    for entries in (record.entries, record.before):
+    for entries in (record.entries, record.before, record.after):
         parts.append(_COUNT.pack(len(entries)))
         for kind, family, qualifier, timestamp, value in entries:
             parts += [
@@ -107,26 +146,77 @@ def pack(record: ChangeRecord) -> bytes:
                 _COUNT.pack(len(value)),
                 value,
             ]
+    parts.append(_COUNT.pack(len(record.sends)))
+    for send in record.sends:
+        for short in (send.target, send.key, send.name, send.group):
+            parts += [_SHORT.pack(len(short)), short]
+        parts += [_SEND.pack(send.delay_ms, send.priority), _COUNT.pack(len(send.body)), send.body]
     return b"".join(parts)
 
 
 def unpack(data: bytes) -> ChangeRecord:
     """DamagedData when the bytes are no record of ours."""
     try:
-        version, flags, timestamp, row_length = _HEAD.unpack_from(data)
-        if version != _VERSION:
+        if not data or data[0] not in (_VERSION, _OLD_VERSION):
+            version = data[0] if data else "none"
             raise DamagedData(f"change record of version {version}; this program knows {_VERSION}")
-        at = _HEAD.size
-        row, at = data[at : at + row_length], at + row_length
-        only_for = None
-        if flags & _FOR_ONE:
-            (length,) = _SHORT.unpack_from(data, at)
-            only_for, at = data[at + 2 : at + 2 + length].decode(), at + 2 + length
-        entries, at = _entries(data, at)
-        before, at = _entries(data, at)
-    except (ValueError, struct.error) as error:
+        return _unpacked_old(data) if data[0] == _OLD_VERSION else _unpacked(data)
+    except (ValueError, struct.error, IndexError) as error:
         raise DamagedData(f"change record: {error}") from error
-    return ChangeRecord(row, timestamp, entries, before, only_for)
+
+
+def is_old(data: bytes) -> bool:
+    """It is of version 1, so its stamp may be a client's invention."""
+    return data[0] == _OLD_VERSION
+
+
+def _unpacked(data: bytes) -> ChangeRecord:
+    _, flags, timestamp, stamp, hops, row_length = _HEAD.unpack_from(data)
+    row, only_for, at = _row(data, _HEAD.size, row_length, flags)
+    entries, at = _entries(data, at)
+    before, at = _entries(data, at)
+    after, at = _entries(data, at)
+    sends = _sends(data, at)
+    more, whole = bool(flags & _MORE_FOLLOWS), bool(flags & _WHOLE_IMAGES)
+    return ChangeRecord(row, timestamp, entries, before, only_for, stamp, hops, after, sends, more, whole)
+
+
+def _unpacked_old(data: bytes) -> ChangeRecord:
+    _, flags, timestamp, row_length = _OLD_HEAD.unpack_from(data)
+    row, only_for, at = _row(data, _OLD_HEAD.size, row_length, flags)
+    entries, at = _entries(data, at)
+    before, _ = _entries(data, at)
+    return ChangeRecord(row, timestamp, entries, before, only_for, timestamp)
+
+
+def _row(data: bytes, at: int, length: int, flags: int) -> tuple[bytes, str | None, int]:
+    row, at = data[at : at + length], at + length
+    if not flags & _FOR_ONE:
+        return row, None, at
+    name, at = _short(data, at)
+    return row, name.decode(), at
+
+
+def _short(data: bytes, at: int) -> tuple[bytes, int]:
+    (length,) = _SHORT.unpack_from(data, at)
+    return data[at + 2 : at + 2 + length], at + 2 + length
+
+
+def _sends(data: bytes, at: int) -> tuple[Send, ...]:
+    (count,) = _COUNT.unpack_from(data, at)
+    at += 4
+    found = []
+    for _ in range(count):
+        target, at = _short(data, at)
+        key, at = _short(data, at)
+        name, at = _short(data, at)
+        group, at = _short(data, at)
+        delay_ms, priority = _SEND.unpack_from(data, at)
+        (length,) = _COUNT.unpack_from(data, at + _SEND.size)
+        at += _SEND.size + 4
+        found.append(Send(target, key, name, group, delay_ms, priority, data[at : at + length]))
+        at += length
+    return tuple(found)
 
 
 def _entries(data: bytes, at: int) -> tuple[tuple[Entry, ...], int]:

@@ -8,8 +8,8 @@ Invariants:
     I2. ``barrier`` names the fsync that a reply must wait for: a read never returns what a crash
         can take back (promise 3).  Writes that asked for no fsync raise no barrier.
     I3. An acknowledgement is given only when the lease is still ours after the fsync (D10).
-    I4. Timestamps that the region gives to the rows of a logged table rise strictly row by row,
-        so that what triggers stamp with them cannot tie.
+    I4. Timestamps that the region gives to the rows of a logged table rise strictly row by row: they are the
+        stamps of their records (``row_stamps``).
     I5. No cell has a timestamp above both ``meta/future`` and the clock at its writing: once the clock
         has passed that mark, what the clock stamps is the newest, and need not be compared.
 
@@ -23,7 +23,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
@@ -43,16 +43,15 @@ from columnar.regions.ingestion import undo_cut_off
 from columnar.regions.log_retention import META_SPACE
 from columnar.regions.row_draft import VERSIONS_SPACE, RowDraft
 from columnar.regions.row_reader import Cells, RawRow, column_versions, fetch_row, read_column, visible_cells
+from columnar.regions.row_stamps import STAMP, RowStamps
 from columnar.regions.spaces import drop_leftovers, follow_spaces, options_of_spaces, row_ranges
 from columnar.regions.unread_puts import UnreadPuts, put_row
 from columnar.storage.api import Batch, Engine, Store, StoreBusy, StoreClosed
 from columnar.storage.commit import Committer
 from columnar.storage.layout import unescape
 
-RECENT_ROWS: Final = 4_096
 _EPOCH_SHIFT: Final = 40
 FUTURE: Final = b"future"  # in ``meta``: the highest timestamp written ahead of the clock (I5)
-_STAMP: Final = b"stamp"  # in ``meta``: the highest timestamp given ahead of the clock
 
 
 def spaces_of(table: Table) -> frozenset[str]:
@@ -113,10 +112,8 @@ class Region:
         self._groups: deque[_Group] = deque()
         self._hot = HotCells(self.store)
         self._unread = UnreadPuts(self.views)
-        self._recent: dict[bytes, int] = {}  # the last timestamp of rows that the clock may not have passed
-        self._stamp_floor = int.from_bytes(self.store.get(META_SPACE, _STAMP) or b"", "big")  # of all other such rows
-        self._stamp_ahead = self._stamp_floor  # the highest of this opening
         self._future = int.from_bytes(self.store.get(META_SPACE, FUTURE) or b"", "big")
+        self._stamps = RowStamps(self.store, self.log, self._future)
         self._async_dirty = False
         self._refusing: ColumnarError | None = None  # why the disk takes no writes
         self._held = False  # writers wait: the region is about to be closed and opened
@@ -233,7 +230,7 @@ class Region:
             return Step(sequence, now_ms, (), None, 0)
         clock_ms = now_ms
         if self.log_policy is not None:
-            now_ms = self._rising(batch, mutation.row, now_ms)
+            now_ms = self._stamps.give(batch, mutation.row, now_ms)
         sequence = self.log.next()
         draft = RowDraft(
             self.store,
@@ -258,7 +255,7 @@ class Region:
         if draft.highest > max(clock_ms, self._future):
             self._future = draft.highest
             batch.put(META_SPACE, FUTURE, draft.highest.to_bytes(8, "big"))
-        logged = self._log(batch, draft, sequence)
+        logged = self._log(batch, draft, sequence, now_ms)
         return Step(sequence, draft.timestamp, tuple(draft.results), None, logged)
 
     def _put_into(self, batch: Batch, mutation: RowPuts, now_ms: int) -> Step:
@@ -276,7 +273,7 @@ class Region:
         """Whether what stands in a row matters to every put."""
         return self.log_policy is not None or self._markers or now_ms <= self._future
 
-    def _log(self, batch: Batch, draft: RowDraft, sequence: Sequence) -> int:
+    def _log(self, batch: Batch, draft: RowDraft, sequence: Sequence, stamp: int) -> int:
         """Add the change record; the bytes it has, 0 where nobody wants one."""
         policy = self.log_policy
         if policy is None:
@@ -284,21 +281,23 @@ class Region:
         entries = tuple(entry for entry in draft.entries if entry.family in policy.families)
         if not entries:
             return 0
-        stamp = max(draft.least_stamp, max(entry.timestamp for entry in entries))
-        return self.log.append(batch, sequence, ChangeRecord(draft.row, stamp, entries, draft.before(policy.before)))
+        timestamp = max(entry.timestamp for entry in entries)
+        record = ChangeRecord(draft.row, timestamp, entries, draft.before(policy.before), None, stamp)
+        return self.log.append(batch, sequence, record)
 
     def log_records(self, records: Iterable[ChangeRecord], marks: Mapping[bytes, bytes]) -> asyncio.Future[None]:
         """Append records that stand for no mutation (a backfill), with ``marks`` in ``meta``, as one batch.
 
-        The future resolves after their fsync.
+        They are stamped here, as changes that come now.  The future resolves after their fsync.
         """
         if self._held:
             raise self._refusal()
-        batch = self.store.batch()
+        batch, now_ms = self.store.batch(), self._clock()
         steps = []
         for record in records:
             sequence = self.log.next()
-            steps.append(Step(sequence, record.timestamp, (), None, self.log.append(batch, sequence, record)))
+            stamped = replace(record, stamp=self._stamps.give(batch, record.row, now_ms))
+            steps.append(Step(sequence, stamped.timestamp, (), None, self.log.append(batch, sequence, stamped)))
         for key, value in marks.items():
             batch.put(META_SPACE, key, value)
         self._write(batch, steps, True)
@@ -330,12 +329,12 @@ class Region:
         return group.acknowledged
 
     def highest_marks(self) -> dict[bytes, int]:
-        """What those that take this region's place must begin with, in ``meta``; of two regions the higher.
+        """What those that take this region's place must begin with, in ``meta``; of two regions the higher."""
+        return {FUTURE: self._future, STAMP: self._stamps.mark(self._clock())}
 
-        They may be open within the millisecond in which a row was written last: they give later ones (I4).
-        """
-        stamp = max(self._stamp_ahead, self._clock()) if self.log_policy is not None else self._stamp_ahead
-        return {FUTURE: self._future, _STAMP: stamp}
+    def trim_log(self, below: Sequence) -> int:
+        """Remove records below ``below``, a bounded number; returns how many.  What was stamped stays known."""
+        return self.log.trim(below, STAMP, self._stamps.mark(self._clock()))
 
     async def note(self, key: bytes, value: bytes | None, highest: int) -> None:
         """``key`` of ``meta`` (None: gone), and that timestamps up to ``highest`` may come (I5); after the fsync."""
@@ -353,26 +352,6 @@ class Region:
     def mark(self, key: bytes) -> bytes | None:
         """What ``log_records`` left under ``key``."""
         return self.store.get(META_SPACE, key)
-
-    def _rising(self, batch: Batch, row: bytes, now_ms: int) -> int:
-        """I4.  Only some rows written in this very millisecond, or while the clock stood still, are remembered.
-
-        How far they ran ahead of the clock is kept in the store: after an opening, which has
-        forgotten the rows, a put stamped by the clock would lose against what it should replace.
-        """
-        last = self._recent.get(row, self._stamp_floor)
-        if last >= now_ms:
-            now_ms = last + 1
-            self._stamp_ahead = max(self._stamp_ahead, now_ms)
-            batch.put(META_SPACE, _STAMP, self._stamp_ahead.to_bytes(8, "big"))
-        if len(self._recent) >= RECENT_ROWS:  # at least half of them go, or each write would look at all
-            clock = self._clock()
-            self._recent = {r: at for r, at in self._recent.items() if at >= clock}
-            if len(self._recent) > RECENT_ROWS // 2:  # the clock stands still, or is behind
-                self._stamp_floor = sorted(self._recent.values())[RECENT_ROWS // 2]
-                self._recent = {r: at for r, at in self._recent.items() if at > self._stamp_floor}
-        self._recent[row] = now_ms
-        return now_ms
 
     def _applied(self, step: Step, rows: list[bytes], synced: bool) -> Applied:
         """Join the fsync that will make the rows durable."""

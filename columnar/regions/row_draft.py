@@ -173,7 +173,6 @@ class RowDraft:
         self.row = row
         self.timestamp = now_ms  # what a mutation without a timestamp is stamped with
         self.highest = 0  # of the timestamps put
-        self.least_stamp = 0  # of the change's record
         self.columns: dict[tuple[bytes, bytes], ColumnDraft] = {}
         self.entries: list[Entry] = []
         self.results: list[tuple[bytes, bytes, int]] = []  # column, new value, timestamp of increments and appends
@@ -283,8 +282,6 @@ class RowDraft:
                 column.newest = self._marker(gone)
             if self._logged:
                 self.entries.append(Entry(Kind.DELETE_VERSION, family, qualifier, gone, b""))
-                # The row is as it was before, but what triggers write now must win over what they wrote then.
-                self.least_stamp = self.timestamp
 
     def _current(self, column: ColumnDraft) -> tuple[bytes | None, int]:
         """What a read-modify-write sees, and the timestamp of what it writes."""

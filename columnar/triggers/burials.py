@@ -9,7 +9,6 @@ from typing import Final
 from columnar.model.read import ReadSpec, projection
 from columnar.regions.change_record import ChangeRecord
 from columnar.regions.patience import patiently
-from columnar.regions.region import Region
 from columnar.regions.row_reader import latest_timestamp
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
@@ -72,10 +71,5 @@ class Burials:
 
     def _log_again(self, served: ServedTable, row: bytes, name: str) -> asyncio.Future[None]:
         region = self._server.region_for(served, row)
-        return region.log_records([ChangeRecord(row, _stamp(region, row), (), (), name)], {})
-
-
-def _stamp(region: Region, row: bytes) -> int:
-    """Now, or later where the row's cells lie in the future: what is derived must not lose to older derivations."""
-    newest = latest_timestamp(region.fetch(row, ReadSpec(projection(region.table, ()))), region.now_ms)
-    return max(region.now_ms, newest or 0)
+        newest = latest_timestamp(region.fetch(row, ReadSpec(projection(region.table, ()))), region.now_ms)
+        return region.log_records([ChangeRecord(row, newest or region.now_ms, (), (), name)], {})

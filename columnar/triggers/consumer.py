@@ -99,7 +99,7 @@ class Consumer:
         return [
             self.registration.table.encode(),
             record.row,
-            record.timestamp,
+            record.stamp,
             delivery.sequence.token,
             [
                 [entry.kind, _column(entry.family, entry.qualifier, entry.kind), entry.timestamp, entry.value]
@@ -114,6 +114,7 @@ class Consumer:
             },
             delivery.attempt,
             record.only_for is not None,
+            record.timestamp,
         ]
 
     # --- the cursor --------------------------------------------------------------------------------
@@ -147,10 +148,10 @@ class Consumer:
         last = b""
         while len(records) < BACKFILL_ROWS and (found := cursor.next_row()) is not None:
             row, raw_row = found
-            stamp = latest_timestamp(raw_row, region.now_ms)
+            newest = latest_timestamp(raw_row, region.now_ms)
             last = row
-            if stamp is not None:
-                records.append(ChangeRecord(row, stamp, (), (), self.registration.name))
+            if newest is not None:
+                records.append(ChangeRecord(row, newest, (), (), self.registration.name))
         if not last:
             region.log_records([], {key: _BACKFILL_DONE})
             return None

@@ -8,8 +8,8 @@
                       ["began", id]                               its module had to be imported; now it runs
                       ["ran", id, error | nil, output]            error: the traceback's text
                       ["checked", id, error | nil]
-    change := [table, row, timestamp, sequence, [[kind, column, timestamp, value], ...],
-               {column: value} now, {column: value} before, attempt, is_backfill]
+    change := [table, row, stamp, sequence, [[kind, column, timestamp, value], ...],
+               {column: value} now, {column: value} before, attempt, is_backfill, the client's timestamp]
 
 Both ends are of one version and one machine; nothing of this is stored.
 """

@@ -69,7 +69,7 @@ class LogUpkeep:
             for consumer in self._consumers_in(region):
                 consumer.save()
             below = self._passed_by_all(region)
-            if below is not None and region.log.trim(below) == TRIM_RECORDS:
+            if below is not None and region.trim_log(below) == TRIM_RECORDS:
                 self.soon(region)  # there is more to trim
         except ColumnarError as error:
             _log.warning("cursors of region %s are not saved now: %s", region.info.encoded, error.text)

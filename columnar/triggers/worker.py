@@ -31,7 +31,7 @@ from columnar.triggers.frames import WORKER_THREADS, Frames, pack
 OUTPUT_BYTES: Final = 8 * 1024
 ERROR_BYTES: Final = 16 * 1024
 NICENESS: Final = 5
-_KINDS: Final = {1: "put", 2: "delete", 3: "delete family"}
+_KINDS: Final = {1: "put", 2: "delete", 3: "delete family", 4: "delete version"}
 
 
 class _CaughtOutput(io.TextIOBase):
@@ -58,9 +58,9 @@ class _CaughtOutput(io.TextIOBase):
 
 
 def change_from(parts: list[Any]) -> Change:
-    table, row, timestamp, sequence, changes, now, before, attempt, is_backfill = parts
+    table, row, stamp, sequence, changes, now, before, attempt, is_backfill, timestamp = parts
     cells = tuple(ChangedCell(cast(Any, _KINDS[kind]), column, at, value) for kind, column, at, value in changes)
-    return Change(table, row, timestamp, sequence, cells, now, before, attempt, is_backfill)
+    return Change(table, row, stamp, sequence, cells, now, before, attempt, is_backfill, timestamp)
 
 
 class Worker:

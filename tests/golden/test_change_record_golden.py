@@ -5,24 +5,48 @@ from __future__ import annotations
 import pytest
 
 from columnar.errors import DamagedData
-from columnar.regions.change_record import ChangeRecord, Entry, Kind, Sequence, pack, pack_key, unpack, unpack_key
-from tests.support.golden import hold_to
+from columnar.regions.change_record import (
+    ChangeRecord,
+    Entry,
+    Kind,
+    Send,
+    Sequence,
+    pack,
+    pack_key,
+    unpack,
+    unpack_key,
+)
+from tests.support.golden import FOLDER, hold_to
 
 PUT = Entry(Kind.PUT, b"f", b"q", 5, b"value")
+DELETES = (PUT, Entry(Kind.DELETE_COLUMN, b"f", b"", 9, b""), Entry(Kind.DELETE_FAMILY, b"g", b"", 8, b""))
+OLD = (Entry(Kind.PUT, b"f", b"q", 4, b"old"),)
+SEND = Send(b"q:mail", b"key", b"name", b"group", 1_500, 3, b"body\x00")
 RECORDS = {
-    "one put": ChangeRecord(b"row", 5, (PUT,)),
-    "every kind": ChangeRecord(
-        b"r\x00", 9, (PUT, Entry(Kind.DELETE_COLUMN, b"f", b"", 9, b""), Entry(Kind.DELETE_FAMILY, b"g", b"", 8, b""))
-    ),
-    "with what was before": ChangeRecord(b"row", 6, (PUT,), (Entry(Kind.PUT, b"f", b"q", 4, b"old"),)),
-    "a delete of one version": ChangeRecord(b"row", 9, (Entry(Kind.DELETE_VERSION, b"f", b"q", 5, b""),)),
-    "a backfill": ChangeRecord(b"row", 5, (), (), "trigger-1"),
+    "one put": ChangeRecord(b"row", 5, (PUT,), stamp=1_000),
+    "every kind": ChangeRecord(b"r\x00", 9, DELETES, stamp=1_001),
+    "with what was before": ChangeRecord(b"row", 6, (PUT,), OLD, stamp=1_002),
+    "a delete of one version": ChangeRecord(b"row", 9, (Entry(Kind.DELETE_VERSION, b"f", b"q", 5, b""),), stamp=1_003),
+    "a backfill": ChangeRecord(b"row", 5, (), (), "trigger-1", 1_004),
+    "everything there can be": ChangeRecord(b"row", 6, (PUT,), OLD, "t", 1_005, 7, (PUT,), (SEND, SEND), True, True),
+}
+OF_VERSION_1 = {
+    "one put": ChangeRecord(b"row", 5, (PUT,), stamp=5),
+    "every kind": ChangeRecord(b"r\x00", 9, DELETES, stamp=9),
+    "with what was before": ChangeRecord(b"row", 6, (PUT,), OLD, stamp=6),
+    "a delete of one version": ChangeRecord(b"row", 9, (Entry(Kind.DELETE_VERSION, b"f", b"q", 5, b""),), stamp=9),
+    "a backfill": ChangeRecord(b"row", 5, (), (), "trigger-1", 5),
 }
 
 
 def test_records() -> None:
     hold_to("change-records.txt", {name: pack(record) for name, record in RECORDS.items()})
     assert {name: unpack(pack(record)) for name, record in RECORDS.items()} == RECORDS
+
+
+def test_records_of_version_1_are_read_for_ever() -> None:
+    found = dict(line.split("  ") for line in (FOLDER / "change-records-1.txt").read_text().splitlines())
+    assert {name: unpack(bytes.fromhex(data)) for name, data in found.items()} == OF_VERSION_1
 
 
 def test_keys() -> None:
@@ -33,12 +57,13 @@ def test_keys() -> None:
 
 
 def test_what_is_no_record_is_damage() -> None:
-    data = pack(RECORDS["with what was before"])
+    whole = RECORDS["everything there can be"]
+    data = pack(whole)
     for length in range(len(data)):
         try:
             held = unpack(data[:length])
         except DamagedData:
             continue
-        assert held != RECORDS["with what was before"]
+        assert held != whole
     with pytest.raises(DamagedData, match="version 9"):
         unpack(b"\x09" + data[1:])

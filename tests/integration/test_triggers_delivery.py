@@ -246,6 +246,14 @@ def test_late_and_repeated_deliveries_end_in_the_same_table(serving: Serving, co
     connection.table(b"index").put(b"b", {b"i:i": b""}, timestamp=first.timestamp)  # a call that read b, late
     assert list(connection.table(b"index").scan()) == expected
 
+    hour_ms = 3_600_000
+    table.put(b"ahead", {b"f:v": b"d"}, timestamp=first.timestamp + hour_ms)
+    table.delete(b"ahead", timestamp=first.timestamp + 2 * hour_ms)
+    table.put(b"ahead", {b"f:v": b"d"})
+    assert table.row(b"ahead") == {b"f:v": b"d"}
+    assert connection.triggers.wait("index")
+    assert list(connection.table(b"index").scan()) == [*expected, (b"d", {b"i:ahead": b""})], "whatever clients invent"
+
 
 def test_a_trigger_registered_at_a_terminal(serving: Serving, connection: Connection) -> None:
     connection.create_table(b"typed", {"f": {}, "g": {}})

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tests.support.serving import Serving
 from tests.support.store_thread import StoreThread
 from wikka_port import bulk_save, consistency, importer, schema
 from wikka_port.cli import main
@@ -200,6 +201,30 @@ def test_planted_damage_is_found_and_repaired(
     assert all(one.text() for one in report.differences)
     assert report.left == ()
     assert check(imported).differences == ()
+
+
+def test_what_was_repaired_ends_with_what_it_was_derived_from(tmp_path: Path) -> None:
+    """Times of imported pages are years old, stamps of what triggers delete are not: repairs stand above both."""
+    serving = Serving(tmp_path / "data", trigger_modules=("wikka_port.triggers",)).start()
+    wiki = Wiki("127.0.0.1", serving.store.port)
+    try:
+        wiki.prepare()
+        wiki.save("Source", "to [[Target]]", author="Ann", base=0, time_ms=1_100_000_000_000)
+        assert wiki.settle("", 30)
+        wiki.save("Target", "is there", author="Ann", base=0, time_ms=1_100_000_001_000)
+        assert wiki.settle("", 30)
+        connection = serving.connect()
+        connection.delete_table(schema.BACKLINKS, disable=True)
+        wiki.prepare()
+        assert check(wiki, repair=True).left == ()
+        connection.table(schema.PAGES).delete(page_key("Target"))
+        assert wiki.settle("", 30)
+        tables = (schema.BACKLINKS, schema.WANTED, schema.NAMES)
+        assert [found.text() for found in check(wiki).differences if found.table in tables] == []
+        assert [name for name, _ in wiki.wanted()] == ["Target"]
+    finally:
+        wiki.store.close()
+        serving.stop()
 
 
 def test_an_old_revision_that_is_gone_is_said_to_be_lost(wiki: Wiki) -> None:

@@ -122,15 +122,16 @@ class Harness:
 
     def watch_clock(self) -> None:
         """Note which time the region gives to each mutation; rows of a logged table never see one twice (I4)."""
-        rising = self.region._rising
+        stamps = self.region._stamps
+        give = stamps.give
 
         def noted(batch: Any, row: bytes, now_ms: int) -> int:
-            self.given = rising(batch, row, now_ms)
+            self.given = give(batch, row, now_ms)
             assert self.given >= now_ms
             assert self.given > self.model.stamps.get(row, -1), "a change of a row is later than the one before"
             return self.given
 
-        self.region._rising = noted  # type: ignore[method-assign]
+        stamps.give = noted  # type: ignore[method-assign]
 
     def apply(self, mutation: RowMutation) -> Applied:
         """In the form of a bulk load every second time that it can be."""

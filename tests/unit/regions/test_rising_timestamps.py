@@ -11,7 +11,7 @@ import pytest
 from columnar.model.mutation import Durability, Put, RowMutation
 from columnar.model.schema import Family, make_table
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.region import RECENT_ROWS
+from columnar.regions.row_stamps import REMEMBERED_ROWS
 from columnar.storage.rocks import RocksEngine
 from tests.support.region_house import House
 
@@ -68,7 +68,7 @@ def test_a_row_written_again_in_its_millisecond_is_later_though_many_came_betwee
     async def check(house: House) -> None:
         once, twice = stamp(house, b"once"), (stamp(house, b"twice"), stamp(house, b"twice"))
         assert once == twice[0] < twice[1]
-        write(house, others(RECENT_ROWS))
+        write(house, others(REMEMBERED_ROWS))
         assert stamp(house, b"once") > once
         assert stamp(house, b"twice") > twice[1]
 
@@ -80,7 +80,7 @@ def test_a_row_that_ran_ahead_is_known_until_the_clock_is_past_it(logged: Run) -
         ahead = max(stamp(house, b"r") for _ in range(10))
         for n in range(2):
             house.clock.now_ms += 1
-            write(house, others(RECENT_ROWS, b"%d" % n))
+            write(house, others(REMEMBERED_ROWS, b"%d" % n))
             assert house.clock.now_ms < ahead
         assert stamp(house, b"r") == ahead + 1
         house.clock.now_ms = ahead + 2
@@ -97,13 +97,13 @@ def test_few_rows_are_remembered(logged: Run, tick_ms: int) -> None:
         before, written = Row.held, 0
         for n in range(4):
             house.clock.now_ms += tick_ms
-            rows = [Row(name) for name in others(RECENT_ROWS // 2, b"%d" % n)]
+            rows = [Row(name) for name in others(REMEMBERED_ROWS // 2, b"%d" % n)]
             written += len(rows)
             write(house, rows)
             del rows
-        assert written == 2 * RECENT_ROWS
-        assert Row.held - before <= RECENT_ROWS + 1
-        assert stamp(house, b"last") <= house.clock.now_ms + written // (RECENT_ROWS // 2), "nor do they run away"
+        assert written == 2 * REMEMBERED_ROWS
+        assert Row.held - before <= REMEMBERED_ROWS + 1
+        assert stamp(house, b"last") <= house.clock.now_ms + written // (REMEMBERED_ROWS // 2), "nor do they run away"
 
     logged(check)
 
@@ -112,7 +112,7 @@ def test_many_rows_of_one_millisecond_rise_each_by_itself(logged: Run) -> None:
     async def check(house: House) -> None:
         found: dict[bytes, list[int]] = {}
         for _ in range(2):
-            for row in others(RECENT_ROWS + 1):
+            for row in others(REMEMBERED_ROWS + 1):
                 found.setdefault(row, []).append(stamp(house, row))
         assert all(first < second for first, second in found.values())
 

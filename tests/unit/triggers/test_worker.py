@@ -19,7 +19,8 @@ from columnar.triggers.frames import Frames, pack
 from columnar.triggers.worker import OUTPUT_BYTES, Worker
 from columnar.triggers.worker_link import WorkerLink
 
-CHANGE: list[Any] = [b"t", b"r", 5, "1-1-1", [[1, b"f:a", 5, b"v"], [3, b"f", 5, b""]], {b"f:a": b"v"}, {}, 2, False]
+STEPS = [[1, b"f:a", 5, b"v"], [3, b"f", 5, b""]]
+CHANGE: list[Any] = [b"t", b"r", 7, "1-1-1", STEPS, {b"f:a": b"v"}, {}, 2, False, 5]
 
 
 class Store:

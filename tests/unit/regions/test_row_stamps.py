@@ -1,0 +1,139 @@
+"""Stamps of the records of a row rise: over restarts, under slower clocks, behind records of version 1."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from columnar.model.mutation import Delete, Put
+from columnar.model.schema import Family, make_table
+from columnar.regions.change_log import LOG_SPACE
+from columnar.regions.change_record import ChangeRecord, Sequence, pack_key, unpack
+from columnar.regions.hooks import LogPolicy
+from columnar.regions.row_stamps import OLD_AHEAD_MS, REMEMBERED_ROWS
+from tests.support.golden import FOLDER
+from tests.support.region_house import House
+
+TABLE = make_table("t", [Family("a")])
+POLICY = LogPolicy(frozenset({b"a"}), frozenset())
+HOUR_MS = 3_600_000
+NOW = 10**12
+
+
+def housed(work: Callable[[House], Awaitable[None]]) -> Callable[[], None]:
+    async def main() -> None:
+        house = House(TABLE)
+        house.clock.now_ms = NOW
+        house.server.set_policy("t", POLICY)
+        await work(house)
+        await house.close()
+
+    def wrapped() -> None:
+        asyncio.run(main())
+
+    wrapped.__name__ = work.__name__
+    return wrapped
+
+
+def records(house: House) -> list[ChangeRecord]:
+    return [unpack(data) for _, data in house.region().store.scan(LOG_SPACE, b"", None)]
+
+
+async def stamp(house: House, timestamp: int | None = None, row: bytes = b"r") -> int:
+    await house.put(row, Put(b"a", b"q", b"v", timestamp))
+    return records(house)[-1].stamp
+
+
+async def reopen(house: House, clock_ms: int) -> None:
+    house.server._close(house.region())
+    house.clock.now_ms = clock_ms
+    house.region()
+
+
+@housed
+async def test_a_client_s_timestamps_are_noted_and_stamp_nothing(house: House) -> None:
+    await stamp(house, NOW + HOUR_MS)
+    await house.put(b"r", Delete(b"a", b"q", NOW + 2 * HOUR_MS))
+    await stamp(house)
+    assert [(one.timestamp - NOW, one.stamp - NOW) for one in records(house)] == [
+        (HOUR_MS, 0),
+        (2 * HOUR_MS, 1),
+        (2, 2),
+    ]
+
+
+@pytest.mark.parametrize("is_trimmed", [False, True])
+def test_under_a_slower_clock_they_go_on_above_all_there_was(is_trimmed: bool) -> None:
+    async def work(house: House) -> None:
+        found = [await stamp(house), await stamp(house)]
+        for behind_ms in (HOUR_MS, 0, 2 * HOUR_MS):
+            if is_trimmed:
+                region = house.region()
+                region.trim_log(Sequence(region.info.region_id, region.log.epoch + 1, 0))
+                assert records(house) == []
+            await reopen(house, NOW - behind_ms)
+            found += [await stamp(house), await stamp(house)]
+        assert found == sorted(set(found))
+
+    housed(work)()
+
+
+@housed
+async def test_trimming_before_the_first_write_of_a_slower_clock_forgets_nothing(house: House) -> None:
+    before = await stamp(house)
+    await reopen(house, NOW - HOUR_MS)
+    region = house.region()
+    region.trim_log(Sequence(region.info.region_id, region.log.epoch, 0))
+    await reopen(house, NOW - 2 * HOUR_MS)
+    assert records(house) == []
+    assert await stamp(house) > before
+
+
+@housed
+async def test_behind_a_clock_that_stands_still_rows_are_forgotten_and_rise_all_the_same(house: House) -> None:
+    """A clock that is an hour behind must not cost memory for an hour's rows."""
+    region = house.region()
+    batch = region.store.batch()
+    give = region._stamps.give
+    rows = [b"%06d" % n for n in range(3 * REMEMBERED_ROWS)]
+    for _ in range(2):
+        first = {row: give(batch, row, NOW) for row in rows}
+        again = {row: give(batch, row, NOW) for row in rows}
+        assert all(again[row] > first[row] for row in rows)
+        assert len(region._stamps._recent) <= REMEMBERED_ROWS
+    assert max(again.values()) < NOW + 100, "they do not run away"
+
+
+@housed
+async def test_a_backfill_is_stamped_as_a_change_that_comes_now(house: House) -> None:
+    await stamp(house, NOW - HOUR_MS)
+    await house.region().log_records([ChangeRecord(b"r", NOW - HOUR_MS, (), (), "t")], {})
+    await stamp(house)
+    assert [(one.timestamp - NOW, one.stamp - NOW) for one in records(house)] == [
+        (-HOUR_MS, 0),
+        (-HOUR_MS, 1),
+        (2, 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ahead_ms", "expected_ms"), [(-HOUR_MS, 0), (60_000, 60_001), (100 * HOUR_MS, OLD_AHEAD_MS + 1)]
+)
+def test_behind_records_of_version_1(ahead_ms: int, expected_ms: int) -> None:
+    """What was derived under a client's clock that runs ahead must not outrank what comes now; no further than that."""
+
+    async def work(house: House) -> None:
+        line = (Path(FOLDER) / "change-records-1.txt").read_text().splitlines()[0]
+        old = bytearray.fromhex(line.split("  ")[1])
+        old[2:10] = (NOW + ahead_ms).to_bytes(8, "big")
+        region = house.region()
+        batch = region.store.batch()
+        batch.put(LOG_SPACE, pack_key(Sequence(region.info.region_id, 0, 1)), bytes(old))
+        region.store.write(batch)
+        assert records(house)[0].stamp == NOW + ahead_ms
+        assert await stamp(house, row=b"row") == NOW + expected_ms
+
+    housed(work)()
