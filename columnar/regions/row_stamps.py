@@ -85,8 +85,8 @@ class RowStamps:
         return record.stamp
 
     def _forget(self, now_ms: int) -> None:
-        """Rows behind the clock need no memory; where most are ahead of it, all of them become the floor (I3)."""
+        """Rows behind the clock need no memory; where most are ahead of it, the lower half becomes the floor (I3)."""
         self._recent = {row: at for row, at in self._recent.items() if at >= now_ms}
-        if len(self._recent) >= REMEMBERED_ROWS // 2:
-            self._floor = max(self._floor, max(self._recent.values()))
-            self._recent.clear()
+        if len(self._recent) > REMEMBERED_ROWS // 2:
+            floor = self._floor = max(self._floor, sorted(self._recent.values())[REMEMBERED_ROWS // 2])
+            self._recent = {row: at for row, at in self._recent.items() if at > floor}
