@@ -36,6 +36,7 @@ HOT: Final = (
     "columnar.regions.hot_cells",
     "columnar.regions.patience",
     "columnar.regions.plain_rows",
+    "columnar.regions.reached",
     "columnar.regions.region",
     "columnar.regions.row_draft",
     "columnar.regions.row_reader",

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from columnar.clock import ClockFile, StoreClock, system_ms
 from columnar.config import StandaloneConfig
 from columnar.errors import DamagedData, HostError
 from columnar.master.alterations import Alterations
@@ -66,23 +67,6 @@ SCANNER_SWEEP_S: Final = 5.0
 RECOVERY_PAUSE_S: Final = 0.03  # between two regions that are brought up to date, each some 15 ms of the loop
 CLOCK_GRAIN_MS: Final = 20  # a file's time may be so much behind the clock by which it was written
 STOP_GRACE_S: Final = 5.0  # for calls in flight
-
-
-class Clock:
-    """Milliseconds since 1970 that never go back while the process lives."""
-
-    def __init__(self) -> None:
-        self._last = 0
-
-    def not_before(self, moment_ms: int) -> None:
-        """The system's clock may have been set back since the catalogue was last written."""
-        self._last = max(self._last, moment_ms)
-
-    def __call__(self) -> int:
-        now = time.time_ns() // 1_000_000
-        if now > self._last:
-            self._last = now
-        return self._last
 
 
 class LocalRegions:
@@ -153,10 +137,11 @@ class Standalone:
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
-        clock = Clock()
+        self._clock_file = ClockFile(self.folder.path)
+        self._clock = clock = StoreClock(system_ms, self._clock_file.keep)
         self._engine = RocksEngine()
         regions_folder = os.path.join(self.folder.path, "regions")
-        self._never_back(clock)  # it looks at the times of files: before any is written
+        clock.observe(self._newest_ms())  # it may look at the times of files: before any is written
         self._server_log = self._engine.server_log = open_server_log(self.folder)
         self._committer = Committer(loop, log=self._server_log)
         self.server = RegionServer(
@@ -173,7 +158,7 @@ class Standalone:
         )
         self.catalogue = Catalogue(meta.read_all, meta.write)
         meta.changes_wanted = self.catalogue.mending
-        clock.not_before(meta.newest_ms)  # else a change of the catalogue would lose against what it changes
+        clock.observe(meta.newest_ms)  # else a change of the catalogue would lose against what it changes
         self.keeper = TriggerKeeper(
             self.server, self.config.trigger_modules, LogBounds(self.config.log_records, self.config.log_bytes)
         )
@@ -226,20 +211,9 @@ class Standalone:
             self.server.make_regions([info for entry in tables for info in entry.regions])
         self.folder.raise_format(FORMAT_VERSIONS[-1])
 
-    def _never_back(self, clock: Clock) -> None:
-        """Timestamps of this run lie above those of earlier ones, also where the system's clock was set back since.
-
-        Else a write would hide behind what it should replace.  The logs' own times say when they were written.
-        """
-        newest_ms = newest_write_ms(self.folder.path) + CLOCK_GRAIN_MS
-        behind_ms = newest_ms - clock()
-        if behind_ms > CLOCK_GRAIN_MS:
-            clock.not_before(newest_ms)
-            _log.warning(
-                "THE CLOCK WAS SET BACK by %d s since the store was last written to: timestamps stand still until it "
-                "has caught up",
-                behind_ms // 1000,
-            )
+    def _newest_ms(self) -> int:
+        """The highest timestamp that was given in this folder; an older program's left the times of its files only."""
+        return self._clock_file.highest_ms or newest_write_ms(self.folder.path) + CLOCK_GRAIN_MS
 
     def _warn_of_unnamed(self, regions_folder: str) -> None:
         """They may be all that is left of a table: nothing but a person's word removes them."""
@@ -398,6 +372,8 @@ class Standalone:
         await self._meta.close(self.server.quiesce)
         self._committer.close()
         self._server_log.close()
+        self._clock.settle()
+        self._clock_file.close()
         self.folder.close()
 
 

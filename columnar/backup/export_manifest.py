@@ -1,8 +1,10 @@
 """(pure) ``manifest.json`` of an exported table: its schema, its parts, and what they hold.
 
-    {"format": "columnar-export 1", "taken_ms": ..., "table": SCHEMA, "rows": N, "cells": N, "digest": HEX,
-     "parts": [{"file": ..., "start": HEX, "end": HEX, "bytes": N, "rows": N, "cells": N}]}
+    {"format": "columnar-export 1", "taken_ms": ..., "clock_ms": ..., "table": SCHEMA, "rows": N, "cells": N,
+     "digest": HEX, "parts": [{"file": ..., "start": HEX, "end": HEX, "bytes": N, "rows": N, "cells": N}]}
 
+``clock_ms`` is the highest timestamp that the store had given when the copy was made; older manifests lack it, and
+``taken_ms`` stands for it.
 SCHEMA is the table's JSON as in the catalogue.  Each part is a file of cells (``cell_blocks``) with the rows
 ``start <= row < end`` of one region.  The manifest is written last: a folder without one is no whole export.
 
@@ -42,6 +44,7 @@ class ExportManifest:
     cells: int
     digest: str
     parts: tuple[Part, ...]
+    clock_ms: int
 
     @property
     def size_bytes(self) -> int:
@@ -52,6 +55,7 @@ def to_json(manifest: ExportManifest) -> bytes:
     held = {
         "format": FORMAT,
         "taken_ms": manifest.taken_ms,
+        "clock_ms": manifest.clock_ms,
         "table": json.loads(schema.to_json(manifest.table)),
         "rows": manifest.rows,
         "cells": manifest.cells,
@@ -79,7 +83,9 @@ def from_json(data: bytes, path: str) -> ExportManifest:
             raise CallerError(f"{path} is of format '{held['format']}'; this version knows '{FORMAT}': upgrade")
         table = schema.from_json(json.dumps(held["table"]).encode())
         parts = tuple(_part(part) for part in held["parts"])
-        return ExportManifest(held["taken_ms"], table, held["rows"], held["cells"], held["digest"], parts)
+        taken_ms = held["taken_ms"]
+        counts = held["rows"], held["cells"], held["digest"]
+        return ExportManifest(taken_ms, table, *counts, parts, held.get("clock_ms", taken_ms))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedData(f"{path} is no manifest of an export: {error}") from error
 

@@ -57,7 +57,8 @@ def export_table(engine: Engine, copy: str, folder: str, progress: Progress) -> 
         size = _write_part(os.path.join(folder, name), counted(cells, digest, progress))
         parts.append(Part(name, region.start, region.end, size, digest.rows, digest.cells))
         whole.include(digest)
-    exported = ExportManifest(manifest.created_ms, manifest.table, whole.rows, whole.cells, whole.hex, tuple(parts))
+    counts = whole.rows, whole.cells, whole.hex
+    exported = ExportManifest(manifest.created_ms, manifest.table, *counts, tuple(parts), manifest.clock_ms)
     sync_folder(folder)
     write_whole(os.path.join(folder, MANIFEST), export_manifest.to_json(exported))
     return exported

@@ -28,13 +28,12 @@ def build_table(engine: Engine, folder: str, exported: ExportManifest, target: s
     for part in exported.parts:
         name = part.file.partition(".")[0]
         digest = CellDigest()
-        build_region(
-            engine, os.path.join(target, name), exported.table, counted(part_cells(folder, part), digest, progress)
-        )
+        cells = counted(part_cells(folder, part), digest, progress)
+        build_region(engine, os.path.join(target, name), exported.table, cells, exported.clock_ms)
         regions.append(RegionCopy(name, part.start, part.end, {}))
         whole.include(digest)
     if (whole.rows, whole.cells, whole.hex) != (exported.rows, exported.cells, exported.digest):
         raise DamagedData(f"{folder} is damaged: its cells are not those that were exported")
-    manifest = SnapshotManifest("", exported.taken_ms, exported.table, tuple(regions))
+    manifest = SnapshotManifest("", exported.taken_ms, exported.table, tuple(regions), exported.clock_ms)
     write_whole(os.path.join(target, snapshot_manifest.MANIFEST), snapshot_manifest.to_json(manifest))
     return whole

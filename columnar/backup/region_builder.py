@@ -18,6 +18,7 @@ from columnar.errors import CallerError, shown
 from columnar.model.schema import Table
 from columnar.regions.family_view import FamilyView, views_of
 from columnar.regions.log_retention import META_SPACE
+from columnar.regions.reached import REACHED
 from columnar.regions.region import FUTURE, spaces_of
 from columnar.regions.row_draft import VERSIONS_SPACE
 from columnar.regions.spaces import options_of_spaces
@@ -111,8 +112,8 @@ class SortedFiles:
         return {space: [os.path.join(self._folder, name) for name in names] for space, names in self.names.items()}
 
 
-def build_region(engine: Engine, path: str, table: Table, cells: Iterable[ExportedCell]) -> None:
-    """A region's store at ``path`` that holds ``cells``."""
+def build_region(engine: Engine, path: str, table: Table, cells: Iterable[ExportedCell], clock_ms: int) -> None:
+    """A region's store at ``path`` that holds ``cells``, none of which a store's clock stamped after ``clock_ms``."""
     folder = path + ".sorted"
     os.makedirs(folder)
     files = SortedFiles(engine, folder, table)
@@ -124,6 +125,7 @@ def build_region(engine: Engine, path: str, table: Table, cells: Iterable[Export
         store.ingest(files.paths())
         batch = store.batch()
         batch.put(META_SPACE, FUTURE, files.highest_timestamp.to_bytes(8, "big"))
+        batch.put(META_SPACE, REACHED, clock_ms.to_bytes(8, "big"))
         store.write(batch)
         store.sync()
     finally:

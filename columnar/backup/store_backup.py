@@ -2,8 +2,8 @@
 
     FOLDER/FORMAT               ``columnar-backup 1``
     FOLDER/files/SHA256         a file's bytes, under their checksum
-    FOLDER/backups/NAME.json    one backup: {"format": "columnar-backup 1", "taken_ms": ..., "version": ...,
-                                 "tables": [NAME], "files": [{"path", "bytes", "sha256", "mtime_ns"}]}
+    FOLDER/backups/NAME.json    one backup: {"format": "columnar-backup 1", "taken_ms": ..., "clock_ms": ...,
+                                 "version": ..., "tables": [NAME], "files": [{"path", "bytes", "sha256", "mtime_ns"}]}
 
 ``path`` is the file's place in the data folder.  NAME is the time in UTC, so names sort by age.  A table file
 that the last backup has with the same path, size and time is not read again: the engine never changes one.
@@ -29,6 +29,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from columnar import clock
 from columnar.errors import CallerError, DamagedData, HostError
 from columnar.storage.data_folder import REGIONS
 from columnar.storage.file_copies import TABLE_FILE, files_of, rename_lasting, sync_folder, write_whole
@@ -54,6 +55,7 @@ class Backup:
     taken_ms: int
     tables: tuple[str, ...]
     files: tuple[SavedFile, ...]
+    clock_ms: int  # the highest timestamp that the store had given; of older backups ``taken_ms``
 
     @property
     def size_bytes(self) -> int:
@@ -118,7 +120,8 @@ class BackupFolder:
         sync_folder(self._files)
         moment = datetime.fromtimestamp(taken_ms / 1_000, UTC)
         name = f"{moment:%Y%m%dT%H%M%S}.{taken_ms % 1_000:03}Z"
-        backup = Backup(name, taken_ms, tuple(sorted(tables)), tuple(files))
+        clock_ms = clock.read(data) or taken_ms  # after the copies were made
+        backup = Backup(name, taken_ms, tuple(sorted(tables)), tuple(files), clock_ms)
         write_whole(os.path.join(self._backups, f"{name}.json"), _to_json(backup))
         return backup, done
 
@@ -186,6 +189,7 @@ class BackupFolder:
                 raise DamagedData(
                     f"{stored}, which is {file.path} of backup {backup.name}, is damaged; try an older one"
                 )
+        write_whole(os.path.join(half, clock.NAME), clock.packed(backup.clock_ms))
         for folder, _, _ in os.walk(half):
             sync_folder(folder)
         if os.path.isdir(data):
@@ -229,6 +233,7 @@ def _to_json(backup: Backup) -> bytes:
     held = {
         "format": FORMAT,
         "taken_ms": backup.taken_ms,
+        "clock_ms": backup.clock_ms,
         "version": VERSION,
         "tables": list(backup.tables),
         "files": [asdict(file) for file in backup.files],
@@ -245,6 +250,7 @@ def _from_json(data: bytes, path: str) -> Backup:
         name = os.path.basename(path).removesuffix(".json")
         if any(".." in file.path.split("/") or file.path.startswith("/") for file in files):
             raise ValueError("a path leads out of the data folder")
-        return Backup(name, held["taken_ms"], tuple(held["tables"]), files)
+        taken_ms = held["taken_ms"]
+        return Backup(name, taken_ms, tuple(held["tables"]), files, held.get("clock_ms", taken_ms))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedData(f"{path} is no list of a backup's files: {error}") from error

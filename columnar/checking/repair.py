@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -24,6 +23,7 @@ from columnar.checking.findings import Severity
 from columnar.checking.ranges import Hole, faults_of
 from columnar.checking.salvage import salvage
 from columnar.checking.store_check import Damaged, StoreCheck, folders_nobody_names, newest_ms, read_rows
+from columnar.clock import StoreClock, system_ms
 from columnar.errors import ColumnarError
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue, strays
 from columnar.model.mutation import RowMutation
@@ -64,7 +64,8 @@ class _Repair:
         _, rows = strays(read_rows(self._engine, path, META_SCHEMA))
         loop = asyncio.get_running_loop()
         committer = Committer(loop)
-        clock = _clock_not_before(newest_ms(self._engine, path, META_SCHEMA))  # else a change would lose
+        clock = StoreClock(system_ms)
+        clock.observe(newest_ms(self._engine, path, META_SCHEMA))  # else a change would lose
         info = RegionInfo(META_SCHEMA.name, META_REGION_ID)
         meta = Region(self._engine, path, info, META_SCHEMA, committer, clock)
         try:
@@ -148,7 +149,3 @@ def _writer(meta: Region) -> Callable[[list[RowMutation]], Awaitable[None]]:
         await asyncio.shield(durable)
 
     return write
-
-
-def _clock_not_before(moment_ms: int) -> Callable[[], int]:
-    return lambda: max(time.time_ns() // 1_000_000, moment_ms)

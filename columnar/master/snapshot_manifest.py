@@ -1,8 +1,10 @@
 """(pure) ``manifest.json`` of a snapshot: whose it is, which regions it has, and the checksum of each file.
 
-    {"format": "columnar-snapshot 1", "name": ..., "created_ms": ..., "table": SCHEMA,
+    {"format": "columnar-snapshot 1", "name": ..., "created_ms": ..., "clock_ms": ..., "table": SCHEMA,
      "regions": [{"folder": ..., "start": HEX, "end": HEX, "files": {NAME: {"bytes": N, "sha256": HEX}}}]}
 
+``clock_ms`` is the highest timestamp that its store had given when the copies were made; older manifests lack it,
+and ``created_ms`` stands for it.
 SCHEMA is the table's JSON as in the catalogue (``columnar.model.schema``).  The folder beside it holds
 one store for each region.  The manifest is written last: a folder without one is no snapshot.
 
@@ -49,6 +51,7 @@ class SnapshotManifest:
     created_ms: int
     table: Table
     regions: tuple[RegionCopy, ...]
+    clock_ms: int
 
     @property
     def size_bytes(self) -> int:
@@ -71,6 +74,7 @@ def to_json(manifest: SnapshotManifest) -> bytes:
         "format": FORMAT,
         "name": manifest.name,
         "created_ms": manifest.created_ms,
+        "clock_ms": manifest.clock_ms,
         "table": json.loads(schema.to_json(manifest.table)),
         "regions": [
             {
@@ -96,7 +100,8 @@ def from_json(data: bytes, path: str) -> SnapshotManifest:
             raise CallerError(f"{path} is of format '{held['format']}'; this version knows '{FORMAT}': upgrade")
         regions = tuple(_region(region) for region in held["regions"])
         table = schema.from_json(json.dumps(held["table"]).encode())
-        manifest = SnapshotManifest(held["name"], held["created_ms"], table, regions)
+        created_ms = held["created_ms"]
+        manifest = SnapshotManifest(held["name"], created_ms, table, regions, held.get("clock_ms", created_ms))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedData(f"{path} is no manifest of a snapshot: {error}") from error
     if not covers_all(manifest.ranges):

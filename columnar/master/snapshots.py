@@ -27,6 +27,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple, Protocol, TypeVar
 
+from columnar.clock import Clock
 from columnar.errors import (
     CallerError,
     ColumnarError,
@@ -104,7 +105,7 @@ class Snapshots:
         changes: SchemaChanges,
         host: RegionHost,
         copies: RegionCopies,
-        clock: Callable[[], int],
+        clock: Clock,
     ) -> None:
         self._folder = os.path.join(folder, SNAPSHOTS)
         self._regions_folder = os.path.join(folder, REGIONS)
@@ -158,7 +159,7 @@ class Snapshots:
             for info in entry.regions:
                 await self._copies.copy(info, os.path.join(folder, info.encoded))
             regions = tuple(RegionCopy(info.encoded, info.start, info.end, {}) for info in entry.regions)
-            return SnapshotManifest(name, created_ms, entry.schema, regions)
+            return SnapshotManifest(name, created_ms, entry.schema, regions, self._clock())
 
     def _finished(self, manifest: SnapshotManifest, folder: str) -> SnapshotManifest:
         """In a thread: logs taken out, checksums reckoned, manifest written."""
@@ -247,7 +248,8 @@ class Snapshots:
         _log.info("table %s imported", text)
 
     async def _adopt(self, folder: str, manifest: SnapshotManifest, table: Table) -> None:
-        """Under the lock."""
+        """Under the lock.  What comes was stamped by the clock of its time, and ours goes on from there."""
+        self._clock.observe(manifest.clock_ms)
         async with self._changes.announced(table.name, manifest.ranges) as regions:
             for copy, info in zip(manifest.regions, regions, strict=True):
                 source, target = os.path.join(folder, copy.folder), os.path.join(self._regions_folder, info.encoded)

@@ -19,6 +19,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from columnar.clock import Clock
 from columnar.errors import ColumnarError, DamagedData, DiskFails, HostError
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
@@ -35,7 +36,7 @@ RETRY_S: Final = 1.0
 
 
 class ReadOnlyRegions:
-    def __init__(self, engine: Engine, committer: Committer, clock: Callable[[], int]) -> None:
+    def __init__(self, engine: Engine, committer: Committer, clock: Clock) -> None:
         self._engine = engine
         self._committer = committer
         self._clock = clock

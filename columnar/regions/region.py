@@ -12,6 +12,7 @@ Invariants:
         stamps of their records (``row_stamps``).
     I5. No cell has a timestamp above both ``meta/future`` and the clock at its writing: once the clock
         has passed that mark, what the clock stamps is the newest, and need not be compared.
+    I6. No timestamp that a clock gave to a row is above ``meta/reached``, and none is given below it.
 
 Cost: a put of one cell reads one key and writes one batch; nothing depends on the number of rows,
 versions or regions.
@@ -27,13 +28,14 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
+from columnar.clock import Clock
 from columnar.errors import ColumnarError, DamagedData, HostError, OutcomeUnknown, TableReadOnly
 from columnar.model.mutation import Durability, RowMutation, RowPuts, RowWrite
 from columnar.model.read import ReadSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.prompt_future import PromptFuture
-from columnar.regions.applied import Applied, Step
+from columnar.regions.applied import Applied, Step, wants_sync
 from columnar.regions.change_log import LOG_SPACE, ChangeLog
 from columnar.regions.change_record import ChangeRecord, Sequence
 from columnar.regions.family_view import Views, views_of
@@ -41,6 +43,7 @@ from columnar.regions.hooks import LogPolicy
 from columnar.regions.hot_cells import HotCells
 from columnar.regions.ingestion import undo_cut_off
 from columnar.regions.log_retention import META_SPACE
+from columnar.regions.reached import REACHED, Reached
 from columnar.regions.row_draft import VERSIONS_SPACE, RowDraft
 from columnar.regions.row_reader import Cells, RawRow, column_versions, fetch_row, read_column, visible_cells
 from columnar.regions.row_stamps import STAMP, RowStamps
@@ -69,13 +72,6 @@ class _Group:
     whole: bool = False  # any row may be among them
 
 
-def _wants_sync(mutations: list[RowWrite]) -> bool:
-    for mutation in mutations:  # no any() over a generator: it costs 0.7 us, and this is asked for every put
-        if isinstance(mutation, RowPuts) or mutation.durability is Durability.SYNC:
-            return True
-    return False
-
-
 class Region:
     """Owned by the loop's thread."""
 
@@ -86,7 +82,7 @@ class Region:
         info: RegionInfo,
         table: Table,
         committer: Committer,
-        clock: Callable[[], int],
+        clock: Clock,
         store: Store | None = None,
     ) -> None:
         """``store`` where it is open already."""
@@ -112,6 +108,7 @@ class Region:
         self._groups: deque[_Group] = deque()
         self._hot = HotCells(self.store)
         self._unread = UnreadPuts(self.views)
+        self._reached = Reached(self.store, clock)
         self._future = int.from_bytes(self.store.get(META_SPACE, FUTURE) or b"", "big")
         self._stamps = RowStamps(self.store, self.log, self._future)
         self._async_dirty = False
@@ -167,12 +164,13 @@ class Region:
     def apply(self, mutation: RowMutation) -> Applied:
         """One row, one atomic step; returns before the fsync.  CallerError: nothing was changed."""
         batch = self.store.batch()
-        step = self._draft_into(batch, mutation, self._clock())
+        now_ms = self._clock()
+        step = self._draft_into(batch, mutation, now_ms)
         synced = self._sync_by_default and mutation.durability is Durability.SYNC
         if synced and self._unsynced:
             synced = self._touches_synced(mutation)
         if step.failed_condition is None:
-            self._write(batch, [step], synced)
+            self._write(batch, [step], synced, now_ms)
         return self._applied(step, [mutation.row], synced)
 
     def apply_many(self, mutations: Iterable[RowWrite]) -> Applied:
@@ -190,10 +188,10 @@ class Region:
             else self._put_into(batch, mutation, now_ms)
             for mutation in listed
         ]
-        synced = self._sync_by_default and _wants_sync(listed)
+        synced = self._sync_by_default and wants_sync(listed)
         if synced and self._unsynced:
             synced = any(self._touches_synced(mutation) for mutation in listed)
-        self._write(batch, steps, synced)
+        self._write(batch, steps, synced, now_ms)
         return self._applied(steps[-1], rows, synced)
 
     def _touches_synced(self, mutation: RowWrite) -> bool:
@@ -204,7 +202,8 @@ class Region:
             operation.family not in self._unsynced for operation in mutation.operations
         )
 
-    def _write(self, batch: Batch, steps: list[Step], synced: bool) -> None:
+    def _write(self, batch: Batch, steps: list[Step], synced: bool, now_ms: int) -> None:
+        bound_ms = self._reached.covering(batch, now_ms)
         try:
             if synced:
                 self.store.gather(batch)  # the committer settles it with the others that share the fsync
@@ -215,6 +214,7 @@ class Region:
         except (HostError, DamagedData):
             self._committer.durable(self.store)  # it finds the store broken, and has the region opened anew
             raise
+        self._reached.bound_ms = bound_ms
         self.writes += len(steps)
         logged = [step for step in steps if step.logged_bytes]
         if logged:
@@ -300,7 +300,7 @@ class Region:
             steps.append(Step(sequence, stamped.timestamp, (), None, self.log.append(batch, sequence, stamped)))
         for key, value in marks.items():
             batch.put(META_SPACE, key, value)
-        self._write(batch, steps, True)
+        self._write(batch, steps, True, 0)
         return self._gather().acknowledged
 
     def can_delete_at_once(self, now_ms: int) -> bool:
@@ -330,7 +330,8 @@ class Region:
 
     def highest_marks(self) -> dict[bytes, int]:
         """What those that take this region's place must begin with, in ``meta``; of two regions the higher."""
-        return {FUTURE: self._future, STAMP: self._stamps.mark(self._clock())}
+        stamp = self._stamps.mark(self._clock())
+        return {FUTURE: self._future, STAMP: stamp, REACHED: self._reached.highest_ms}
 
     def trim_log(self, below: Sequence) -> int:
         """Remove records below ``below``, a bounded number; returns how many.  What was stamped stays known."""
@@ -468,6 +469,7 @@ class Region:
     def close(self) -> None:
         """Only when quiet, or when the store is broken: what was acknowledged is on disk either way."""
         self.leave()
+        self._reached.close()
         self.store.close()
 
     def leave(self) -> None:

@@ -1,6 +1,6 @@
 """A copy of a region's store that becomes another region's: without the change log and whoever reads it.
 
-Kept in ``meta``: ``epoch``, ``stamp`` and ``future`` (``columnar.regions.region``), so that sequences and
+Kept in ``meta``: ``epoch``, ``stamp``, ``future`` and ``reached`` (``columnar.regions.region``), so that sequences and
 timestamps of the new region go on from where the old one's were, never back.
 """
 
@@ -12,7 +12,7 @@ from columnar.regions.change_log import LOG_SPACE
 from columnar.regions.log_retention import META_SPACE
 from columnar.storage.api import Store
 
-KEPT: Final = (b"epoch", b"future", b"stamp")
+KEPT: Final = (b"epoch", b"future", b"reached", b"stamp")
 
 
 def forget_log(store: Store) -> None:

@@ -13,12 +13,12 @@ import asyncio
 import logging
 import os
 from collections import OrderedDict
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Final
 
+from columnar.clock import Clock
 from columnar.errors import ColumnarError, NotServingRegion, RegionAway, RegionTooBusy
 from columnar.limits import GATHERED_BYTES, OPEN_REGIONS, STEP_BYTES
 from columnar.model.region_info import RegionInfo
@@ -51,7 +51,7 @@ class RegionServer:
         engine: Engine,
         regions_folder: str,
         committer: Committer,
-        clock: Callable[[], int],
+        clock: Clock,
         *,
         open_regions: int = OPEN_REGIONS,
     ) -> None:

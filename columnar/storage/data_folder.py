@@ -3,6 +3,7 @@
 FORMAT              ``columnar-data 4``, or less where an older program made it: a newer number is refused
 LOCK                held by the process that serves the folder; says which
 cluster-id
+clock               the highest timestamp that was given (``columnar.clock``)
 regions/ENCODED     one RocksDB of each region; ``regions/meta`` is the catalogue's
 server-log/         what several regions wrote under one fsync (``columnar.storage.server_log``)
 snapshots/NAME      a snapshot of a table (``columnar.master.snapshots``)
@@ -121,7 +122,7 @@ class DataFolder:
 def newest_write_ms(data: str) -> int:
     """When, by the system's clock of that time, a log in the data folder was written last; 0: never.  Milliseconds.
 
-    Some 20 us a store.
+    For folders that have no ``clock`` yet.  Some 20 us a store.
     """
     newest_ns = 0
     with os.scandir(os.path.join(data, REGIONS)) as found:

@@ -52,18 +52,22 @@ def test_digests() -> None:
 
 def test_manifests() -> None:
     part = Part("part-00000.cells", b"", b"m\x00", 77, 2, 3)
-    exported = ExportManifest(1_700_000_000_000, TABLE, 2, 3, "ab" * 32, (part,))
+    exported = ExportManifest(1_700_000_000_000, TABLE, 2, 3, "ab" * 32, (part,), 1_700_000_000_009)
     data = export_manifest.to_json(exported)
     assert export_manifest.from_json(data, "x") == exported
-    hold_to("export-manifest.txt", {"manifest": data})
+    older = data.replace(b' "clock_ms": 1700000000009,\n', b"")
+    assert export_manifest.from_json(older, "x").clock_ms == exported.taken_ms
+    hold_to("export-manifest.txt", {"before there was clock_ms": older, "manifest": data})
     copies = (
         RegionCopy("aa", b"", b"m", {"CURRENT": FileFacts(16, "cd" * 32)}),
         RegionCopy("bb", b"m", b"", {"000009.sst": FileFacts(1_000, "ef" * 32)}),
     )
-    snapshot = SnapshotManifest("s1", 1_700_000_000_000, TABLE, copies)
+    snapshot = SnapshotManifest("s1", 1_700_000_000_000, TABLE, copies, 1_700_000_000_007)
     data = snapshot_manifest.to_json(snapshot)
     assert snapshot_manifest.from_json(data, "x") == snapshot
-    hold_to("snapshot-manifest.txt", {"manifest": data})
+    older = data.replace(b' "clock_ms": 1700000000007,\n', b"")
+    assert snapshot_manifest.from_json(older, "x").clock_ms == snapshot.created_ms
+    hold_to("snapshot-manifest.txt", {"before there was clock_ms": older, "manifest": data})
 
 
 @pytest.mark.parametrize("cells", CELLS.values(), ids=CELLS)
@@ -81,7 +85,7 @@ def test_cells_come_back_and_every_changed_byte_is_noticed(cells: list[ExportedC
 
 
 def test_manifests_that_cannot_be_are_refused() -> None:
-    good = snapshot_manifest.to_json(SnapshotManifest("s", 1, TABLE, (RegionCopy("aa", b"", b"", {}),)))
+    good = snapshot_manifest.to_json(SnapshotManifest("s", 1, TABLE, (RegionCopy("aa", b"", b"", {}),), 1))
     with pytest.raises(CallerError, match="upgrade"):
         snapshot_manifest.from_json(good.replace(b"columnar-snapshot 1", b"columnar-snapshot 2"), "x")
     for bad in (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
 from typing import Any
 
+from columnar.clock import Clock
 from columnar.limits import OPEN_REGIONS
 from columnar.master.catalogue import Catalogue
 from columnar.master.region_changes import RegionChanges
@@ -79,7 +79,7 @@ class Worker(FakeLink):
 
 class ChangingHouse:
     def __init__(
-        self, engine: Any, folder: str, rows: CatalogueRows, clock: Callable[[], int], seed: int = 0,
+        self, engine: Any, folder: str, rows: CatalogueRows, clock: Clock, seed: int = 0,
         *, open_regions: int = OPEN_REGIONS, region_bytes: int = 1 << 60,
     ) -> None:  # fmt: skip
         self.engine, self.folder = engine, folder

@@ -93,3 +93,6 @@ class FakeClock:
 
     def __call__(self) -> int:
         return self.now_ms
+
+    def observe(self, moment_ms: int) -> None:
+        self.now_ms = max(self.now_ms, moment_ms)

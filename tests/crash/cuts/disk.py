@@ -29,6 +29,7 @@ from tests.crash.cuts.system_calls import (
     Made,
     Removed,
     Renamed,
+    Replaced,
     Sent,
     Synced,
     Written,
@@ -113,6 +114,8 @@ class Disk:
                 self._make(path, emptied)
             case Written(path, data):
                 self._file(path).operations.append((self.count, data))
+            case Replaced(path, data):
+                self._file(path).operations += [(self.count, 0), (self.count, data)]
             case Copied(path, source, size_bytes):
                 self._copy(path, source, size_bytes)
             case Cut(path, size_bytes):

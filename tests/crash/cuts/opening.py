@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +22,7 @@ from columnar.checking.ranges import faults_of
 from columnar.checking.region_check import RegionCheck
 from columnar.checking.store_check import StoreCheck
 from columnar.client.errors import IOError
+from columnar.clock import StoreClock, system_ms
 from columnar.errors import ColumnarError
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
 from columnar.model.mutation import RowMutation
@@ -199,7 +199,7 @@ class Opener:
         self.opened += 1
         self._engine.server_log = self._server_log() if folder.name in self._in_log else None
         try:
-            return Region(self._engine, str(folder), info, table, self._committer, _clock)
+            return Region(self._engine, str(folder), info, table, self._committer, StoreClock(system_ms))
         except ColumnarError as error:
             shutil.rmtree(folder)
             raise Unopened(f"{table.name} {info.encoded}: {error.wire_message}") from error
@@ -224,10 +224,6 @@ def _rows_of(region: Region) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
         cells = wire_cells(region.store, row, raw, spec, region.now_ms)
         if cells:
             yield row, {column: value for column, value, _ in cells}
-
-
-def _clock() -> int:
-    return time.time_ns() // 1_000_000
 
 
 async def _no_writes(_: list[RowMutation]) -> None:

@@ -9,7 +9,7 @@ When an event counts:
     * a sync: it covers what had returned before it began (``began``), from when it has returned;
     * a reply: when its call begins, for its bytes may be under way from then on.
 
-Append only: no store of ours writes into the middle of a file.  Whoever compares the outcome of a
+Append only, but for the clock's file: no store of ours writes into the middle of a file.  Whoever compares the outcome of a
 recording with the real folder (``recording.compare``) would see it.
 """
 
@@ -25,6 +25,7 @@ TRACED: Final = (
     "renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat,rmdir,ftruncate,truncate,fallocate,sendto,sendmsg,sendfile,"
     "copy_file_range"
 )
+CLOCK: Final = "/clock"
 _LINE: Final = re.compile(r"(\d+) +(\d+\.\d+) (.*)")
 _RESUMED: Final = re.compile(r"<\.\.\. (\w+) resumed>(.*)")
 _DONE: Final = re.compile(r"\s*\) += (-?\d+)")
@@ -69,6 +70,14 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
+class Replaced:
+    """All bytes of a file by one write at its beginning."""
+
+    path: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Synced:
     """A file or a folder; ``began``: the number of events before the call began."""
 
@@ -106,7 +115,7 @@ class Sent:
     data: bytes
 
 
-Event = Made | Written | Copied | Cut | Synced | FolderMade | Renamed | Linked | Removed | Sent
+Event = Made | Written | Replaced | Copied | Cut | Synced | FolderMade | Renamed | Linked | Removed | Sent
 
 
 def events_of(lines: Iterable[str], root: str) -> Iterator[Event]:
@@ -223,6 +232,8 @@ def _on_file(
         return Synced(path, began)
     if name in ("write", "writev"):
         return Written(path, _strings(rest)[:returned])
+    if name == "pwrite64" and path.endswith(CLOCK) and rest.endswith(f"0) = {returned}"):
+        return Replaced(path, _strings(rest)[:returned])
     if name in ("ftruncate",):
         return Cut(path, int(rest.strip(" ,").partition(")")[0]))
     if name == "sendfile":

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from columnar.clock import StoreClock
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
@@ -44,7 +45,8 @@ def engine(request: pytest.FixtureRequest) -> Any:
 
 
 async def filled(engine: Any, folder: str, rows: dict[bytes, int]) -> Region:
-    region = Region(engine, folder, RegionInfo("t", 1), TABLE, Committer(asyncio.get_running_loop()), lambda: 1_000)
+    committer, clock = Committer(asyncio.get_running_loop()), StoreClock(lambda: 1_000)
+    region = Region(engine, folder, RegionInfo("t", 1), TABLE, committer, clock)
     rng = random.Random(3)
     for row, size in rows.items():
         region.apply(RowMutation(row, (Put(b"a", b"q", rng.randbytes(size)), Put(b"b", b"q", b"x"))))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from columnar.clock import StoreClock
 from columnar.errors import HostError
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.region_info import RegionInfo
@@ -32,7 +33,7 @@ class Bench:
         clock = count(1_000)
         self.engine = MemoryEngine()
         self.committer = Committer(asyncio.get_running_loop(), threads=2)
-        self.server = RegionServer(self.engine, "regions", self.committer, lambda: next(clock))
+        self.server = RegionServer(self.engine, "regions", self.committer, StoreClock(lambda: next(clock)))
         ids = count(10)
         for name, family in SYSTEM_TABLES:
             self.server.install(ServedTable(make_table(name, [family]), True, [RegionInfo(name, next(ids))]))
