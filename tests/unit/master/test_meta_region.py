@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -21,6 +23,17 @@ from tests.support.held_engine import FakeClock, HeldEngine
 PATH = "regions/meta"
 
 
+class Changed:
+    """A store, but for some methods."""
+
+    def __init__(self, store: Any, **methods: Callable[..., None]) -> None:
+        self._store = store
+        self.__dict__.update(methods)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
 class Kept:
     """A catalogue in memory; ``opens`` says whether its store can be opened."""
 
@@ -29,7 +42,8 @@ class Kept:
         self.engine = HeldEngine(memory)
         self.gate = self.engine.gate
         self.committer = Committer(asyncio.get_running_loop(), threads=2)
-        self.server = RegionServer(self.engine, "regions", self.committer, FakeClock())
+        self.clock = FakeClock()
+        self.server = RegionServer(self.engine, "regions", self.committer, self.clock)
         self.meta = MetaRegion(self._opened)
         self.catalogue = Catalogue(self.meta.read_all, self.meta.write)
         self.meta.changes_wanted = self.catalogue.mending
@@ -41,7 +55,7 @@ class Kept:
         if not self.opens:
             raise HostError("the disk is gone")
         info = RegionInfo(META_SCHEMA.name, META_REGION_ID)
-        return Region(self.engine, PATH, info, META_SCHEMA, self.committer, FakeClock())
+        return Region(self.engine, PATH, info, META_SCHEMA, self.committer, self.clock)
 
     @property
     def is_sound(self) -> bool:
@@ -133,6 +147,50 @@ def test_it_breaks_and_is_mended_again_and_again(kept: Run) -> None:
     assert kept(test) == ["held", "n0", "n1", "n2"]
 
 
+def test_changes_that_fail_together_are_one_failure(kept: Run, caplog: pytest.LogCaptureFixture) -> None:
+    async def test(kept: Kept) -> None:
+        kept.gate.fail()
+        failed = await asyncio.gather(
+            *(kept.catalogue.create_namespace(f"lost{n}") for n in range(3)), return_exceptions=True
+        )
+        assert [type(one) for one in failed] == [OutcomeUnknown] * 3
+        kept.gate.release()
+        await kept.until_mended()
+        await asyncio.sleep(0.02)
+        assert kept.told == [True]
+        assert kept.tries == 2, "it was opened once, and once anew"
+
+    assert kept(test) == ["held"]
+    assert [record.levelname for record in caplog.records] == ["CRITICAL", "WARNING"]
+
+
+def test_an_engine_that_refuses_the_write_is_opened_anew(kept: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(kept: Kept) -> None:
+        def refuse(_batch: object) -> None:
+            raise HostError("the engine is broken")
+
+        monkeypatch.setattr(kept.meta.region, "store", Changed(kept.meta.region.store, gather=refuse))
+        with pytest.raises(HostError, match="the engine is broken"):
+            await kept.catalogue.create_namespace("lost")
+        assert not kept.is_sound
+        await kept.until_mended()
+        await kept.catalogue.create_namespace("later")
+
+    assert kept(test) == ["held", "later"]
+
+
+def test_the_highest_timestamp_that_was_read_is_known(kept: Run) -> None:
+    """Later changes must lie above it, or they would hide behind what they replace."""
+
+    async def test(kept: Kept) -> None:
+        for kept.clock.now_ms in (5_000, 9_000, 7_000):
+            await kept.catalogue.create_namespace(f"n{kept.clock.now_ms}")
+        list(kept.meta.read_all())
+        assert kept.meta.newest_ms == 9_000
+
+    assert kept(test) == ["held", "n5000", "n7000", "n9000"]
+
+
 def test_it_is_closed_between_two_tries(kept: Run) -> None:
     """Of its unknown change nobody knows: the next start finds it done or not."""
 
@@ -170,6 +228,42 @@ def test_it_is_closed_as_soon_as_it_failed(kept: Run) -> None:
         await kept.break_it()
 
     assert kept(test) in (["held"], ["held", "lost"])
+
+
+def test_it_is_closed_when_the_store_that_failed_is(kept: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever opens the folder next would find it open."""
+
+    async def test(kept: Kept) -> None:
+        store, may_close = kept.meta.region.store, threading.Event()
+
+        def close() -> None:
+            assert may_close.wait(10)
+            store.close()
+
+        monkeypatch.setattr(kept.meta.region, "store", Changed(store, close=close))
+        await kept.break_it()
+        await asyncio.sleep(0)
+        closing = asyncio.ensure_future(kept.meta.close(kept.server.quiesce))
+        await asyncio.sleep(0.01)
+        assert not closing.done()
+        may_close.set()
+        await closing
+
+    assert kept(test) in (["held"], ["held", "lost"])
+
+
+def test_a_caller_that_goes_takes_nothing_from_the_others(kept: Run) -> None:
+    async def test(kept: Kept) -> None:
+        await kept.catalogue.create_namespace("first")
+        kept.gate.hold()
+        gone, stays = (asyncio.ensure_future(kept.catalogue.create_namespace(name)) for name in ("gone", "stays"))
+        await asyncio.to_thread(kept.gate.entered.wait, 10)
+        gone.cancel()
+        await asyncio.wait([gone])
+        kept.gate.release()
+        await stays
+
+    assert kept(test) == ["first", "gone", "held", "stays"]
 
 
 def test_it_is_closed_with_a_change_under_way(kept: Run) -> None:
