@@ -115,6 +115,26 @@ def test_what_is_refused(connection: Connection) -> None:
     snapshots.take_snapshot("s1", b"t")
 
 
+def test_regions_that_were_staged_become_a_new_table_and_replace_none(connection: Connection) -> None:
+    """A command looks before it begins; a table that was made meanwhile keeps its rows."""
+    made(connection)
+    fill(connection, b"t", 10)
+    then = dump(connection, b"t")
+    with connection.snapshots.staged("copy", b"t") as staged:
+        fill(connection, b"t", 5, b"later")
+        now = dump(connection, b"t")
+        with pytest.raises(AlreadyExists):
+            connection.snapshots.adopt_staged(staged, b"t")
+        with pytest.raises(IOError, match="NamespaceNotFoundException: columnar is the system's own"):
+            connection.snapshots.adopt_staged(staged, b"columnar:x")
+        assert dump(connection, b"t") == now
+        connection.snapshots.adopt_staged(staged, b"copy")
+        assert dump(connection, b"copy") == then
+        with pytest.raises(IOError, match="is gone; begin again"):
+            connection.snapshots.adopt_staged(staged, b"again")
+    assert sorted(connection.tables()) == [b"copy", b"t"]
+
+
 def test_a_disabled_table_can_be_kept_and_stays_disabled(serving: Serving, connection: Connection) -> None:
     made(connection)
     fill(connection, b"t", 10)
