@@ -23,8 +23,10 @@ class Marked:
         self.marks = {mark(b"earlier", 7)}
         self.deletes = 0
 
-    def write(self, size_bytes: int = 1) -> None:
-        self.capture.note([PUT], size_bytes)
+    def write(self, *sizes_bytes: int) -> None:
+        """A batch that was noted in so many parts."""
+        for size_bytes in sizes_bytes or (1,):
+            self.capture.note([PUT], size_bytes)
         key, _ = self.capture.mark()
         single, between = self.capture.outdated()
         assert self.marks.issuperset(single), "a mark that is gone is not deleted again"
@@ -65,6 +67,19 @@ def test_each_mark_is_deleted_once_after_its_sync(between: int) -> None:
     assert store.deletes == 1 + 1 + 4 * (between if few else 1)
 
 
+@pytest.mark.parametrize("left", [1, 2, 5])
+@pytest.mark.parametrize("synced", [1, FEW_MARKS, FEW_MARKS + 1, 3 * FEW_MARKS])
+def test_marks_behind_what_was_synced_stay(synced: int, left: int) -> None:
+    """Writes go on during an fsync: a batch without its mark would count as lost."""
+    store = Marked()
+    for _ in range(synced + left):
+        store.write()
+    first = store.capture.last - left + 1
+    store.capture.synced = first - 1
+    store.write()
+    assert store.marks == {mark(ERA, number) for number in range(first, first + left + 1)}
+
+
 def test_a_store_that_is_never_synced_keeps_all_its_marks() -> None:
     store = Marked()
     for number in range(100):
@@ -92,6 +107,17 @@ def test_records_name_the_mark_before_them(seed: int) -> None:
             last = records[-1].number
             assert last == store.capture.last
     assert last > 0
+
+
+def test_a_batch_that_outgrows_the_bound_leaves_nothing_for_the_next() -> None:
+    store = Marked()
+    store.write()
+    store.write(1, CAPTURED_BYTES, 1)
+    assert store.capture.take() is None
+    store.write()
+    records = store.capture.take()
+    assert records is not None
+    assert [record.operations for record in records] == [[PUT]]
 
 
 def test_what_nobody_noted_ends_the_records_until_they_are_taken() -> None:
