@@ -211,6 +211,36 @@ def test_a_copy_that_falls_behind_is_called_off(
     run()
 
 
+def test_a_round_that_falls_behind_is_called_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(carrying, "TOUCHED_ROWS", 3)
+    monkeypatch.setattr(carrying, "COPY_ROWS", 1)
+
+    @housed()
+    async def run(house: House) -> None:
+        await house.put(b"10", b"90")
+        region = house.region(b"10")
+
+        def write(*rows: bytes) -> None:
+            for row in rows:
+                region.apply(RowMutation(row, (Put(b"f", b"q", b"1"),), (), Durability.ASYNC))
+
+        splitting = asyncio.ensure_future(in_two(house))
+        while region.touched is None:  # noqa: ASYNC110 - a step before the first round
+            await asyncio.sleep(0)
+        write(b"11", b"12")
+        while region.touched:  # noqa: ASYNC110 - until the round has taken them
+            await asyncio.sleep(0)
+        write(b"13", b"91", b"14", b"92")
+        with pytest.raises(RegionTooBusy, match=r"\(4 rows wait\)"):
+            await splitting
+        assert house.rows_held() == [b"10", b"11", b"12", b"13", b"14", b"90", b"91", b"92"]
+        assert len(house.infos) == 1
+        await in_two(house)
+        assert len(house.infos) == 2
+
+    run()
+
+
 # --- cleaning up ---------------------------------------------------------------------------------------
 
 
