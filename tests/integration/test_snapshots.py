@@ -90,7 +90,7 @@ def test_a_restored_table_is_what_it_was_and_outlives_a_restart(serving: Serving
     assert dump(serving.connect(), b"t") == then
 
 
-def test_what_is_refused(connection: Connection) -> None:
+def test_what_is_refused(serving: Serving, connection: Connection) -> None:
     made(connection)
     snapshots = connection.snapshots
     snapshots.take_snapshot("s1", b"t")
@@ -112,6 +112,7 @@ def test_what_is_refused(connection: Connection) -> None:
     assert [name for name in connection.tables() if name != b"t"] == []
     snapshots.delete_snapshot("s1")
     assert snapshots.list_snapshots() == []
+    assert list((Path(serving.store.folder.path) / "snapshots").iterdir()) == []
     snapshots.take_snapshot("s1", b"t")
 
 

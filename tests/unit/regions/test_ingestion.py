@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,10 @@ def test_what_may_not_come_changes_nothing(tmp_path: Path) -> None:
         region = house.region(b"b")
         assert not await ingest(region, incoming(tmp_path, b"b", b"d")), "a row stands among them"
         assert await ingest(region, incoming(tmp_path, b"d", b"e"))
-        assert not await ingest(region, incoming(tmp_path, b"e", b"x")), "not all of this region"
+        assert not await ingest(region, incoming(tmp_path, b"f", b"x")), "not all of this region"
+        assert not await ingest(house.region(b"x"), incoming(tmp_path, b"f", b"x"))
+        assert house.row(b"f") == house.row(b"x") == []
+        assert await ingest(region, incoming(tmp_path, b"f", b"g")), "nothing of them is left"
         assert house.row(b"c") == [(b"b:x", b"here", house.clock())]
         assert house.row(b"b") == []
         await house.close()
@@ -89,8 +93,8 @@ def test_a_row_written_meanwhile_keeps_them_out(tmp_path: Path) -> None:
     in_loop(work)
 
 
-@pytest.mark.parametrize("spaces", [0, 1, 2])
-def test_an_ingestion_that_was_cut_off_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spaces: int) -> None:
+@pytest.mark.parametrize("spaces", [(), (0,), (1,), (2,), (0, 1), (0, 1, 2)])
+def test_an_ingestion_that_was_cut_off_is_undone(tmp_path: Path, spaces: tuple[int, ...]) -> None:
     async def work() -> None:
         house = house_at(tmp_path)
         await house.put(b"z", Put(b"b", b"q", b"the other region"))
@@ -98,13 +102,17 @@ def test_an_ingestion_that_was_cut_off_is_undone(tmp_path: Path, monkeypatch: py
         await house.put(b"aa", Put(b"b", b"q", b"before"))
         rows = incoming(tmp_path, b"b", b"c")
         await region.note(INGESTING, b"\x00\x00\x00\x01bc", 0)
-        for space in sorted(rows.files)[:spaces]:
+        assert len(rows.files) == 3, "two families, and older versions"
+        for space in (sorted(rows.files)[number] for number in spaces):
             region.store.ingest({space: rows.files[space]})
         await house.server.close_regions([region.info])  # as after a crash: the mark stands
         assert house.row(b"b") == house.row(b"c") == []
         assert [value for _, value, _ in house.row(b"aa")] == [b"before"]
         assert house.region(b"b").mark(INGESTING) is None
-        assert await ingest(house.region(b"b"), incoming(tmp_path, b"b", b"c"))
+        assert await ingest(house.region(b"b"), incoming(tmp_path, b"c"))
+        await house.put(b"b", Put(b"a", b"q", b"the only version"))
+        every = replace(house.read(b"a:q"), max_versions=9)
+        assert [value for value, _ in house.region(b"b").get_column(b"b", b"a", b"q", every)] == [b"the only version"]
         await house.close()
 
     in_loop(work)
