@@ -159,27 +159,34 @@ def test_nearly_all_is_on_disk_before_requests_wait(splits: tuple[bytes, ...]) -
     run()
 
 
-@housed(triggers=2)
-async def test_a_trigger_that_goes_meanwhile_leaves_nothing_in_the_successors(house: House) -> None:
+@pytest.mark.parametrize("splits", [(), (b"50",)])
+def test_a_trigger_that_goes_meanwhile_leaves_nothing_in_the_successors(
+    splits: tuple[bytes, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Their stores began as copies of one that still knew where it stood."""
-    await house.put(b"10", b"90")
-    await house.drain()
-    for consumer in house.keeper.feeder.consumers_in(house.region(b"10")):
-        consumer.save()
-    gone: list[asyncio.Future[None]] = []
     began = carrying.Carrying.begin
 
-    async def begin(self: carrying.Carrying) -> None:
-        await began(self)
-        for name in ("trigger-0", "trigger-1"):
-            await house.keeper.remove(name)
-        gone.append(asyncio.get_running_loop().create_future())
+    @housed(triggers=2, splits=splits)
+    async def run(house: House) -> None:
+        await house.put(b"10", b"90")
+        await house.drain()
+        for info in house.infos:
+            for consumer in house.keeper.feeder.consumers_in(house.region(info.start)):
+                consumer.save()
+        gone: list[str] = []
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(carrying.Carrying, "begin", begin)
-        await house.regions.split(house.infos[0], b"50")
-    assert gone
-    assert [house.region(row).log.cursors() for row in (b"10", b"90")] == [{}, {}]
+        async def begin(self: carrying.Carrying) -> None:
+            await began(self)
+            for name in ("trigger-0", "trigger-1"):
+                await house.keeper.remove(name)
+                gone.append(name)
+
+        monkeypatch.setattr(carrying.Carrying, "begin", begin)
+        await (in_one(house) if splits else in_two(house))
+        assert len(gone) == 2
+        assert [house.region(row).log.cursors() for row in (b"10", b"90")] == [{}, {}]
+
+    run()
 
 
 @pytest.mark.parametrize(("written", "is_called_off"), [(3, False), (4, True)])
