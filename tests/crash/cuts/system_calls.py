@@ -9,8 +9,8 @@ When an event counts:
     * a sync: it covers what had returned before it began (``began``), from when it has returned;
     * a reply: when its call begins, for its bytes may be under way from then on.
 
-Append only, but for the clock's file: no store of ours writes into the middle of a file.  Whoever compares the outcome of a
-recording with the real folder (``recording.compare``) would see it.
+Append only, but for the clock's file: no store of ours writes into the middle of a file.  Whoever compares the outcome
+of a recording with the real folder (``recording.compare``) would see it.
 """
 
 from __future__ import annotations
