@@ -56,7 +56,7 @@ def salvage(engine: Engine, path: str, target: str, table: Table, *, can_be_open
         shutil.rmtree(source, ignore_errors=True)
         link_folder(path, source)
         engine.mend(source)
-        mended = "its list of table files was made anew; what stood only in files that are missing is lost"
+        mended = "its list of table files was made anew; what stood only in missing files or damaged logs is lost"
     damaged = engine.open_reading(source)
     try:
         found = _saved(engine, damaged, target, table)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import rocksdict
@@ -25,10 +26,12 @@ from columnar.storage.rocks_options import Caches, space_options
 from columnar.storage.rocks_sorted_file import RocksSortedFile
 from columnar.storage.rocks_store import RocksStore
 from columnar.storage.server_log_files import ServerLog
+from columnar.storage.synced_bound import SYNCED
 
 CACHE_BYTES: Final = 64 * MIB
 IN_MEMORY_CACHE_BYTES: Final = 32 * MIB  # beside it, for spaces whose cache is "reserved"
 WRITE_BUFFERS_BYTES: Final = 64 * MIB  # of all regions together; over it the fullest is flushed
+MANIFEST_BYTES: Final = 1 * MIB  # of a list of files; a longer one is begun anew: each opening reads it
 WAL_BYTES: Final = 64 * MIB  # of one region; over it the oldest spaces are flushed
 BACKGROUND_JOBS: Final = 3  # of all stores: one flush and two compactions
 LOG_FILES_KEPT: Final = 3
@@ -65,6 +68,7 @@ class RocksEngine:
         options.set_table_cache_num_shard_bits(0)
         options.set_bytes_per_sync(SYNCED_BYTES)
         options.set_max_total_wal_size(WAL_BYTES)
+        options.set_max_manifest_file_size(MANIFEST_BYTES)
         # Logs are not written anew (recycle_log_file_num), though fsyncs were quicker: after a power cut between a
         # flush and the next fsync RocksDB 9.8 calls the files "ahead of WALs" and opens the store no more.
         options.set_wal_recovery_mode(rocksdict.DBRecoveryMode.point_in_time())  # S2: a prefix, never a hole
@@ -107,6 +111,8 @@ class RocksEngine:
         return self.server_log is not None and self.server_log.is_ahead_of(store, path)
 
     def mend(self, path: str) -> None:
+        with suppress(FileNotFoundError):
+            os.unlink(os.path.join(path, SYNCED))  # of what was there before
         try:
             rocksdict.Rdict.repair(path, self.database_options())
         except Exception as error:  # rocksdict raises nothing narrower

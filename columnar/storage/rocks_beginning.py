@@ -14,6 +14,7 @@ from typing import Final
 from columnar.errors import DamagedData
 from columnar.storage.file_copies import LOG_FILE, TABLE_FILE
 from columnar.storage.rocks_errors import MEND
+from columnar.storage.synced_bound import read_bound
 
 CURRENT: Final = "CURRENT"
 
@@ -25,6 +26,9 @@ def remove_begun(path: str) -> None:
         return
     with os.scandir(path) as found:
         files = [entry for entry in found if entry.is_file()]
+    bound = read_bound(path)
+    if bound is not None and bound.certain:
+        raise DamagedData(f"{path}: the file {missing} is missing, and something was written; {MEND}")
     for entry in files:
         if entry.name.endswith(TABLE_FILE) or (entry.name.endswith(LOG_FILE) and entry.stat().st_size):
             raise DamagedData(f"{path}: the file {missing} is missing, and others are there; {MEND}")

@@ -31,6 +31,7 @@ from columnar.storage.capture import Capture
 from columnar.storage.overlay import overlaid
 from columnar.storage.rocks_batch import LARGE_ROWS, LargeBatch, RocksBatch
 from columnar.storage.rocks_errors import translated
+from columnar.storage.rocks_opening import begin_opening, end_opening
 from columnar.storage.rocks_options import changed_options
 from columnar.storage.server_log import MARK_SPACE
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+DROPPED: Final = b"dropped"  # a key of MARK_SPACE that is never there
 GATHERED_BYTES: Final = 256 * 1024  # of writes that wait for one handing over: some 1 ms of the interpreter lock
 
 
@@ -73,13 +75,14 @@ class RocksStore:
         self._closing = False
         self._dropping: dict[str, Any] = {}  # spaces that a thread worked on when they were dropped
         access = rocksdict.AccessType.read_only() if reads_only else rocksdict.AccessType.read_write()
+        found = begin_opening(path)
+        names = spaces | found.spaces | {"default"}
         try:
-            existing = frozenset(rocksdict.Rdict.list_cf(path)) if engine.exists(path) else frozenset()
-            names = spaces | existing | {"default"}
             families = {name: engine.space_options(self.options_of(name)) for name in names}
             self._db: Any = rocksdict.Rdict(path, engine.database_options(), families, access)
         except Exception as error:  # rocksdict raises nothing narrower
             raise translated(error, path) from error
+        self._bound = end_opening(path, self._db, found, reads_only=reads_only)
         self._dicts: dict[str, Any] = _Spaces(path)
         self._handles: dict[str, Any] = _Spaces(path)
         for name in names:
@@ -306,10 +309,12 @@ class RocksStore:
         capture = self._capture
         covered = capture.last if capture is not None else 0
         try:
+            sequence = self._db.latest_sequence_number()
             self._db.flush_wal(True)
         except Exception as error:  # rocksdict raises nothing narrower
             self._failed = translated(error, self._path)
             raise self._failed from error
+        self._bound.raise_to(sequence)
         if capture is not None:
             capture.synced = max(capture.synced, covered)
 
@@ -337,12 +342,14 @@ class RocksStore:
             self._call(lambda: self._db.create_column_family(name, self._engine.space_options(options)))
             self._options[name] = options
             self._attach(name)
+            self._bound.raise_manifest()
 
     def drop_space(self, name: str) -> None:
         if name not in self._handles:
             return
         self._hand_over()  # what was gathered may be for it
         self._sync_own_log()
+        self._bound.drops(self._db.latest_sequence_number())
         del self._handles[name]
         self._options.pop(name, None)
         held = self._dicts.pop(name)
@@ -351,11 +358,21 @@ class RocksStore:
                 self._dropping[name] = held
                 return
         self._call(lambda: self._db.drop_column_family(name))
+        self._bound.raise_manifest()
+        self._number_after_drop()
         try:
             held.close()  # in this order it need not write to a file what will be gone
         except Exception as error:  # rocksdict raises nothing narrower
             if "dropped" not in str(error):
                 raise translated(error, self._path) from error
+
+    def _number_after_drop(self) -> None:
+        """One more operation, that stays: the last ones may have gone with the space (``synced_bound``)."""
+        batch = self.batch()
+        batch.delete(MARK_SPACE, DROPPED)
+        with suppress(StoreBusy):  # then the bound says less until the next write
+            self.write(batch)
+            self.sync()
 
     def options_of(self, name: str) -> SpaceOptions:
         return self._options.get(name, DEFAULT_OPTIONS)
@@ -400,6 +417,7 @@ class RocksStore:
             for name, held in spaces:
                 if name not in self._dropping:
                     held.flush(True)
+            self._bound.raise_manifest()
 
     def compact(self, *, everything: bool = False) -> None:
         options = rocksdict.CompactOptions()
@@ -409,12 +427,14 @@ class RocksStore:
             for name, held in spaces:
                 if name not in self._dropping and not self._closing:
                     held.compact_range(None, None, options)
+            self._bound.raise_manifest()
 
     def compact_span(self, space: str, start: bytes, stop: bytes | None) -> None:
         with self._working() as spaces:
             held = dict(spaces).get(space)
             if held is not None and space not in self._dropping and not self._closing:
                 held.compact_range(start or None, stop)
+            self._bound.raise_manifest()
 
     def _run(self, step: Callable[..., None], *arguments: Any) -> None:
         try:
@@ -434,6 +454,7 @@ class RocksStore:
         options.set_move_files(True)
         for space, paths in files.items():
             self._run(self._dicts[space].ingest_external_file, list(paths), options)
+            self._bound.raise_manifest()
 
     def size_bytes(self) -> int:
         total = 0
@@ -465,3 +486,4 @@ class RocksStore:
             except Exception as error:  # noqa: BLE001 - rocksdict raises nothing narrower
                 if not cancelled or "Shutdown" not in str(error):
                     _log.warning("while closing: %s", translated(error, self._path).text)
+        self._bound.close()

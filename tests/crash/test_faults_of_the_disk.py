@@ -7,6 +7,7 @@ when the cause is gone.  ``docs/faults.md`` is the table of it.
 
 from __future__ import annotations
 
+import itertools
 import re
 import resource
 from collections.abc import Iterator
@@ -192,7 +193,8 @@ def test_no_descriptors_left(store: FailingStore, tables: Tables) -> None:
     connection = store.connection()
     assert rows(connection, quiet) == BEFORE, "it is open now; the other is not"
     limits = resource.prlimit(store.pid, resource.RLIMIT_NOFILE)
-    held = len(list(Path(f"/proc/{store.pid}/fd").iterdir()))
+    taken = {int(path.name) for path in Path(f"/proc/{store.pid}/fd").iterdir()}
+    held = next(number for number in itertools.count() if number not in taken)  # the next one would get this number
     resource.prlimit(store.pid, resource.RLIMIT_NOFILE, (held, limits[1]))
     text = put(connection, spoiled, b"tried")
     assert text.startswith("IOException: no file descriptor is left"), text

@@ -197,6 +197,8 @@ def test_a_write_during_a_sync_is_not_counted_as_synced(tmp_path: Path, always_s
         batch.put("a", b"meanwhile", b"v")
 
         class Slow:
+            latest_sequence_number = db.latest_sequence_number
+
             def flush_wal(self, sync: bool) -> None:
                 db.flush_wal(sync)
                 store._db = db

@@ -1,0 +1,168 @@
+"""(pure) RocksDB's list of files (``MANIFEST-N``), read: what a store's tables and logs are to be.
+
+Its records are edits, one after the other (``VersionEdit`` of RocksDB 9.8): fields of a number each.
+
+    edit   := (tag:varint value)*
+    1 comparator  2 log number of a family  3 next file  4 last sequence  6 deleted table  9 -
+    10 oldest log that is kept  103 new table  200 family of the edit  201 added  202 dropped
+    from 8192 on: length-prefixed, may be passed over
+
+A new file is begun by each opening, with all that is there; further ones follow when it is large.
+
+What follows from RocksDB's order of steps, and is relied on by ``rocks_verified``:
+    * a log is removed only after an edit with a higher ``oldest log`` is on disk, and all logs before that are then
+      in tables; so of the logs from that number on, none that ever was is missing;
+    * after an opening the oldest log has the number behind the last log that was replayed, which need not exist; a
+      higher one that a flush notes is the number of a log that is there;
+    * a flush, an ingestion and a merge sync their tables, then their edit, and then remove what they replace.
+
+Knows nothing of files and of what else lies in the folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from columnar.errors import DamagedData
+from columnar.storage.rocks_records import Records
+
+_MAY_BE_PASSED_OVER: Final = 8192
+_NUMBERS: Final = {2: "log", 3: "next", 4: "sequence", 9: "", 10: "oldest", 200: "family", 203: "", 300: ""}
+_COMPARATOR, _CURSOR, _DELETED, _NEW, _ADDED, _DROPPED = 1, 5, 6, 103, 201, 202
+_END_OF_TABLE: Final = 1
+
+
+@dataclass(slots=True)
+class Manifest:
+    """What the whole edits of a file make."""
+
+    end: int = 0  # bytes of it
+    fault: str = ""  # what is behind them
+    families: dict[int, str] = field(default_factory=lambda: {0: "default"})
+    tables: dict[int, int] = field(default_factory=dict)  # number -> bytes
+    named: set[int] = field(default_factory=set)  # tables that were ever named
+    oldest_log: int = 0
+    known_log: int = 0  # the highest number of a log that the opening named
+    first_file: int | None = None  # those with a lower number were there before this file
+    flushed_to: int = 0  # all up to this sequence was in tables when the opening was over
+    sequence: int = 0
+    alone: set[int] = field(default_factory=set)  # sequences that stand in a table of their own: ingestions among them
+    flushes: list[tuple[int, int]] = field(default_factory=list)  # number of the log after it, highest sequence
+
+
+def read_manifest(data: bytes, opened: int | None) -> Manifest:
+    """``opened``: how long it was when its opening was over; None: nobody knows.  DamagedData: it is not understood."""
+    found, records = Manifest(), Records(data)
+    for record in records:
+        try:
+            edit = _Edit(record)
+        except (IndexError, ValueError) as error:
+            raise DamagedData(f"holds an edit that this version does not know ({error})") from error
+        _apply(found, edit)
+        if opened is None or records.end <= opened:
+            found.known_log = max(found.known_log, found.oldest_log, edit.log or 0)
+            found.flushed_to = found.sequence
+    found.end, found.fault = records.end, records.fault
+    return found
+
+
+def _apply(found: Manifest, edit: _Edit) -> None:
+    if edit.sequence is not None:
+        found.sequence = max(found.sequence, edit.sequence)
+    if edit.next is not None and found.first_file is None:
+        found.first_file = edit.next
+    found.oldest_log = max(found.oldest_log, edit.oldest or 0)
+    if edit.added is not None:
+        found.families[edit.family] = edit.added
+    if edit.is_dropped:
+        found.families.pop(edit.family, None)
+    for number in edit.deleted:
+        found.tables.pop(number, None)
+    for number, size, lowest, highest in edit.new:
+        found.tables[number] = size
+        found.named.add(number)
+        if lowest == highest:
+            found.alone.add(highest)
+        if edit.log is not None:
+            found.flushes.append((edit.log, highest))
+
+
+class _Edit:
+    """IndexError, ValueError: it is none."""
+
+    __slots__ = ("added", "deleted", "family", "is_dropped", "log", "new", "next", "oldest", "sequence")
+
+    def __init__(self, record: bytes) -> None:
+        numbers: dict[str, int] = {}
+        self.added: str | None = None
+        self.is_dropped = False
+        self.deleted: list[int] = []
+        self.new: list[tuple[int, int, int, int]] = []  # number, bytes, lowest and highest sequence
+        fields = _Fields(record)
+        for tag in fields.tags():
+            if tag in _NUMBERS:
+                numbers[_NUMBERS[tag]] = fields.number()
+            elif tag == _NEW:
+                self.new.append(_table(fields))
+            elif tag == _DELETED:
+                fields.number()
+                self.deleted.append(fields.number())
+            elif tag == _ADDED:
+                self.added = fields.bytes().decode()
+            elif tag == _DROPPED:
+                self.is_dropped = True
+            elif tag == _CURSOR:
+                fields.number()
+                fields.bytes()
+            elif tag == _COMPARATOR or tag >= _MAY_BE_PASSED_OVER:
+                fields.bytes()
+            else:
+                raise ValueError(f"field {tag}")
+        self.family = numbers.get("family", 0)
+        self.log = numbers.get("log")
+        self.next = numbers.get("next")
+        self.sequence = numbers.get("sequence")
+        self.oldest = numbers.get("oldest")
+
+
+def _table(fields: _Fields) -> tuple[int, int, int, int]:
+    fields.number()  # level
+    number, size = fields.number(), fields.number()
+    fields.bytes()  # first key
+    fields.bytes()  # last key
+    lowest, highest = fields.number(), fields.number()
+    for tag in fields.tags():
+        if tag == _END_OF_TABLE:
+            break
+        fields.bytes()
+    return number, size, lowest, highest
+
+
+class _Fields:
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def tags(self) -> Iterator[int]:
+        while self._at < len(self._data):
+            yield self.number()
+
+    def number(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self._data[self._at]
+            self._at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+
+    def bytes(self) -> bytes:
+        size = self.number()
+        found = self._data[self._at : self._at + size]
+        if len(found) < size:
+            raise ValueError("a field is longer than its record")
+        self._at += size
+        return found

@@ -1,0 +1,94 @@
+"""What surrounds RocksDB's opening of a store: the folder is looked at before (``rocks_verified``), its bound kept."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any, Final
+
+from columnar.errors import DamagedData
+from columnar.storage.rocks_errors import MEND, refused
+from columnar.storage.rocks_verified import Verified, verified
+from columnar.storage.synced_bound import BoundFile
+
+_log = logging.getLogger(__name__)
+
+_NEW: Final = Verified(frozenset(), 0)
+
+
+def begin_opening(path: str) -> Verified:
+    """What is there.  DamagedData: not all that was synced; HostError."""
+    if not os.path.exists(os.path.join(path, "CURRENT")):
+        return _NEW
+    try:
+        return verified(path)
+    except OSError as error:
+        raise refused(error, f"cannot read the store {path}") from error
+
+
+def end_opening(path: str, database: Any, found: Verified, *, reads_only: bool) -> SyncedBound:
+    """The store's bound.  DamagedData, HostError: then the database is closed."""
+    bound = SyncedBound(path)
+    try:
+        reached = database.latest_sequence_number()
+        if reached < found.sequence:
+            text = f"{path}: RocksDB read operations up to {reached}, and {found.sequence} were synced"
+            raise DamagedData(f"{text}; {MEND}")
+        if not reads_only:
+            bound.begin(reached)
+    except BaseException:
+        bound.give_up()
+        database.close()
+        raise
+    return bound
+
+
+class SyncedBound:
+    """Keeps the store's ``SYNCED``.  Where the disk refuses it the bound stays as it is: weaker, and right."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file: BoundFile | None = None
+        self._refusal = ""  # that was logged
+
+    def begin(self, sequence: int) -> None:
+        """The opening synced all that it found.  HostError: the disk has no room for the file."""
+        try:
+            self._file = BoundFile(self._path)
+        except OSError as error:
+            raise refused(error, f"cannot write {self._path}/SYNCED") from error
+        self._file.begin(sequence)
+        self.raise_manifest()
+
+    def raise_to(self, sequence: int) -> None:
+        if self._file is not None:
+            self._file.raise_to(sequence)
+
+    def drops(self, sequence: int) -> None:
+        """Before a family goes, with its writes up to now.  HostError: nothing was noted, and it must not go."""
+        if self._file is None:
+            return
+        try:
+            self._file.drops(sequence)
+        except OSError as error:
+            raise refused(error, f"cannot write {self._path}/SYNCED") from error
+
+    def raise_manifest(self, *, sync: bool = True) -> None:
+        if self._file is None:
+            return
+        try:
+            self._file.raise_manifest(sync=sync)
+        except (OSError, ValueError) as error:
+            if self._refusal != str(error):
+                self._refusal = str(error)
+                _log.warning("%s: how much of its list of files is synced is not noted: %s", self._path, error)
+
+    def close(self) -> None:
+        """The database is closed: nothing of its list of files is on its way."""
+        self.raise_manifest(sync=False)
+        self.give_up()
+
+    def give_up(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,186 @@
+"""A store's folder before RocksDB opens it: is all there that was ever on disk for sure?
+
+RocksDB takes a list of files (``MANIFEST``) that lost its end for an older one, and removes the tables that it does not
+name; it takes a log with a flipped bit for one that a power cut cut there, and forgets what follows, and so with a log
+that is missing.  So nothing is opened, for writing or for reading, before this has looked.
+
+Invariants, each with who keeps it otherwise:
+    I1. The list of files that ``CURRENT`` names is whole up to the bound (``synced_bound``), and is not an older one.
+    I2. From the logs that the list of files still needs, none is missing, and operations 1, 2, 3 ... without a gap
+        stand in tables or in these logs, up to the bound at least.  Numbers that stand alone in a table are an
+        ingestion's, and in no log.
+    I3. No operation stands in the logs twice: they only grow.
+    I4. Where there is no bound for that list of files: a table that it never named has a log or another table beside
+        it that accounts for it.
+
+I1 and I2 see a list of files that lost a flush which was noted after the bound: the log before it is gone.  One
+that lost a merge names tables that are gone, which RocksDB sees, or that are there, and then nothing is lost.
+Tables that are not named are no fault else: a flush, a merge or an ingestion that was killed leaves them, and with
+its log, its sources or its bound all is there.  What is behind the bound was never acknowledged, and ends where it is damaged.
+
+Costs a read of the list of files and of the logs: some 0.1 ms, and 4 ms for each MiB of logs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from columnar.errors import DamagedData
+from columnar.storage.file_copies import LOG_FILE, TABLE_FILE
+from columnar.storage.rocks_errors import MEND
+from columnar.storage.rocks_manifest import Manifest, read_manifest
+from columnar.storage.rocks_records import BATCH_BYTES, Records, batch_head
+from columnar.storage.synced_bound import Bound, manifest_of, read_bound
+
+_NUMBERED: Final = re.compile(r"(\d+)(\.\w+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    spaces: frozenset[str]
+    sequence: int  # of the last operation that was synced for sure; 0: nobody knows it
+
+
+def verified(folder: str) -> Verified:
+    """What an opening must find.  DamagedData, OSError."""
+    try:
+        bound = read_bound(folder)
+        number, path = manifest_of(folder)
+        is_known = bound is not None and bound.manifest == number
+        manifest = _manifest(path, bound.opened if bound is not None and is_known else None)
+        if bound is not None:
+            _check_manifest(manifest, number, path, bound)
+        tables, logs = _numbered(folder)
+        _check_logs(folder, manifest, [log for log in logs if log >= manifest.oldest_log], bound, is_known=is_known)
+        if not is_known:
+            _check_unnamed(manifest, tables, folder, logs)
+    except ValueError as error:
+        raise DamagedData(f"{folder}: {error}; {MEND}") from error
+    return Verified(frozenset(manifest.families.values()), bound.certain if bound is not None else 0)
+
+
+def _manifest(path: str, opened: int | None) -> Manifest:
+    try:
+        with open(path, "rb") as held:
+            data = held.read()
+    except FileNotFoundError:
+        raise DamagedData(f"{path} is missing; {MEND}") from None
+    try:
+        return read_manifest(data, opened)
+    except DamagedData as error:
+        raise DamagedData(f"{path} {error.text}; {MEND}") from error
+
+
+def _check_manifest(manifest: Manifest, number: int, path: str, bound: Bound) -> None:
+    """I1."""
+    if number < bound.manifest:
+        raise DamagedData(f"{path} is not the newest list of files, MANIFEST-{bound.manifest:06d} is; {MEND}")
+    if number == bound.manifest and manifest.end < bound.length:
+        text = f"{path} is damaged or was cut at byte {manifest.end}: {bound.length} were synced"
+        raise DamagedData(f"{text}; {MEND}")
+
+
+def _numbered(folder: str) -> tuple[set[int], list[int]]:
+    """Numbers of its tables; of its logs, ascending."""
+    tables, logs = set(), []
+    for name in os.listdir(folder):
+        found = _NUMBERED.fullmatch(name)
+        if found is not None and found[2] == TABLE_FILE:
+            tables.add(int(found[1]))
+        elif found is not None and found[2] == LOG_FILE:
+            logs.append(int(found[1]))
+    return tables, sorted(logs)
+
+
+def _check_logs(folder: str, manifest: Manifest, logs: Sequence[int], bound: Bound | None, *, is_known: bool) -> None:
+    """I2, I3; ``logs``: those that are needed."""
+    is_named = is_known and manifest.oldest_log > manifest.known_log  # by a flush: the log was there
+    chain = _Chain(manifest)
+    for log in logs:
+        chain.follow(_log_path(folder, log))
+    base = manifest.flushed_to
+    if is_named and chain.begins_with == _log_path(folder, manifest.oldest_log):
+        base = chain.first - 1  # all before it is in tables
+    elif is_named:
+        base = max([base, *(highest for log, highest in manifest.flushes if log <= manifest.oldest_log)])
+        if logs != [manifest.oldest_log]:  # RocksDB begins no other beside an empty one
+            chain.say(f"{_log_path(folder, manifest.oldest_log)} is missing or damaged")
+    reached = chain.reached(base)
+    if bound is not None and reached < bound.certain:
+        where = chain.fault or f"{folder}: its logs end too early"
+        lost = f"of {bound.sequence} operations that were synced those behind {reached} cannot be read"
+        raise DamagedData(f"{where}: {lost}; {MEND}")
+
+
+def _log_path(folder: str, number: int) -> str:
+    return os.path.join(folder, f"{number:06d}{LOG_FILE}")
+
+
+class _Chain:
+    """The operations in a store's logs."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._manifest = manifest
+        self._spans: list[tuple[int, int, str]] = []  # without a gap: the first, the last, the log it begins in
+        self.first = 0
+        self.begins_with = ""  # the log of the first
+        self.fault = ""  # the first
+
+    def follow(self, path: str) -> None:
+        for sequence, count in self._batches(path):
+            if not count:
+                continue  # RocksDB begins a log with such a one
+            last = sequence + count - 1
+            if not self._spans:
+                self.first, self.begins_with = sequence, path
+                self._spans.append((sequence, last, path))
+                continue
+            begun, seen, where = self._spans[-1]
+            if sequence <= seen:
+                raise DamagedData(f"{path}: operation {sequence} stands there twice; {MEND}")
+            if sequence == seen + 1:
+                self._spans[-1] = (begun, last, where)
+            else:
+                self._spans.append((sequence, last, path))
+
+    def _batches(self, path: str) -> Iterator[tuple[int, int]]:
+        with open(path, "rb") as held:
+            records = Records(held.read())
+        for record in records:
+            if len(record) < BATCH_BYTES:
+                self.say(f"{path} is damaged before byte {records.end}")
+                return
+            yield batch_head(record)
+        if records.fault:
+            self.say(f"{path} is damaged or was cut at byte {records.end}")
+
+    def say(self, fault: str) -> None:
+        self.fault = self.fault or fault
+
+    def reached(self, base: int) -> int:
+        """How far operations go without a gap, where those up to ``base`` are in tables."""
+        for first, last, path in self._spans:
+            base = self._with_ingested(base, first - 1)
+            if first > base + 1:
+                self.say(f"{path}: operation {base + 1} is missing before {first}")
+                return base
+            base = max(base, last)
+        return self._with_ingested(base, self._manifest.sequence)
+
+    def _with_ingested(self, base: int, to: int) -> int:
+        while base < to and base + 1 in self._manifest.alone:
+            base += 1
+        return base
+
+
+def _check_unnamed(manifest: Manifest, tables: set[int], folder: str, logs: Sequence[int]) -> None:
+    """I4."""
+    first = manifest.first_file
+    unnamed = [number for number in sorted(tables - manifest.named) if first is None or number >= first]
+    if unnamed and not manifest.tables and not any(os.path.getsize(_log_path(folder, log)) for log in logs):
+        text = f"{folder}: nothing accounts for its table {unnamed[0]:06d}{TABLE_FILE}, its list of files lost its end"
+        raise DamagedData(f"{text}; {MEND}")
