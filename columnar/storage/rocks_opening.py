@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from columnar.errors import DamagedData
@@ -49,6 +51,7 @@ class SyncedBound:
     def __init__(self, path: str) -> None:
         self._path = path
         self._file: BoundFile | None = None
+        self._is_at_rest = False  # set by the loop
         self._refusal = ""  # that was logged
 
     def begin(self, sequence: int) -> None:
@@ -60,8 +63,17 @@ class SyncedBound:
         self._file.begin(sequence)
         self.raise_manifest()
 
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """RocksDB numbers an ingestion before its list of files names the tables: meanwhile no sync counts."""
+        self._is_at_rest = True
+        try:
+            yield
+        finally:
+            self._is_at_rest = False
+
     def raise_to(self, sequence: int) -> None:
-        if self._file is not None:
+        if self._file is not None and not self._is_at_rest:
             self._file.raise_to(sequence)
 
     def drops(self, sequence: int) -> None:

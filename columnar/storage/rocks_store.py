@@ -453,7 +453,8 @@ class RocksStore:
         options = rocksdict.IngestExternalFileOptions()
         options.set_move_files(True)
         for space, paths in files.items():
-            self._run(self._dicts[space].ingest_external_file, list(paths), options)
+            with self._bound.at_rest():
+                self._run(self._dicts[space].ingest_external_file, list(paths), options)
             self._bound.raise_manifest()
 
     def size_bytes(self) -> int:

@@ -16,7 +16,8 @@ Invariants, each with who keeps it otherwise:
 I1 and I2 see a list of files that lost a flush which was noted after the bound: the log before it is gone.  One
 that lost a merge names tables that are gone, which RocksDB sees, or that are there, and then nothing is lost.
 Tables that are not named are no fault else: a flush, a merge or an ingestion that was killed leaves them, and with
-its log, its sources or its bound all is there.  What is behind the bound was never acknowledged, and ends where it is damaged.
+its log, its sources or its bound all is there.  What is behind the bound was never acknowledged, and ends where it
+is damaged.
 
 Costs a read of the list of files and of the logs: some 0.1 ms, and 4 ms for each MiB of logs.
 """

@@ -101,19 +101,30 @@ def era_of(segment: bytes) -> bytes | None:
     return segment[len(HEAD) : _HEAD_BYTES] if len(segment) >= _HEAD_BYTES else None
 
 
+def whole_bytes(segment: bytes) -> int:
+    """Up to the end of the last whole frame."""
+    at = _HEAD_BYTES if len(segment) >= _HEAD_BYTES else 0
+    while at and at + _FRAME.size <= len(segment):
+        length, checksum = _FRAME.unpack_from(segment, at)
+        body = segment[at + _FRAME.size : at + _FRAME.size + length]
+        if not length or len(body) < length or crc32(body) != checksum:
+            break
+        at += _FRAME.size + length
+    return at
+
+
 def records_of(segment: bytes) -> Iterator[Record]:
     """Those of all whole frames, as they were written."""
     import msgpack
 
-    at = _HEAD_BYTES
-    while at + _FRAME.size <= len(segment):
-        length, checksum = _FRAME.unpack_from(segment, at)
-        body = segment[at + _FRAME.size : at + _FRAME.size + length]
-        if not length or len(body) < length or crc32(body) != checksum:
-            return
-        for region, number, previous, operations in msgpack.unpackb(body):
+    at, end = _HEAD_BYTES, whole_bytes(segment)
+    while at < end:
+        (length, _) = _FRAME.unpack_from(segment, at)
+        at += _FRAME.size
+        for region, number, previous, operations in msgpack.unpackb(segment[at : at + length]):
             yield Record(region, number, previous, [tuple(operation) for operation in operations])
-        at += _FRAME.size + length
+        at += length
+
 
 
 Found = Sequence[tuple[bytes, Record]]  # records of one region with their marks, ascending

@@ -28,6 +28,7 @@ from columnar.storage.capture import Capture
 from columnar.storage.data_folder import LOG_ENDS, REGIONS, SERVER_LOG, SERVER_LOG_SINCE, DataFolder
 from columnar.storage.folders import make_lasting, replace_lasting, sync_entries
 from columnar.storage.rocks_errors import MEND, refused
+from columnar.storage.segment_bounds import SegmentBounds
 from columnar.storage.server_log import (
     LOG_BYTES,
     MARK,
@@ -47,6 +48,7 @@ from columnar.storage.server_log import (
     missing,
     pack_floor,
     records_of,
+    whole_bytes,
 )
 
 _log = logging.getLogger(__name__)
@@ -81,6 +83,8 @@ class ServerLog:
         self._log, self._run = self._last_run()
         self._left: dict[str, list[tuple[bytes, Record]]] = {}  # by region, of earlier runs: mark and batch
         self._old: list[str] = self._names()  # their segments
+        self._bounds = SegmentBounds(folder)
+        self._check_bounds()
         for name in self._old:
             self._read(name)
         self._run += 1
@@ -89,6 +93,7 @@ class ServerLog:
         self._segment = 0 if not self._old else int(self._old[-1].removesuffix(SUFFIX))  # the last one's number
         self._file: int | None = None  # its descriptor
         self._size = 0
+        self._length = 0  # of the file
         self._frames = 0  # in it
         self._refused_until_s = 0.0  # the disk refused it
         self._stores: dict[int, dict[Capture, int]] = {}  # by segment: the last number of each store in it
@@ -134,6 +139,20 @@ class ServerLog:
             raise DamagedData(f"{self._folder}/{name} is of another log than {RUN} beside it says; {ASIDE}")
         for record in records_of(data):
             self._left.setdefault(record.region, []).append((mark(era, record.number), record))
+
+    def _check_bounds(self) -> None:
+        """DamagedData: a segment is missing, or is not whole as far as it was synced."""
+        try:
+            lengths = self._bounds.read()
+        except OSError as error:
+            raise refused(error, f"cannot read the server's log {self._folder}") from error
+        for segment, length in lengths.items():
+            path = self._path(segment)
+            if os.path.basename(path) not in self._old:
+                raise DamagedData(f"{path} is missing; {ASIDE}")
+            whole = whole_bytes(self._bytes_of(os.path.basename(path)))
+            if whole < length:
+                raise DamagedData(f"{path} is damaged or was cut at byte {whole}: {length} were synced; {ASIDE}")
 
     def _bytes_of(self, name: str) -> bytes:
         try:
@@ -273,6 +292,7 @@ class ServerLog:
                 self._begin_segment()
             assert self._file is not None
             self._size += len(data)
+            self._length += len(data)
             _write_all(self._file, data)
             force(self._file)
         except OSError as error:
@@ -280,6 +300,7 @@ class ServerLog:
             self._end_segment()
             raise refused(error, f"cannot write the server's log {self._folder}") from error
         self._frames += 1
+        self._bounds.raise_to(self._segment, self._length)
         return self._segment
 
     def _path(self, segment: int) -> str:
@@ -303,6 +324,7 @@ class ServerLog:
         _write_all(self._file, head(self.era))
         sync_entries(self._folder)
         self._size = 0
+        self._length = len(head(self.era))
 
     def prepare(self) -> None:
         """In a thread, before the first mark: no later run may give the same ones.  HostError."""
@@ -310,6 +332,7 @@ class ServerLog:
             self._before_first()
             make_lasting(self._folder)
             replace_lasting(os.path.join(self._folder, RUN), f"{self._log.hex()} {self._run}")
+            self._bounds.begin()
         except OSError as error:
             raise refused(error, f"cannot write the server's log {self._folder}") from error
         self.is_ready = True
@@ -344,6 +367,7 @@ class ServerLog:
     def remove(self, names: Sequence[str]) -> None:
         """In any thread.  One that stays is replayed at the next start, to no effect."""
         try:
+            self._bounds.forget([int(name.removesuffix(SUFFIX)) for name in names])
             for name in names:
                 os.unlink(os.path.join(self._folder, name))
             if names:
@@ -358,6 +382,7 @@ class ServerLog:
             self._file = None
         if not self._unsynced:
             self.remove([f"{segment:08d}{SUFFIX}" for segment in self._stores])
+        self._bounds.close()
 
 
 def open_server_log(folder: DataFolder) -> ServerLog:

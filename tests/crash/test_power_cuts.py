@@ -1,6 +1,6 @@
 """Promise 1 against a power cut: the short form of ``python -m tests.crash.cuts``, and proof that it can fail.
 
-COLUMNAR_SEED repeats a run, COLUMNAR_CUTS says how many cuts.
+COLUMNAR_SEED says which (fixed; the long form draws new ones), COLUMNAR_CUTS how many cuts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.crash.cuts.order import LOG, SEGMENT, too_early
 from tests.crash.cuts.recording import SERVER, SHARING, Recording, differences, record
 from tests.crash.cuts.system_calls import Synced
 
-SEED = int(os.environ.get("COLUMNAR_SEED", "2216"))
+SEED = int(os.environ.get("COLUMNAR_SEED", "1569563059"))
 CUTS = int(os.environ.get("COLUMNAR_CUTS", "40"))
 
 METHODS = {"columnarSnapshotTake", "columnarSnapshotClone", "columnarSnapshotRestore", "columnarSnapshotDelete"} | {
@@ -86,7 +86,8 @@ def test_no_answer_leaves_before_the_fsync_of_its_write(recording: Recording) ->
 def test_a_disk_that_lies_about_syncs_is_noticed(recording: Recording) -> None:
     """Else the harness could be blind, and its silence would mean nothing."""
     found = run(recording, after_answers(recording, 6), drops_syncs_of=(LOG, SEGMENT))
-    assert any("LOST" in line for _, lines in found.broken for line in lines)
+    lines = [line for _, lines in found.broken for line in lines]
+    assert any("LOST" in line or "that were synced" in line for line in lines), "the bound of a store notices it first"
 
 
 def test_a_store_that_answers_before_its_fsync_is_noticed(tmp_path: Path) -> None:

@@ -16,11 +16,12 @@ import pytest
 
 from columnar.storage import commit, server_log_files
 from columnar.storage.commit import Committer
+from columnar.storage.rocks_opening import SyncedBound
 from columnar.storage.rocks_store import RocksStore
 from columnar.storage.server_log_files import ServerLog
 from tests.support.logged_stores import EngineAtRest, copied
 
-SEED = int(os.environ.get("COLUMNAR_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
+SEED = int(os.environ.get("COLUMNAR_SEED", "20261123"))
 STEPS = 60
 CUTS = 12
 SPACES = frozenset({"a", "b"})
@@ -169,17 +170,18 @@ class Server:
 @pytest.fixture
 def sizes(monkeypatch: pytest.MonkeyPatch) -> Sizes:
     sizes = Sizes()
-    sync, force = RocksStore.sync, server_log_files.force
+    sync, force, raise_to = RocksStore.sync, server_log_files.force, SyncedBound.raise_to
+    before: dict[str, dict[str, int]] = {}
 
     def sync_and_note(store: RocksStore) -> None:
-        before = {
-            name: os.path.getsize(os.path.join(store._path, name))
-            for name in os.listdir(store._path)
-            if name.endswith(".log")
-        }
+        logs = [os.path.join(store._path, name) for name in os.listdir(store._path) if name.endswith(".log")]
+        before[store._path] = {path: os.path.getsize(path) for path in logs}
         sync(store)
-        for name, size in before.items():
-            sizes.synced[os.path.join(store._path, name)] = size
+
+    def note_and_raise(bound: SyncedBound, sequence: int) -> None:
+        """A cut between the two would leave less than the bound tells of."""
+        sizes.synced.update(before.get(bound._path, {}))
+        raise_to(bound, sequence)
 
     def force_and_note(file: int) -> None:
         size = os.fstat(file).st_size
@@ -187,6 +189,7 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> Sizes:
         sizes.synced[os.readlink(f"/proc/self/fd/{file}")] = size
 
     monkeypatch.setattr(RocksStore, "sync", sync_and_note)
+    monkeypatch.setattr(SyncedBound, "raise_to", note_and_raise)
     monkeypatch.setattr(server_log_files, "force", force_and_note)
     monkeypatch.setattr(commit, "SHARED_FROM", 0)
     monkeypatch.setattr(server_log_files, "SEGMENT_BYTES", 20_000)

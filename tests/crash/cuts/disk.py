@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final, Literal
 
+from columnar.storage.synced_bound import SYNCED
 from tests.crash.cuts.system_calls import (
     Copied,
     Cut,
@@ -43,6 +44,9 @@ WHOLE_PAGES: Final = "MANIFEST-"
 # then syncs the folder.  It relies on what ext4, XFS, Btrfs and F2FS do: a rename is not there without the names that
 # were made before it in its folder (docs/faults.md).
 AFTER_ALL: Final = "CURRENT"
+# A store's bound is stored to a mapped page, which nobody traces: the servers under trace also write it to a file of
+# this name.  A cut may leave any value that was stored; the last asks most of what is left, so each cut leaves that.
+NOTED: Final = f"{SYNCED}.noted"
 Kind = Literal["lost", "kept", "prefix", "mixed"]
 
 
@@ -225,7 +229,12 @@ class Disk:
         held = names.get(folder, {})
         if not held and path:
             files[path] = b""
+        noted = self._now.get(folder, {}).get(NOTED)
+        if noted is not None and self.nodes[noted].operations:
+            files[path + SYNCED] = self.nodes[noted].content(len(self.nodes[noted].operations))
         for name, number in held.items():
+            if name.startswith(SYNCED):
+                continue
             node = self.nodes[number]
             if node.is_folder:
                 self._walk(names, number, f"{path}{name}/", kind, until, rng, files)

@@ -36,6 +36,7 @@ from columnar.storage.commit import Committer
 from columnar.storage.data_folder import SERVER_LOG
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.server_log_files import ServerLog
+from columnar.storage.synced_bound import SYNCED
 from tests.crash.cuts.copied import Copies, Damaged, write_files
 from tests.crash.cuts.copying import BESIDE, SNAPSHOT, SOURCE
 from tests.crash.cuts.recording import DATA, TRIGGER_MODULE, is_beside
@@ -123,7 +124,7 @@ class Opener:
             if path.startswith(REGIONS):
                 folder, _, name = path[len(REGIONS) :].partition("/")
                 held = by_region.setdefault(folder, {})  # it is there, also where it is empty or has a diary only
-                if name and not is_beside(path):
+                if name and (not is_beside(path) or name == SYNCED):
                     held[name] = data
         self._log_files = {path[len(LOG) :]: data for path, data in files.items() if path.startswith(LOG)}
         self._in_log = self._server_log().left

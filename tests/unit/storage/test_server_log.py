@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from columnar.errors import DamagedData
 from columnar.storage import commit, server_log_files
 from columnar.storage.api import StoreBusy
 from columnar.storage.capture import CAPTURED_BYTES, FEW_MARKS
 from columnar.storage.rocks_batch import LARGE_ROWS
 from columnar.storage.rocks_store import RocksStore
 from columnar.storage.server_log import MARK, MARK_SPACE, NUMBER_BYTES
-from tests.support.logged_stores import LoggedStores
+from tests.support.logged_stores import LoggedStores, opened
 
 
 @pytest.fixture
@@ -344,3 +345,34 @@ def test_the_first_mark_is_on_disk_before_anything_is_noted(tmp_path: Path, alwa
         server.close()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("how", ["flip", "cut", "zeros", "lost"])
+def test_a_segment_that_lost_what_was_synced_is_damage(tmp_path: Path, always_shared: None, how: str) -> None:
+    async def write() -> Path:
+        server = LoggedStores(tmp_path)
+        for number in range(20):
+            await server.put_all(b"%d" % number)
+        cut = server.copied()
+        server.close()
+        return cut
+
+    cut = asyncio.run(write())
+    (segment,) = cut.rglob("*.segment")
+    sane = segment.read_bytes()
+    for at in range(60, len(sane), 97):
+        if how == "flip":
+            segment.write_bytes(sane[:at] + bytes([sane[at] ^ 4]) + sane[at + 1 :])
+        elif how == "cut":
+            segment.write_bytes(sane[:at])
+        elif how == "zeros":
+            segment.write_bytes(sane[:at] + bytes(len(sane) - at))
+        else:
+            segment.unlink(missing_ok=True)
+        with pytest.raises(DamagedData, match="move the folder aside"):
+            opened(cut)
+    segment.write_bytes(sane + b"behind the bound")
+    engine, log = opened(cut)
+    log.recover(engine)
+    assert not list(cut.rglob("*.segment"))
+    opened(cut)

@@ -1,0 +1,108 @@
+"""``SYNCED`` in the folder of the server's log: how much of each segment was on disk for sure.
+
+    SYNCED := slot slot slot slot                                128 bytes; big-endian
+    slot   := "segment1" segment:u64 length:u64 crc32:u32 zeros    32 bytes; of segment N the slot N mod 4
+
+A segment ends for its readers at the first frame that is not whole.  Before ``length`` none may be, and no segment of a
+slot may be missing: that is damage, and no end that a power cut left.
+
+Invariants:
+    B1. A length is stored after the fsync that it tells of, to a mapped page that is not synced: it survives the
+        process, and a power cut may leave an older one.
+    B2. A slot is emptied, on disk, before its segment is removed.
+    B3. A slot whose checksum does not match says nothing, as a folder without the file.
+"""
+
+from __future__ import annotations
+
+import os
+from mmap import mmap
+from struct import Struct
+from threading import Lock
+from typing import Final
+from zlib import crc32
+
+from columnar.storage.synced_bound import SYNCED
+
+_WORD: Final = b"segment1"
+_SLOT: Final = Struct(">8sQQ")
+_CHECKSUM: Final = Struct(">I")
+SLOTS: Final = 4  # two segments at most, one on its way out, and one that is begun
+SLOT_BYTES: Final = 32
+FILE_BYTES: Final = SLOTS * SLOT_BYTES
+assert _SLOT.size + _CHECKSUM.size <= SLOT_BYTES, "on disk: a new layout needs a new word"
+
+
+def slot_of(segment: int, length: int) -> bytes:
+    body = _SLOT.pack(_WORD, segment, length)
+    return (body + _CHECKSUM.pack(crc32(body))).ljust(SLOT_BYTES, b"\x00")
+
+
+def lengths_in(data: bytes) -> dict[int, int]:
+    """By segment."""
+    found = {}
+    for at in range(0, len(data) - SLOT_BYTES + 1, SLOT_BYTES):
+        word, segment, length = _SLOT.unpack_from(data, at)
+        (checksum,) = _CHECKSUM.unpack_from(data, at + _SLOT.size)
+        if word == _WORD and checksum == crc32(data[at : at + _SLOT.size]):
+            found[segment] = length
+    return found
+
+
+class SegmentBounds:
+    """Any thread."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._path = os.path.join(folder, SYNCED)
+        self._lock = Lock()  # guards the map
+        self._map: mmap | None = None
+
+    def read(self) -> dict[int, int]:
+        """OSError."""
+        try:
+            with open(self._path, "rb") as held:
+                return lengths_in(held.read(FILE_BYTES))
+        except FileNotFoundError:
+            return {}
+
+    def begin(self) -> None:
+        """In the folder, which is there.  OSError."""
+        with self._lock:
+            if self._map is not None:
+                return
+            if not os.path.exists(self._path) or os.path.getsize(self._path) != FILE_BYTES:
+                with open(self._path + ".new", "wb") as new:
+                    new.write(bytes(FILE_BYTES))  # written, not only made longer: a page has its room on the disk
+                os.replace(self._path + ".new", self._path)
+            with open(self._path, "rb+") as held:
+                self._map = mmap(held.fileno(), FILE_BYTES)
+
+    def _store(self, at: int, slot: bytes) -> None:
+        assert self._map is not None, "begun"
+        self._map[at : at + SLOT_BYTES] = slot
+
+    def raise_to(self, segment: int, length: int) -> None:
+        with self._lock:
+            if self._map is not None:
+                self._store(segment % SLOTS * SLOT_BYTES, slot_of(segment, length))
+
+    def forget(self, segments: list[int]) -> None:
+        """Before they are removed.  Blocks; OSError."""
+        if os.path.exists(self._path):
+            self.begin()
+        with self._lock:
+            if self._map is None:
+                return
+            held = lengths_in(self._map[:FILE_BYTES])
+            for at in range(0, FILE_BYTES, SLOT_BYTES):
+                if any(segment in segments for segment in lengths_in(self._map[at : at + SLOT_BYTES])):
+                    self._store(at, bytes(SLOT_BYTES))
+            if any(segment in held for segment in segments):
+                self._map.flush()
+
+    def close(self) -> None:
+        with self._lock:
+            if self._map is not None:
+                self._map.close()
+                self._map = None

@@ -1,0 +1,35 @@
+"""What is stored to the mapped bound of a store, written to a file beside it too, where strace sees it."""
+
+from __future__ import annotations
+
+import os
+
+from columnar.storage import segment_bounds, synced_bound
+from columnar.storage.segment_bounds import SegmentBounds
+from columnar.storage.synced_bound import SYNCED, Bound, BoundFile
+
+
+def note_bounds() -> None:
+    """Behind each store: a bound that tells of what is not synced yet is then found by a cut."""
+    store = BoundFile._store
+
+    def store_and_note(self: BoundFile, bound: Bound) -> None:
+        store(self, bound)
+        if self._map is not None:
+            _note(self._folder, self._map[: synced_bound.FILE_BYTES])
+
+    store_segment = SegmentBounds._store
+
+    def store_segment_and_note(self: SegmentBounds, at: int, slot: bytes) -> None:
+        store_segment(self, at, slot)
+        if self._map is not None:
+            _note(self._folder, self._map[: segment_bounds.FILE_BYTES])
+
+    BoundFile._store = store_and_note  # type: ignore[method-assign]
+    SegmentBounds._store = store_segment_and_note  # type: ignore[method-assign]
+
+
+def _note(folder: str, data: bytes) -> None:
+    held = os.open(os.path.join(folder, f"{SYNCED}.noted"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+    os.write(held, data)
+    os.close(held)
