@@ -112,7 +112,7 @@ class DataFolder:
         path = os.path.join(self.path, name)
         if not os.path.exists(path):
             replace_lasting(path, text)
-        with open(path, encoding="utf-8") as held:
+        with open(path, encoding="utf-8", errors="replace") as held:
             return held.read().strip()
 
     def close(self) -> None:

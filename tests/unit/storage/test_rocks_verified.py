@@ -245,7 +245,17 @@ def _emptied(store: RocksStore, engine: RocksEngine, tmp_path: Path) -> None:
     store.compact(everything=True)
 
 
-@pytest.mark.parametrize("change", [_ingested, _dropped, _merged, _emptied])
+def _emptied_of_nothing(store: RocksStore, engine: RocksEngine, tmp_path: Path) -> None:
+    for rows in (1, 100):
+        batch = store.batch(rows)
+        batch.delete_range("a", b"1", b"1")
+        store.write(batch)
+    store.sync()
+    for held in (store._dicts["a"], store._dicts["b"], store._dicts["default"]):
+        held.flush(True)
+
+
+@pytest.mark.parametrize("change", [_ingested, _dropped, _merged, _emptied, _emptied_of_nothing])
 @pytest.mark.parametrize("goes_on", [False, True])
 def test_what_numbers_operations_without_a_log_is_no_damage(
     engine: RocksEngine, tmp_path: Path, change: Callable[[RocksStore, RocksEngine, Path], None], goes_on: bool
