@@ -1,7 +1,8 @@
 """Everything in one process: opens the folder, starts what must run, stops it in order.
 
-Start: lock, format, catalogue, system tables, port.  Stop: port (calls in flight are answered),
-trigger worker, regions (synced and closed), lock.  Each is finished before the next begins.
+Start: lock, format, catalogue, system tables, port.  Stop: trigger worker, port (calls in flight are answered, or
+ended when their time of grace is over), regions (synced and closed), threads, lock.  Each is finished before the
+next begins, so that nothing of this process is at work in the folder when another may have it.
 """
 
 from __future__ import annotations
@@ -103,6 +104,10 @@ class LocalRegions:
         return {one.name: frozenset(one.families) for one in self._keeper.registrations() if one.table == table}
 
     def make_regions(self, infos: list[RegionInfo]) -> None:
+        """Only where others are: a data folder that was moved away is not begun anew."""
+        folder = os.path.dirname(self._server.folder_of(infos[0]))
+        if not os.path.isdir(folder):
+            raise HostError(f"{folder} is missing, with all that was written; put it back")
         self._server.make_regions(infos)
 
     def destroy_region(self, info: RegionInfo) -> None:
@@ -364,6 +369,7 @@ class Standalone:
             self.tls.handshakes.close()
         if self.wire2 is not None:
             await self.wire2.close(STOP_GRACE_S)
+        self.snapshots.stop()
         await self.wire.close(STOP_GRACE_S)
         if self._private is not None:
             self._private.close()
@@ -374,6 +380,7 @@ class Standalone:
         self._server_log.close()
         self._clock.settle()
         self._clock_file.close()
+        await asyncio.get_running_loop().shutdown_default_executor()  # what a thread is at belongs to this process
         self.folder.close()
 
 

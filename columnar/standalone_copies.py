@@ -17,6 +17,7 @@ from columnar.regions.spaces import options_of_spaces
 from columnar.standalone_catalogue import MetaRegion
 from columnar.storage.api import Engine, StoreClosed
 from columnar.storage.file_copies import link_closed
+from columnar.storage.rocks_errors import refused
 from columnar.triggers.keeper import TriggerKeeper
 
 CALLS_PATIENCE_S: Final = 40.0  # over the default time limit of a call
@@ -40,7 +41,10 @@ class LocalCopies:
         """
         folder = self._server.folder_of(info)
         if not self._server.is_open(info) and self._engine.exists(folder) and not self._engine.is_stale(folder):
-            link_closed(folder, path)
+            try:
+                link_closed(folder, path)
+            except OSError as error:
+                raise refused(error, f"cannot copy the files of {folder}") from error
             return
         served = self._server.tables.find(info.table.encode())
         if served is None:
@@ -86,7 +90,7 @@ class LocalCopies:
 
 async def _copied(region: Region, path: str) -> None:
     """What is being synced is waited for, so that the copy holds nothing that a crash of now would take back."""
-    await asyncio.get_running_loop().run_in_executor(None, region.store.flush)
+    await region.aside(region.store.flush)
     waiting = region.sync_async_writes() or region.barrier_any()
     if waiting is not None:
         await asyncio.wait([waiting])

@@ -44,6 +44,9 @@ class AlterationHost(Protocol):
     async def follow_schema(self, name: str) -> None:
         """Return when every open region of the table serves by its schema."""
 
+    def make_regions(self, infos: list[RegionInfo]) -> None:
+        """Called in a thread: return when each has its folder, after a power cut too.  HostError."""
+
     async def prepare_regions(self, table: Table, regions: list[RegionInfo]) -> None:
         """Make what can be made of regions that are not served yet, so that their first requests need not wait."""
 
@@ -106,6 +109,7 @@ class Alterations:
             self._check_unheard(entry.schema)
             table, starts = entry.schema, [info.start for info in entry.regions] if preserve_splits else [b""]
             async with self._changes.announced(table.name, ranges_from(starts)) as regions:
+                await asyncio.to_thread(self._host.make_regions, regions)
                 await self._host.prepare_regions(table, regions)
             # What is written until the new ones serve counts as written before: it goes too.
             with self._changes.losing(table.name):

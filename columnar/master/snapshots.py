@@ -32,6 +32,7 @@ from columnar.errors import (
     CallerError,
     ColumnarError,
     IllegalArgument,
+    NotServingRegion,
     SnapshotExists,
     SnapshotNotFound,
     TableExists,
@@ -57,7 +58,8 @@ from columnar.storage.file_copies import (
     sync_folder,
     write_whole,
 )
-from columnar.storage.folders import make_lasting
+from columnar.storage.folders import make_lasting_within
+from columnar.storage.rocks_errors import refused
 
 _log = logging.getLogger(__name__)
 
@@ -116,6 +118,25 @@ class Snapshots:
         self._copies = copies
         self._clock = clock
         self._in_use: Counter[str] = Counter()
+        self._stopping = False  # set on the loop, read in any thread
+
+    def stop(self) -> None:
+        """The server is stopping: what is being copied is given up at the next file, and tidied up."""
+        self._stopping = True
+
+    def _go_on(self) -> None:
+        """In any thread.  NotServingRegion: the server is stopping."""
+        if self._stopping:
+            raise NotServingRegion("the server is stopping; repeat it when it serves again")
+
+    async def _in_thread(self, work: Callable[[], T], *, tidying: bool = False) -> T:
+        """HostError where the system refuses."""
+        if not tidying:
+            self._go_on()
+        try:
+            return await asyncio.get_running_loop().run_in_executor(None, work)
+        except OSError as error:
+            raise refused(error, f"copies under {os.path.dirname(self._folder)}") from error
 
     def sweep(self) -> None:
         """Remove what a crash left half done.  At the start, before the first request; blocks."""
@@ -133,18 +154,24 @@ class Snapshots:
         if self._in_use[name]:
             raise CallerError(f"snapshot {name} is in use by another command; wait until it has ended")
         with self._using(name):
-            if await _in_thread(partial(os.path.exists, self._path(name))):
+            if await self._in_thread(partial(os.path.exists, self._path(name))):
                 raise SnapshotExists(f"snapshot {name} exists already; delete it first, or choose another name")
             work = self._path(name) + _TAKING
-            await _in_thread(lambda: make_lasting(self._folder))
             try:
+                await self._in_thread(lambda: self._begun(work))
                 manifest = await self._copied(name, table, work)
-                manifest = await _in_thread(lambda: self._finished(manifest, work))
-                await _in_thread(lambda: rename_lasting(work, self._path(name)))
+                manifest = await self._in_thread(lambda: self._finished(manifest, work))
+                await self._in_thread(lambda: rename_lasting(work, self._path(name)))
             finally:
-                await _in_thread(lambda: remove_tree(work, missing_ok=True))
+                await self._in_thread(lambda: remove_tree(work, missing_ok=True), tidying=True)
         _log.info("snapshot %s of %s: %d bytes", name, manifest.table.name, manifest.size_bytes)
         return manifest
+
+    def _begun(self, work: str) -> None:
+        """An empty folder, whatever an earlier attempt could not remove."""
+        make_lasting_within(self._folder)
+        remove_tree(work, missing_ok=True)
+        os.mkdir(work)
 
     async def _copied(self, name: str, table: bytes, folder: str) -> SnapshotManifest:
         """Copies of a table's regions in ``folder``, none of them looked at yet."""
@@ -154,9 +181,9 @@ class Snapshots:
                 raise IllegalArgument(
                     f"{entry.schema.name} is a table of the system; 'columnar backup' takes all of them"
                 )
-            await _in_thread(lambda: os.makedirs(folder, exist_ok=True))
             created_ms = self._clock()
             for info in entry.regions:
+                self._go_on()
                 await self._copies.copy(info, os.path.join(folder, info.encoded))
             regions = tuple(RegionCopy(info.encoded, info.start, info.end, {}) for info in entry.regions)
             return SnapshotManifest(name, created_ms, entry.schema, regions, self._clock())
@@ -166,18 +193,28 @@ class Snapshots:
         regions = []
         for region in manifest.regions:
             path = os.path.join(folder, region.folder)
+            self._go_on()
             self._copies.forget_log(path, manifest.table)
             for name in files_of(path):
                 sync_file(os.path.join(path, name))
             sync_folder(path)
-            regions.append(replace(region, files=facts_of(path)))
+            regions.append(replace(region, files=self._facts_of(path)))
         finished = replace(manifest, regions=tuple(regions))
         write_whole(os.path.join(folder, MANIFEST), snapshot_manifest.to_json(finished))
         return finished
 
+    def _facts_of(self, folder: str) -> dict[str, FileFacts]:
+        """In a thread: size and checksum of each file of a store."""
+        found = {}
+        for name in files_of(folder):
+            self._go_on()
+            path = os.path.join(folder, name)
+            found[name] = FileFacts(os.path.getsize(path), checksum(path))
+        return found
+
     async def all(self) -> list[SnapshotManifest]:
         """By name."""
-        return await _in_thread(self._listed)
+        return await self._in_thread(self._listed)
 
     def _listed(self) -> list[SnapshotManifest]:
         if not os.path.isdir(self._folder):
@@ -194,7 +231,7 @@ class Snapshots:
         if self._in_use[name]:
             raise CallerError(f"snapshot {name} is in use by another command; wait until it has ended")
         with self._using(name):
-            await _in_thread(lambda: self._remove(name))
+            await self._in_thread(lambda: self._remove(name))
         _log.info("snapshot %s deleted", name)
 
     def _remove(self, name: str) -> None:
@@ -238,13 +275,13 @@ class Snapshots:
         """A new table out of regions that a command built in staging, with a manifest beside them."""
         text = checked_table_name(table)
         path = self.staging.known(token)
-        manifest = await _in_thread(lambda: _read_manifest(path))
+        manifest = await self._in_thread(lambda: _read_manifest(path))
         async with self._changes.lock:
             self._changes.check_namespace(namespace_of(text))
             if text in self._catalogue.tables:
                 raise TableExists(text)
             await self._adopt(path, manifest, replace(manifest.table, name=text))
-        await _in_thread(lambda: self.staging.remove(token))
+        await self._in_thread(lambda: self.staging.remove(token))
         _log.info("table %s imported", text)
 
     async def _adopt(self, folder: str, manifest: SnapshotManifest, table: Table) -> None:
@@ -253,7 +290,7 @@ class Snapshots:
         async with self._changes.announced(table.name, manifest.ranges) as regions:
             for copy, info in zip(manifest.regions, regions, strict=True):
                 source, target = os.path.join(folder, copy.folder), os.path.join(self._regions_folder, info.encoded)
-                await _in_thread(partial(link_folder, source, target))
+                await self._in_thread(partial(link_folder, source, target))
         with self._changes.losing(table.name):
             old = await self._catalogue.adopt(table, regions)
         entry = self._catalogue.tables[table.name]
@@ -269,12 +306,13 @@ class Snapshots:
         """The manifest, every file compared with it; nobody deletes the snapshot meanwhile."""
         checked_name(name)
         with self._using(name):
-            yield await _in_thread(lambda: self._verify(name))
+            yield await self._in_thread(lambda: self._verify(name))
 
     def _verify(self, name: str) -> SnapshotManifest:
         manifest = self._read(name)
         for region in manifest.regions:
             for file, facts in region.files.items():
+                self._go_on()
                 check_file(os.path.join(self._path(name), region.folder, file), facts.size_bytes, facts.sha256)
         return manifest
 
@@ -292,7 +330,7 @@ class Snapshots:
         return await self._staged(self._copy_everything_into)
 
     async def _staged(self, fill: Callable[[str], Awaitable[None]]) -> Staged:
-        token = await _in_thread(self.staging.make)
+        token = await self._in_thread(self.staging.make)
         try:
             await fill(token)
         except (OSError, ColumnarError):
@@ -303,7 +341,7 @@ class Snapshots:
     async def _copy_into(self, token: str, table: bytes) -> None:
         manifest = await self._copied("", table, self.staging.path(token))
         path = self.staging.path(token, MANIFEST)
-        await _in_thread(lambda: write_whole(path, snapshot_manifest.to_json(manifest)))
+        await self._in_thread(lambda: write_whole(path, snapshot_manifest.to_json(manifest)))
 
     async def _copy_everything_into(self, token: str) -> None:
         """The system's tables come first: a dead letter that is gone from its copy has had its effect in the others."""
@@ -311,16 +349,17 @@ class Snapshots:
         await self._copies.hold_triggers()
         try:
             async with self._changes.lock:
-                os.makedirs(folder)
+                await self._in_thread(lambda: os.mkdir(folder))
                 for entry in sorted(self._catalogue.tables.values(), key=lambda entry: not entry.schema.is_system):
                     for info in entry.regions:
+                        self._go_on()
                         await self._copies.copy(info, os.path.join(folder, info.encoded))
                 await self._copies.copy_catalogue(os.path.join(folder, META))
         finally:
             self._copies.release_triggers()
 
     async def release(self, token: str) -> None:
-        await _in_thread(lambda: self.staging.remove(token))
+        await self._in_thread(lambda: self.staging.remove(token), tidying=True)
 
     # --- names and files ---------------------------------------------------------------------------
 
@@ -363,14 +402,3 @@ def _read_manifest(folder: str) -> SnapshotManifest:
         return snapshot_manifest.from_json(held.read(), path)
 
 
-def facts_of(folder: str) -> dict[str, FileFacts]:
-    """Size and checksum of each file of a store.  Blocks."""
-    found = {}
-    for name in files_of(folder):
-        path = os.path.join(folder, name)
-        found[name] = FileFacts(os.path.getsize(path), checksum(path))
-    return found
-
-
-async def _in_thread(work: Callable[[], T]) -> T:
-    return await asyncio.get_running_loop().run_in_executor(None, work)

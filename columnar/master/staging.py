@@ -15,6 +15,7 @@ import fcntl
 import os
 import re
 import time
+from contextlib import suppress
 from typing import IO, Final
 
 from columnar.errors import CallerError, RetryLater
@@ -37,7 +38,9 @@ class Staging:
         if os.path.isdir(self._folder) and len(os.listdir(self._folder)) >= STAGED_FOLDERS:
             raise RetryLater(f"{STAGED_FOLDERS} commands read or bring copies of regions already; try again later")
         token = os.urandom(16).hex()
-        os.makedirs(os.path.join(self._folder, token))
+        for folder in (self._folder, self.path(token)):
+            with suppress(FileExistsError):  # the first; nothing above it is made: it is the data folder
+                os.mkdir(folder)
         held = self._held[token] = open(self.path(token, LOCK), "wb")  # noqa: SIM115 - held until it is handed out
         fcntl.flock(held, fcntl.LOCK_EX)
         return token

@@ -61,7 +61,7 @@ def link_folder(source: str, target: str) -> None:
     """A store's files in a new folder; ``target`` is there whole or not at all."""
     half = target + HALF
     remove_tree(half, missing_ok=True)
-    os.makedirs(half)
+    os.mkdir(half)
     for name in files_of(source):
         link_or_copy(os.path.join(source, name), os.path.join(half, name))
     sync_folder(half)

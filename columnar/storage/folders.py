@@ -52,6 +52,16 @@ def make_all_lasting(folders: Sequence[str]) -> None:
     sync_entries(parent)
 
 
+def make_lasting_within(folder: str) -> None:
+    """``make_lasting`` in a folder that is there.
+
+    FileNotFoundError where it is not: somebody moved the store away, and a new one would grow in its place.
+    """
+    with suppress(FileExistsError):
+        os.mkdir(folder)
+    sync_entries(os.path.dirname(os.path.abspath(folder)))
+
+
 def replace_lasting(path: str, line: str) -> None:
     """A file of one line, whole or not at all, now and after a power cut."""
     with open(path + ".new", "w", encoding="utf-8") as new:

@@ -312,7 +312,7 @@ class RowMethods:
             applied = await patiently(partial(self._apply_next, left, waits))
         for waiting in waits:
             if waiting is not None:
-                await waiting
+                await asyncio.shield(waiting)  # others wait for it too
         return answer(applied)
 
     def _apply_next(self, left: deque[tuple[ServedTable, list[RowWrite]]], waits: list[Any]) -> Applied:

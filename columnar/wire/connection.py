@@ -297,6 +297,7 @@ class Connection:
             self._is_dear = perf_counter() - started >= TURN_S  # to wait for an fsync makes nobody dear
             self._server.resume_after(future, Waiting(self, request, started, later))
         else:
+            self._server.began(future)
             future.add_done_callback(Waiting(self, request, started, later).resume)
         return None
 

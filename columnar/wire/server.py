@@ -82,6 +82,7 @@ class WireServer:
         self.slow_after_s = service.slow_after_s
         self._connections: set[Connection] = set()
         self._waiting: dict[asyncio.Future[Any], list[Waiting]] = {}  # by what they wait for
+        self._calls: set[asyncio.Future[Any]] = set()  # that run by themselves
         self._ids = connection_ids if connection_ids is not None else itertools.count(1)
         self._input_bytes = 0
         self._output_bytes = 0
@@ -123,7 +124,7 @@ class WireServer:
         return self._output_bytes
 
     async def close(self, grace_s: float) -> None:
-        """Stop listening, finish the calls in flight for up to ``grace_s``, close everything."""
+        """Stop listening, finish the calls in flight for up to ``grace_s``, end the others, close everything."""
         for server in (self._server, self._private):
             if server is not None:
                 server.close()
@@ -136,6 +137,10 @@ class WireServer:
             except TimeoutError:
                 for connection in list(self._connections):
                     connection.abort("the server stops and its time of grace is over")
+        if self._calls:
+            for call in self._calls:
+                call.cancel()
+            await asyncio.wait(self._calls)
         for server in (self._server, self._private):
             if server is not None:
                 await server.wait_closed()
@@ -156,6 +161,12 @@ class WireServer:
             return False
         self._connections.add(connection)
         return True
+
+    def began(self, call: asyncio.Future[Any]) -> None:
+        """``close`` sees to its end, whatever becomes of its connection, where it runs by itself."""
+        if isinstance(call, asyncio.Task):
+            self._calls.add(call)
+            call.add_done_callback(self._calls.discard)
 
     def resume_after(self, future: asyncio.Future[Any], waiting: Waiting) -> None:
         """Go on with a request once ``future`` is done; with those that wait for the same one in one go.

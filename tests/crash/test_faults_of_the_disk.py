@@ -199,10 +199,14 @@ def test_no_descriptors_left(store: FailingStore, tables: Tables) -> None:
     text = put(connection, spoiled, b"tried")
     assert text.startswith("IOException: no file descriptor is left"), text
     assert "ulimit -n" in text
+    text = error_of(lambda: connection.snapshots.take_snapshot("s", quiet))
+    assert text.startswith("IOException: no file descriptor is left"), text
     assert rows(connection, quiet) == BEFORE, "what is open is served"
     with pytest.raises((TTransportException, ConnectionResetError)):  # closed at once: nobody waits in vain
         store.connection().tables()
     resource.prlimit(store.pid, resource.RLIMIT_NOFILE, limits)
     until_it_works(lambda: connection.table(spoiled).put(b"again", {b"f:x": b"after"}))
     assert rows(connection, spoiled) == BEFORE | {b"again": b"after"}
+    connection.snapshots.take_snapshot("s", quiet)
+    connection.snapshots.delete_snapshot("s")
     connection.close()
