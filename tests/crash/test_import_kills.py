@@ -22,12 +22,13 @@ from pathlib import Path
 import pytest
 from thriftpy2.transport import TTransportException
 
+from tests.support.seeds import seed
 from tests.support.standalone_store import ENVIRONMENT, ROOT, StoreProcess
 from wikka_port import schema
 from wikka_port.consistency import check
 from wikka_port.pages import Wiki
 
-SEED = int(os.environ.get("COLUMNAR_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
+SEED = seed(1601)
 KILLS = int(os.environ.get("COLUMNAR_IMPORT_KILLS", "1"))
 DUMP = os.environ.get("COLUMNAR_IMPORT_DUMP", "")
 TABLES = tuple(table.name for table in schema.TABLES)

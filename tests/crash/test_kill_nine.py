@@ -21,10 +21,12 @@ import pytest
 from thriftpy2.thrift import TException
 from thriftpy2.transport import TTransportException
 
+from tests.support.seeds import seed
+
 ROOT = Path(__file__).parents[2]
 LAUNCHER = ROOT / "tests" / "support" / "launch_store.py"
 KILLS = int(os.environ.get("COLUMNAR_KILLS", "6"))
-SEED = int(os.environ.get("COLUMNAR_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
+SEED = seed(1602)
 WRITERS = 3
 FAMILIES = {"a": {}, "b": {"max_versions": 1}, "c": {"max_versions": 1}}
 START_S = 20.0

@@ -19,8 +19,9 @@ from tests.crash.cuts.disk import replay
 from tests.crash.cuts.order import LOG, SEGMENT, too_early
 from tests.crash.cuts.recording import SERVER, SHARING, Recording, differences, record
 from tests.crash.cuts.system_calls import Synced
+from tests.support.seeds import seed
 
-SEED = int(os.environ.get("COLUMNAR_SEED", "1569563059"))
+SEED = seed(1569563059)
 CUTS = int(os.environ.get("COLUMNAR_CUTS", "40"))
 
 METHODS = {"columnarSnapshotTake", "columnarSnapshotClone", "columnarSnapshotRestore", "columnarSnapshotDelete"} | {

@@ -20,8 +20,9 @@ from columnar.storage.rocks_opening import SyncedBound
 from columnar.storage.rocks_store import RocksStore
 from columnar.storage.server_log_files import ServerLog
 from tests.support.logged_stores import EngineAtRest, copied
+from tests.support.seeds import seed
 
-SEED = int(os.environ.get("COLUMNAR_SEED", "20261123"))
+SEED = seed(1604)
 STEPS = 60
 CUTS = 12
 SPACES = frozenset({"a", "b"})
