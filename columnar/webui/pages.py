@@ -7,11 +7,12 @@ through a template that escapes (tables, rows and error texts come from stranger
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from prometheus_client import CollectorRegistry
@@ -23,7 +24,9 @@ from columnar.webui.metrics import CONTENT_TYPE, exposition, registry_of
 from columnar.webui.status import NotAnswering, Status, TableLine
 
 REFRESH_S: Final = 5
-REGIONS_SHOWN: Final = 200  # of one table
+TABLES_SHOWN: Final = 100  # at a time; the page of a table shows that one
+REGIONS_SHOWN: Final = 200  # of one table at a time, and of all tables together on the first page
+TRIGGERS_SHOWN: Final = 200
 _ICON: Final = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><g fill="#3b82c4">'
     '<rect x="1" y="6" width="3.6" height="9" rx="1"/><rect x="6.2" y="1" width="3.6" height="14" rx="1"/>'
@@ -62,6 +65,23 @@ class TableRow:
     hidden_regions: int
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a request asks to see: tables, or the regions of one; ``page`` counts from 1."""
+
+    table: str = ""
+    page: int = 1
+
+    @classmethod
+    def asked(cls, request: Request) -> Shown:
+        text = request.args.get("page", "")
+        page = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 1
+        return cls(request.args.get("table", ""), max(1, page))
+
+    def link(self, page: int) -> str:
+        return "/?" + urlencode({"table": self.table, "page": page} if self.table else {"page": page})
+
+
 class StatusPages:
     """One instance serves all requests, from any thread: it holds nothing that changes."""
 
@@ -72,12 +92,12 @@ class StatusPages:
         self._registry: CollectorRegistry = registry_of(status)
         self._headers = {**_SAFE_HEADERS, "X-Columnar-Store": store}
         self._page = _environment().get_template("status.html")
-        self._answers: dict[str, Callable[[], Response]] = {
+        self._answers: dict[str, Callable[[Request], Response]] = {
             "/": self._index,
-            "/metrics": self._metrics,
-            "/health": self._health,
-            "/style.css": lambda: Response(_style(), mimetype="text/css"),
-            "/icon.svg": lambda: Response(_ICON, mimetype="image/svg+xml"),
+            "/metrics": lambda _: self._metrics(),
+            "/health": lambda _: self._health(),
+            "/style.css": lambda _: Response(_style(), mimetype="text/css"),
+            "/icon.svg": lambda _: Response(_ICON, mimetype="image/svg+xml"),
         }
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
@@ -92,7 +112,7 @@ class StatusPages:
         if request.method not in ("GET", "HEAD"):
             return Response("This is for reading only.\n", 405, {"Allow": "GET, HEAD"}, mimetype="text/plain")
         try:
-            return answer()
+            return answer(request)
         except NotAnswering as error:
             return Response(f"unhealthy: {error}\n", 503, mimetype="text/plain")
 
@@ -103,11 +123,24 @@ class StatusPages:
     def _metrics(self) -> Response:
         return Response(exposition(self._registry), content_type=CONTENT_TYPE)
 
-    def _index(self) -> Response:
-        status = self._status()
+    def _index(self, request: Request) -> Response:
+        """Its size is bounded, however many tables and regions there are."""
+        status, asked = self._status(), Shown.asked(request)
+        lines = [line for line in status.tables if not asked.table or line.name == asked.table]
+        if asked.table and not lines:
+            return Response("There is no such table.\n", 404, mimetype="text/plain")
+        count, at_once = (len(lines[0].regions), REGIONS_SHOWN) if asked.table else (len(lines), TABLES_SHOWN)
+        pages = max(1, -(-count // at_once))
+        page = min(asked.page, pages)
+        first = (page - 1) * at_once
+        rows = _tables_shown(lines[first : first + at_once]) if not asked.table else [_table_row(lines[0], first)]
         html = self._page.render(
             status=status,
-            tables=[_table_row(table) for table in status.tables],
+            tables=rows,
+            asked=asked,
+            page=page,
+            pages=pages,
+            triggers=status.triggers[:TRIGGERS_SHOWN],
             peak=max(status.rates, default=0.0),
             line=sparkline(status.rates),
             memory_bytes=memory_bytes(),
@@ -116,13 +149,21 @@ class StatusPages:
         return Response(html, mimetype="text/html")
 
 
-def _table_row(table: TableLine) -> TableRow:
+def _tables_shown(lines: Sequence[TableLine]) -> list[TableRow]:
+    left, rows = REGIONS_SHOWN, []
+    for line in lines:
+        rows.append(_table_row(line, 0, left))
+        left -= len(rows[-1].regions)
+    return rows
+
+
+def _table_row(table: TableLine, first: int, at_most: int = REGIONS_SHOWN) -> TableRow:
     sizes = sizes_of(table)
     rows = [
         RegionRow(r.encoded, shown(r.start), shown(r.end), r.is_open, r.reads, r.writes, size)
-        for r, size in zip(table.regions[:REGIONS_SHOWN], sizes, strict=False)
+        for r, size in zip(table.regions[first : first + at_most], sizes[first:], strict=False)
     ]
-    return TableRow(table, sum(sizes), tuple(rows), max(0, len(table.regions) - REGIONS_SHOWN))
+    return TableRow(table, sum(sizes), tuple(rows), len(table.regions) - len(rows))
 
 
 def sparkline(rates: tuple[float, ...], *, width: int = 600, height: int = 60) -> str:
