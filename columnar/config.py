@@ -20,7 +20,7 @@ class StandaloneConfig:
     open_regions: int = limits.OPEN_REGIONS  # fewer where the system grants fewer descriptors, 12 for each
     region_bytes: int = limits.REGION_BYTES  # larger regions split; the table attribute MAX_FILESIZE goes before it
     scanner_lease_s: float = limits.SCANNER_LEASE_S
-    log_records: int = limits.LOG_RECORDS  # of one region's change log; nearing it slows its writers
+    log_records: int = limits.LOG_RECORDS  # that a trigger needs of one region; nearing it slows its writers
     log_bytes: int = limits.LOG_BYTES
     thrift2_port: int = -1  # of the Thrift 2 service; 0: any free one, -1: not served
     tls_cert: str = ""  # PEM file of the certificate: every port speaks TLS and nothing else; "": plain text

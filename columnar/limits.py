@@ -57,8 +57,9 @@ SERVER_INPUT_BYTES: Final = 256 * MIB  # half-received messages of all connectio
 BATCH_BYTES: Final = 4 * MIB  # one engine write: it holds the interpreter lock some 13 ms
 
 # --- change logs -----------------------------------------------------------------------------------
-LOG_RECORDS: Final = 1_000_000  # of one region: from half of it on writers are slowed, at it refused
+LOG_RECORDS: Final = 1_000_000  # of one region, that a trigger still needs: from half of it on writers are slowed
 LOG_BYTES: Final = 1024 * MIB
+KEPT_LOG_BYTES: Final = 256 * MIB  # of one region, that CHANGE_LOG keeps though no trigger needs them; CHANGE_LOG_BYTES
 
 # --- turns on the loop -----------------------------------------------------------------------------
 STEP_CELLS: Final = 2_500  # a read gives way to others after so many cells (about 2 ms where they are read one by one)

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final
 
 from columnar.errors import DamagedData, IllegalArgument, NoSuchColumnFamily, shown
-from columnar.limits import FAMILIES, FAMILY_NAME_BYTES, TABLE_NAME_BYTES
+from columnar.limits import FAMILIES, FAMILY_NAME_BYTES, KEPT_LOG_BYTES, TABLE_NAME_BYTES
 
 COMPRESSIONS: Final = ("NONE", "SNAPPY", "LZ4", "GZ", "ZSTD")  # the weakest first
 DURABILITIES: Final = ("USE_DEFAULT", "SKIP_WAL", "ASYNC_WAL", "SYNC_WAL", "FSYNC_WAL")
@@ -104,6 +104,12 @@ class Table:
         return int(text) if text else None
 
     @property
+    def change_log_bytes(self) -> int:
+        """How many bytes of a region's change log are kept for that time."""
+        text = self.attributes.get("CHANGE_LOG_BYTES")
+        return int(text) if text else KEPT_LOG_BYTES
+
+    @property
     def durability(self) -> str:
         return self.attributes.get("DURABILITY", "USE_DEFAULT")
 
@@ -135,11 +141,12 @@ class Table:
 ATTRIBUTES: Final[Mapping[str, str]] = {
     "DELETE_MARKERS": "milliseconds that a delete leaves a marker; for tables that triggers write",
     "CHANGE_LOG": "seconds that changes are kept in the log of each region ahead of the first reader",
+    "CHANGE_LOG_BYTES": "bytes of each region's log that CHANGE_LOG keeps at most",
     "DURABILITY": "SYNC_WAL (default), ASYNC_WAL or SKIP_WAL",
     "READONLY": "true: writes are refused",
     "MAX_FILESIZE": "bytes from which a region of the table is split",
 }
-_WHOLE_NUMBERS: Final = frozenset({"DELETE_MARKERS", "CHANGE_LOG", "MAX_FILESIZE"})
+_WHOLE_NUMBERS: Final = frozenset({"DELETE_MARKERS", "CHANGE_LOG", "CHANGE_LOG_BYTES", "MAX_FILESIZE"})
 BLOCK_SIZES: Final = (1_024, 4 * 1_048_576)
 
 

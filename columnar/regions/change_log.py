@@ -7,7 +7,8 @@ It lives in the region's own store, in the space ``log`` (records, by sequence) 
     I2. Within one opening n rises by one with each mutation of the region; each opening has a new
         epoch, so sequences of one origin only ever grow.
     I3. A record is removed only when every consumer's cursor has passed it, and, where the table
-        says CHANGE_LOG, not before that time.
+        says CHANGE_LOG, not before that time, unless more than CHANGE_LOG_BYTES are there.
+    I5. ``kept`` are the records that are there though every consumer has passed them; all others are needed.
     I4. Consumers see a record only after an fsync that covers it (``durable``).
 
 Knows nothing of triggers: a consumer is a name with a cursor, whose bytes are its own.
@@ -16,6 +17,7 @@ Knows nothing of triggers: a consumer is a name with a cursor, whose bytes are i
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -36,6 +38,15 @@ def cursors_in(store: Store) -> dict[str, bytes]:
     return {key[len(CURSOR) :].decode(): value for key, value in found}
 
 
+@dataclass(slots=True)
+class _Kept:
+    """Records that no consumer needs any more and that CHANGE_LOG keeps: those below ``to`` (a key)."""
+
+    to: bytes = b""
+    records: int = 0
+    size_bytes: int = 0
+
+
 class ChangeLog:
     def __init__(self, store: Store, origin: int) -> None:
         self._store = store
@@ -53,6 +64,7 @@ class ChangeLog:
         self.retention = LogRetention(store)
         self._counted_to = b""  # key: inherited records up to here are in ``records``
         self._inherited_end = pack_key(Sequence(origin, self.epoch, 0))
+        self._kept = _Kept()
         self._trimmed_to = b""  # key: nothing stands at or below it, so that tombstones are not walked again
 
     def next(self) -> Sequence:
@@ -73,6 +85,11 @@ class ChangeLog:
     def last_to_wait_for(self) -> Sequence:
         """At or above every record there is; a reader that comes to the end gets there."""
         return self.last_logged or Sequence(self.origin, self.epoch, 0)
+
+    @property
+    def needed(self) -> tuple[int, int]:
+        """How many records, and bytes, some consumer has still to see; of earlier openings as far as counted."""
+        return self.records - self._kept.records, self.size_bytes - self._kept.size_bytes
 
     def append(self, batch: Batch, sequence: Sequence, record: ChangeRecord) -> int:
         """Add the record to the batch of its cells (I1); ``written`` must follow when the batch is."""
@@ -127,26 +144,64 @@ class ChangeLog:
         start = pack_key(Sequence(self.origin, 0, 0))
         return next((data for _, data in self._store.scan_back(LOG_SPACE, start, None)), None)
 
+    def keep(self, below: Sequence) -> bool:
+        """No consumer needs records below ``below`` (I5).  Looks at TRIM_RECORDS at most; True: there is more."""
+        kept, end, count = self._kept, pack_key(below), 0
+        counted_end = self._counted_to + b"\x00" if self._counted_to else b""
+        for start, stop in ((kept.to, min(end, counted_end)), (max(kept.to, self._inherited_end), end)):
+            if start >= stop:
+                continue
+            for key, data in islice(self._store.scan(LOG_SPACE, start, stop), TRIM_RECORDS - count):
+                kept.records, kept.size_bytes, kept.to = kept.records + 1, kept.size_bytes + len(data), key + b"\x00"
+                count += 1
+            if count >= TRIM_RECORDS:
+                return True
+        kept.to = max(kept.to, end)
+        return False
+
+    def keep_all(self) -> None:
+        """No consumer needs any of those that are there.  O(1)."""
+        self._kept = _Kept(pack_key(self.written_to) + b"\x00", self.records, self.size_bytes)
+
     def trim(self, below: Sequence, mark: bytes, highest: int) -> int:
         """Remove records below ``below``, at most TRIM_RECORDS; the caller upholds I3.  Returns how many.
 
         ``highest`` goes under ``mark`` in ``meta`` with them: at or above all their stamps.
         """
-        last = b""
-        count = counted = size = 0
-        for key, data in islice(self._store.scan(LOG_SPACE, self._trimmed_to, pack_key(below)), TRIM_RECORDS):
-            last, count = key, count + 1
-            if key <= self._counted_to or key > self._inherited_end:
-                counted, size = counted + 1, size + len(data)
-        if count:
-            batch = self._store.batch()
-            batch.delete_range(LOG_SPACE, self._trimmed_to, last + END_OF_COLUMN)
-            batch.put(META_SPACE, mark, highest.to_bytes(8, "big"))
-            self._store.write(batch)
-            self._trimmed_to = last + END_OF_COLUMN
-            self.records -= counted
-            self.size_bytes -= size
-        return count
+        found = islice(self._store.scan(LOG_SPACE, self._trimmed_to, pack_key(below)), TRIM_RECORDS)
+        return self._remove([(key, len(data)) for key, data in found], mark, highest)
+
+    def trim_kept(self, old: Sequence | None, most_bytes: int, mark: bytes, highest: int) -> int:
+        """As ``trim``, of what is kept: records below ``old``, and the oldest while more than ``most_bytes`` stay."""
+        end = pack_key(old) if old is not None else b""
+        doomed: list[tuple[bytes, int]] = []
+        left = self.size_bytes
+        for key, data in islice(self._store.scan(LOG_SPACE, self._trimmed_to, self._kept.to), TRIM_RECORDS):
+            if key >= end and left <= most_bytes:
+                break
+            doomed.append((key, len(data)))
+            left -= len(data) if self._is_counted(key) else 0
+        return self._remove(doomed, mark, highest)
+
+    def _remove(self, doomed: list[tuple[bytes, int]], mark: bytes, highest: int) -> int:
+        """All records up to the last of ``doomed``: keys and sizes."""
+        if not doomed:
+            return 0
+        end, kept = doomed[-1][0] + END_OF_COLUMN, self._kept
+        batch = self._store.batch()
+        batch.delete_range(LOG_SPACE, self._trimmed_to, end)
+        batch.put(META_SPACE, mark, highest.to_bytes(8, "big"))
+        self._store.write(batch)
+        self._trimmed_to = end
+        for key, size in doomed:
+            if self._is_counted(key):
+                self.records, self.size_bytes = self.records - 1, self.size_bytes - size
+                if key < kept.to:
+                    kept.records, kept.size_bytes = kept.records - 1, kept.size_bytes - size
+        return len(doomed)
+
+    def _is_counted(self, key: bytes) -> bool:
+        return key <= self._counted_to or key > self._inherited_end
 
     def count_step(self, limit: int) -> bool:
         """Count up to ``limit`` records of earlier openings into ``records``; False when all are."""
@@ -155,4 +210,6 @@ class ChangeLog:
         for key, data in islice(self._store.scan(LOG_SPACE, start, self._inherited_end), limit):
             self._counted_to = key
             self.records, self.size_bytes, seen = self.records + 1, self.size_bytes + len(data), seen + 1
+            if key < self._kept.to:
+                self._kept.records, self._kept.size_bytes = self._kept.records + 1, self._kept.size_bytes + len(data)
         return seen == limit

@@ -97,8 +97,8 @@ class Region:
         self.is_open = True
         self.is_ours: Callable[[], bool] = lambda: True  # the lease; a cluster puts its own here (D10)
         self.on_durable: Callable[[Region], None] | None = None
-        self.refuses_writes = False  # the change log has reached its bound
-        self.log_alarmed = False  # somebody was told that it comes near
+        self.refuses_writes = False  # a trigger still needs as much of the change log as its bound allows
+        self.log_obstacle = ""  # which trigger, and why, where it comes near
         self.write_delay_s = 0.0  # the change log comes near its bound: acknowledgements are held back
         self.touched: set[bytes] | None = None  # rows written while a merge copies the region, and somebody counts them
         self.upkeep = 0  # sweeps and compactions that run: it is neither closed nor replaced under them
@@ -336,6 +336,10 @@ class Region:
     def trim_log(self, below: Sequence) -> int:
         """Remove records below ``below``, a bounded number; returns how many.  What was stamped stays known."""
         return self.log.trim(below, STAMP, self._stamps.mark(self._clock()))
+
+    def trim_kept_log(self, old: Sequence | None) -> int:
+        """As ``trim_log``: of what only CHANGE_LOG keeps, what is over its time or its size."""
+        return self.log.trim_kept(old, self.table.change_log_bytes, STAMP, self._stamps.mark(self._clock()))
 
     async def note(self, key: bytes, value: bytes | None, highest: int) -> None:
         """``key`` of ``meta`` (None: gone), and that timestamps up to ``highest`` may come (I5); after the fsync."""

@@ -15,7 +15,7 @@ from columnar.shell.connecting import Misused, Server, ask, with_server
 from columnar.shell.text import attribute_of, bytes_text, family_of, readable, typed, upper_end
 
 LONG_ANSWER_S: Final = 3_600.0  # of one region's compaction
-_TABLE_ATTRIBUTES: Final = "DELETE_MARKERS, CHANGE_LOG, DURABILITY, READONLY, MAX_FILESIZE"
+_TABLE_ATTRIBUTES: Final = "DELETE_MARKERS, CHANGE_LOG, CHANGE_LOG_BYTES, DURABILITY, READONLY, MAX_FILESIZE"
 
 
 @click.command()

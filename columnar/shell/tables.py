@@ -92,7 +92,8 @@ def create(
     """Make a table with its column families; one version for ever where nothing else is said.
 
     A family takes versions, min_versions, ttl, compression (none, snappy, lz4, gz, zstd), bloomfilter, in_memory,
-    blockcache, blocksize and durability; a table DELETE_MARKERS, CHANGE_LOG, DURABILITY, READONLY and MAX_FILESIZE.
+    blockcache, blocksize and durability; a table DELETE_MARKERS, CHANGE_LOG, CHANGE_LOG_BYTES, DURABILITY, READONLY
+    and MAX_FILESIZE.
 
     \b
       columnar create pages text meta:versions=3

@@ -94,7 +94,7 @@ def attribute_of(text: str) -> tuple[str, str]:
     if not equals:
         raise IllegalArgument(f"'{text}' is no attribute: write KEY=VALUE, for example DELETE_MARKERS=3600000")
     key = key.upper()
-    if key == "MAX_FILESIZE" and value:
+    if key in ("MAX_FILESIZE", "CHANGE_LOG_BYTES") and value:
         value = str(bytes_of(value))
     elif key == "CHANGE_LOG" and value:
         value = str(seconds_of(value))

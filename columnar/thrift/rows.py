@@ -344,8 +344,7 @@ class RowMethods:
     def _admit(self, region: Region) -> None:
         if region.refuses_writes:
             raise RegionTooBusy(
-                f"the change log of region {region.info.encoded} of {region.info.table} is full: a trigger is paused "
-                "or far behind; resume it (columnar trigger list) or try again later"
+                f"the change log of region {region.info.encoded} of {region.info.table} is full: {region.log_obstacle}"
             )
 
     def _waiting(self, region: Region, applied: Applied) -> Any:

@@ -200,6 +200,8 @@ def begin_after(region: Region, trigger: str) -> Future[None]:
     The future resolves after the fsync.
     """
     forget(region, trigger)
+    if not region.log.cursors():
+        region.log.keep_all()  # nobody needs what is there
     region.log.save_cursor(trigger, pack_cursor(Cursor(region.log.written_to, ())))
     return region.log_records([], {})
 

@@ -44,7 +44,7 @@ class Feeder:
         self._bury = bury
         self.main = Lane(self, WORKER_THREADS)
         self.ward = Lane(self, 1)
-        self.upkeep = LogUpkeep(self.consumers_in, bounds)
+        self.upkeep = LogUpkeep(self.consumers_in, self.is_paused, bounds)
         self._by_trigger: dict[str, dict[int, Consumer]] = {}  # by region id
         self._by_region: dict[int, list[Consumer]] = {}
         self._turns: deque[Consumer] = deque()  # those with something to deliver

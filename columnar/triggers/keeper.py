@@ -210,6 +210,7 @@ class TriggerKeeper:
                 forget(region, name)
         for registration in registrations:
             self._consume(registration, region)
+        self.feeder.upkeep.opened(region)
         self._spawn(self._count_inherited(region))
 
     def changes_durable(self, region: Region) -> None:

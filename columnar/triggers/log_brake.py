@@ -1,6 +1,6 @@
 """(pure) What a long change log does to its writers: nothing, an alarm, a brake, a stop.
 
-The log of a paused or slow trigger is kept, never dropped; so it needs a bound.  Below half of it
+What a paused or slow trigger still needs of a log is kept, never dropped; so it needs a bound.  Below half of it
 writers feel nothing; from there their acknowledgements are held back by up to LONGEST_DELAY_S, with
 the third power of how far they are (as Scylla slows writers for a backlog of view updates: gentle
 at first, then steep); at the bound writes are refused with RegionTooBusyException.
@@ -19,7 +19,7 @@ LONGEST_DELAY_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class LogBounds:
-    """Of the change log of one region."""
+    """Of what the slowest trigger still needs of the change log of one region."""
 
     records: int = LOG_RECORDS
     size_bytes: int = LOG_BYTES

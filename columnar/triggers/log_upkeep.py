@@ -1,12 +1,14 @@
 """Keeps the change logs of regions in order: cursors saved, what all have passed trimmed, writers slowed.
 
-Every SAVE_S while there is work.  Owned by the loop.
+Every SAVE_S while there is work, and at once again where there is more to trim than one step takes.  Owned by the
+loop.
 
 Invariants:
     I1. Cursors are saved before what they passed is trimmed, both into the region's own log: a
         crash keeps a prefix of the two, so no cursor ever stands before a trimmed record.
-    I2. A record goes when every consumer has passed it and, with CHANGE_LOG, its time is over.
-        Where nobody has a cursor and nobody asked for a time, everything goes.
+    I2. A record goes when every consumer has passed it and, with CHANGE_LOG, its time is over or more than
+        CHANGE_LOG_BYTES are there.  Where nobody has a cursor and nobody asked for a time, everything goes.
+    I3. Writers are slowed for what a consumer still needs, never for what is only kept.
 """
 
 from __future__ import annotations
@@ -23,14 +25,22 @@ from columnar.regions.region import Region
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.log_brake import NO_BRAKE, LogBounds, brake_for
 
+_FIRST: Final = change_record.Sequence(0, 0, 0)
 _log = logging.getLogger(__name__)
 
 SAVE_S: Final = 0.5
+STEP_PAUSE_S: Final = 0.05  # after a step of TRIM_RECORDS, some 10 ms of the loop
 
 
 class LogUpkeep:
-    def __init__(self, consumers_in: Callable[[Region], Sequence[Consumer]], bounds: LogBounds) -> None:
+    def __init__(
+        self,
+        consumers_in: Callable[[Region], Sequence[Consumer]],
+        is_paused: Callable[[str], bool],
+        bounds: LogBounds,
+    ) -> None:
         self._consumers_in = consumers_in
+        self._is_paused = is_paused
         self._bounds = bounds
         self._unsaved: dict[int, Region] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -55,6 +65,14 @@ class LogUpkeep:
         if self._timer is None and not self._closed:
             self._timer = asyncio.get_running_loop().call_later(SAVE_S, self.save_all)
 
+    def _go_on(self, region: Region) -> None:
+        """There is more to trim: after others had their turn."""
+        self._unsaved[region.info.region_id] = region
+        if self._timer is not None:
+            self._timer.cancel()
+        if not self._closed:
+            self._timer = asyncio.get_running_loop().call_later(STEP_PAUSE_S, self.save_all)
+
     def save_all(self) -> None:
         self._timer = None
         unsaved, self._unsaved = self._unsaved, {}
@@ -68,39 +86,71 @@ class LogUpkeep:
         try:
             for consumer in self._consumers_in(region):
                 consumer.save()
-            below = self._passed_by_all(region)
-            if below is not None and region.trim_log(below) == TRIM_RECORDS:
-                self.soon(region)  # there is more to trim
+            if self._trim(region):
+                self._go_on(region)
         except ColumnarError as error:
             _log.warning("cursors of region %s are not saved now: %s", region.info.encoded, error.text)
         self.brake(region)
 
-    def _passed_by_all(self, region: Region) -> change_record.Sequence | None:
-        """Records below it are needed by nobody (I2); None: all are needed."""
+    def _trim(self, region: Region) -> bool:
+        """One step (I2); True: there is more to do."""
         log, keep_s = region.log, region.table.change_log_s
-        consumers = self._consumers_in(region)
-        if not {consumer.registration.name for consumer in consumers}.issuperset(log.cursors()):
-            return None  # a trigger that is being registered has its place, but no consumer yet
-        limits = [consumer.needed_from() for consumer in consumers]
         if keep_s is not None:
             log.retention.note(log.written_to, region.now_ms, keep_s)
-            limits.append(log.retention.older_than(region.now_ms, keep_s))
-        elif not limits:
-            return log.written_to
+        passed = self._passed_by_all(region)
+        if passed is None:
+            return False
+        if keep_s is None:
+            return region.trim_log(passed) == TRIM_RECORDS
+        more = self._keep(region, passed)
+        old = log.retention.older_than(region.now_ms, keep_s)
+        return region.trim_kept_log(old) == TRIM_RECORDS or more
+
+    def _keep(self, region: Region, passed: change_record.Sequence) -> bool:
+        if self._consumers_in(region):
+            return region.log.keep(passed)
+        region.log.keep_all()
+        return False
+
+    def _passed_by_all(self, region: Region) -> change_record.Sequence | None:
+        """Records below it are needed by no consumer; None: all are needed."""
+        consumers = self._consumers_in(region)
+        if not {consumer.registration.name for consumer in consumers}.issuperset(region.log.cursors()):
+            return None  # a trigger that is being registered has its place, but no consumer yet
+        if not consumers:
+            return region.log.written_to
+        limits = [consumer.needed_from() for consumer in consumers]
         return None if None in limits else min(limit for limit in limits if limit is not None)
 
+    def opened(self, region: Region) -> None:
+        """Before its log is counted: what of it consumers need."""
+        passed = self._passed_by_all(region)
+        if passed is not None and region.table.change_log_s is not None:
+            self._keep(region, passed)
+
     def brake(self, region: Region) -> None:
-        is_read = region.table.change_log_s is not None or self._consumers_in(region)
-        brake = brake_for(region.log.records, region.log.size_bytes, self._bounds) if is_read else NO_BRAKE
-        if brake.alarms and not region.log_alarmed:
+        consumers = self._consumers_in(region)
+        brake = brake_for(*region.log.needed, self._bounds) if consumers else NO_BRAKE
+        was_alarmed = bool(region.log_obstacle)
+        region.write_delay_s, region.refuses_writes = brake.delay_s, brake.refuses
+        region.log_obstacle = self._obstacle(consumers) if brake.alarms else ""
+        if brake.alarms and not was_alarmed:
             _log.warning(
-                "the change log of region %s of %s is %d %% full: %d changes wait for its triggers; writers are slowed",
+                "the change log of region %s of %s is %d %% full, writers are slowed: %s",
                 region.info.encoded,
                 region.info.table,
                 brake.share * 100,
-                region.log.records,
+                region.log_obstacle,
             )
-        region.log_alarmed, region.write_delay_s, region.refuses_writes = brake.alarms, brake.delay_s, brake.refuses
+
+    def _obstacle(self, consumers: Sequence[Consumer]) -> str:
+        """Which trigger is farthest behind, why, and what to do."""
+        slowest = min(consumers, key=lambda consumer: consumer.needed_from() or _FIRST)
+        name, error = slowest.registration.name, slowest.state.last_error.strip()
+        failed = f" (its last error: {error.rpartition(chr(10))[2]})" if error and slowest.state.open_count else ""
+        if self._is_paused(name):
+            return f"trigger {name} is paused{failed}; columnar trigger resume {name}, or remove it"
+        return f"trigger {name} is behind{failed}; try again later"
 
     def forget(self, region: Region) -> None:
         """The region is closing."""

@@ -126,6 +126,7 @@ def test_a_full_log_slows_then_refuses_and_drops_nothing(start: Start, caplog: p
         with pytest.raises(IOError) as refused:
             write()
     assert refused.value.message.startswith(b"RegionTooBusyException: the change log of region")
+    assert refused.value.message.endswith(b" is full: trigger t is paused; columnar trigger resume t, or remove it")
     assert caplog.text.count("writers are slowed") == 1
     assert 40 <= written < 50
     assert delays[3] == 0.0, "below half of the bound"
@@ -222,6 +223,67 @@ def test_change_log_keeps_records_for_its_time_without_any_reader(start: Start) 
     values = serving.do(lambda: [record.entries[-1].value for _, record in region.log.read(None)])
     assert values[-1] == b"4"
     assert b"1" not in values, "its time is over"
+
+
+def fill(connection: Connection, first: int, count: int) -> None:
+    with connection.table(b"t").batch() as batch:
+        for n in range(first, first + count):
+            batch.put(b"a-%04d" % n, {b"f:a": b"v" * 100})
+
+
+def test_a_log_that_nobody_needs_slows_nobody(start: Start) -> None:
+    """CHANGE_LOG keeps ahead of a first reader; its bound is the trigger's that is behind, not the keeping's."""
+    serving, connection = start(log_records=40)
+    connection.create_table("audit", {"a": {}})
+    connection.create_table(b"t", {"f": {}}, attributes={"CHANGE_LOG": "3600"})
+    upkeep = serving.store.keeper.feeder.upkeep
+    for n in range(4):
+        fill(connection, 30 * n, 30)
+    (region,) = regions(serving)
+    assert serving.do(lambda: region.log.count_after(None, 1_000)) == 120, "three times the bound, and all of it there"
+    assert region.write_delay_s == 0.0
+    connection.triggers.add("t", b"t", NOTE, [b"f"])
+    fill(connection, 200, 30)
+    assert connection.triggers.wait()
+    serving.do(upkeep.save_all)
+    assert serving.do(lambda: region.log.needed[0]) <= 1
+    connection.triggers.pause("t")
+    fill(connection, 300, 30)
+    assert 0 < region.write_delay_s < 1, "its own backlog counts"
+    fill(connection, 330, 15)
+    with pytest.raises(IOError, match="is full: trigger t is paused"):
+        fill(connection, 345, 1)
+    connection.triggers.resume("t")
+    assert connection.triggers.wait()
+    serving.do(upkeep.save_all)
+    fill(connection, 400, 10)
+    assert serving.do(lambda: region.log.count_after(None, 1_000)) == 205, "what was delivered is kept for its time"
+
+    serving, connection = start(log_records=40)
+    assert connection.triggers.wait()
+    fill(connection, 500, 10)
+    (region,) = regions(serving)
+    assert serving.do(lambda: region.log.records) == 215
+    assert region.write_delay_s == 0.0, "after a restart too"
+
+
+def test_a_kept_log_ends_at_its_size_before_its_time(start: Start) -> None:
+    serving, connection = start()
+    connection.create_table(b"t", {"f": {}}, attributes={"CHANGE_LOG": "3600", "CHANGE_LOG_BYTES": "10000"})
+    upkeep = serving.store.keeper.feeder.upkeep
+    for n in range(10):
+        fill(connection, 30 * n, 30)
+    serving.do(upkeep.save_all)
+    (region,) = regions(serving)
+
+    def kept() -> tuple[list[bytes], int]:
+        rows = [record.row for _, record in region.log.read(None)]
+        return rows, sum(len(data) for _, data in region.store.scan("log", b"", None))
+
+    rows, size = serving.do(kept)
+    assert 9_000 < size <= 10_000
+    assert rows == [b"a-%04d" % n for n in range(300 - len(rows), 300)], "the newest stay"
+    assert (region.log.records, region.log.size_bytes) == (len(rows), size)
 
 
 def test_a_state_without_registration_does_not_keep_the_store_from_starting(start: Start) -> None:
