@@ -267,6 +267,24 @@ def test_a_log_that_nobody_needs_slows_nobody(start: Start) -> None:
     assert region.write_delay_s == 0.0, "after a restart too"
 
 
+def test_a_backlog_of_large_changes_is_refused_by_its_bytes_and_says_why(start: Start) -> None:
+    serving, connection = start(log_bytes=20_000)
+    make(connection)
+    connection.triggers.add("o", b"t", f"{MODULE}:obey", [b"f"], attempts=100)
+    connection.table(b"t").put(b"a", {b"f:do": b"raise"})
+    assert not connection.triggers.wait("o", timeout_ms=300)
+    (region,) = (region for region in regions(serving) if region.info.start == b"")
+    while not region.refuses_writes:
+        connection.table(b"t").put(b"a", {b"f:a": b"v" * 5_000})
+    assert region.log.needed[0] < 10
+    with pytest.raises(IOError, match=r"is full: trigger o is behind \(its last error: RuntimeError: as told"):
+        connection.table(b"t").put(b"a", {b"f:a": b"1"})
+    connection.triggers.remove("o")
+    assert connection.triggers.wait()
+    serving.do(serving.store.keeper.feeder.upkeep.save_all)
+    connection.table(b"t").put(b"a", {b"f:do": b"", b"f:a": b"1"})
+
+
 def test_a_kept_log_ends_at_its_size_before_its_time(start: Start) -> None:
     serving, connection = start()
     connection.create_table(b"t", {"f": {}}, attributes={"CHANGE_LOG": "3600", "CHANGE_LOG_BYTES": "10000"})

@@ -1,0 +1,166 @@
+"""One trigger on one region: what its lag says, where a namesake begins, what a removed one leaves undelivered."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import types
+
+import pytest
+
+from columnar.limits import LOG_BYTES, LOG_RECORDS
+from columnar.model.mutation import Put, RowMutation
+from columnar.model.schema import Family
+from columnar.regions.change_record import Sequence
+from columnar.storage.memory import MemoryEngine
+from columnar.triggers import consumer
+from columnar.triggers.delivery_state import Cursor, pack_cursor
+from columnar.triggers.log_brake import LogBounds, brake_for
+from tests.support.changing_house import CatalogueRows, ChangingHouse
+from tests.support.held_engine import FakeClock
+from tests.unit.triggers.test_feeder import Bench, on_bench
+
+
+async def deliver(bench: Bench, name: str) -> list[bytes]:
+    """The rows, in the order of their calls."""
+    rows: list[bytes] = []
+    waiting = asyncio.ensure_future(bench.keeper.wait(name, "", 10.0))
+    while not waiting.done():
+        for call_id, _, row in bench.main.take():
+            rows.append(row)
+            bench.main.answer(call_id)
+        await asyncio.sleep(0)
+    assert waiting.result()
+    return rows
+
+
+# --- lag ---------------------------------------------------------------------------------------
+
+
+def test_the_lag_of_what_an_earlier_run_left_counts_from_the_opening(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = types.SimpleNamespace(now_s=100.0)
+    monkeypatch.setattr(consumer, "time", types.SimpleNamespace(monotonic=lambda: clock.now_s))
+
+    @on_bench()
+    async def run(bench: Bench) -> None:
+        await bench.add("t")
+        await bench.keeper.pause("t")
+        await bench.put(b"a", b"b")
+        clock.now_s = 103.0
+        assert bench.keeper.summaries()[0].lag_seconds == 3.0
+        bench.server._close(bench.region(b"a"))
+        clock.now_s = 110.0
+        bench.region(b"a")
+        clock.now_s = 117.0
+        (status,) = bench.keeper.summaries()
+        assert (status.lag_changes, status.lag_seconds) == (2, 7.0)
+        await bench.keeper.resume("t")
+        assert await deliver(bench, "t") == [b"a", b"b"]
+        assert bench.keeper.summaries()[0].lag_seconds == 0.0
+
+    run()
+
+
+# --- namesakes ---------------------------------------------------------------------------------
+
+
+@on_bench()
+async def test_a_namesake_begins_anew_in_a_region_that_was_closed_meanwhile(bench: Bench) -> None:
+    rows = [b"r%02d" % n for n in range(5)]
+    await bench.put(*rows)
+    await bench.add("t", from_where="beginning")
+    assert sorted(await deliver(bench, "t")) == rows
+    bench.server._close(bench.region(b"r"))
+    await bench.keeper.remove("t")
+    await bench.add("t", from_where="beginning")
+    assert sorted(await deliver(bench, "t")) == rows, "the mark of its namesake's backfill is not its own"
+
+
+@on_bench()
+async def test_a_namesake_is_not_given_what_an_earlier_one_had_open(bench: Bench) -> None:
+    await bench.add("t")
+    await bench.keeper.pause("t")
+    await bench.put(b"old")
+    bench.server._close(bench.region(b"old"))
+    await bench.keeper.remove("t")
+    await bench.add("t")
+    await bench.put(b"new")
+    assert await deliver(bench, "t") == [b"new"]
+
+
+# --- what a dropped table's triggers had not seen ----------------------------------------------
+
+
+@pytest.mark.parametrize("is_split", [False, True])
+def test_what_was_undelivered_is_counted_once(caplog: pytest.LogCaptureFixture, is_split: bool) -> None:
+    """Daughters of a split have both the whole log of their parent."""
+
+    async def main() -> None:
+        house = ChangingHouse(MemoryEngine(), "regions", CatalogueRows(), FakeClock())
+        await house.start()
+        await house.make([Family("f")])
+        await house.apply(RowMutation(b"05", (Put(b"f", b"q", b"1"),)))
+        await house.drain()
+        await house.keeper.pause("trigger-0")
+        for row in (b"10", b"20", b"30", b"80", b"90", b"90", b"90"):
+            await house.apply(RowMutation(row, (Put(b"f", b"q", b"1"),)))
+        if is_split:
+            await house.regions.split(house.infos[0], b"50")
+            await house.apply(RowMutation(b"95", (Put(b"f", b"q", b"1"),)))
+        await house.changes.disable(b"t")
+        await house.changes.drop(b"t")
+        await house.close()
+
+    with caplog.at_level(logging.WARNING, logger="columnar.triggers.keeper"):
+        asyncio.run(main())
+    count = 8 if is_split else 7
+    assert f"table t is dropped: trigger trigger-0 goes with it, {count} changes undelivered" in caplog.text
+
+
+@on_bench()
+async def test_of_what_is_undelivered_open_changes_count_and_those_whose_record_is_gone_do_not(bench: Bench) -> None:
+    await bench.add("t")
+    await bench.keeper.pause("t")
+    await bench.put(b"a", b"b", b"c")
+    region = bench.region(b"a")
+    held = [sequence for sequence, _ in region.log.read(None)]
+    for one in bench.feeder.consumers_of("t"):
+        bench.feeder.drop(one)
+    never = Sequence(held[0].origin, held[0].epoch - 1, 5)
+    region.log.save_cursor("t", pack_cursor(Cursor(held[1], ((never, 0), (held[0], 2)))))
+    assert consumer.undelivered(region, "t") == 2, "the open one and the unread one"
+    assert region.log.cursors() == {}
+    assert consumer.undelivered(region, "t") == 0, "it is forgotten"
+
+
+# --- the brake ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("records", "size_bytes", "delay_s", "refuses"),
+    [
+        (0, 0, 0.0, False),
+        (500, 0, 0.0, False),
+        (0, 500_000, 0.0, False),
+        (750, 0, 0.125, False),
+        (0, 750_000, 0.125, False),
+        (600, 750_000, 0.125, False),
+        (750, 600_000, 0.125, False),
+        (900, 900_000, 0.512, False),
+        (1_000, 0, 1.0, True),
+        (0, 1_000_000, 1.0, True),
+        (5_000, 5_000_000, 1.0, True),
+    ],
+)
+def test_a_brake_in_numbers(records: int, size_bytes: int, delay_s: float, refuses: bool) -> None:
+    brake = brake_for(records, size_bytes, LogBounds(1_000, 1_000_000))
+    assert brake.delay_s == pytest.approx(delay_s, abs=1e-3)
+    assert brake.refuses is refuses
+    assert brake.alarms is (max(records / 1_000, size_bytes / 1_000_000) >= 0.5)
+
+
+def test_the_bounds_are_those_with_names() -> None:
+    assert LogBounds() == LogBounds(records=LOG_RECORDS, size_bytes=LOG_BYTES)
+    assert brake_for(LOG_RECORDS - 1, LOG_BYTES - 1).refuses is False
+    assert brake_for(LOG_RECORDS, 0).refuses
+    assert brake_for(0, LOG_BYTES).refuses
