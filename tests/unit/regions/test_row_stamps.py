@@ -13,7 +13,9 @@ from columnar.model.schema import Family, make_table
 from columnar.regions.change_log import LOG_SPACE
 from columnar.regions.change_record import ChangeRecord, Sequence, pack_key, unpack
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.row_stamps import OLD_AHEAD_MS, REMEMBERED_ROWS
+from columnar.regions.log_retention import META_SPACE
+from columnar.regions.region import FUTURE
+from columnar.regions.row_stamps import OLD_AHEAD_MS, REMEMBERED_ROWS, STAMP
 from tests.support.golden import FOLDER
 from tests.support.region_house import House
 
@@ -82,6 +84,14 @@ def test_under_a_slower_clock_they_go_on_above_all_there_was(is_trimmed: bool) -
 
 
 @housed
+async def test_a_row_that_ran_ahead_is_known_though_another_was_logged_last(house: House) -> None:
+    before = [await stamp(house, row=b"hot") for _ in range(6)][-1]
+    assert await stamp(house, row=b"cold") == NOW < before
+    await reopen(house, NOW)
+    assert await stamp(house, row=b"hot") > before
+
+
+@housed
 async def test_trimming_before_the_first_write_of_a_slower_clock_forgets_nothing(house: House) -> None:
     before = await stamp(house)
     await reopen(house, NOW - HOUR_MS)
@@ -126,14 +136,23 @@ def test_behind_records_of_version_1(ahead_ms: int, expected_ms: int) -> None:
     """What was derived under a client's clock that runs ahead must not outrank what comes now; no further than that."""
 
     async def work(house: House) -> None:
+        """Once with the record's own timestamp ahead, once with an earlier one of another row."""
+        for is_last in (True, False):
+            await reopen(house, NOW)
+            await behind(house, is_last)
+
+    async def behind(house: House, is_last: bool) -> None:
         line = (Path(FOLDER) / "change-records-1.txt").read_text().splitlines()[0]
         old = bytearray.fromhex(line.split("  ")[1])
-        old[2:10] = (NOW + ahead_ms).to_bytes(8, "big")
-        region = house.region()
-        batch = region.store.batch()
-        batch.put(LOG_SPACE, pack_key(Sequence(region.info.region_id, 0, 1)), bytes(old))
-        region.store.write(batch)
-        assert records(house)[0].stamp == NOW + ahead_ms
-        assert await stamp(house, row=b"row") == NOW + expected_ms
+        old[2:10] = (NOW + (ahead_ms if is_last else 0)).to_bytes(8, "big")
+        store = house.region().store
+        batch = store.batch()
+        batch.delete_range(LOG_SPACE, b"", b"\xff")
+        batch.put(LOG_SPACE, pack_key(Sequence(house.region().info.region_id, 0, 1)), bytes(old))
+        batch.delete(META_SPACE, STAMP)
+        batch.put(META_SPACE, FUTURE, (NOW + ahead_ms).to_bytes(8, "big"))
+        store.write(batch)
+        await reopen(house, NOW)
+        assert await stamp(house, row=b"row") == NOW + (expected_ms if is_last else max(1, expected_ms))
 
     housed(work)()

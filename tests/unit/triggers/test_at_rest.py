@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import pytest
 
+from columnar.regions import change_log
 from columnar.regions.change_record import ChangeRecord
 from columnar.triggers import consumer, log_upkeep
 from tests.unit.triggers.test_feeder import Bench, on_bench
@@ -89,6 +90,22 @@ def test_a_trigger_whose_table_is_written_by_others_only() -> None:
         assert bench.main.take() == []
         (held,) = bench.feeder.consumers_of("t")
         assert held.is_idle, "it has read what was none of its business"
+
+    watched(run)
+
+
+def test_what_was_delivered_is_trimmed_to_its_end_before_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One step takes a bounded number of records; a log is not to grow because the next step waits."""
+    monkeypatch.setattr(change_log, "TRIM_RECORDS", 7)
+    monkeypatch.setattr(log_upkeep, "TRIM_RECORDS", 7)
+    monkeypatch.setattr(log_upkeep, "STEP_PAUSE_S", 0.001)
+
+    async def run(bench: Bench, watch: Watch) -> None:
+        await bench.add("t")
+        await bench.put(*(b"%03d" % n for n in range(100)))
+        await deliver_all(bench)
+        assert await watch.rest()
+        assert bench.region(b"a").log.count_after(None, 100) <= 1
 
     watched(run)
 

@@ -18,7 +18,7 @@ from columnar.triggers.delivery_state import Cursor, pack_cursor
 from columnar.triggers.log_brake import LogBounds, brake_for
 from tests.support.changing_house import CatalogueRows, ChangingHouse
 from tests.support.held_engine import FakeClock
-from tests.unit.triggers.test_feeder import Bench, on_bench
+from tests.unit.triggers.test_feeder import ROWS, Bench, on_bench
 
 
 async def deliver(bench: Bench, name: str) -> list[bytes]:
@@ -164,3 +164,40 @@ def test_the_bounds_are_those_with_names() -> None:
     assert brake_for(LOG_RECORDS - 1, LOG_BYTES - 1).refuses is False
     assert brake_for(LOG_RECORDS, 0).refuses
     assert brake_for(0, LOG_BYTES).refuses
+
+
+# --- what is needed of a log that is kept ------------------------------------------------------
+
+
+@on_bench()
+async def test_a_new_trigger_needs_nothing_of_what_was_kept_before_it(bench: Bench) -> None:
+    keep_log(bench)
+    await bench.put(*ROWS)
+    await bench.add("t")
+    assert bench.region(b"r").log.records == len(ROWS)
+    assert bench.region(b"r").log.needed == (0, 0)
+    await bench.put(b"new")
+    assert bench.region(b"r").log.needed[0] == 1
+
+
+@on_bench()
+async def test_a_region_that_is_opened_knows_at_once_what_of_its_log_is_only_kept(bench: Bench) -> None:
+    """Else writers would be slowed until the first look, for what nobody needs."""
+    keep_log(bench)
+    await bench.add("t")
+    await bench.put(*ROWS)
+    await deliver(bench, "t")
+    await bench.keeper.pause("t")
+    await bench.put(b"a", b"b", b"c")
+    bench.server._close(bench.region(b"r"))
+    log = bench.region(b"r").log
+    while log.records < len(ROWS) + 3:  # noqa: ASYNC110 - it is counted in steps
+        await asyncio.sleep(0)
+    assert 3 <= log.needed[0] <= 4
+
+
+def keep_log(bench: Bench) -> None:
+    attributes = bench.table.schema.attributes
+    assert isinstance(attributes, dict)
+    attributes["CHANGE_LOG"] = "3600"
+    bench.keeper.table_installed("t")
