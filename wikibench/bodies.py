@@ -7,11 +7,13 @@ body must mean the same to any wiki.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final, Protocol
 
 MIN_BYTES: Final = 2_000
 MAX_BYTES: Final = 8_000
+NAME_CHARS: Final = 300  # of the heading
 WORDS_A_LINK: Final = 60  # about ten links in the median body, as the thesis's synthetic pages have
 WORDS_A_PARAGRAPH: Final = 90
 
@@ -33,10 +35,18 @@ class Rng(Protocol):
     def choice(self, seq: Sequence[str]) -> str: ...
 
 
+_MARK: Final = re.compile(r"\A=====.{0,300}=====\r?\n\r?\nThis is edit \d+ of the replay\.\r?\n")
+
+
+def is_of_a_replay(text: str) -> bool:
+    """Whether ``text`` begins as ``edit_body`` makes it: nobody minds if it is overwritten."""
+    return _MARK.match(text.lstrip()) is not None
+
+
 def edit_body(rng: Rng, page: str, number: int, names: Sequence[str]) -> str:
     """The text of edit ``number`` of ``page``, linking to some of ``names``."""
     wanted = rng.randint(MIN_BYTES, MAX_BYTES)
-    parts = [f"====={_plain(page)}=====\n\nThis is edit {number} of the replay.\n\n"]
+    parts = [f"====={_plain(page)[:NAME_CHARS]}=====\n\nThis is edit {number} of the replay.\n\n"]
     size, words = len(parts[0]), 0
     links = [name for name in names if _can_be_linked(name)]
     while size < wanted:

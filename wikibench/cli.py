@@ -1,7 +1,8 @@
 """The ``wikibench`` command: synth, replay, search; the place that puts everything together.
 
 Exit status: 0 done and every requirement met, 1 a requirement missed, 2 wrong usage or
-nothing to replay against, 130 ended by Ctrl-C (the report is written all the same).
+nothing to replay against, 3 the run is not valid (whatever was met), 130 ended by Ctrl-C (the
+report is written all the same).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from .target import parse_target
 from .titles import titles_of_file, titles_of_wiki
 from .trace_file import write_trace
 
-MET, MISSED, INTERRUPTED = 0, 1, 130
+MET, MISSED, NOT_VALID, INTERRUPTED = 0, 1, 3, 130
 CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -45,8 +46,8 @@ def main() -> None:
     \b
     The whole way, for a wiki on this machine:
       wikibench synth --target http://127.0.0.1:8080 --out day.trace --rate 100 --duration 2m --edits 5%
-      wikibench replay day.trace --target http://127.0.0.1:8080 --require 'p95<200ms,errors<0.1%' --report out
-      wikibench search day.trace --target http://127.0.0.1:8080 --require 'p95<200ms'
+      wikibench replay day.trace --target http://127.0.0.1:8080 --require 'p95<200ms,errors<0.1%' --allow-edits
+      wikibench search day.trace --target http://127.0.0.1:8080 --require 'p95<200ms' --allow-edits
 
     Every latency is counted from the moment the trace meant the request to start, so a wiki that stalls is
     charged for everybody who came meanwhile.
@@ -140,6 +141,8 @@ def replay(trace: str, target: str, required: tuple[Requirement, ...], report: P
       errors<0.1%  errors<=3  conflicts<1%  rate>=495         shares, counts, answers per second
       lateness<5ms                                            the generator's own (p99): is it to be believed?
 
+    A run whose generator could not send in time is not valid: exit status 3, whatever was met.
+    Edits do not overwrite a text that no replay wrote, unless --allow-edits says so.
     A recorded Wikipedia trace needs --host en.wikipedia.org --rewrite /wiki/=/ --expect-404.
     Ctrl-C ends the replay; the report of what was done is still written.
     """
@@ -163,6 +166,8 @@ def replay(trace: str, target: str, required: tuple[Requirement, ...], report: P
         click.echo(f"report: {write_report(report, summary, result)}")
     if result.ending == "interrupted":
         sys.exit(INTERRUPTED)
+    if not summary["valid"]:
+        sys.exit(NOT_VALID)
     sys.exit(MET if all(row["met"] for row in summary["requirements"]) else MISSED)
 
 
@@ -180,11 +185,12 @@ def search(
     """Find the largest rate at which a wiki still keeps a requirement.
 
     \b
-    The rate is doubled from --from until a try misses, then the gap is halved:
+    The rate is doubled from --from until a try misses twice, then the gap is halved:
       wikibench search day.trace --target http://127.0.0.1:8080 --require 'p95<200ms,errors<0.1%'
       wikibench search day.trace --target http://127.0.0.1:8080 --require 'p95<200ms' --from 200 --duration 30s
 
-    The exit status is 0 where some rate kept the requirement, 1 where none did.
+    Rates are those that were offered: a trace with a shape offers another one than its mean. The exit status is 0
+    where some rate kept the requirement, 1 where none did, 3 where the generator was the limit.
     """
     policy = SearchPlan(first=given["first"], precision=given["precision"], highest=given["highest"])
     tries: list[tuple[Try, Replay, Json]] = []
@@ -203,16 +209,22 @@ def search(
                 interrupted = True
                 break
             summary = run.summary(result, required, pace)
-            met = result.ending == "complete" and all(row["met"] for row in summary["requirements"])
-            tries.append((Try(rate, met), result, summary))
+            kept = result.ending == "complete" and all(row["met"] for row in summary["requirements"])
+            tries.append((Try(rate, kept and summary["valid"]), result, summary))
     best = best_rate([one for one, _, _ in tries])
     _print_tries([(one, summary) for one, _, summary in tries], best)
     if report is not None and best is not None:
         from .report import write_report
 
-        _, result, summary = next(row for row in tries if row[0].rate == best)
+        _, result, summary = next(row for row in tries if row[0] == Try(best, True))
         click.echo(f"report: {write_report(report, summary, result)}")
-    sys.exit(INTERRUPTED if interrupted else MISSED if best is None else MET)
+    if interrupted:
+        sys.exit(INTERRUPTED)
+    above = [(one.rate, summary["valid"]) for one, _, summary in tries if best is None or one.rate > best]
+    if above and not any(valid for rate, valid in above if rate == min(above)[0]):
+        click.echo("not valid: the generator, not the wiki, was the limit of this search", err=True)
+        sys.exit(NOT_VALID)
+    sys.exit(MISSED if best is None else MET)
 
 
 def _tell_about_trace(run: Experiment, pace: Pace) -> None:
@@ -232,27 +244,37 @@ def _print_tries(tries: list[tuple[Try, Json]], best: float | None) -> None:
     for one, summary in tries:
         times, rate, generator = summary["response_time"], summary["rate"], summary["generator"]
         table.add_row(
-            f"{one.rate:.1f}",
+            f"{rate['asked_per_s']:.1f}",
             f"{rate['got_per_s']:.1f}",
             f"{rate['page_views_per_s']:.1f}",
             *("–" if times[key] is None else f"{times[key]:.0f}" for key in ("p50_ms", "p95_ms", "p99_ms")),
             str(summary["requests"]["failed"]),
             f"{generator['own_lateness']['p99_ms'] or 0:.1f}",
-            "kept" if one.met else "missed" if summary["ending"] == "complete" else summary["ending"],
+            _verdict(one, summary),
             style="green" if one.met else "red",
         )
     console = Console()
     console.print(table)
-    for one, summary in tries:
+    for _, summary in tries:
         for row in summary["requirements"]:
             if not row["met"]:
-                console.print(f"at {one.rate:.1f}/s: {row['text']}", markup=False)
+                console.print(f"at {summary['rate']['asked_per_s']:.1f}/s: {row['text']}", markup=False)
+        for why in summary["not_valid_because"]:
+            console.print(f"at {summary['rate']['asked_per_s']:.1f}/s, not valid: {why}", markup=False)
     if best is None:
         console.print("no rate kept the requirement")
         return
-    kept = next(summary["rate"] for one, summary in tries if one.rate == best)
-    console.print(f"largest rate that kept it: {best:.1f} per second")
+    kept = next(summary["rate"] for one, summary in tries if one == Try(best, True))
+    console.print(f"largest rate that kept it: {kept['asked_per_s']:.1f} per second")
     console.print(f"answered there: {kept['got_per_s']:.1f} per second, page views {kept['page_views_per_s']:.1f}")
+
+
+def _verdict(one: Try, summary: Json) -> str:
+    if one.met:
+        return "kept"
+    if not summary["valid"]:
+        return "not valid"
+    return "missed" if summary["ending"] == "complete" else str(summary["ending"])
 
 
 if __name__ == "__main__":

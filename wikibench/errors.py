@@ -45,6 +45,23 @@ class UnsafeTargetError(WikibenchError):
         )
 
 
+class ForeignPagesError(WikibenchError):
+    """The caller's trace would overwrite texts that no replay wrote."""
+
+    def __init__(self, url: str, first: str, count: int, looked: int) -> None:
+        self.url = url
+        self.first = first
+        self.count = count
+        self.looked = looked
+        self.said = (
+            f"the trace edits pages of {url} whose text no replay wrote: {count} of {looked} looked at, "
+            f"the first is {first!r}"
+        )
+        super().__init__(
+            f"{self.said}; pass --allow-edits if this wiki is yours to overwrite, or make a trace without edits"
+        )
+
+
 class TargetError(WikibenchError):
     """The target's address cannot be used, or nothing there answers as needed."""
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import shlex
 import sys
-import urllib.error
-import urllib.request
 from dataclasses import replace
 from typing import Any
 
-from .errors import PlanError, TargetError
-from .limits import LINK_NAMES, TIMEOUT_S
+import click
+
+from .errors import ForeignPagesError, PlanError
+from .first_look import pages_of_others, require_answer
+from .limits import LINK_NAMES
 from .live import LiveLine
 from .pacing import Pace, plan, planned_seconds, shape_of
 from .paths import Layout, page_name, parse_rewrite
@@ -24,6 +25,7 @@ from .run import replay
 from .summary import Json, Replay, judge_all, summarize
 from .target import Target, parse_target, require_loopback
 from .trace_file import TraceFile
+from .validity import why_not_valid
 from .visits import Load
 
 
@@ -42,6 +44,8 @@ class Experiment:
         self.shape = shape_of(self.trace.read(), max_gap_us)
         if not self.shape.requests:
             raise PlanError(f"{trace}: no request to replay")
+        require_answer(self.target)
+        self._late_ms = given["lateness"] * 1000
         self.load = Load(
             self.target,
             layout,
@@ -49,13 +53,13 @@ class Experiment:
             names=_names(self.trace, layout),
             expect_404=given["expect_404"],
             headers=given["headers"],
+            allow_edits=_require_consent(self.target, layout, self.trace, given),
             warm_up_s=given["warm_up"],
             timeout_s=given["timeout"],
             open_requests=given["open_requests"],
             drain_s=given["drain"],
             hopeless_s=hopeless_s,
         )
-        _require_answer(self.target)
 
     def go(self, pace: Pace, title: str) -> Replay:
         planned_s = planned_seconds(pace, self.shape)
@@ -87,7 +91,7 @@ class Experiment:
             },
             "environment": environment(),
         }
-        return summarize(result, judge_all(required, result), about)
+        return summarize(result, judge_all(required, result), about, why_not_valid(result, self._late_ms))
 
 
 def _names(trace: TraceFile, layout: Layout) -> tuple[str, ...]:
@@ -101,11 +105,14 @@ def _names(trace: TraceFile, layout: Layout) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _require_answer(target: Target) -> None:
-    """One request beforehand: a wiki that is not there is wrong usage, not a thousand failures."""
-    try:
-        urllib.request.urlopen(target.url("/"), timeout=TIMEOUT_S).close()  # noqa: S310  http(s) only: see parse_target
-    except urllib.error.HTTPError as error:
-        error.close()  # an answer all the same
-    except OSError as error:
-        raise TargetError(target.url("/"), f"nothing answers ({getattr(error, 'reason', error)})") from error
+def _require_consent(target: Target, layout: Layout, trace: TraceFile, given: dict[str, Any]) -> bool:
+    """Whether texts of others may be overwritten; asked for where a person can answer, refused elsewhere."""
+    if given["allow_edits"]:
+        return True
+    found, looked = pages_of_others(target, layout, trace.read(), given["headers"])
+    if not found:
+        return False
+    error = ForeignPagesError(target.url(""), found[0], len(found), looked)
+    if not sys.stdin.isatty() or not click.confirm(f"{error.said}. Overwrite them?"):
+        raise error
+    return True

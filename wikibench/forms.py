@@ -29,6 +29,7 @@ class EditForm:
 
     action: str
     fields: tuple[tuple[str, str], ...]  # without the body, in page order
+    body: str = ""  # the text that is there, as it came
 
     def filled(self, body: str) -> bytes:
         """The form as application/x-www-form-urlencoded; line ends of the body become CR LF, as a browser's do."""
@@ -56,12 +57,13 @@ class _FormReader(HTMLParser):
         self._fields: list[tuple[str, str]] = []
         self._buttons: list[tuple[str, str]] = []
         self._area: str | None = None
+        self._body = ""
         self._text: list[str] = []
         self._select: str | None = None
 
     def form(self) -> EditForm:
         save = next((b for b in self._buttons if not _NO_SAVE.search(b[0] + " " + b[1])), None)
-        return EditForm(self._action, tuple(self._fields + ([save] if save else [])))
+        return EditForm(self._action, tuple(self._fields + ([save] if save else [])), self._body)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value if value is not None else "" for name, value in attrs}
@@ -97,7 +99,9 @@ class _FormReader(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "textarea" and self._area is not None:
-            if self._area and self._area != BODY:
+            if self._area == BODY:
+                self._body = "".join(self._text)
+            elif self._area:
                 self._fields.append((self._area, "".join(self._text)))
             self._area = None
         elif tag == "select":

@@ -41,6 +41,20 @@ def record_us(histogram: HdrHistogram, value_us: int) -> None:
     histogram.record_value(min(max(value_us, 1), HIGHEST_LATENCY_US))
 
 
+def mean_us(histogram: HdrHistogram) -> float:
+    """The mean, each value taken for the middle of its bucket; 0 of nothing.
+
+    The library's own steps through all buckets in Python, which takes a second.
+    """
+    total, count = 0.0, 0
+    for index, held in enumerate(histogram.counts):
+        if held:
+            low = histogram.get_value_from_index(index)
+            total += held * (low + histogram.get_highest_equivalent_value(low)) / 2
+            count += held
+    return total / count if count else 0.0
+
+
 def merged(histograms: Iterable[HdrHistogram], digits: int = DIGITS) -> HdrHistogram:
     """The sum of histograms, lossless."""
     total = new_histogram(digits)

@@ -46,11 +46,24 @@ TITLES_BYTES: Final = 512 * 1024 * 1024
 OWN_LATENESS_WARNING_MS: Final = 10.0
 """When the generator's own lateness (p99) is over this, the report says that it, not the wiki, may be the limit."""
 
+LATE_MS: Final = 100.0
+"""When the generator's own lateness (p99) is over this, the replay is not valid: it did not offer what was planned.
+Below it the response times hold the lateness, and the wiki only looks slower than it is."""
+
+EDIT_LOOKS: Final = 50
+"""Pages whose edit form is looked at before a replay that may not overwrite others' texts."""
+
+EDIT_LOOK_S: Final = 10.0
+"""For all of these together."""
+
+FORM_BYTES: Final = 4 * 1024 * 1024
+"""Of an edit form that is looked at: texts of 2 MB, escaped, and the page around them."""
+
 CPU_WARNING_SHARE: Final = 0.8
 """Of one core: a generator above it cannot be believed to send on time."""
 
-SEARCH_TRIES: Final = 30
-"""Of one search; doubling and halving reach any rate in fewer."""
+SEARCH_TRIES: Final = 60
+"""Of one search; doubling and halving reach any rate in fewer, each miss tried twice."""
 
 HOPELESS_LATENESS_S: Final = 5.0
 """A try of the search is ended when a request could only be sent this late: the backlog will not go down again."""

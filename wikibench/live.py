@@ -93,6 +93,8 @@ def print_summary(console: Console, summary: Json) -> None:
         )
     for verdict in summary["requirements"]:
         console.print(verdict["text"], style="green" if verdict["met"] else "bold red", markup=False)
+    for why in summary["not_valid_because"]:
+        console.print(f"NOT VALID, whatever was met: {why}", style="bold red", markup=False)
 
 
 def _row(table: Table, name: str, count: object, failed: object, times: Json) -> None:

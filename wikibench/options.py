@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from .errors import WikibenchError
-from .limits import DRAIN_S, OPEN_REQUESTS, TIMEOUT_S
+from .limits import DRAIN_S, LATE_MS, OPEN_REQUESTS, TIMEOUT_S
 from .requirements import Requirement, parse_requirements
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?")
@@ -93,6 +93,11 @@ _LOAD_OPTIONS: Final = (
         is_flag=True,
         help="Load a wiki that is not on this machine. Only for a site that is yours: a replay can take it down.",
     ),
+    click.option(
+        "--allow-edits",
+        is_flag=True,
+        help="Let the trace's edits overwrite pages whose text no replay wrote. Only for a wiki that is yours.",
+    ),
     click.option("--seed", default=1, show_default=True, help="Bodies of edits are made from (seed, page, number)."),
     click.option("--even", is_flag=True, help="With a rate: equal gaps, in place of the trace's own stretched to it."),
     click.option("--warm-up", type=Duration(), default=0.0, help="Requests of the first so many seconds do not count."),
@@ -117,6 +122,13 @@ _LOAD_OPTIONS: Final = (
         default=DRAIN_S,
         show_default=True,
         help="Seconds after the last intended start; what is unsent or unanswered then has failed.",
+    ),
+    click.option(
+        "--lateness",
+        type=Duration(),
+        default=LATE_MS / 1000,
+        show_default=True,
+        help="The generator's own (p99) up to which a run is valid; beyond it the exit status is 3.",
     ),
     click.option("--expect-404", is_flag=True, help="A page that is not there is no failure (recorded traces)."),
     click.option("--header", "headers", type=Header(), multiple=True, help="Sent with every request, 'Name: value'."),

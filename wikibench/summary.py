@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from hdrh.histogram import HdrHistogram
 
-from .latency import PERCENTILES, Interval, Recorder, Sample
+from .latency import PERCENTILES, Interval, Recorder, Sample, mean_us
 from .limits import CPU_WARNING_SHARE, OWN_LATENESS_WARNING_MS
 from .outcome import FAILED, Kind, Outcome
 from .requirements import Requirement, Verdict, judge
@@ -72,12 +72,17 @@ def judge_all(requirements: Sequence[Requirement], replay: Replay) -> list[Verdi
     return [judge(requirement, lambda wanted: _measure(wanted, replay)) for requirement in requirements]
 
 
-def summarize(replay: Replay, verdicts: Sequence[Verdict], about: Json) -> Json:
-    """The whole report as JSON; ``about`` (target, trace, seed, command line, environment) stands at its top."""
+def summarize(replay: Replay, verdicts: Sequence[Verdict], about: Json, not_valid: Sequence[str] = ()) -> Json:
+    """The whole report as JSON; ``about`` (target, trace, seed, command line, environment) stands at its top.
+
+    ``not_valid``: why the figures say nothing of the wiki.
+    """
     recorder = replay.recorder
     return {
         "format": FORMAT,
         "ending": replay.ending,
+        "valid": not not_valid,
+        "not_valid_because": list(not_valid),
         **about,
         "requirements": [_verdict(verdict) for verdict in verdicts],
         "duration_s": _rounded(replay.elapsed_s),
@@ -118,7 +123,7 @@ def times(histogram: HdrHistogram) -> Json:
     for percentile in PERCENTILES:
         result[f"p{percentile:g}_ms"] = milliseconds(histogram, percentile)
     result["max_ms"] = milliseconds(histogram, 100.0)
-    result["mean_ms"] = _rounded(histogram.get_mean_value() / 1000) if count else None
+    result["mean_ms"] = _rounded(mean_us(histogram) / 1000) if count else None
     return result
 
 
@@ -184,7 +189,7 @@ def _measure(wanted: Requirement, replay: Replay) -> float | None:
         return found / count * 100 if wanted.unit == "%" else float(found)
     histogram = recorder.response(wanted.kind)
     if wanted.metric == "mean":
-        return float(histogram.get_mean_value()) / 1000
+        return mean_us(histogram) / 1000
     return milliseconds(histogram, 100.0 if wanted.metric == "max" else float(wanted.metric[1:]))
 
 

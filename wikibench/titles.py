@@ -6,13 +6,11 @@ as text/plain; one that has no such address is told of plainly, with the way out
 
 from __future__ import annotations
 
-import urllib.error
-import urllib.request
 from pathlib import Path
 
-from . import __version__
 from .errors import TargetError
-from .limits import TIMEOUT_S, TITLES_BYTES
+from .first_look import look
+from .limits import TITLES_BYTES
 from .target import Target
 
 ROUTE = "/api/titles"
@@ -27,18 +25,12 @@ def titles_of_wiki(target: Target) -> list[str]:
     """The names of all pages of the wiki; raises TargetError where it does not tell them."""
     url = target.url(ROUTE)
     way_out = "; write the page names into a file, one a line, and give it with --titles"
-    request = urllib.request.Request(url, headers={"User-Agent": f"wikibench/{__version__}"})  # noqa: S310  http(s) only: see parse_target
-    try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:  # noqa: S310  as above
-            kind = response.headers.get_content_type()
-            if kind != "text/plain":
-                raise TargetError(url, f"the answer is {kind}, not a text/plain list of page names{way_out}")
-            data = response.read(TITLES_BYTES + 1)
-    except urllib.error.HTTPError as error:
-        error.close()
-        raise TargetError(url, f"this wiki does not list its pages here (status {error.code}){way_out}") from error
-    except OSError as error:
-        raise TargetError(url, f"nothing answers ({getattr(error, 'reason', error)})") from error
+    page = look(url, most=TITLES_BYTES + 1)
+    if page.status != 200:
+        raise TargetError(url, f"this wiki does not list its pages here (status {page.status}){way_out}")
+    if page.kind != "text/plain":
+        raise TargetError(url, f"the answer is {page.kind}, not a text/plain list of page names{way_out}")
+    data = page.data
     if len(data) > TITLES_BYTES:
         raise TargetError(url, f"the list of pages is over {TITLES_BYTES} bytes{way_out}")
     titles = _distinct(data.decode("utf-8", errors="replace"))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import unquote_plus, urljoin
 
-from .bodies import edit_body
+from .bodies import edit_body, is_of_a_replay
 from .exchange import Answer, NoAnswer, Wire
 from .forms import EditForm, find_edit_form
 from .latency import Sample
@@ -34,6 +34,7 @@ class Load:
     names: Sequence[str] = ()  # of pages that edits link to
     expect_404: bool = False  # the trace does not know which pages exist
     headers: tuple[tuple[str, str], ...] = ()
+    allow_edits: bool = False  # of pages whose text no replay wrote
     planned_s: float = 0.0  # intended starts end here
     warm_up_s: float = 0.0  # requests intended before this are sent but not counted
     timeout_s: float = TIMEOUT_S
@@ -92,6 +93,9 @@ class Visitor:
         first = Sample(Kind.EDIT_FORM, outcome, planned.start_s, sent_s, read_s, size, url, why)
         if form is None or not isinstance(answer, Answer):
             return [first]
+        if not load.allow_edits and form.body.strip() and not is_of_a_replay(form.body):
+            why = "not sent: the page holds a text that no replay wrote; --allow-edits overwrites it"
+            return [first, Sample(Kind.EDIT_SAVE, Outcome.BROKEN, read_s, read_s, read_s, 0, url, why)]
         # making the body is the generator's work: the save begins after it
         data = form.filled(self._body(planned.request, page, number))
         action = urljoin(url, form.action) if form.action else url

@@ -3,6 +3,7 @@
 /Page…            200, HTML            /Missing…      404
 /Redirect…        302 to /Page         /Loop…         302 to itself
 /Error…           500                  /Forbidden…    403
+/Once…            500, and from the second time on 200
 /Short…           fewer bytes than Content-Length says, then the connection closes
 /Garbage…         bytes that are no HTTP
 /Hang…            never answers
@@ -15,6 +16,7 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import threading
 from urllib.parse import parse_qs
 
@@ -23,7 +25,7 @@ FORM = (
     '<form action="/search"><input name="q"><textarea name="other"></textarea></form>'
     '<form method="post" action="{action}"><input type="hidden" name="csrf" value="t&amp;{token}">'
     '<input type=hidden name=base value="17"><input name="website" value=""><input name="note" value="">'
-    '<textarea name="body">old &lt;text&gt;</textarea>'
+    '<textarea name="body">{text}</textarea>'
     '<button name="do" value="preview">Preview</button><button name="do" value="save">Save</button></form>'
 )
 
@@ -31,8 +33,13 @@ FORM = (
 class FakeWiki:
     """Use as a context manager; ``url`` is where it answers."""
 
-    def __init__(self, stall: tuple[float, float] | None = None) -> None:
-        """``stall``: from so many seconds after the first page view, answer nobody for so many seconds."""
+    def __init__(
+        self, stall: tuple[float, float] | None = None, front: bytes | None = None, text: str = "old <text>"
+    ) -> None:
+        """``stall``: from so many seconds after the first page view, answer nobody for so many seconds.
+
+        ``front``: what ``/`` and ``/api/titles`` answer; ``text``: what every page holds.
+        """
         self.url = ""
         self.gets: list[str] = []
         self.saves: list[dict[str, list[str]]] = []
@@ -40,6 +47,8 @@ class FakeWiki:
         self.connections = 0
         self.twenty_gets = threading.Event()
         self._stall = stall
+        self._front = front
+        self._text = html.escape(text)
         self._first: float | None = None
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
@@ -104,6 +113,9 @@ class FakeWiki:
         if path.startswith("/Short"):
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\nonly this")
             return False
+        if self._front is not None and path in ("/", "/api/titles"):
+            writer.write(self._front)
+            return False
         answer = self._post(path, headers, body.decode()) if method == "POST" else self._get(path)
         writer.write(answer)
         await writer.drain()
@@ -119,12 +131,15 @@ class FakeWiki:
             return reply(302, "", "Location: /Page#top")
         if path.startswith("/Loop"):
             return reply(302, "", f"Location: {path}")
+        if path.startswith("/Once") and self.gets.count(path) == 1:
+            return reply(500, "no")
         for prefix, status in (("/Error", 500), ("/Forbidden", 403), ("/Missing", 404)):
             if path.startswith(prefix):
                 return reply(status, "no")
         if path.endswith("/edit") and not path.startswith("/NoForm"):
             token = f"{len(self.gets)}"
-            return reply(200, FORM.format(action=path, token=token), f"Set-Cookie: visit={token}; Path=/")
+            form = FORM.format(action=path, token=token, text=self._text)
+            return reply(200, form, f"Set-Cookie: visit={token}; Path=/")
         return reply(200, PAGE)
 
     def _post(self, path: str, headers: dict[str, str], body: str) -> bytes:
@@ -137,7 +152,7 @@ class FakeWiki:
         if path.startswith("/Conflict"):
             return reply(409, "somebody was faster")
         if path.startswith("/Again"):
-            return reply(200, FORM.format(action=path, token=token))
+            return reply(200, FORM.format(action=path, token=token, text=self._text))
         self.saves.append(fields)
         return reply(302, "", f"Location: {path.removesuffix('/edit')}")
 

@@ -9,7 +9,7 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wikibench.latency import Recorder, Sample, new_histogram
+from wikibench.latency import Recorder, Sample, mean_us, new_histogram, record_us
 from wikibench.limits import FAILURES_KEPT, HIGHEST_LATENCY_US
 from wikibench.outcome import Kind, Outcome, classify
 from wikibench.requirements import parse_requirements
@@ -151,3 +151,12 @@ def test_a_generator_that_cannot_be_believed_says_so() -> None:
     assert "sent late" in warnings
     assert "95% of a core" in warnings
     assert "512 were open" in warnings
+
+
+def test_the_mean_is_that_of_the_histogram() -> None:
+    histogram = new_histogram()
+    assert mean_us(histogram) == 0
+    for value in (1, 2, 900, 1_000_000, 1_000_000):
+        record_us(histogram, value)
+    assert mean_us(histogram) == pytest.approx(histogram.get_mean_value(), rel=1e-3)
+    assert mean_us(histogram) == pytest.approx(400_180.6, rel=1e-3)

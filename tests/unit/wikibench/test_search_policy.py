@@ -11,9 +11,10 @@ from wikibench.search_policy import SearchPlan, Try, best_rate, next_rate
 def search(capacity: float, plan: SearchPlan) -> list[Try]:
     tries: list[Try] = []
     while (rate := next_rate(tries, plan)) is not None:
-        assert rate not in [one.rate for one in tries]
+        before = [one.met for one in tries if one.rate == rate]
+        assert before in ([], [False]), "only a miss is tried again, and only once"
         tries.append(Try(rate, rate <= capacity))
-        assert len(tries) < 60
+        assert len(tries) < 120
     return tries
 
 
@@ -33,3 +34,13 @@ def test_a_wiki_that_keeps_nothing_and_one_that_keeps_all() -> None:
 def test_a_rate_above_a_failure_does_not_count() -> None:
     assert best_rate([Try(100, True), Try(200, False), Try(300, True)]) == 100
     assert best_rate([Try(100, False), Try(200, True)]) is None
+
+
+def test_one_miss_by_chance_does_not_end_a_search() -> None:
+    plan = SearchPlan(first=100, highest=400)
+    tries = [Try(100, False)]
+    assert next_rate(tries, plan) == 100
+    tries.append(Try(100, True))
+    assert (best_rate(tries), next_rate(tries, plan)) == (100, 200)
+    tries += [Try(200, False), Try(200, False)]
+    assert (best_rate(tries), next_rate(tries, plan)) == (100, 150)

@@ -1,0 +1,90 @@
+"""The first look at a wiki, before any load: does it answer, and whose texts would the edits of a trace overwrite?
+
+No redirect is followed, for it may lead to another host, and no proxy of the environment is asked: what is looked
+at is the target, or nothing.  Whatever the target answers, a mistake ends in a TargetError of one line.
+"""
+
+from __future__ import annotations
+
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterable
+from dataclasses import dataclass
+from http.client import HTTPException
+from typing import Any, Final
+
+from . import __version__
+from .bodies import is_of_a_replay
+from .errors import TargetError
+from .forms import find_edit_form
+from .limits import EDIT_LOOK_S, EDIT_LOOKS, FORM_BYTES, TIMEOUT_S
+from .paths import Layout, page_name
+from .target import Target
+from .trace import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    status: int
+    kind: str  # of the content
+    data: bytes  # at most as much as was asked for
+
+
+class _Stays(urllib.request.HTTPRedirectHandler):
+    """A redirect is an answer like another."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None
+
+
+_OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Stays)
+
+
+def look(url: str, *, most: int = 0, headers: Iterable[tuple[str, str]] = (), timeout_s: float = TIMEOUT_S) -> Page:
+    """GET ``url`` and read up to ``most`` bytes; TargetError where no HTTP comes back."""
+    given = {"User-Agent": f"wikibench/{__version__}", **dict(headers)}
+    request = urllib.request.Request(url, headers=given)  # noqa: S310  http(s) only: see parse_target
+    try:
+        with _OPENER.open(request, timeout=timeout_s) as response:
+            return Page(response.status, response.headers.get_content_type(), response.read(most) if most else b"")
+    except urllib.error.HTTPError as error:
+        error.close()
+        return Page(error.code, "", b"")
+    except OSError as error:
+        raise TargetError(url, f"nothing answers ({getattr(error, 'reason', error)})") from error
+    except (HTTPException, ValueError) as error:
+        raise TargetError(url, f"what answers does not speak HTTP ({type(error).__name__}: {error})") from error
+
+
+def require_answer(target: Target) -> None:
+    """A wiki that is not there is wrong usage, not a thousand failures."""
+    look(target.url("/"))
+
+
+def pages_of_others(
+    target: Target, layout: Layout, requests: Iterable[Request], headers: Iterable[tuple[str, str]]
+) -> tuple[list[str], int]:
+    """Names of pages that the trace would edit and whose text no replay wrote, and how many pages were looked at.
+
+    At most ``EDIT_LOOKS`` pages, for ``EDIT_LOOK_S``: every single edit looks at the text again (``visits``).
+    """
+    paths: dict[str, None] = {}
+    for request in requests:
+        if request.is_save:
+            paths[layout.page(request.url)] = None
+            if len(paths) >= EDIT_LOOKS:
+                break
+    ends_s, looked, found = time.monotonic() + EDIT_LOOK_S, 0, []
+    for path in paths:
+        if (left_s := ends_s - time.monotonic()) <= 0:
+            break
+        looked += 1
+        try:
+            page = look(target.url(layout.edit_path(path)), most=FORM_BYTES, headers=headers, timeout_s=left_s)
+        except TargetError:
+            continue  # the replay counts it among its failures
+        form = find_edit_form(page.data.decode(errors="replace"))
+        if form is not None and form.body.strip() and not is_of_a_replay(form.body):
+            found.append(page_name(path))
+    return found, looked
