@@ -144,6 +144,7 @@ def test_every_end_of_a_request_has_its_class(wiki: FakeWiki) -> None:
         ("edit-save", "broken"): 1,
     }
     assert result.recorder.failed() == 10
+    assert result.sent == len(requests)  # visits; an edit is one
     assert wiki.wrong_saves == []  # token, cookie, base and an empty honeypot came back, "save" was pressed
     bodies = [fields["body"][0] for fields in wiki.saves]
     assert "given text" in bodies
@@ -164,6 +165,7 @@ def test_what_cannot_be_sent_before_the_drain_ends_has_failed(wiki: FakeWiki) ->
     result = run(wiki, requests, open_requests=2, drain_s=0.2, timeout_s=30)
     assert outcomes(result.recorder) == {("page", "unsent"): 5, ("page", "timeout"): 2}
     assert result.recorder.failed() == 7
+    assert result.sent == 2  # of seven visits: the report tells what was sent from what was asked for
     assert result.elapsed_s < 2
 
 
