@@ -26,7 +26,7 @@ _TAKES_CALLS: Final = re.compile(rb"^Allow: *POST *\r$", re.MULTILINE | re.IGNOR
 
 
 def http_found(host: str, port: int, tls: ssl.SSLContext | None) -> str | None:
-    """What is wrong with the address, or None.  OSError: nobody listens there."""
+    """What is wrong with the address, or None.  OSError: nobody listens there, or wants a certificate."""
     try:
         answer = _asked(_connected(host, port), host, tls, _CALL)
     except TimeoutError:
@@ -50,21 +50,33 @@ def _connected(host: str, port: int) -> socket.socket:
 
 
 def _asked(plain: socket.socket, host: str, tls: ssl.SSLContext | None, question: bytes) -> bytes | None:
-    """The beginning of the answer; None: the connection ended.  TimeoutError: silence."""
+    """The beginning of the answer; None: the connection ended.  TimeoutError: silence; SSLError: no, not for us.
+
+    Whatever else is the matter the first call says.
+    """
     with closing(plain):
         plain.settimeout(ANSWER_S)
         try:
             asked = tls.wrap_socket(plain, server_hostname=host) if tls is not None else plain
-            with closing(asked):
-                asked.sendall(question)
-                answer = asked.recv(HTTP_LOOK_BYTES)
-                while answer.startswith(b"HTTP/") and b"\r\n\r\n" not in answer and len(answer) < HTTP_LOOK_BYTES:
-                    more = asked.recv(HTTP_LOOK_BYTES)
-                    if not more:
-                        break
-                    answer += more
-                return answer or None
         except TimeoutError:
             raise
-        except (OSError, ValueError):  # the first call says what is the matter
+        except (OSError, ValueError):
             return None
+        with closing(asked):
+            try:
+                asked.sendall(question)
+                return _head(asked) or None
+            except (TimeoutError, ssl.SSLError):  # said now: each connection refused is a line in the store's log
+                raise
+            except OSError:
+                return None
+
+
+def _head(asked: socket.socket) -> bytes:
+    answer = asked.recv(HTTP_LOOK_BYTES)
+    while answer.startswith(b"HTTP/") and b"\r\n\r\n" not in answer and len(answer) < HTTP_LOOK_BYTES:
+        more = asked.recv(HTTP_LOOK_BYTES)
+        if not more:
+            break
+        answer += more
+    return answer
