@@ -3,7 +3,7 @@
 Every row, column, value and timestamp of the wiki's tables is compared with those of an import that
 nobody disturbed; ``imports`` too, of which both leave nothing.
 
-COLUMNAR_SEED repeats a run.  COLUMNAR_IMPORT_KILLS says how often each of the three dies (1), and
+COLUMNAR_SEED repeats a run (new: draws one).  COLUMNAR_IMPORT_KILLS says how often each of the three dies (1), and
 COLUMNAR_IMPORT_DUMP what is imported: a file, or a name in ``../shared/data`` beside the checkout; a
 dump made here is used without it.
 """

@@ -2,7 +2,7 @@
 
 Writers note what was acknowledged.  After each restart every acknowledged write is there, each
 row is whole over its families, and each counter stands at what was acknowledged, or above it by
-no more than what was under way.  COLUMNAR_KILLS says how often, COLUMNAR_SEED repeats a run.
+no more than what was under way.  COLUMNAR_KILLS says how often, COLUMNAR_SEED repeats a run (new: draws one).
 """
 
 from __future__ import annotations

@@ -286,7 +286,8 @@ def test_a_renewed_certificate_is_taken_and_a_broken_one_is_not(tmp_path: Path) 
 
 
 def start_refused(tmp_path: Path, *flags: str) -> str:
-    command = [sys.executable, "-m", "columnar", "standalone", "--data", str(tmp_path / "d"), "--port", "0", *flags]
+    command = [sys.executable, "-m", "columnar", "standalone", "--data", str(tmp_path / "d"), "--port", "0"]
+    command += ["--web-port", "-1", *flags]
     done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=60)
     assert done.returncode == 2
     return done.stderr.splitlines()[-1]
