@@ -57,6 +57,7 @@ HOT: Final = (
     "columnar.storage.server_log",
     "columnar.storage.shared_rounds",
     "columnar.storage.stored_cells",
+    "columnar.thrift.row_writes",
     "columnar.thrift.rows",
     "columnar.thrift.scans",
     "columnar.thrift.slow_log",

@@ -217,6 +217,13 @@ class TooManyScanners(RetryLater):
     hbase_class = "CallQueueTooBigException"
 
 
+class ClientGone(RetryLater):
+    """The connection has ended: what its call had not begun is not begun.  Only metrics and tests see this error."""
+
+    def __init__(self) -> None:
+        super().__init__("the client has gone; nothing further was done for it")
+
+
 # --- the operator --------------------------------------------------------------------------------
 
 

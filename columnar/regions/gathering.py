@@ -8,6 +8,8 @@ Before each step a call reserves the step's bytes.  Where there is no room it wa
 that began first: so there is always one that goes on, and only that one passes the bound, by at
 most its own reply.
 
+A call whose client has gone gathers no further: its next turn raises ClientGone.
+
 Owned by the loop.
 """
 
@@ -16,7 +18,8 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 
-from columnar.turns import Turns
+from columnar.errors import ClientGone
+from columnar.turns import HasGone, Turns, stays
 
 
 class Gathering:
@@ -25,6 +28,7 @@ class Gathering:
         self._step = step_bytes
         self._held: OrderedDict[int, int] = OrderedDict()  # bytes, reserved ones too, by ticket; the oldest first
         self._waiting: OrderedDict[int, asyncio.Future[None]] = OrderedDict()  # by ticket, in the order of coming
+        self._gone: dict[int, HasGone] = {}  # by ticket
         self._last_ticket = 0
         self.turns = Turns()  # the steps of all calls have one share of the loop
         self.total_bytes = 0
@@ -35,29 +39,36 @@ class Gathering:
         return self.total_bytes + self._step > self._bound
 
     @property
+    def calls(self) -> int:
+        """How many gather."""
+        return len(self._held)
+
+    @property
     def waiting(self) -> int:
         return len(self._waiting)
 
-    def begin(self, size_bytes: int = 0) -> int:
+    def begin(self, size_bytes: int = 0, has_gone: HasGone = stays) -> int:
         """A call that holds so much gathers on; ``end`` must follow.  Its ticket."""
         self._last_ticket += 1
+        self._gone[self._last_ticket] = has_gone
         self._held[self._last_ticket] = size_bytes
         self.total_bytes += size_bytes
         return self._last_ticket
 
     async def turn(self, ticket: int, size_bytes: int) -> None:
-        """The call holds so much by now: give way to others, and wait for room for its next step."""
+        """The call holds so much by now: give way to others, and wait for room for its next step.  ClientGone."""
         self._hold(ticket, size_bytes)
         if not self.is_full or ticket == next(iter(self._held)):
             self._hold(ticket, size_bytes + self._step)
-            await self.turns.turn()
-            return
-        future = self._waiting[ticket] = asyncio.get_running_loop().create_future()
-        try:
-            await future
-        finally:
-            self._waiting.pop(ticket, None)
+        else:
+            future = self._waiting[ticket] = asyncio.get_running_loop().create_future()
+            try:
+                await future
+            finally:
+                self._waiting.pop(ticket, None)
         await self.turns.turn()
+        if self._gone[ticket]():
+            raise ClientGone
 
     def _hold(self, ticket: int, size_bytes: int) -> None:
         self.total_bytes += size_bytes - self._held[ticket]
@@ -66,6 +77,7 @@ class Gathering:
     def end(self, ticket: int) -> None:
         """What the call gathered is handed over, or given up: others go on as far as there is room."""
         self.total_bytes -= self._held.pop(ticket)
+        del self._gone[ticket]
         if self._held:
             self._wake(next(iter(self._held)))
         for waiting in list(self._waiting):

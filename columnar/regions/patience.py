@@ -5,6 +5,8 @@ can simply be taken again.  HBase makes its writers wait up to 90 s in the same 
 (``hbase.regionserver`` blocking waits) and then says RegionTooBusyException; so do we, sooner.  Of those who wait
 for one store only the first tries, so they go in order, but for who comes when it is no longer behind.
 
+A step whose client has gone meanwhile is not taken again: it has not begun.
+
 A region that is being split or merged raises RegionAway from every opening: the step is taken again
 when another stands in its place.
 """
@@ -15,8 +17,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from columnar.errors import RegionAway
+from columnar.errors import ClientGone, RegionAway
 from columnar.storage.api import StoreBusy
+from columnar.turns import HasGone, stays
 
 STALL_POLL_S: Final = 0.005  # the engine tells nobody when it has recovered
 STALL_PATIENCE_S: Final = 30.0
@@ -36,11 +39,16 @@ class _Line:
 _lines: Final[dict[str, _Line]] = {}  # by the store's folder, while anybody waits
 
 
-async def patiently(step: Callable[[], T]) -> T:
-    """``step()``, again and again while the engine is behind or a region away; then StoreBusy or RegionAway."""
+async def patiently(step: Callable[[], T], has_gone: HasGone = stays) -> T:
+    """``step()``, again and again while the engine is behind or a region away; then StoreBusy or RegionAway.
+
+    ClientGone, and the step was not done, where nobody is there any more who wants it.
+    """
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + STALL_PATIENCE_S
     while True:
+        if has_gone():
+            raise ClientGone
         try:
             return step()
         except StoreBusy as busy:
@@ -54,13 +62,13 @@ async def patiently(step: Callable[[], T]) -> T:
             await asyncio.sleep(STALL_POLL_S)
             continue
         try:
-            return await _in_turn(step, store, deadline_s)
+            return await _in_turn(step, has_gone, store, deadline_s)
         except RegionAway as away:  # it left the line: not in the way of those behind
             await back(away)
 
 
-async def _in_turn(step: Callable[[], T], store: str, deadline_s: float) -> T:
-    """Wait for the turn, then try until it is no longer the engine that is behind; StoreBusy, RegionAway.
+async def _in_turn(step: Callable[[], T], has_gone: HasGone, store: str, deadline_s: float) -> T:
+    """Wait for the turn, then try until it is no longer the engine that is behind; StoreBusy, RegionAway, ClientGone.
 
     A try may cost milliseconds, as much as the write: a hundred that all tried would leave nobody else any time.
     """
@@ -69,6 +77,8 @@ async def _in_turn(step: Callable[[], T], store: str, deadline_s: float) -> T:
     try:
         async with line.turn:
             while True:
+                if has_gone():
+                    raise ClientGone
                 try:
                     return step()
                 except StoreBusy:

@@ -54,6 +54,7 @@ from columnar.storage.commit import Committer
 from columnar.storage.layout import unescape
 
 _EPOCH_SHIFT: Final = 40
+_NO_FAMILIES: Final[frozenset[bytes]] = frozenset()
 FUTURE: Final = b"future"  # in ``meta``: the highest timestamp written ahead of the clock (I5)
 
 
@@ -231,7 +232,7 @@ class Region:
         clock_ms = now_ms
         if self.log_policy is not None:
             now_ms = self._stamps.give(batch, mutation.row, now_ms)
-        sequence = self.log.next()
+        sequence, policy = self.log.next(), self.log_policy
         draft = RowDraft(
             self.store,
             self.views,
@@ -239,7 +240,9 @@ class Region:
             now_ms=now_ms,
             sequence=(sequence.epoch << _EPOCH_SHIFT) | sequence.n,
             markers=self._markers,
-            logged=self.log_policy is not None,
+            logged=policy is not None,
+            all_older=clock_ms > self._future and not self._markers,
+            known=policy.before if policy is not None else _NO_FAMILIES,
         )
         failed = draft.check(mutation.conditions)
         if failed is not None:
@@ -256,7 +259,7 @@ class Region:
             self._future = draft.highest
             batch.put(META_SPACE, FUTURE, draft.highest.to_bytes(8, "big"))
         logged = self._log(batch, draft, sequence, now_ms)
-        return Step(sequence, draft.timestamp, tuple(draft.results), None, logged)
+        return Step(sequence, draft.timestamp, draft.results, None, logged)
 
     def _put_into(self, batch: Batch, mutation: RowPuts, now_ms: int) -> Step:
         """A row of a bulk load, as ``_draft_into`` would."""

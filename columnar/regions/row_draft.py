@@ -13,6 +13,10 @@ ones in the space ``versions``.  Invariants:
     I4. A cell whose own time to live is over when it is put changes nothing: it would never be
         seen, and must not hide or displace what is.
 
+    I5. Appends to one cell make one new version of it: what they add is gathered and packed once, so a mutation
+        costs what it holds and what it changes, however often it names a cell.
+    I6. What the draft holds of appended cells is at most ``limits.APPENDED_BYTES``.
+
 Follows HBase's HRegion for times: increments, appends and checked puts of a cell that lies in
 the future move it on by 1 ms, or take its timestamp (observed rows 21, 22).
 """
@@ -23,13 +27,14 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Final
 
-from columnar.errors import CellTooBig, NotALong, shown
-from columnar.limits import CELL_BYTES
+from columnar.errors import CellTooBig, NotALong, RequestTooBig, shown
+from columnar.limits import APPENDED_BYTES, CELL_BYTES, ROW_OPERATIONS
 from columnar.model.mutation import Append, Condition, Delete, Increment, Operation, Put
 from columnar.regions.change_record import Entry, Kind
 from columnar.regions.family_view import FamilyView, kept_versions, visible_value
 from columnar.storage.api import Batch, Store
 from columnar.storage.layout import (
+    HEADER_BYTES,
     MARKER,
     TIMESTAMP_MAX,
     escape,
@@ -37,6 +42,7 @@ from columnar.storage.layout import (
     pack_marker,
     row_end,
     row_prefix,
+    row_versions_range,
     split_version_key,
     timestamp_of,
     unescape,
@@ -47,16 +53,29 @@ from columnar.storage.layout import (
 )
 
 VERSIONS_SPACE: Final = "versions"
+WIDE_ROW: Final = 1_000  # columns of a family; where more are deleted as a whole, one range delete does it
 SINGLE_DELETES: Final = 64  # over it one range delete: fewer bytes, but dearer to later reads
 _LONG_MIN: Final = -(1 << 63)
 _U64: Final = 1 << 64
 _NONE: Final[frozenset[int]] = frozenset()
 
 
+class Growth:
+    """A cell that was appended to, while nothing else has taken its place."""
+
+    __slots__ = ("entry", "raw", "result", "value")
+
+    def __init__(self, raw: bytes, entry: int, result: int) -> None:
+        self.raw = raw  # the cell after the first append; it stands for the whole until ``RowDraft._settle``
+        self.value: bytearray | None = None  # after the second append and later ones
+        self.entry = entry  # its place among ``entries`` and ``appended``
+        self.result = result
+
+
 class ColumnDraft:
     """The next state of one column."""
 
-    __slots__ = ("cut_at", "key", "newest", "original", "pushed", "removed", "view")
+    __slots__ = ("cut_at", "growth", "key", "newest", "original", "pushed", "removed", "view")
 
     def __init__(self, view: FamilyView, key: bytes, raw: bytes | None) -> None:
         self.view = view
@@ -66,6 +85,7 @@ class ColumnDraft:
         self.pushed: dict[int, bytes] = {}  # timestamp -> raw, on their way to the older versions
         self.cut_at: int | None = None  # older versions at or below it go
         self.removed = _NONE  # older versions that go, by their timestamps
+        self.growth: Growth | None = None
 
     def put(self, timestamp: int, raw: bytes, now_ms: int) -> None:
         held = self.newest
@@ -149,7 +169,9 @@ class RowDraft:
     """See the module.
 
     ``markers`` is whether deletes leave markers, ``logged`` whether somebody wants ``entries``, the
-    changes for the log; ``sequence`` goes into each cell.
+    changes for the log; ``sequence`` goes into each cell.  ``all_older``: no cell of the row is newer than ``now_ms``
+    and no marker must stay, so a family that is deleted as a whole need not be read, but for those ``known``: of them
+    somebody wants what they held.
     """
 
     def __init__(
@@ -162,6 +184,8 @@ class RowDraft:
         sequence: int,
         markers: bool,
         logged: bool,
+        all_older: bool = False,
+        known: frozenset[bytes] = frozenset(),
     ) -> None:
         self._store = store
         self._views = views
@@ -169,28 +193,41 @@ class RowDraft:
         self._sequence = sequence
         self._markers = markers
         self._logged = logged
+        self._all_older = all_older
+        self._known = known
+        self._emptied: set[bytes] = set()  # families whose columns go by one range
+        self._growing: list[tuple[bytes, bytes]] = []
+        self._appended_bytes = 0
         self._prefix = row_prefix(row)
         self.row = row
         self.timestamp = now_ms  # what a mutation without a timestamp is stamped with
         self.highest = 0  # of the timestamps put
         self.columns: dict[tuple[bytes, bytes], ColumnDraft] = {}
         self.entries: list[Entry] = []
-        self.results: list[tuple[bytes, bytes, int]] = []  # column, new value, timestamp of increments and appends
+        # Column, new value, timestamp: of each increment, in their order, and of each cell that was appended to.
+        self.counters: list[tuple[bytes, bytes, int]] = []
+        self.appended: list[tuple[bytes, bytes, int]] = []
 
     def column(self, family: bytes, qualifier: bytes) -> ColumnDraft:
         held = self.columns.get((family, qualifier))
         if held is None:
             view = self._views[family]
             key = self._prefix + escape(qualifier)
-            held = self.columns[family, qualifier] = ColumnDraft(view, key, self._store.get(view.space, key))
+            raw = None if family in self._emptied else self._store.get(view.space, key)
+            held = self.columns[family, qualifier] = ColumnDraft(view, key, raw)
         return held
 
     def prefetch(self, operations: tuple[Operation, ...]) -> None:
-        """Read all columns that are named in one call per family: cheaper than one by one."""
-        wanted: dict[bytes, list[bytes]] = {}
+        """Read all columns that are named in one call per family: cheaper than one by one.
+
+        But for appends, which are large where puts are not (I6).
+        """
+        wanted: dict[bytes, dict[bytes, None]] = {}
         for operation in operations:
-            if operation.qualifier is not None and (operation.family, operation.qualifier) not in self.columns:
-                wanted.setdefault(operation.family, []).append(operation.qualifier)
+            if operation.qualifier is None or isinstance(operation, Append):
+                continue
+            if (operation.family, operation.qualifier) not in self.columns:
+                wanted.setdefault(operation.family, {})[operation.qualifier] = None
         for family, qualifiers in wanted.items():
             view = self._views[family]
             keys = [self._prefix + escape(qualifier) for qualifier in qualifiers]
@@ -232,13 +269,19 @@ class RowDraft:
             return  # I4
         self.highest = max(self.highest, timestamp)
         raw = pack_cell(timestamp, self._sequence, operation.value, operation.ttl_ms)
-        self.column(operation.family, operation.qualifier).put(timestamp, raw, self._now)
+        column = self.column(operation.family, operation.qualifier)
+        if column.growth is not None:
+            self._replaced(column, operation.family, operation.qualifier, timestamp)
+        column.put(timestamp, raw, self._now)
         if self._logged:
             self.entries.append(Entry(Kind.PUT, operation.family, operation.qualifier, timestamp, operation.value))
 
     def _delete_column(self, family: bytes, qualifier: bytes, timestamp: int | None) -> None:
         at = self.timestamp if timestamp is None else timestamp
-        self.column(family, qualifier).delete(at, self._marker(at))
+        column = self.column(family, qualifier)
+        if column.growth is not None:
+            self._replaced(column, family, qualifier, at)
+        column.delete(at, self._marker(at))
         if self._logged:
             self.entries.append(Entry(Kind.DELETE_COLUMN, family, qualifier, at, b""))
 
@@ -246,24 +289,43 @@ class RowDraft:
         return pack_marker(timestamp, self._sequence, self._now) if self._markers else None
 
     def _delete_family(self, operation: Delete) -> None:
-        """Every column that is there, in the store or in this draft.  O(columns of the family in the row)."""
+        """Every column that is there, in the store or in this draft.
+
+        O(columns of the family in the row), at most ROW_OPERATIONS; O(1) where nobody must know which they were.
+        """
         at = self.timestamp if operation.timestamp is None else operation.timestamp
         family = operation.family
-        self._read_family(family)
+        self._read_family(family, self._all_older and at >= self._now and family not in self._known)
         marker = self._marker(at)
-        for (name, _), column in self.columns.items():
+        for (name, qualifier), column in self.columns.items():
             if name == family and column.newest is not None:
+                if column.growth is not None:
+                    self._replaced(column, family, qualifier, at)
                 column.delete(at, marker)
         if self._logged:
             self.entries.append(Entry(Kind.DELETE_FAMILY, family, b"", at, b""))
 
-    def _read_family(self, family: bytes) -> None:
-        """All its columns that are in the store are in the draft."""
+    def _read_family(self, family: bytes, all_go: bool = False) -> None:
+        """All its columns that are in the store are in the draft; where ``all_go`` and they are many, none need be."""
+        if family in self._emptied:
+            return
         view, prefix = self._views[family], self._prefix
+        left = WIDE_ROW if all_go else ROW_OPERATIONS
+        found: dict[tuple[bytes, bytes], ColumnDraft] = {}
         for key, raw in self._store.scan(view.space, prefix, row_end(self.row)):
+            left -= 1
+            if left < 0 and all_go:
+                self._emptied.add(family)
+                return
+            if left < 0:
+                raise RequestTooBig(
+                    f"row {shown(self.row)} has over {ROW_OPERATIONS} columns, too many to delete in one step; "
+                    "nothing was deleted, delete its columns by name in several calls"
+                )
             qualifier = unescape(key[len(prefix) :])
             if (family, qualifier) not in self.columns:
-                self.columns[family, qualifier] = ColumnDraft(view, key, raw)
+                found[family, qualifier] = ColumnDraft(view, key, raw)
+        self.columns.update(found)
 
     def _delete_versions(self, operation: Delete) -> None:
         """Exactly one version, of a column or of every column of a family.  Logged as the columns it removes."""
@@ -275,6 +337,7 @@ class RowDraft:
             touched = {qualifier: column for (name, qualifier), column in self.columns.items() if name == family}
             at = self.timestamp if at is None else at
         for qualifier, column in touched.items():
+            self._settle(column, family, qualifier)
             gone = column.delete_version(at, self._store, self._now)
             if gone is None:
                 continue
@@ -293,29 +356,74 @@ class RowDraft:
 
     def _increment(self, operation: Increment) -> None:
         column = self.column(operation.family, operation.qualifier)
+        if column.growth is not None:
+            self._settle(column, operation.family, operation.qualifier)
         value, timestamp = self._current(column)
         if value is not None and len(value) != 8:
             raise NotALong(len(value))
         old = int.from_bytes(value, "big", signed=True) if value is not None else 0
         wrapped = (old + operation.amount - _LONG_MIN) % _U64 + _LONG_MIN  # overflows as a Java long does
-        self._write_back(
-            column, operation.family, operation.qualifier, wrapped.to_bytes(8, "big", signed=True), timestamp
-        )
+        fresh = wrapped.to_bytes(8, "big", signed=True)
+        self._write_back(column, operation.family, operation.qualifier, fresh, timestamp)
+        self.counters.append((column.view.column_prefix + operation.qualifier, fresh, timestamp))
 
     def _append(self, operation: Append) -> None:
-        column = self.column(operation.family, operation.qualifier)
+        family, qualifier = operation.family, operation.qualifier
+        column = self.column(family, qualifier)
+        growth = column.growth
+        if growth is not None:
+            held = growth.value
+            if held is None:
+                held = growth.value = bytearray(growth.raw[HEADER_BYTES:])
+            self._check_appended(qualifier, len(held) + len(operation.value), len(operation.value))
+            held += operation.value
+            return
         value, timestamp = self._current(column)
+        size = len(operation.value) + (len(value) if value is not None else 0)
+        self._check_appended(qualifier, size, size)
         grown = (value or b"") + operation.value
-        if len(grown) > CELL_BYTES:
-            raise CellTooBig(f"the appended value of {shown(operation.qualifier)}", len(grown), CELL_BYTES)
-        self._write_back(column, operation.family, operation.qualifier, grown, timestamp)
+        raw = self._write_back(column, family, qualifier, grown, timestamp)
+        column.growth = Growth(raw, len(self.entries) - 1, len(self.appended))
+        self._growing.append((family, qualifier))
+        self.appended.append((column.view.column_prefix + qualifier, grown, timestamp))
 
-    def _write_back(self, column: ColumnDraft, family: bytes, qualifier: bytes, value: bytes, timestamp: int) -> None:
+    def _check_appended(self, qualifier: bytes, size_bytes: int, added_bytes: int) -> None:
+        """CellTooBig, RequestTooBig: nothing was stored."""
+        if size_bytes > CELL_BYTES:
+            raise CellTooBig(f"the appended value of {shown(qualifier)}", size_bytes, CELL_BYTES)
+        self._appended_bytes += added_bytes
+        if self._appended_bytes > APPENDED_BYTES:
+            raise RequestTooBig(
+                f"the cells that are appended to have over {APPENDED_BYTES} bytes; nothing was stored, append to fewer "
+                "columns in one call"
+            )
+
+    def _replaced(self, column: ColumnDraft, family: bytes, qualifier: bytes, timestamp: int) -> None:
+        """Something at ``timestamp`` comes to a cell that was appended to: unless it is older, appends begin anew."""
+        if column.newest is not None and timestamp >= timestamp_of(column.newest):
+            self._settle(column, family, qualifier)
+
+    def _settle(self, column: ColumnDraft, family: bytes, qualifier: bytes) -> None:
+        """Pack what was appended to the column (I5)."""
+        growth, column.growth = column.growth, None
+        if growth is None or growth.value is None:
+            return
+        assert column.newest is growth.raw, "settled before anything takes its place"
+        value, timestamp = bytes(growth.value), timestamp_of(growth.raw)
+        column.newest = pack_cell(timestamp, self._sequence, value)
+        name = self.appended[growth.result][0]
+        self.appended[growth.result] = (name, value, timestamp)
+        if self._logged:
+            self.entries[growth.entry] = Entry(Kind.PUT, family, qualifier, timestamp, value)
+
+    def _write_back(self, column: ColumnDraft, family: bytes, qualifier: bytes, value: bytes, timestamp: int) -> bytes:
+        """The cell as it is packed."""
         self.highest = max(self.highest, timestamp)
-        column.put(timestamp, pack_cell(timestamp, self._sequence, value), self._now)
+        raw = pack_cell(timestamp, self._sequence, value)
+        column.put(timestamp, raw, self._now)
         if self._logged:
             self.entries.append(Entry(Kind.PUT, family, qualifier, timestamp, value))
-        self.results.append((column.view.column_prefix + qualifier, value, timestamp))
+        return raw
 
     def before(self, families: frozenset[bytes]) -> tuple[Entry, ...]:
         """What the touched columns of ``families`` held before."""
@@ -328,5 +436,17 @@ class RowDraft:
         return tuple(found)
 
     def emit(self, batch: Batch) -> None:
+        for family, qualifier in self._growing:
+            self._settle(self.columns[family, qualifier], family, qualifier)
+        for family in self._emptied:
+            view = self._views[family]
+            batch.delete_range(view.space, self._prefix, row_end(self.row))
+            if view.max_versions > 1:
+                batch.delete_range(VERSIONS_SPACE, *row_versions_range(view.number, self.row))
         for column in self.columns.values():
             column.emit(batch, self._store)
+
+    @property
+    def results(self) -> tuple[tuple[bytes, bytes, int], ...]:
+        """Of the increments, in their order; then of the cells that were appended to, in that of their first append."""
+        return (*self.counters, *self.appended)

@@ -40,6 +40,7 @@ from columnar.regions.region import Region
 from columnar.regions.row_reader import Cells, RawRow, RowCursor, filter_cells, visible_cells, wants_newest
 from columnar.regions.server import RegionServer
 from columnar.storage.layout import range_start, row_end, row_prefix
+from columnar.turns import HasGone, stays
 
 
 class _Place(NamedTuple):
@@ -67,10 +68,13 @@ class Scanner:
         self.busy = False
         self._failed = False
 
-    def next_rows(self, count: int, pack: PackRows | None = None) -> FoundRows | Awaitable[FoundRows]:
+    def next_rows(
+        self, count: int, pack: PackRows | None = None, has_gone: HasGone = stays
+    ) -> FoundRows | Awaitable[FoundRows]:
         """Up to ``count`` rows; fewer only at the end or where the reply reaches its bound, none only at the end.
 
-        ``pack``: how rows are to be packed for the reply, where they go there as they are stored.
+        ``pack``: how rows are to be packed for the reply, where they go there as they are stored.  ClientGone before
+        the step that nobody would hear of.
         """
         if self.busy:
             raise IllegalArgument("this scanner is in use by another call")
@@ -88,15 +92,17 @@ class Scanner:
                     return found
             except RegionAway as error:
                 away = error
-        return self._go_on(found, count, gathering.begin(found.size_bytes), away)
+        return self._go_on(found, count, gathering.begin(found.size_bytes, has_gone), away)
 
     async def _go_on(self, found: FoundRows, count: int, ticket: int, away: RegionAway | None) -> FoundRows:
         self.busy = True
         gathering = self._server.gathering
         try:
             while found.count < count and found.size_bytes < REPLY_BYTES and not self._at_end:
-                await (gathering.turn(ticket, found.size_bytes) if away is None else back(away))
-                away = None
+                if away is not None:
+                    await back(away)
+                    away = None
+                await gathering.turn(ticket, found.size_bytes)
                 try:
                     self._step(found, count)
                 except RegionAway as another:  # its place and its rows stand as they were before the region

@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from columnar.errors import RegionAway
+from columnar.errors import ClientGone, RegionAway
 from columnar.regions.patience import back
 from columnar.wire.service import CallContext, Handler, Later
 
 
 async def asked_again(handler: Handler, ctx: CallContext, args: Sequence[Any], away: RegionAway) -> Any:
-    """The handler's result, once no region that it wants is away any more."""
+    """The handler's result, once no region that it wants is away any more.  ClientGone: it was not asked again."""
     while True:
         await back(away)
+        if ctx.has_gone():
+            raise ClientGone
         try:
             result = handler(ctx, *args)
         except RegionAway as another:

@@ -11,7 +11,7 @@ from typing import Any
 
 from columnar.errors import IllegalArgument
 from columnar.master.schema_changes import SchemaChanges
-from columnar.model.mutation import Append, Increment, RowMutation
+from columnar.model.mutation import Increment, RowMutation
 from columnar.regions.applied import Applied
 from columnar.regions.scanners import ScannerTable
 from columnar.regions.server import RegionServer
@@ -50,15 +50,16 @@ class ExtensionMethods:
         self._facts = facts
 
     def columnarCheckAndMutate(
-        self, _ctx: Any, table: bytes, row: bytes, conditions: Any, operations: Any, _attributes: Any
+        self, ctx: Any, table: bytes, row: bytes, conditions: Any, operations: Any, _attributes: Any
     ) -> Any:
         """The conditions are looked at and the operations applied, in the order given, as one step."""
         served = self._server.tables.enabled(table)
         checked = tuple(translate.condition_from_wire(served.schema, one) for one in conditions or ())
+        translate.checked_operations(len(operations or ()), row or b"")
         asked = tuple(translate.row_operation_from_wire(served.schema, one) for one in operations or ())
         if not asked:
             raise IllegalArgument("checkAndMutate needs at least one operation")
-        changing = [one for one in asked if isinstance(one, Increment | Append)]  # each has one result
+        increments = sum(isinstance(one, Increment) for one in asked)  # their results come first
 
         def answer(applied: Applied | None) -> Any:
             assert applied is not None, "one row"
@@ -67,18 +68,16 @@ class ExtensionMethods:
                 timestamp=applied.timestamp,
                 sequence=applied.sequence.token,
                 counters=[
-                    hbase.TCell(value, stamp)
-                    for one, (_, value, stamp) in zip(changing, applied.results, strict=False)
-                    if isinstance(one, Increment)
+                    hbase.TCell(value, stamp) for _, value, stamp in applied.results[:increments]
                 ],
                 failedCondition=-1 if applied.failed_condition is None else applied.failed_condition,
             )
 
-        return self._rows.write(served, RowMutation(checked_row(row), asked, checked), answer)
+        return self._rows.write(ctx, served, RowMutation(checked_row(row), asked, checked), answer)
 
-    def columnarMutateRows(self, _ctx: Any, table: bytes, batches: Any, attributes: Any) -> Any:
+    def columnarMutateRows(self, ctx: Any, table: bytes, batches: Any, attributes: Any) -> Any:
         return self._rows.mutate_rows(
-            table, batches, None, attributes, lambda applied: applied.sequence.token if applied is not None else ""
+            ctx, table, batches, None, attributes, lambda applied: applied.sequence.token if applied is not None else ""
         )
 
     def columnarCreateTable(self, _ctx: Any, table: bytes, families: Any, attributes: Any, splits: Any) -> Any:

@@ -7,23 +7,20 @@ future that others may share (the group commit); nothing here is a task of its o
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from columnar.errors import IllegalArgument, RegionTooBusy, RequestTooBig, VersionsNotPositive
-from columnar.limits import BATCH_BYTES, ROWS_BYTES, STEP_BYTES, STEP_CELLS
+from columnar.errors import IllegalArgument, RequestTooBig, VersionsNotPositive
+from columnar.limits import ROWS_BYTES, STEP_BYTES, STEP_CELLS
 from columnar.model.cell import split_column
 from columnar.model.mutation import (
     Append,
     CompareOp,
     Condition,
     Delete,
-    Durability,
     Increment,
-    Put,
     RowMutation,
     RowPuts,
     RowWrite,
@@ -32,17 +29,13 @@ from columnar.model.read import Projection, ReadSpec
 from columnar.regions.applied import Applied
 from columnar.regions.found_rows import ScanRow, size_of
 from columnar.regions.patience import patiently
-from columnar.regions.region import Region
-from columnar.regions.server import RegionServer
 from columnar.regions.tables import READ_SPECS, ServedTable, checked_row
-from columnar.storage.api import StoreBusy
 from columnar.thrift import translate
+from columnar.thrift.row_writes import Answer, RowWrites, Work, after, after_all, joined
+from columnar.turns import HasGone
 from columnar.wire.codec_replies import RowList
 from columnar.wire.sent_puts import SentPuts
-from columnar.wire.service import Later, Sent, SentNumber
-
-Answer = Callable[[Applied | None], Any]  # what was applied last (None: nothing was asked for) to the reply
-Work = list[tuple[ServedTable, list[RowWrite]]]  # batches, each of rows of one region
+from columnar.wire.service import Sent, SentNumber
 
 _LATEST: Final = ReadSpec(Projection(()))  # of a column that is named beside it
 _REMEMBERED_BYTES: Final = 4 * 1024  # of the columns of a read; a longer list is parsed each time
@@ -59,11 +52,28 @@ class _Gathered:
     size_bytes: int = 0
 
 
-class RowMethods:
-    def __init__(self, server: RegionServer) -> None:
-        self._server = server
-        self._tables = server.tables
+class _Translator:
+    """BatchMutations of one call to what they ask of their rows; remembers the columns, which are mostly the same."""
 
+    def __init__(self, served: ServedTable, stamp: int | None, ttl_ms: int | None) -> None:
+        self._schema = served.schema
+        self._stamp = stamp
+        self._ttl_ms = ttl_ms
+        self._by_clock = stamp is None and ttl_ms is None
+        self._known: translate.Columns = {}
+        self._known_rows: dict[tuple[bytes, ...], translate.PutColumns] = {}
+
+    def write(self, batch: Any) -> RowWrite | None:
+        sent, row = batch.mutations or (), batch.row or b""
+        if self._by_clock and isinstance(sent, SentPuts):
+            columns = translate.put_columns(self._schema, row, sent, self._known_rows)
+            return RowPuts(checked_row(batch.row), columns, sent.values)
+        operations, durability = translate.operations(self._schema, row, sent, self._stamp, self._ttl_ms, self._known)
+        row = checked_row(batch.row)
+        return RowMutation(row, operations, (), durability) if operations else None
+
+
+class RowMethods(RowWrites):
     # --- reads -------------------------------------------------------------------------------------
 
     def _spec(self, served: ServedTable, columns: Sequence[bytes] | None, timestamp: int | None) -> ReadSpec:
@@ -134,21 +144,21 @@ class RowMethods:
         cells = region.get_row(row, spec)
         return after(region.barrier(row), RowList([(row, cells)] if cells else []))
 
-    def getRows(self, _ctx: Any, table: Sent, rows: Any, _attributes: Any) -> Any:
-        return self._rows(table, rows, None, None)
+    def getRows(self, ctx: Any, table: Sent, rows: Any, _attributes: Any) -> Any:
+        return self._rows(ctx, table, rows, None, None)
 
-    def getRowsWithColumns(self, _ctx: Any, table: Sent, rows: Any, columns: Any, _attributes: Any) -> Any:
-        return self._rows(table, rows, columns, None)
+    def getRowsWithColumns(self, ctx: Any, table: Sent, rows: Any, columns: Any, _attributes: Any) -> Any:
+        return self._rows(ctx, table, rows, columns, None)
 
-    def getRowsTs(self, _ctx: Any, table: Sent, rows: Any, timestamp: SentNumber, _attributes: Any) -> Any:
-        return self._rows(table, rows, None, timestamp)
+    def getRowsTs(self, ctx: Any, table: Sent, rows: Any, timestamp: SentNumber, _attributes: Any) -> Any:
+        return self._rows(ctx, table, rows, None, timestamp)
 
     def getRowsWithColumnsTs(
-        self, _ctx: Any, table: Sent, rows: Any, columns: Any, timestamp: SentNumber, _attributes: Any
+        self, ctx: Any, table: Sent, rows: Any, columns: Any, timestamp: SentNumber, _attributes: Any
     ) -> Any:
-        return self._rows(table, rows, columns, timestamp)
+        return self._rows(ctx, table, rows, columns, timestamp)
 
-    def _rows(self, table: Sent, rows: list[bytes] | None, columns: Any, timestamp: SentNumber) -> Any:
+    def _rows(self, ctx: Any, table: Sent, rows: list[bytes] | None, columns: Any, timestamp: SentNumber) -> Any:
         """In the order asked, without those that are not there (gateway behaviour 8)."""
         served = self._tables.enabled(table)
         spec = self._spec(served, columns, timestamp)
@@ -156,7 +166,7 @@ class RowMethods:
         gathering = self._server.gathering
         if not gathering.is_full and self._gather(served, spec, gathered):
             return after_all(gathered.barriers, RowList(gathered.found))
-        return self._gather_rest(table, spec, gathered, gathering.begin(gathered.size_bytes))
+        return self._gather_rest(table, spec, gathered, ctx.has_gone)
 
     def _gather(self, served: ServedTable, spec: ReadSpec, gathered: _Gathered) -> bool:
         """Read rows for one turn on the loop; True: that was all."""
@@ -181,14 +191,15 @@ class RowMethods:
                 raise RequestTooBig(f"the rows asked for have over {ROWS_BYTES} bytes; ask for fewer, or scan")
         return False
 
-    async def _gather_rest(self, table: Sent, spec: ReadSpec, gathered: _Gathered, ticket: int) -> RowList:
+    async def _gather_rest(self, table: Sent, spec: ReadSpec, gathered: _Gathered, has_gone: HasGone) -> RowList:
+        ticket = self._server.gathering.begin(gathered.size_bytes, has_gone)
         try:
             while True:
                 await self._server.gathering.turn(ticket, gathered.size_bytes)
                 served = self._tables.enabled(table)
                 for family, _ in spec.projection.families:
                     served.schema.family(family)  # the table may have been made anew meanwhile
-                if await patiently(partial(self._gather, served, spec, gathered)):
+                if await patiently(partial(self._gather, served, spec, gathered), has_gone):
                     break
             waiting = joined(gathered.barriers)
             if waiting is not None:
@@ -199,15 +210,17 @@ class RowMethods:
 
     # --- writes ------------------------------------------------------------------------------------
 
-    def mutateRow(self, _ctx: Any, table: Sent, row: Sent, mutations: Any, attributes: Any) -> Any:
-        return self._mutate_row(table, row, mutations, None, attributes)
+    def mutateRow(self, ctx: Any, table: Sent, row: Sent, mutations: Any, attributes: Any) -> Any:
+        return self._mutate_row(ctx, table, row, mutations, None, attributes)
 
     def mutateRowTs(
-        self, _ctx: Any, table: Sent, row: Sent, mutations: Any, timestamp: SentNumber, attributes: Any
+        self, ctx: Any, table: Sent, row: Sent, mutations: Any, timestamp: SentNumber, attributes: Any
     ) -> Any:
-        return self._mutate_row(table, row, mutations, timestamp, attributes)
+        return self._mutate_row(ctx, table, row, mutations, timestamp, attributes)
 
-    def _mutate_row(self, table: Sent, row: Sent, mutations: Any, timestamp: SentNumber, attributes: Any) -> Any:
+    def _mutate_row(
+        self, ctx: Any, table: Sent, row: Sent, mutations: Any, timestamp: SentNumber, attributes: Any
+    ) -> Any:
         if not mutations:
             checked_row(row)
             return None  # as HBase, which does not even look for the table
@@ -215,185 +228,73 @@ class RowMethods:
         ttl_ms = translate.ttl_of(attributes) if attributes else None
         stamp = translate.checked_timestamp(timestamp)
         if isinstance(mutations, SentPuts) and stamp is None and ttl_ms is None:
-            columns = translate.put_columns(served.schema, mutations, {})
+            columns = translate.put_columns(served.schema, row or b"", mutations, {})
             row = checked_row(row)
-            return self.write_rows(served, {row: RowPuts(row, columns, mutations.values)}, _nothing)
-        operations, durability = translate.operations(served.schema, mutations, stamp, ttl_ms, {})
-        return self.write(served, RowMutation(checked_row(row), operations, (), durability), _nothing)
+            return self.write_alone(ctx, served, RowPuts(row, columns, mutations.values), _nothing)
+        operations, durability = translate.operations(served.schema, row or b"", mutations, stamp, ttl_ms, {})
+        return self.write(ctx, served, RowMutation(checked_row(row), operations, (), durability), _nothing)
 
-    def mutateRows(self, _ctx: Any, table: Sent, batches: Any, attributes: Any) -> Any:
-        return self.mutate_rows(table, batches, None, attributes, _nothing)
+    def mutateRows(self, ctx: Any, table: Sent, batches: Any, attributes: Any) -> Any:
+        return self.mutate_rows(ctx, table, batches, None, attributes, _nothing)
 
-    def mutateRowsTs(self, _ctx: Any, table: Sent, batches: Any, timestamp: SentNumber, attributes: Any) -> Any:
-        return self.mutate_rows(table, batches, timestamp, attributes, _nothing)
+    def mutateRowsTs(self, ctx: Any, table: Sent, batches: Any, timestamp: SentNumber, attributes: Any) -> Any:
+        return self.mutate_rows(ctx, table, batches, timestamp, attributes, _nothing)
 
-    def mutate_rows(self, table: Sent, batches: Any, timestamp: SentNumber, attributes: Any, answer: Answer) -> Any:
+    def mutate_rows(
+        self, ctx: Any, table: Sent, batches: Any, timestamp: SentNumber, attributes: Any, answer: Answer
+    ) -> Any:
         """Everything is checked before anything is written (observed row 4); the answer is made from the last row."""
         if not batches:
             return answer(None)
         served = self._tables.enabled(table)
         ttl_ms = translate.ttl_of(attributes) if attributes else None
         stamp = translate.checked_timestamp(timestamp)
-        by_row: dict[bytes, RowWrite] = {}
-        known: translate.Columns = {}
-        known_rows: dict[tuple[bytes, ...], translate.PutColumns] = {}
-        by_clock = stamp is None and ttl_ms is None
-        for batch in batches:
-            sent = batch.mutations
-            if by_clock and isinstance(sent, SentPuts) and batch.row not in by_row:
-                columns = translate.put_columns(served.schema, sent, known_rows)
-                row = checked_row(batch.row)
-                by_row[row] = RowPuts(row, columns, sent.values)
-                continue
-            operations, durability = translate.operations(served.schema, sent or (), stamp, ttl_ms, known)
-            row = checked_row(batch.row)
-            if not operations:
-                continue
-            held = by_row.get(row)
-            if held is not None:
-                if isinstance(held, RowPuts):
-                    held = held.spelled_out()
-                operations = held.operations + operations
-                durability = held.durability if held.durability is Durability.SYNC else durability
-            by_row[row] = RowMutation(row, operations, (), durability)
-        return self.write_rows(served, by_row, answer)
+        if len(batches) == 1:
+            one = _Translator(served, stamp, ttl_ms).write(batches[0])
+            return answer(None) if one is None else self.write_alone(ctx, served, one, answer)
+        return self.write_planned(
+            ctx, served, batches, lambda current: _Translator(current, stamp, ttl_ms).write, answer
+        )
 
-    def write_all(self, served: ServedTable, by_row: Mapping[bytes, RowWrite]) -> Any:
-        """Each row one step, and nothing to tell but that all are durable."""
-        return self._write_each(self._by_region(served, by_row), _nothing)
-
-    def _by_region(self, served: ServedTable, by_row: Mapping[bytes, RowWrite]) -> Work:
-        """Batches of one region each, none over ``limits.BATCH_BYTES`` but for single rows."""
-        found: Work = []
-        open_batch: dict[int, tuple[list[RowWrite], int]] = {}
-        for mutation in by_row.values():
-            region = self._server.region_for(served, mutation.row)
-            self._admit(region)
-            size = _size(mutation)
-            held = open_batch.get(region.info.region_id)
-            if held is None or held[1] + size > BATCH_BYTES:
-                held = ([], 0)
-                found.append((served, held[0]))
-            held[0].append(mutation)
-            open_batch[region.info.region_id] = (held[0], held[1] + size)
-        return found
-
-    # --- writing and answering ---------------------------------------------------------------------
-
-    def write(self, served: ServedTable, mutation: RowMutation, answer: Answer) -> Any:
-        """One row, one step; ``answer`` makes the reply from what was applied."""
-        region = self._server.region_for(served, mutation.row)
-        self._admit(region)
-        try:
-            applied = region.apply(mutation)
-        except StoreBusy:
-            return self._go_on([(served, [mutation])], [], answer)
-        return after(self._waiting(region, applied), answer(applied))
-
-    def write_rows(self, served: ServedTable, by_row: Mapping[bytes, RowWrite], answer: Answer) -> Any:
-        """Each row a step of its own; they have all been checked."""
-        return self._write_each(self._by_region(served, by_row), answer)
-
-    def _write_each(self, work: Work, answer: Answer) -> Any:
-        """Batch after batch; where the engine falls behind, the rest is written when it has recovered."""
-        waits: list[Any] = []
-        applied: Applied | None = None
-        for number, step in enumerate(work):
-            try:
-                applied = self._apply(step, waits)
-            except StoreBusy:
-                return self._go_on(work[number:], waits, answer)
-        return after(joined(waits), answer(applied))
-
-    async def _go_on(self, work: Work, waits: list[Any], answer: Answer) -> Any:
-        applied: Applied | None = None
-        left = deque(work)
-        while left:
-            applied = await patiently(partial(self._apply_next, left, waits))
-        for waiting in waits:
-            if waiting is not None:
-                await asyncio.shield(waiting)  # others wait for it too
-        return answer(applied)
-
-    def _apply_next(self, left: deque[tuple[ServedTable, list[RowWrite]]], waits: list[Any]) -> Applied:
-        """The first batch of ``left``, or as much of it as one region holds: it may have been split meanwhile."""
-        served, mutations = left[0]
-        info = served.holding(mutations[0].row)
-        here = [mutation for mutation in mutations if info.holds(mutation.row)]
-        applied = self._apply((served, here), waits)
-        elsewhere = [mutation for mutation in mutations if not info.holds(mutation.row)]
-        if elsewhere:
-            left[0] = (served, elsewhere)
-        else:
-            left.popleft()
-        return applied
-
-    def _apply(self, step: tuple[ServedTable, list[RowWrite]], waits: list[Any]) -> Applied:
-        served, mutations = step
-        # Asked for again: opening the others may have closed it (limits.OPEN_REGIONS), and the table may have changed.
-        served = self._tables.enabled(served.schema.name.encode())
-        region = self._server.region_for(served, mutations[0].row)
-        first = mutations[0]
-        if len(mutations) == 1 and isinstance(first, RowMutation):
-            applied = region.apply(first)
-        else:
-            applied = region.apply_many(mutations)
-        waits.append(self._waiting(region, applied))
-        return applied
-
-    def _admit(self, region: Region) -> None:
-        if region.refuses_writes:
-            raise RegionTooBusy(
-                f"the change log of region {region.info.encoded} of {region.info.table} is full: {region.log_obstacle}"
-            )
-
-    def _waiting(self, region: Region, applied: Applied) -> Any:
-        """What the answer to a write waits for: its fsync, and the brake of a full log."""
-        if applied.durable is None and applied.failed_condition is None:
-            self._server.async_write_done()
-        if region.write_delay_s > 0:
-            return self._server.delayed(applied.durable, region.write_delay_s)
-        return applied.durable
-
-    def deleteAll(self, _ctx: Any, table: Sent, row: Sent, column: Sent, attributes: Any) -> Any:
-        return self._delete(table, row, column, None)
+    def deleteAll(self, ctx: Any, table: Sent, row: Sent, column: Sent, attributes: Any) -> Any:
+        return self._delete(ctx, table, row, column, None)
 
     def deleteAllTs(
-        self, _ctx: Any, table: Sent, row: Sent, column: Sent, timestamp: SentNumber, _attributes: Any
+        self, ctx: Any, table: Sent, row: Sent, column: Sent, timestamp: SentNumber, _attributes: Any
     ) -> Any:
-        return self._delete(table, row, column, timestamp)
+        return self._delete(ctx, table, row, column, timestamp)
 
-    def _delete(self, table: Sent, row: Sent, column: Sent, timestamp: SentNumber) -> Any:
+    def _delete(self, ctx: Any, table: Sent, row: Sent, column: Sent, timestamp: SentNumber) -> Any:
         served = self._tables.enabled(table)
         stamp = translate.checked_timestamp(timestamp)
         family, qualifier = split_column(column or b"")
         served.schema.family(family)
-        return self.write(served, RowMutation(checked_row(row), (Delete(family, qualifier, stamp),)), _nothing)
+        return self.write(ctx, served, RowMutation(checked_row(row), (Delete(family, qualifier, stamp),)), _nothing)
 
-    def deleteAllRow(self, _ctx: Any, table: Sent, row: Sent, _attributes: Any) -> Any:
-        return self._delete_row(table, row, None)
+    def deleteAllRow(self, ctx: Any, table: Sent, row: Sent, _attributes: Any) -> Any:
+        return self._delete_row(ctx, table, row, None)
 
-    def deleteAllRowTs(self, _ctx: Any, table: Sent, row: Sent, timestamp: SentNumber, _attributes: Any) -> Any:
-        return self._delete_row(table, row, timestamp)
+    def deleteAllRowTs(self, ctx: Any, table: Sent, row: Sent, timestamp: SentNumber, _attributes: Any) -> Any:
+        return self._delete_row(ctx, table, row, timestamp)
 
-    def _delete_row(self, table: Sent, row: Sent, timestamp: SentNumber) -> Any:
+    def _delete_row(self, ctx: Any, table: Sent, row: Sent, timestamp: SentNumber) -> Any:
         served = self._tables.enabled(table)
         stamp = translate.checked_timestamp(timestamp)
         operations = tuple(Delete(family.bytes_name, None, stamp) for family in served.schema.families)
-        return self.write(served, RowMutation(checked_row(row), operations), _nothing)
+        return self.write(ctx, served, RowMutation(checked_row(row), operations), _nothing)
 
     # --- read, modify, write -----------------------------------------------------------------------
 
-    def atomicIncrement(self, _ctx: Any, table: Sent, row: Sent, column: Sent, amount: SentNumber) -> Any:
+    def atomicIncrement(self, ctx: Any, table: Sent, row: Sent, column: Sent, amount: SentNumber) -> Any:
         served = self._tables.enabled(table)
         family, qualifier = translate.counter_column(served.schema, column)
         mutation = RowMutation(checked_row(row), (Increment(family, qualifier, amount or 0),))
-        return self.write(served, mutation, _counter)
+        return self.write(ctx, served, mutation, _counter)
 
-    def increment(self, _ctx: Any, increment: Any) -> Any:
-        return self.incrementRows(_ctx, [increment])
+    def increment(self, ctx: Any, increment: Any) -> Any:
+        return self.incrementRows(ctx, [increment])
 
-    def incrementRows(self, _ctx: Any, increments: Any) -> Any:
+    def incrementRows(self, ctx: Any, increments: Any) -> Any:
         """Everything is checked before anything is written; each row is a step of its own."""
         work: Work = []
         for one in increments or ():
@@ -402,11 +303,11 @@ class RowMethods:
             served = self._tables.enabled(one.table)
             family, qualifier = translate.counter_column(served.schema, one.column)
             mutation = RowMutation(checked_row(one.row), (Increment(family, qualifier, one.ammount or 0),))
-            self._admit(self._server.region_for(served, mutation.row))
+            self.admitted(served, mutation.row)
             work.append((served, [mutation]))
-        return self._write_each(work, _nothing)
+        return self.write_work(ctx, work, _nothing)
 
-    def append(self, _ctx: Any, append: Any) -> Any:
+    def append(self, ctx: Any, append: Any) -> Any:
         """The new cells in the order of the columns asked for (observed row 24)."""
         if append is None:
             raise IllegalArgument("append needs to be told what")
@@ -414,14 +315,15 @@ class RowMethods:
         columns, values = append.columns or (), append.values or ()
         if not columns or len(columns) != len(values):
             raise IllegalArgument(f"append needs one value for each column, not {len(columns)} and {len(values)}")
+        translate.checked_operations(len(columns), append.row or b"")
         operations = []
         for column, value in zip(columns, values, strict=True):
             family, qualifier = translate.full_column(served.schema, column)
             operations.append(Append(family, qualifier, translate.checked_value(value, column)))
-        return self.write(served, RowMutation(checked_row(append.row), tuple(operations)), _new_cells)
+        return self.write(ctx, served, RowMutation(checked_row(append.row), tuple(operations)), _new_cells)
 
     def checkAndPut(
-        self, _ctx: Any, table: Sent, row: Sent, column: Sent, value: Sent, mutation: Any, attributes: Any
+        self, ctx: Any, table: Sent, row: Sent, column: Sent, value: Sent, mutation: Any, attributes: Any
     ) -> Any:
         """No value, or an empty one, expects the cell to be absent or empty (observed row 23)."""
         served = self._tables.enabled(table)
@@ -430,23 +332,10 @@ class RowMethods:
         if mutation is None:
             raise IllegalArgument("checkAndPut needs a mutation")
         ttl_ms = translate.ttl_of(attributes) if attributes else None
-        operations, durability = translate.operations(served.schema, [mutation], None, ttl_ms, {})
+        operations, durability = translate.operations(served.schema, row or b"", [mutation], None, ttl_ms, {})
         condition = Condition(family, qualifier, op, value or b"")
-        return self.write(served, RowMutation(checked_row(row), operations, (condition,), durability), _was_applied)
-
-
-def _size(mutation: RowWrite) -> int:
-    """Bytes that it takes, roughly."""
-    if isinstance(mutation, RowPuts):
-        size = 64 * len(mutation.values)
-        for value in mutation.values:
-            size += len(value)
-        return size
-    size = 64 * len(mutation.operations)
-    for operation in mutation.operations:
-        if isinstance(operation, Put):
-            size += len(operation.value)
-    return size
+        checked = RowMutation(checked_row(row), operations, (condition,), durability)
+        return self.write(ctx, served, checked, _was_applied)
 
 
 def _nothing(_applied: Applied | None) -> None:
@@ -466,28 +355,3 @@ def _new_cells(applied: Applied | None) -> list[tuple[bytes, int]]:
 def _was_applied(applied: Applied | None) -> bool:
     assert applied is not None, "one check"
     return applied.failed_condition is None
-
-
-def after(future: Any, result: Any) -> Any:
-    """``result``, at once where nothing is waited for.  ``future`` may be a coroutine: several fsyncs."""
-    if future is None or (isinstance(future, asyncio.Future) and future.done() and not future.exception()):
-        return result
-    return Later(future, result)
-
-
-async def _all(futures: list[Any]) -> None:
-    for future in futures:
-        await future
-
-
-def joined(waits: list[Any]) -> Any:
-    """One awaitable for several futures, or None; the same future is not waited for twice."""
-    distinct = list({id(future): future for future in waits if future is not None}.values())
-    if not distinct:
-        return None
-    return distinct[0] if len(distinct) == 1 else _all(distinct)
-
-
-def after_all(waits: list[Any], result: Any) -> Any:
-    future = joined(waits)
-    return result if future is None else Later(future, result)

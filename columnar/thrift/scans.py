@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from time import perf_counter
 from typing import Any
 
-from columnar.errors import CallerError, IllegalArgument, IncompatibleFilter, RequestTooBig
+from columnar.errors import CallerError, ClientGone, IllegalArgument, IncompatibleFilter, RequestTooBig
 from columnar.limits import FILTER_BYTES, SHORT_FILTER_BYTES, STEP_S
 from columnar.model.filters import Filter
 from columnar.model.read import ScanSpec
@@ -15,7 +15,7 @@ from columnar.regions.scanners import Scanner, ScannerTable
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.thrift import translate
-from columnar.turns import Turns
+from columnar.turns import HasGone, Turns
 from columnar.wire.codec_replies import RowList, map_rows
 from columnar.wire.detect import Protocol
 from columnar.wire.service import Sent, SentNumber
@@ -34,7 +34,7 @@ class ScanMethods:
         return self._scanners.open(Scanner(self._server, table, spec, filter_of(spec)), ctx.connection_id)
 
     async def _open_in_turns(self, ctx: Any, table: bytes, spec: ScanSpec) -> int:
-        row_filter = await filter_in_turns(spec, self._server.gathering.turns)
+        row_filter = await filter_in_turns(spec, self._server.gathering.turns, ctx.has_gone)
         return self._scanners.open(Scanner(self._server, table, spec, row_filter), ctx.connection_id)
 
     def scannerOpenWithScan(self, ctx: Any, table: Sent, scan: Any, _attributes: Any) -> Any:
@@ -80,7 +80,8 @@ class ScanMethods:
         if count == 0:
             return RowList([])
         in_order = scanner.spec.sort_columns
-        found = scanner.next_rows(count, map_rows if ctx.protocol is Protocol.BINARY and not in_order else None)
+        pack = map_rows if ctx.protocol is Protocol.BINARY and not in_order else None
+        found = scanner.next_rows(count, pack, ctx.has_gone)
         if isinstance(found, FoundRows):
             return RowList(found.blocks, in_order)
         return _listed(found, in_order)
@@ -110,8 +111,8 @@ def filter_of(spec: ScanSpec) -> Filter | None:
     return _ready(spec, parse(_checked(spec.filter_string)))
 
 
-async def filter_in_turns(spec: ScanSpec, turns: Turns) -> Filter | None:
-    """As ``filter_of``, others are served meanwhile."""
+async def filter_in_turns(spec: ScanSpec, turns: Turns, has_gone: HasGone) -> Filter | None:
+    """As ``filter_of``, others are served meanwhile.  ClientGone."""
     if spec.filter_string is None:
         return None
     from columnar.model.filter_language import parse_in_steps
@@ -119,6 +120,8 @@ async def filter_in_turns(spec: ScanSpec, turns: Turns) -> Filter | None:
     steps = parse_in_steps(_checked(spec.filter_string))
     while True:
         await turns.turn()
+        if has_gone():
+            raise ClientGone
         ends = perf_counter() + STEP_S
         try:
             while perf_counter() < ends:

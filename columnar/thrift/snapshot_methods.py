@@ -10,6 +10,7 @@ from columnar.master.snapshot_manifest import SnapshotManifest
 from columnar.master.snapshots import Snapshots
 from columnar.model import schema
 from columnar.model.mutation import RowMutation
+from columnar.regions.applied import Applied
 from columnar.regions.ingestion import IncomingRows, ingest, obstacles_of
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import checked_row
@@ -82,7 +83,7 @@ class SnapshotMethods:
         incoming = IncomingRows(first, last, timestamp, files.rows or 0, paths)
         return ingest(self._server.region_for(served, first), incoming)
 
-    def columnarLoadRows(self, _ctx: Any, table: bytes, rows: Any) -> Any:
+    def columnarLoadRows(self, ctx: Any, table: bytes, rows: Any) -> Any:
         served = self._server.tables.enabled(table or b"")
         mutations = {}
         for one in rows or ():
@@ -91,7 +92,11 @@ class SnapshotMethods:
             if row in mutations:
                 raise IllegalArgument("columnarLoadRows names each row once")
             mutations[row] = RowMutation(row, operations)
-        return self._rows.write_all(served, mutations)
+        return self._rows.write_rows(ctx, served, mutations, _nothing)
+
+
+def _nothing(_applied: Applied | None) -> None:
+    return None
 
 
 def _info(manifest: SnapshotManifest) -> Any:

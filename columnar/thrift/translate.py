@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from columnar.errors import CellTooBig, IllegalArgument, PutTooBig, RequestTooBig, shown
-from columnar.limits import CELL_BYTES, COLUMNS_PER_CALL, ROW_KEY_BYTES
+from columnar.limits import CELL_BYTES, COLUMNS_PER_CALL, ROW_KEY_BYTES, ROW_OPERATIONS
 from columnar.model.cell import parse_column, split_column
 from columnar.model.mutation import (
     Append,
@@ -91,6 +91,15 @@ def put_value(value: bytes | None, column: bytes) -> bytes:
     return value
 
 
+def checked_operations(count: int, row: bytes) -> None:
+    """RequestTooBig where one row's step would have more operations than ROW_OPERATIONS."""
+    if count > ROW_OPERATIONS:
+        raise RequestTooBig(
+            f"{count} operations on row {shown(row)} as one step, at most {ROW_OPERATIONS} are allowed; nothing was "
+            "stored, send them in several calls"
+        )
+
+
 def checked_bound(row: bytes | None) -> bytes:
     """Where a scan begins or ends; none and an empty one are the table's end."""
     if row and len(row) > ROW_KEY_BYTES:
@@ -112,12 +121,14 @@ def ttl_of(attributes: dict[bytes, bytes] | None) -> int | None:
 
 
 def operations(
-    table: Table, mutations: Sequence[Mutation], timestamp: int | None, ttl_ms: int | None, known: Columns
+    table: Table, row: bytes, mutations: Sequence[Mutation], timestamp: int | None, ttl_ms: int | None, known: Columns
 ) -> tuple[tuple[Operation, ...], Durability]:
     """A row's Mutations in their order, and whether their writer waits for the fsync.
 
     ``known`` remembers the columns that the rows of one call put: they are mostly the same.
     """
+    if len(mutations) > ROW_OPERATIONS:
+        checked_operations(len(mutations), row)
     found: list[Operation] = []
     durability = Durability.SYNC
     for mutation in mutations:
@@ -136,8 +147,10 @@ def operations(
     return tuple(found), durability
 
 
-def put_columns(table: Table, sent: SentPuts, known: dict[tuple[bytes, ...], PutColumns]) -> PutColumns:
+def put_columns(table: Table, row: bytes, sent: SentPuts, known: dict[tuple[bytes, ...], PutColumns]) -> PutColumns:
     """The columns of a row that is nothing but puts, checked with its values; ``known`` remembers those of one call."""
+    if len(sent.values) > ROW_OPERATIONS:
+        checked_operations(len(sent.values), row)
     columns = known.get(sent.columns)
     if columns is None:
         columns = known[sent.columns] = tuple([_put_column(table, column) for column in sent.columns])

@@ -21,9 +21,11 @@ from columnar.regions.patience import patiently
 from columnar.regions.scanners import Scanner
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable, checked_row
-from columnar.thrift.rows import RowMethods, after, after_all, joined
+from columnar.thrift.row_writes import after, after_all, joined
+from columnar.thrift.rows import RowMethods
 from columnar.thrift.scans import filter_in_turns, filter_of, has_long_filter
 from columnar.thrift2 import translate
+from columnar.turns import HasGone
 from columnar.wire.codec_results import Result, Results
 
 _EQUAL: Final = 2
@@ -48,36 +50,38 @@ class RowMethods2:
 
     # --- reads -------------------------------------------------------------------------------------
 
-    def get(self, _ctx: Any, table: bytes | None, tget: Any) -> Any:
+    def get(self, ctx: Any, table: bytes | None, tget: Any) -> Any:
         served = self._enabled(table)
         row = checked_row(translate.given(tget, "TGet").row)
         spec = translate.get_spec(served.schema, tget)
         if tget.filterString is not None:
-            return self._filtered(served, row, tget, spec)
+            return self._filtered(served, row, tget, spec, ctx.has_gone)
         region = self._server.region_for(served, row)
         cells = translate.cut_by_family(list(region.get_row(row, spec)), tget)
         return after(region.barrier(row), Result(row, cells))
 
-    async def _filtered(self, served: ServedTable, row: bytes, tget: Any, read: ReadSpec) -> Result:
+    async def _filtered(
+        self, served: ServedTable, row: bytes, tget: Any, read: ReadSpec, has_gone: HasGone
+    ) -> Result:
         spec = translate.one_row(row, read, tget.filterString)
         turns = self._server.gathering.turns
-        row_filter = await filter_in_turns(spec, turns) if has_long_filter(spec) else filter_of(spec)
+        row_filter = await filter_in_turns(spec, turns, has_gone) if has_long_filter(spec) else filter_of(spec)
         scanner = Scanner(self._server, served.schema.name.encode(), spec, row_filter)
-        found = scanner.next_rows(1)
+        found = scanner.next_rows(1, None, has_gone)
         rows = list(found if isinstance(found, FoundRows) else await found)
         return Result(row, translate.cut_by_family(list(rows[0][1]), tget) if rows else [])
 
-    def getMultiple(self, _ctx: Any, table: bytes | None, tgets: Any) -> Any:
+    def getMultiple(self, ctx: Any, table: bytes | None, tgets: Any) -> Any:
         """One result for each get, in their order; an empty one for a row that is not there."""
-        return self._several(table, tgets, Results)
+        return self._several(ctx, table, tgets, Results)
 
     def exists(self, ctx: Any, table: bytes | None, tget: Any) -> Any:
-        return self._several(table, [translate.given(tget, "TGet")], lambda found: bool(found[0].cells))
+        return self._several(ctx, table, [translate.given(tget, "TGet")], lambda found: bool(found[0].cells))
 
-    def existsAll(self, _ctx: Any, table: bytes | None, tgets: Any) -> Any:
-        return self._several(table, tgets, lambda found: [bool(result.cells) for result in found])
+    def existsAll(self, ctx: Any, table: bytes | None, tgets: Any) -> Any:
+        return self._several(ctx, table, tgets, lambda found: [bool(result.cells) for result in found])
 
-    def _several(self, table: bytes | None, tgets: Any, answer: Any) -> Any:
+    def _several(self, ctx: Any, table: bytes | None, tgets: Any, answer: Any) -> Any:
         """All are checked first.  Read in steps; what has no filter is read without waiting where it is little."""
         served = self._enabled(table)
         asked = []
@@ -88,7 +92,7 @@ class RowMethods2:
         gathering = self._server.gathering
         if not gathering.is_full and self._read_step(served, rows):
             return after_all(rows.barriers, answer(rows.found))
-        return self._read_rest(table or b"", rows, answer, gathering.begin(rows.size_bytes))
+        return self._read_rest(table or b"", rows, answer, ctx.has_gone)
 
     def _read_step(self, served: ServedTable, rows: _Rows) -> bool:
         """Read for one turn on the loop, or to a get with a filter; True: that was all."""
@@ -116,8 +120,9 @@ class RowMethods2:
             raise RequestTooBig(f"the rows asked for have over {ROWS_BYTES} bytes; ask for fewer, or scan")
         return size
 
-    async def _read_rest(self, table: bytes, rows: _Rows, answer: Any, ticket: int) -> Any:
+    async def _read_rest(self, table: bytes, rows: _Rows, answer: Any, has_gone: HasGone) -> Any:
         gathering = self._server.gathering
+        ticket = gathering.begin(rows.size_bytes, has_gone)
         try:
             while rows.left:
                 await gathering.turn(ticket, rows.size_bytes)
@@ -129,11 +134,11 @@ class RowMethods2:
                     rows.left.pop()
                     gathering.end(ticket)  # the scan has a ticket of its own: two in one call would wait for each other
                     try:
-                        self._take(rows, await self._filtered(served, tget.row, tget, spec))
+                        self._take(rows, await self._filtered(served, tget.row, tget, spec, has_gone))
                     finally:
-                        ticket = gathering.begin(rows.size_bytes)
+                        ticket = gathering.begin(rows.size_bytes, has_gone)
                 else:
-                    await patiently(partial(self._read_step, served, rows))
+                    await patiently(partial(self._read_step, served, rows), has_gone)
             waiting = joined(rows.barriers)
             if waiting is not None:
                 await asyncio.shield(waiting)
@@ -146,66 +151,69 @@ class RowMethods2:
 
     # --- writes ------------------------------------------------------------------------------------
 
-    def put(self, _ctx: Any, table: bytes | None, tput: Any) -> Any:
+    def put(self, ctx: Any, table: bytes | None, tput: Any) -> Any:
         served = self._enabled(table)
-        return self._rows.write(served, translate.put(served.schema, tput), _nothing)
+        return self._rows.write(ctx, served, translate.put(served.schema, tput), _nothing)
 
-    def putMultiple(self, _ctx: Any, table: bytes | None, tputs: Any) -> Any:
+    def putMultiple(self, ctx: Any, table: bytes | None, tputs: Any) -> Any:
         """All are checked before anything is written; each row is a step of its own."""
         served = self._enabled(table)
-        by_row = translate.each(served.schema, translate.put, tputs, "list of TPut")
-        return self._rows.write_rows(served, by_row, _nothing)
+        asked = translate.given(tputs, "list of TPut")
+        return self._rows.write_planned(ctx, served, asked, lambda now: partial(translate.put, now.schema), _nothing)
 
-    def deleteSingle(self, _ctx: Any, table: bytes | None, tdelete: Any) -> Any:
+    def deleteSingle(self, ctx: Any, table: bytes | None, tdelete: Any) -> Any:
         served = self._enabled(table)
-        return self._rows.write(served, translate.delete(served.schema, tdelete), _nothing)
+        return self._rows.write(ctx, served, translate.delete(served.schema, tdelete), _nothing)
 
-    def deleteMultiple(self, _ctx: Any, table: bytes | None, tdeletes: Any) -> Any:
+    def deleteMultiple(self, ctx: Any, table: bytes | None, tdeletes: Any) -> Any:
         """The deletes that failed are none: it fails as a whole, before anything is written."""
         served = self._enabled(table)
-        by_row = translate.each(served.schema, translate.delete, tdeletes, "list of TDelete")
-        return self._rows.write_rows(served, by_row, _no_failures)
+        asked = translate.given(tdeletes, "list of TDelete")
+        return self._rows.write_planned(
+            ctx, served, asked, lambda now: partial(translate.delete, now.schema), _no_failures
+        )
 
-    def mutateRow(self, _ctx: Any, table: bytes | None, mutations: Any) -> Any:
+    def mutateRow(self, ctx: Any, table: bytes | None, mutations: Any) -> Any:
         served = self._enabled(table)
-        return self._rows.write(served, translate.row_mutations(served.schema, mutations), _nothing)
+        return self._rows.write(ctx, served, translate.row_mutations(served.schema, mutations), _nothing)
 
     # --- read, modify, write -----------------------------------------------------------------------
 
-    def increment(self, _ctx: Any, table: bytes | None, tincrement: Any) -> Any:
+    def increment(self, ctx: Any, table: bytes | None, tincrement: Any) -> Any:
         served = self._enabled(table)
-        return self._change(served, translate.increment(served.schema, tincrement), tincrement)
+        return self._change(ctx, served, translate.increment(served.schema, tincrement), tincrement)
 
-    def append(self, _ctx: Any, table: bytes | None, tappend: Any) -> Any:
+    def append(self, ctx: Any, table: bytes | None, tappend: Any) -> Any:
         served = self._enabled(table)
-        return self._change(served, translate.append(served.schema, tappend), tappend)
+        return self._change(ctx, served, translate.append(served.schema, tappend), tappend)
 
-    def _change(self, served: ServedTable, mutation: RowMutation, asked: Any) -> Any:
+    def _change(self, ctx: Any, served: ServedTable, mutation: RowMutation, asked: Any) -> Any:
         def answer(applied: Applied | None) -> Result:
             assert applied is not None, "one row"
             if asked.returnResults is False:
                 return Result(mutation.row, [])
-            return Result(mutation.row, sorted(applied.results, key=lambda cell: cell[0].partition(b":")))
+            latest = {cell[0]: cell for cell in applied.results}  # a column that was named twice is one cell
+            return Result(mutation.row, sorted(latest.values(), key=lambda cell: cell[0].partition(b":")))
 
-        return self._rows.write(served, mutation, answer)
+        return self._rows.write(ctx, served, mutation, answer)
 
     def checkAndPut(
-        self, _ctx: Any, table: bytes | None, row: bytes, family: bytes, qualifier: bytes, value: Any, tput: Any
+        self, ctx: Any, table: bytes | None, row: bytes, family: bytes, qualifier: bytes, value: Any, tput: Any
     ) -> Any:
         served = self._enabled(table)
         then = translate.put(served.schema, tput)
-        return self._check(served, row, (family, qualifier), _EQUAL, value, then)
+        return self._check(ctx, served, row, (family, qualifier), _EQUAL, value, then)
 
     def checkAndDelete(
-        self, _ctx: Any, table: bytes | None, row: bytes, family: bytes, qualifier: bytes, value: Any, tdelete: Any
+        self, ctx: Any, table: bytes | None, row: bytes, family: bytes, qualifier: bytes, value: Any, tdelete: Any
     ) -> Any:
         served = self._enabled(table)
         then = translate.delete(served.schema, tdelete)
-        return self._check(served, row, (family, qualifier), _EQUAL, value, then)
+        return self._check(ctx, served, row, (family, qualifier), _EQUAL, value, then)
 
     def checkAndMutate(
         self,
-        _ctx: Any,
+        ctx: Any,
         table: bytes | None,
         row: bytes,
         family: bytes,
@@ -216,10 +224,11 @@ class RowMethods2:
     ) -> Any:
         served = self._enabled(table)
         then = translate.row_mutations(served.schema, mutations)
-        return self._check(served, row, (family, qualifier), op, value, then)
+        return self._check(ctx, served, row, (family, qualifier), op, value, then)
 
     def _check(
         self,
+        ctx: Any,
         served: ServedTable,
         row: bytes,
         column: tuple[bytes, bytes],
@@ -227,7 +236,8 @@ class RowMethods2:
         value: Any,
         then: RowMutation,
     ) -> Any:
-        return self._rows.write(served, translate.guarded(served.schema, row, column, op, value, then), _was_applied)
+        checked = translate.guarded(served.schema, row, column, op, value, then)
+        return self._rows.write(ctx, served, checked, _was_applied)
 
 
 def _nothing(_applied: Applied | None) -> None:

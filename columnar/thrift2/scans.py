@@ -12,6 +12,7 @@ from columnar.regions.scanners import Scanner, ScannerTable
 from columnar.regions.server import RegionServer
 from columnar.thrift.scans import filter_in_turns, filter_of, has_long_filter
 from columnar.thrift2 import translate
+from columnar.turns import HasGone
 from columnar.wire.codec_results import Result, Results
 
 
@@ -20,29 +21,31 @@ class ScanMethods2:
         self._server = server
         self._scanners = scanners
 
-    def _scanner(self, table: bytes | None, tscan: Any, use: Callable[[Scanner], Any]) -> Any:
+    def _scanner(self, ctx: Any, table: bytes | None, tscan: Any, use: Callable[[Scanner], Any]) -> Any:
         """What ``use`` makes of it.  A mistake is told here, not by the first rows (observed row 2)."""
         served = self._server.tables.enabled(translate.given(table, "table name"))
         spec = translate.scan_spec(served.schema, translate.given(tscan, "TScan"))
         name = served.schema.name.encode()
         if has_long_filter(spec):
-            return self._in_turns(name, spec, use)
+            return self._in_turns(name, spec, use, ctx.has_gone)
         return use(Scanner(self._server, name, spec, filter_of(spec)))
 
-    async def _in_turns(self, table: bytes, spec: ScanSpec, use: Callable[[Scanner], Any]) -> Any:
-        row_filter = await filter_in_turns(spec, self._server.gathering.turns)
+    async def _in_turns(
+        self, table: bytes, spec: ScanSpec, use: Callable[[Scanner], Any], has_gone: HasGone
+    ) -> Any:
+        row_filter = await filter_in_turns(spec, self._server.gathering.turns, has_gone)
         used = use(Scanner(self._server, table, spec, row_filter))
         return await used if hasattr(used, "__await__") else used
 
     def openScanner(self, ctx: Any, table: bytes | None, tscan: Any) -> Any:
-        return self._scanner(table, tscan, lambda scanner: self._scanners.open(scanner, ctx.connection_id))
+        return self._scanner(ctx, table, tscan, lambda scanner: self._scanners.open(scanner, ctx.connection_id))
 
-    def getScannerRows(self, _ctx: Any, scanner_id: int | None, count: int | None) -> Any:
-        return _rows(self._scanners.get(translate.given(scanner_id, "scanner id")), count)
+    def getScannerRows(self, ctx: Any, scanner_id: int | None, count: int | None) -> Any:
+        return _rows(self._scanners.get(translate.given(scanner_id, "scanner id")), count, ctx.has_gone)
 
-    def getScannerResults(self, _ctx: Any, table: bytes | None, tscan: Any, count: int | None) -> Any:
+    def getScannerResults(self, ctx: Any, table: bytes | None, tscan: Any, count: int | None) -> Any:
         """Nothing is left open; fewer rows than asked for come only at the end or at a reply's bounds."""
-        return self._scanner(table, tscan, lambda scanner: _rows(scanner, count))
+        return self._scanner(ctx, table, tscan, lambda scanner: _rows(scanner, count, ctx.has_gone))
 
     def closeScanner(self, _ctx: Any, scanner_id: int | None) -> None:
         """One that is not open needs no closing: HBase 2.6.1 says nothing to it either."""
@@ -52,13 +55,13 @@ class ScanMethods2:
             return
 
 
-def _rows(scanner: Scanner, count: int | None) -> Any:
+def _rows(scanner: Scanner, count: int | None, has_gone: HasGone) -> Any:
     count = 1 if count is None else count
     if count < 0:
         raise IllegalArgument(f"the number of rows asked for is {count}; it must not be negative")
     if count == 0:
         return Results([])
-    found = scanner.next_rows(count)
+    found = scanner.next_rows(count, None, has_gone)
     return _results(found, scanner) if isinstance(found, FoundRows) else _awaited(found, scanner)
 
 

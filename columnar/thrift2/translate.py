@@ -9,7 +9,7 @@ Knows nothing of regions; what it refuses is a CallerError.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
@@ -153,7 +153,8 @@ def put(table: Table, tput: Any) -> RowMutation:
     ttl_ms = translate.ttl_of(tput.attributes) if tput.attributes else None
     default = translate.checked_timestamp(tput.timestamp)
     operations: list[Operation] = []
-    for one in given(tput.columnValues, "columnValues"):
+    translate.checked_operations(len(given(tput.columnValues, "columnValues")), row)
+    for one in tput.columnValues:
         family, qualifier = column_name(table, one.family, given(one.qualifier, "qualifier"))
         value = translate.checked_value(given(one.value, "value"), family + qualifier)
         stamp = default if one.timestamp is None else translate.checked_timestamp(one.timestamp)
@@ -170,6 +171,7 @@ def delete(table: Table, tdelete: Any) -> RowMutation:
         stamp = translate.checked_timestamp(tdelete.timestamp)
         whole = tuple(Delete(family.bytes_name, None, stamp) for family in table.families)
         return RowMutation(row, whole, (), durability)
+    translate.checked_operations(len(tdelete.columns), row)
     kind = DELETE_COLUMNS if tdelete.deleteType is None else tdelete.deleteType
     return RowMutation(row, tuple(_delete(table, kind, one) for one in tdelete.columns), (), durability)
 
@@ -193,7 +195,8 @@ def _delete(table: Table, kind: int, column: Any) -> Delete:
 def increment(table: Table, tincrement: Any) -> RowMutation:
     row = checked_row(given(tincrement, "TIncrement").row)
     operations = []
-    for one in given(tincrement.columns, "columns"):
+    translate.checked_operations(len(given(tincrement.columns, "columns")), row)
+    for one in tincrement.columns:
         family, qualifier = column_name(table, one.family, given(one.qualifier, "qualifier"))
         translate.checked_value(None, family + qualifier)
         operations.append(Increment(family, qualifier, 1 if one.amount is None else one.amount))
@@ -203,7 +206,8 @@ def increment(table: Table, tincrement: Any) -> RowMutation:
 def append(table: Table, tappend: Any) -> RowMutation:
     row = checked_row(given(tappend, "TAppend").row)
     operations = []
-    for one in given(tappend.columns, "columns"):
+    translate.checked_operations(len(given(tappend.columns, "columns")), row)
+    for one in tappend.columns:
         family, qualifier = column_name(table, one.family, given(one.qualifier, "qualifier"))
         operations.append(Append(family, qualifier, translate.checked_value(one.value, family + qualifier)))
     return _changing(row, operations, tappend)
@@ -229,6 +233,7 @@ def row_mutations(table: Table, asked: Any) -> RowMutation:
             raise IllegalArgument("a TMutation is a put or a delete")
         same_row(row, part.row)
         operations += part.operations
+        translate.checked_operations(len(operations), row)
         durability = Durability.SYNC if part.durability is Durability.SYNC else durability
     if not operations:
         raise IllegalArgument(f"no mutations given for row {shown(row)}")
@@ -264,21 +269,3 @@ def guarded(
     else:
         wanted = [Condition(family, qualifier, CompareOp.EXISTS), Condition(family, qualifier, turned, value)]
     return RowMutation(row or b"", then.operations, tuple(wanted), then.durability)
-
-
-def merged(mutations: Sequence[RowMutation]) -> dict[bytes, RowMutation]:
-    """By row, those of one row one after the other; synced where one of them wants it."""
-    found: dict[bytes, RowMutation] = {}
-    for mutation in mutations:
-        held = found.get(mutation.row)
-        if held is not None:
-            durability = held.durability if held.durability is Durability.SYNC else mutation.durability
-            mutation = RowMutation(mutation.row, held.operations + mutation.operations, (), durability)
-        found[mutation.row] = mutation
-    return found
-
-
-def each(
-    table: Table, make: Callable[[Table, Any], RowMutation], asked: Sequence[Any] | None, name: str
-) -> dict[bytes, RowMutation]:
-    return merged([make(table, one) for one in given(asked, name)])

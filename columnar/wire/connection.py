@@ -7,6 +7,9 @@ States (a connection may be in several; it serves only when in none of them):
     blocked   more than ``output_bytes`` are unsent: the client does not read
     closing   nothing further is served; what is unsent still goes out
 
+TCP says the same of a client that closes its socket and of one that only ends its side.  The call that has
+begun is carried out and answered; what has not begun by then never is, and steps end (``has_gone``).
+
 Reading from the socket stops while blocked, and while busy or resting with more than
 ``input_bytes`` read ahead.  There is no idle timeout: pools of clients keep connections for
 days (keepalive finds the dead ones).
@@ -18,7 +21,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from functools import partial
 from struct import Struct
 from time import perf_counter
@@ -36,8 +38,11 @@ from columnar.wire.codec import (
     application_error,
 )
 from columnar.wire.codec_replies import RowList
-from columnar.wire.framing import GiveWay, Hangup, Refusal, RequestStream, Whole, decode_message
+from columnar.wire.detect import Protocol
+from columnar.wire.framing import GiveWay, Hangup, Refusal, RequestStream, Whole
+from columnar.wire.large_calls import Aside, LargeCaller
 from columnar.wire.service import CallContext, Later
+from columnar.wire.sockets import has_ended, tune
 
 if TYPE_CHECKING:
     from columnar.wire.server import WireServer
@@ -48,7 +53,6 @@ TURN_S: Final = 0.002  # of one connection on the loop before the others are loo
 TURN_BYTES: Final = 256 * 1024  # of replies gathered for one write
 UNTRACKED_OUTPUT_BYTES: Final = 16 * 1024  # unsent below this the server does not count: 160 MB for 10,000
 JOINED_BYTES: Final = 64 * 1024  # more replies than this go out piece by piece: a join would copy them
-KEEPALIVE_IDLE_S: Final = 60
 LARGE_BYTES: Final = 64 * 1024  # a request whose arguments are not kept while its answer waits
 
 _FRAME: Final = Struct(">I").pack
@@ -80,6 +84,9 @@ class Connection:
         self._stream = RequestStream(server.codec, server.limits.message_bytes, server.limits.drained_bytes)
         self._id = connection_id
         self._ctx = CallContext(connection_id, "?")
+        self._fd = -1
+        self._aside: Aside | None = None  # the large message that a thread decodes
+        self._large = LargeCaller()
         self._transport: asyncio.Transport | None = None
         self._busy = False
         self._resting = False
@@ -89,7 +96,7 @@ class Connection:
         self._write_paused = False
         self._reading_paused = False
         self._closing = False
-        self._at_eof = False  # the client sends no more
+        self._has_gone = False  # the connection has ended, or the client sends no more
         self._out: list[bytes] = []  # replies of this turn
         self._out_bytes = 0
         self.held_bytes = 0  # of input that waits: half a message, or what was read ahead
@@ -102,17 +109,23 @@ class Connection:
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
         peer = transport.get_extra_info("peername")
-        self._ctx = CallContext(self._id, f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "local")
+        name = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "local"
+        self._ctx = CallContext(self._id, name, Protocol.BINARY, self.has_gone)
         if not self._server.admit(self):
             log.warning("%s: refused, %d connections are open", self._ctx.peer, self._server.connections)
             self._closing = True
             self._transport.abort()
             return
         self._transport.set_write_buffer_limits(high=UNTRACKED_OUTPUT_BYTES)
-        _tune(transport.get_extra_info("socket"))
+        sock = transport.get_extra_info("socket")
+        self._fd = sock.fileno()
+        tune(sock)
 
     def data_received(self, data: bytes) -> None:
         if self._closing:
+            return
+        if self._is_new and self.has_gone():  # it may have waited for us to accept it while others wrote
+            self._close_quietly()
             return
         self._stream.feed(data)
         if not (self._busy or self._resting):
@@ -124,9 +137,9 @@ class Connection:
         self._regulate_reading()
 
     def eof_received(self) -> bool:
-        """The client sends no more; what it has asked for is still answered before we close."""
-        self._at_eof = True
-        return self._busy or self._resting or self._write_paused
+        """The client sends no more; the call that has begun is still answered before we close."""
+        self._leave()
+        return self._busy or self._write_paused
 
     def pause_writing(self) -> None:
         self._write_paused = True
@@ -139,6 +152,9 @@ class Connection:
 
     def connection_lost(self, exc: Exception | None) -> None:
         by_us, self._closing = self._closing, True
+        self._fd = -1
+        self._leave()
+        self._ctx = CallContext(self._id, self._ctx.peer, self._ctx.protocol)  # the other one refers to us
         if self._transport is None or not self._server.forget(self):
             return  # it was never admitted
         if by_us:
@@ -167,6 +183,19 @@ class Connection:
         if self._transport is not None:
             self._transport.abort()
 
+    def has_gone(self) -> bool:
+        """Whether the client has ended the connection or its side of it: the kernel may know it before we read it."""
+        if not self._has_gone and (self._fd < 0 or has_ended(self._fd)):
+            self._leave()
+        return self._has_gone
+
+    def _leave(self) -> None:
+        self._has_gone = True
+        if self._aside is not None:
+            self._aside.whole = None
+        if self._server.large_calls.forget(self._large):
+            self._busy = False
+
     def shed_input(self, error: ColumnarError) -> bool:
         """Give up the half-received message, which will be answered with ``error``."""
         if not self._stream.shed(error):
@@ -190,7 +219,7 @@ class Connection:
             while not self._blocked():
                 message = self._stream.next()
                 if message is None:
-                    self._closing = self._at_eof or self._http_waits()
+                    self._closing = self._http_waits()
                     break
                 if isinstance(message, GiveWay):
                     self._rest()
@@ -232,16 +261,22 @@ class Connection:
         """A large message would hold the loop for up to seconds: a thread decodes it."""
         self._busy = True
         self.serving_bytes = len(whole.body)
-        server = self._server
-        arguments = (server.codec_aside, whole.speech, whole.body, 0, len(whole.body))
-        self._loop.run_in_executor(server.decoder, decode_message, *arguments).add_done_callback(self._decoded)
+        server, aside = self._server, Aside(whole)
+        self._aside = aside
+        self._loop.run_in_executor(server.decoder, aside.decoded, server.codec_aside).add_done_callback(self._decoded)
 
     def _decoded(self, future: asyncio.Future[Request | Refusal]) -> None:
-        self._server.large_calls.soon(partial(self._answer_large, future))
+        self._aside = None
+        if self._has_gone:
+            future.exception()  # whatever it is, nobody waits for it
+            self._busy = False
+            self._close_quietly()
+        else:
+            self._server.large_calls.soon(self._large, self.serving_bytes, partial(self._answer_large, future))
 
     def _answer_large(self, future: asyncio.Future[Request | Refusal]) -> None:
         self._busy = False
-        if self._closing:
+        if self._closing or self.has_gone():
             self._close_quietly()
             return
         try:
@@ -253,7 +288,10 @@ class Connection:
             self._serve()
 
     def _close_quietly(self) -> None:
+        self._closing = True
         self._flush()
+        if self._fd >= 0:
+            self._account_input()
         if self._transport is not None:
             self._transport.close()
 
@@ -269,7 +307,7 @@ class Connection:
         try:
             ctx = self._ctx
             if ctx.protocol is not self._stream.protocol:
-                ctx = self._ctx = CallContext(ctx.connection_id, ctx.peer, self._stream.protocol)
+                ctx = self._ctx = CallContext(ctx.connection_id, ctx.peer, self._stream.protocol, self.has_gone)
             result = handler(ctx, *message.args)
             if type(result) not in _DIRECT:
                 if type(result) is Later:
@@ -305,7 +343,7 @@ class Connection:
         """What ``request`` waited for is done."""
         self._busy = False
         self._settle(request, future, started, later)
-        if self._closing:
+        if self._closing or self._has_gone or (self._stream.under_way and self.has_gone()):
             self._close_quietly()
         else:
             self._serve()
@@ -347,14 +385,9 @@ class Connection:
         if request.kind not in (CALL, ONEWAY):
             kind, text = INVALID_MESSAGE_TYPE, f"a message of kind {request.kind} is no call"
         else:
-            kind, text = UNKNOWN_METHOD, self._unknown(shown)
+            kind, text = UNKNOWN_METHOD, self._server.unknown(shown)
         reply = application_error(request.name, self._stream.protocol, request.seqid, kind, text)
         return self._done(request, reply, "TApplicationException", started)
-
-    def _unknown(self, name: str) -> str:
-        elsewhere = self._server.elsewhere
-        hint = elsewhere(name) if elsewhere is not None else ""
-        return f"Invalid method name: '{name}'{hint and '; '}{hint}"
 
     def _refused(self, refusal: Refusal, started: float) -> float:
         error, method = refusal.error, refusal.method
@@ -402,10 +435,12 @@ class Connection:
 
     def _go_on(self) -> None:
         self._resting = False
-        if not self._closing and not self._busy:
+        if self._busy:
+            return
+        if self._closing or self.has_gone():
+            self._close_quietly()
+        else:
             self._serve()
-        elif self._closing and not self._busy and self._transport is not None:
-            self._transport.close()
 
     def _flush(self) -> None:
         out = self._out
@@ -464,13 +499,3 @@ class Connection:
         if hangup.answer:
             self._transport.write(hangup.answer)
         self._transport.close()
-
-
-def _tune(sock: socket.socket) -> None:
-    """Small replies at once (a delayed one costs 40 ms), and dead peers found without an idle timeout."""
-    if sock.family not in (socket.AF_INET, socket.AF_INET6):
-        return
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    if hasattr(socket, "TCP_KEEPIDLE"):
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_IDLE_S)

@@ -149,6 +149,10 @@ class WireServer:
 
     # --- what connections call -----------------------------------------------------------------------
 
+    def unknown(self, method: str) -> str:
+        hint = self.elsewhere(method) if self.elsewhere is not None else ""
+        return f"Invalid method name: '{method}'{hint and '; '}{hint}"
+
     def _accept(self) -> Connection:
         return Connection(self, next(self._ids))
 

@@ -139,8 +139,8 @@ def test_a_large_message_is_decoded_aside(running: Running, frame: Any) -> None:
     big = call(b"get", 8, text(1, b"x" * 3_000_000) + text(2, b"large") + text(3, b"f:q"))
     with open_socket(running) as sock:
         sock.sendall(frame(big) + frame(get(9)))
-        sock.shutdown(socket.SHUT_WR)
-        assert until_closed(sock) == frame(EMPTY_GET % struct.pack(">i", 8)) + frame(EMPTY_GET % struct.pack(">i", 9))
+        answers = frame(EMPTY_GET % struct.pack(">i", 8)) + frame(EMPTY_GET % struct.pack(">i", 9))
+        assert receive(sock, len(answers)) == answers
         assert running.service.calls == [b"large", b"r"]
     with open_socket(running) as sock:
         sock.sendall(framed(call(b"get", 8, text(1, b"x" * 3_000_000) + b"\x55\x00\x01")))

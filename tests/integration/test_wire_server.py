@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import struct
 from collections.abc import Iterator
 
@@ -84,14 +83,6 @@ def test_thousands_pipelined(running: Running) -> None:
         size = len(EMPTY_GET % b"1234")
         data = receive(sock, 5000 * size)
     assert data == b"".join(EMPTY_GET % struct.pack(">i", n) for n in range(5000))
-
-
-def test_what_was_asked_before_the_end_is_answered(running: Running) -> None:
-    """A client that sends everything, closes its side and then reads."""
-    with open_socket(running) as sock:
-        sock.sendall(increment(0, b"r") + b"".join(get(n) for n in range(3000)))
-        sock.shutdown(socket.SHUT_WR)
-        assert until_closed(sock).endswith(EMPTY_GET % struct.pack(">i", 2999))
 
 
 @pytest.mark.parametrize("kind", [0, 2, 3, 9])

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
+from typing import Any
 
 from columnar.model.mutation import Append, Delete, Increment, Put, RowMutation
 from columnar.model.read import ReadSpec
@@ -94,7 +95,7 @@ class RowModel:
     # --- writing -----------------------------------------------------------------------------------
 
     def apply(self, mutation: RowMutation, now: int, *, logged: bool) -> tuple[int | None, list[bytes]]:
-        """(index of the failed condition, new values of increments and appends)."""
+        """(index of the failed condition, new values of increments, then those of the cells appended to)."""
         stamp = now
         for index, condition in enumerate(mutation.conditions):
             column = (mutation.row, condition.family, condition.qualifier)
@@ -102,27 +103,52 @@ class RowModel:
             if not condition.holds(seen[0][1] if seen else None):
                 return index, []
             stamp = max(stamp, self._newest(column) or 0)
-        fresh, results, told = self.clone(), [], False
+        fresh, counters, told = self.clone(), [], False
+        appended: list[bytes] = []
+        growing: dict[Column, int] = {}  # cells that appends have made and nothing has replaced: where in ``appended``
         for operation in mutation.operations:
             if isinstance(operation, Put):
                 at = stamp if operation.timestamp is None else operation.timestamp
                 if operation.ttl_ms is not None and at + operation.ttl_ms <= now:
                     continue
                 column = (mutation.row, operation.family, operation.qualifier)
+                fresh._replaced(growing, operation, at)
                 fresh._put(column, at, (operation.value, operation.ttl_ms), now)
             elif isinstance(operation, Delete) and operation.exact:
+                fresh._replaced(growing, operation, None)
                 told |= fresh._delete_exactly(mutation.row, operation, stamp, now)
                 continue
             elif isinstance(operation, Delete):
-                fresh._delete(mutation.row, operation, stamp if operation.timestamp is None else operation.timestamp)
+                at = stamp if operation.timestamp is None else operation.timestamp
+                fresh._replaced(growing, operation, at)
+                fresh._delete(mutation.row, operation, at)
+            elif isinstance(operation, Increment):
+                fresh._replaced(growing, operation, None)
+                counters.append(fresh._modify(mutation.row, operation, stamp, now))
             else:
-                results.append(fresh._modify(mutation.row, operation, stamp, now))
+                column = (mutation.row, operation.family, operation.qualifier)
+                place = growing.get(column)
+                if place is None:
+                    growing[column] = len(appended)
+                    appended.append(fresh._modify(mutation.row, operation, stamp, now))
+                else:  # one new version, however many appends make it
+                    newest = fresh._newest(column)
+                    appended[place] += operation.value
+                    fresh.cells[column][newest] = (appended[place], None)
             told = True
         if logged and told:
             fresh.log.append(mutation.row)
         self.cells, self.markers, self.log = fresh.cells, fresh.markers, fresh.log
         self.stamps[mutation.row] = now
-        return None, results
+        return None, counters + appended
+
+    def _replaced(self, growing: dict[Column, int], operation: Any, at: int | None) -> None:
+        """Appends begin anew where ``operation`` comes at or after the cell that they made; None: always."""
+        for column in list(growing):
+            named = operation.family == column[1] and operation.qualifier in (None, column[2])
+            newest = self._newest(column)
+            if named and (at is None or newest is None or at >= newest):
+                del growing[column]
 
     def _newest(self, column: Column) -> int | None:
         stamps = [*self.cells.get(column, {}), *([self.markers[column]] if column in self.markers else [])]

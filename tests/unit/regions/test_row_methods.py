@@ -26,9 +26,11 @@ from columnar.thrift import rows as row_calls
 from columnar.thrift.rows import RowMethods
 from columnar.wire.idl import hbase
 from columnar.wire.sent_puts import SHAPE_BYTES, SentPuts
+from columnar.wire.service import CallContext
 from tests.support.region_house import House
 
 TABLE = make_table("t", [Family("a"), Family("b", max_versions=3)])
+CTX = CallContext(1, "test")
 
 
 def batches(*rows: bytes) -> list[Any]:
@@ -39,11 +41,11 @@ def test_a_call_over_more_regions_than_may_be_open() -> None:
     async def main() -> None:
         house = House(TABLE, (b"g", b"p"), open_regions=1)
         methods = RowMethods(house.server)
-        later = methods.mutateRows(None, b"t", batches(b"a", b"h", b"z", b"b"), {})
+        later = methods.mutateRows(CTX, b"t", batches(b"a", b"h", b"z", b"b"), {})
         await later.future
         for row in (b"a", b"b", b"h", b"z"):
             assert [value for _, value, _ in house.row(row)] == [row]
-        found = methods.getRows(None, b"t", [b"z", b"a", b"h"], {})
+        found = methods.getRows(CTX, b"t", [b"z", b"a", b"h"], {})
         assert [row for row, _ in found.rows] == [b"z", b"a", b"h"]
         await house.close()
 
@@ -75,14 +77,14 @@ def test_many_rows_are_read_in_turns_in_the_order_asked(monkeypatch: pytest.Monk
             await house.put_value(row, row * 10)
         methods = RowMethods(house.server)
         asked = [b"z", b"none", b"a", b"b", b"a"]
-        found = await methods.getRows(None, b"t", asked, {})
+        found = await methods.getRows(CTX, b"t", asked, {})
         assert [row for row, _ in found.rows] == [b"z", b"a", b"b", b"a"]
         monkeypatch.setattr(row_calls, "ROWS_BYTES", 100)
         with pytest.raises(RequestTooBig, match="ask for fewer"):
-            await methods.getRows(None, b"t", asked, {})
+            await methods.getRows(CTX, b"t", asked, {})
         house.gate.hold()
         applied = house.apply(b"b", Put(b"a", b"q", b"new"))
-        reading = asyncio.ensure_future(methods.getRows(None, b"t", [b"none"] * 5 + [b"b"], {}))
+        reading = asyncio.ensure_future(methods.getRows(CTX, b"t", [b"none"] * 5 + [b"b"], {}))
         for _ in range(50):
             await asyncio.sleep(0)
         assert not reading.done(), "what was read is not on disk yet"
@@ -90,7 +92,7 @@ def test_many_rows_are_read_in_turns_in_the_order_asked(monkeypatch: pytest.Monk
         assert [next(iter(cells))[1] for _, cells in (await reading).rows] == [b"new"]
         await applied.durable
         house.served.enabled = True
-        late = methods.getRows(None, b"t", asked, {})
+        late = methods.getRows(CTX, b"t", asked, {})
         house.served.enabled = False
         with pytest.raises(TableNotEnabled):
             await late
@@ -155,16 +157,16 @@ def values_of(house: House, row: bytes) -> dict[bytes, bytes]:
 def test_loaded_rows_are_what_their_mutations_say() -> None:
     async def work(house: House, methods: RowMethods) -> None:
         many = [load_of(b"r", b"1", b"2", b"3", b"4"), load_of(b"z", b"5", b"6", b"7", b"8")]
-        await methods.mutateRows(None, b"t", many, {}).future
+        await methods.mutateRows(CTX, b"t", many, {}).future
         assert values_of(house, b"r") == dict(zip(COLUMNS, (b"1", b"2", b"3", b"4"), strict=True))
         assert values_of(house, b"z") == dict(zip(COLUMNS, (b"5", b"6", b"7", b"8"), strict=True))
-        assert methods.get(None, b"t", b"z", COLUMNS[3], {})[0][0] == b"8"
+        assert methods.get(CTX, b"t", b"z", COLUMNS[3], {})[0][0] == b"8"
         twice = load_of(b"r", b"one", b"two", columns=(b"a:1", b"a:1"))
-        await methods.mutateRows(None, b"t", [twice], {}).future
+        await methods.mutateRows(CTX, b"t", [twice], {}).future
         assert values_of(house, b"r")[b"a:1"] == b"two"
-        await methods.mutateRow(None, b"t", b"alone", SentPuts(COLUMNS, [b"1", b"2", b"3", b"4"]), {}).future
+        await methods.mutateRow(CTX, b"t", b"alone", SentPuts(COLUMNS, [b"1", b"2", b"3", b"4"]), {}).future
         assert values_of(house, b"alone") == dict(zip(COLUMNS, (b"1", b"2", b"3", b"4"), strict=True))
-        await methods.mutateRowTs(None, b"t", b"alone", SentPuts(COLUMNS[:1], [b"late"]), 77, {}).future
+        await methods.mutateRowTs(CTX, b"t", b"alone", SentPuts(COLUMNS[:1], [b"late"]), 77, {}).future
         assert values_of(house, b"alone")[b"a:1"] == b"1"
 
     in_a_house(work)
@@ -174,7 +176,7 @@ def test_a_row_that_comes_twice_in_a_load_is_one_step_in_order() -> None:
     async def work(house: House, methods: RowMethods) -> None:
         delete = hbase.BatchMutation(row=b"r", mutations=[hbase.Mutation(isDelete=True, column=b"a:2")])
         first, last = load_of(b"r", b"1", b"2", b"3", b"4"), load_of(b"r", b"new", columns=(b"b:",))
-        await methods.mutateRows(None, b"t", [first, delete, last], {}).future
+        await methods.mutateRows(CTX, b"t", [first, delete, last], {}).future
         assert values_of(house, b"r") == {b"a:1": b"1", b"b:": b"new", b"b:\x00q": b"4"}
         assert house.region(b"r").writes == 1
 
@@ -185,14 +187,14 @@ def test_a_load_keeps_versions_times_and_lives() -> None:
     async def work(house: House, methods: RowMethods) -> None:
         for value in (b"old", b"new"):
             both = load_of(b"r", value, value, columns=(b"v:q", b"a:1"))
-            await methods.mutateRows(None, b"t", [both], {}).future
+            await methods.mutateRows(CTX, b"t", [both], {}).future
             house.clock.now_ms += 1
-        assert [value for value, _ in methods.getVer(None, b"t", b"r", b"v:q", 5, {})] == [b"new", b"old"]
+        assert [value for value, _ in methods.getVer(CTX, b"t", b"r", b"v:q", 5, {})] == [b"new", b"old"]
         late = load_of(b"r", b"late", columns=(b"a:1",))
-        await methods.mutateRowsTs(None, b"t", [late], 77, {}).future
+        await methods.mutateRowsTs(CTX, b"t", [late], 77, {}).future
         assert values_of(house, b"r")[b"a:1"] == b"new"
         brief = load_of(b"brief", b"v", columns=(b"a:1",))
-        await methods.mutateRows(None, b"t", [brief], {b"_ttl": (5).to_bytes(8, "big")}).future
+        await methods.mutateRows(CTX, b"t", [brief], {b"_ttl": (5).to_bytes(8, "big")}).future
         assert values_of(house, b"brief") == {b"a:1": b"v"}
         house.clock.now_ms += 6
         assert values_of(house, b"brief") == {}
@@ -216,7 +218,7 @@ def test_a_load_keeps_versions_times_and_lives() -> None:
 def test_of_a_load_with_a_bad_row_nothing_is_written(bad: Any, refusal: type[Exception]) -> None:
     async def work(house: House, methods: RowMethods) -> None:
         with pytest.raises(refusal):
-            methods.mutateRows(None, b"t", [load_of(b"r", b"1", b"2", b"3", b"4"), bad], {})
+            methods.mutateRows(CTX, b"t", [load_of(b"r", b"1", b"2", b"3", b"4"), bad], {})
         assert house.row(b"r") == []
 
     in_a_house(work)
@@ -227,7 +229,7 @@ def test_a_load_follows_a_family_that_keeps_more_from_now_on() -> None:
         columns = (b"a:1",)
         region = house.region(b"r")
         for value in (b"1", b"2"):
-            await methods.mutateRows(None, b"t", [load_of(b"r", value, columns=columns)], {}).future
+            await methods.mutateRows(CTX, b"t", [load_of(b"r", value, columns=columns)], {}).future
             house.clock.now_ms += 1
         region.follow(make_table("t", [Family("a", max_versions=2), Family("b"), Family("v", max_versions=3)]))
         for value in (b"3", b"4"):

@@ -1,4 +1,4 @@
-"""Large calls: in order, and a rest after one that held the loop."""
+"""Large calls: light ones as they come, and a rest after one that held the loop, which its own kind waits for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import asyncio
 import time
 from itertools import count
 
-from columnar.wire.large_calls import HELD_S, REST, REST_BESIDE_OTHERS, LargeCalls
+from columnar.wire.large_calls import HELD_S, LIGHT_BYTES, REST, REST_BESIDE_OTHERS, LargeCaller, LargeCalls
+
+SMALL, LARGE = LIGHT_BYTES, LIGHT_BYTES + 1
 
 
 def test_short_ones_follow_each_other() -> None:
@@ -14,20 +16,20 @@ def test_short_ones_follow_each_other() -> None:
         calls, done = LargeCalls(lambda: 0), []
         last = asyncio.Event()
         for number in range(5):
-            calls.soon(lambda number=number: done.append(number))
-        calls.soon(last.set)
+            calls.soon(LargeCaller(), SMALL, lambda number=number: done.append(number))
+        calls.soon(LargeCaller(), SMALL, last.set)
         await asyncio.wait_for(last.wait(), 10)
         assert done == list(range(5))
         again = asyncio.Event()
-        calls.soon(again.set)
+        calls.soon(LargeCaller(), SMALL, again.set)
         await asyncio.wait_for(again.wait(), 10)
 
     asyncio.run(scene())
 
 
 def hold(seconds: float) -> None:
-    ends = time.perf_counter() + seconds
-    while time.perf_counter() < ends:
+    ends = time.thread_time() + seconds
+    while time.thread_time() < ends:
         pass
 
 
@@ -43,8 +45,8 @@ async def rest_after_a_long_one(calls: LargeCalls) -> float:
         moments.append(time.perf_counter())
         over.set()
 
-    calls.soon(begin)
-    calls.soon(end)
+    calls.soon(LargeCaller(), LARGE, begin)
+    calls.soon(LargeCaller(), LARGE, end)
     await asyncio.wait_for(over.wait(), 60)
     return moments[1] - moments[0]
 
@@ -63,3 +65,59 @@ def test_once_others_are_quiet_it_waits_no_longer() -> None:
     answered = iter([0, 5, 9])
     rest_s = asyncio.run(rest_after_a_long_one(LargeCalls(lambda: next(answered, 9))))
     assert 3 * REST * HELD_S <= rest_s < REST_BESIDE_OTHERS * HELD_S
+
+
+def test_a_light_one_waits_for_nobodys_rest() -> None:
+    """And the client that made others rest does not come back as a light one."""
+
+    async def scene() -> None:
+        calls, made = LargeCalls(lambda: 0), []
+        writer, loader, over = LargeCaller(), LargeCaller(), asyncio.Event()
+
+        def write(number: int) -> None:
+            made.append(f"write {number}")
+            hold(HELD_S * 1.02)
+            if number == 0:
+                loop = asyncio.get_running_loop()
+                loop.call_soon(calls.soon, writer, SMALL, lambda: write(1))  # small or not: its client is heavy now
+                loop.call_soon(calls.soon, loader, SMALL, lambda: load(20))
+            else:
+                over.set()
+
+        def load(left: int) -> None:
+            made.append("load")
+            if left:
+                calls.soon(loader, SMALL, lambda: load(left - 1))
+
+        calls.soon(writer, LARGE, lambda: write(0))
+        await asyncio.wait_for(over.wait(), 60)
+        assert made == ["write 0", *["load"] * 21, "write 1"]
+
+    asyncio.run(scene())
+
+
+def test_a_client_with_large_messages_is_light_once_its_calls_were_short() -> None:
+    caller = LargeCaller()
+    assert not caller.is_light(LARGE, 0.0)
+    caller.paid(HELD_S / 2, 0.0)
+    assert caller.is_light(LARGE, 0.0)
+    caller.paid(1.0, 10.0)
+    caller.paid(HELD_S / 2, 11.0)
+    assert not caller.is_light(SMALL, 10.0 + REST_BESIDE_OTHERS - 1)
+    assert caller.is_light(LARGE, 10.0 + REST_BESIDE_OTHERS)
+
+
+def test_the_call_of_a_client_that_has_gone_is_forgotten() -> None:
+    async def scene() -> None:
+        calls, made = LargeCalls(lambda: 0), []
+        light, heavy, last = LargeCaller(), LargeCaller(), asyncio.Event()
+        calls.soon(light, SMALL, lambda: made.append("light"))
+        calls.soon(heavy, LARGE, lambda: made.append("heavy"))
+        assert calls.forget(light)
+        assert calls.forget(heavy)
+        assert not calls.forget(heavy)
+        calls.soon(LargeCaller(), LARGE, last.set)
+        await asyncio.wait_for(last.wait(), 10)
+        assert made == []
+
+    asyncio.run(scene())

@@ -114,12 +114,13 @@ class Wire(asyncio.Transport):
 
     def __init__(self) -> None:
         super().__init__()
-        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket, self._peer = socket.socketpair()
         self.sent: list[bytes] = []
         self.written = asyncio.Event()
 
     def __del__(self) -> None:
         self.socket.close()
+        self._peer.close()
 
     def write(self, data: Any) -> None:
         self.sent.append(bytes(data))
