@@ -130,6 +130,13 @@ def main() -> None:
 @click.option("--tls-cert", default="", metavar="FILE", help="Certificate (PEM): all ports speak TLS, and only that.")
 @click.option("--tls-key", default="", metavar="FILE", help="Its key. SIGHUP has both read again.")
 @click.option("--tls-client-ca", default="", metavar="FILE", help="Clients must show a certificate signed by this one.")
+@click.option(
+    "--allow-origin",
+    "allow_origins",
+    multiple=True,
+    metavar="ORIGIN",
+    help="Web pages from there (https://app.example) may use the ports by HTTP, for everything; may be repeated.",
+)
 @click.option("--trigger-modules", default="", metavar="M,M", help="Python modules that triggers may name.")
 @click.option(
     "--log-level",
@@ -150,6 +157,7 @@ def standalone(
     tls_cert: str,
     tls_key: str,
     tls_client_ca: str,
+    allow_origins: tuple[str, ...],
     trigger_modules: str,
     log_level: str,
     slow_ms: int,
@@ -176,10 +184,20 @@ def standalone(
         tls_cert=_absolute(tls_cert),
         tls_key=_absolute(tls_key),
         tls_client_ca=_absolute(tls_client_ca),
+        allow_origins=_checked_origins(allow_origins),
         trigger_modules=[name.strip() for name in trigger_modules.split(",") if name.strip()],
         slow_request_ms=slow_ms,
         log_level=log_level.upper(),
     )
+
+
+def _checked_origins(origins: tuple[str, ...]) -> list[str]:
+    from columnar.wire.browsers import checked_origin
+
+    try:
+        return [checked_origin(origin) for origin in origins]
+    except ValueError as error:
+        raise click.UsageError(f"--allow-origin: {error}") from error
 
 
 def _absolute(path: str) -> str:

@@ -25,4 +25,5 @@ class StandaloneConfig:
     thrift2_port: int = -1  # of the Thrift 2 service; 0: any free one, -1: not served
     tls_cert: str = ""  # PEM file of the certificate: every port speaks TLS and nothing else; "": plain text
     tls_key: str = ""  # its key; whoever can read that file can stand in for the store
+    allow_origins: tuple[str, ...] = ()  # of web pages that may use the ports by HTTP: each may do everything
     tls_client_ca: str = ""  # clients must show a certificate that this authority signed; "": they need none

@@ -55,6 +55,7 @@ from columnar.triggers.registration import SYSTEM_TABLES
 from columnar.version import VERSION
 from columnar.webui.counters import RequestCounters
 from columnar.webui.status import Sources, TriggerLine
+from columnar.wire.browsers import Visitors
 from columnar.wire.idl import SERVICE
 from columnar.wire.server import WireServer
 
@@ -130,6 +131,7 @@ class Standalone:
         self.slow_log2: SlowLog | None = None
         self._private: PrivateSocket | None = None  # of the trigger worker, where the port speaks TLS
         self.tls = self._make_tls()
+        self.visitors = Visitors.of(config.host, config.allow_origins)
 
     def _make_tls(self) -> Tls | None:
         config = self.config
@@ -255,7 +257,12 @@ class Standalone:
             other_door=thrift2,
         )
         self.wire = WireServer(
-            self.service, self.counters, connection_ids=ids, elsewhere=thrift2.where_is, tls=self.tls
+            self.service,
+            self.counters,
+            connection_ids=ids,
+            elsewhere=thrift2.where_is,
+            tls=self.tls,
+            visitors=self.visitors,
         )
         await self._open_port(self.wire, self.config.port, "--port")
         if self.config.thrift2_port >= 0:
@@ -279,6 +286,7 @@ class Standalone:
             connection_ids=ids,
             elsewhere=thrift1.where_is,
             tls=self.tls,
+            visitors=self.visitors,
         )
         await self._open_port(self.wire2, self.config.thrift2_port, "--thrift2-port")
 

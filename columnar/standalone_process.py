@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import ipaddress
 import json
 import logging
 import os
@@ -34,6 +33,7 @@ from columnar.memory_return import give_back_memory
 from columnar.standalone import Standalone
 from columnar.storage.descriptors import raise_limit
 from columnar.webui.server import WebServer, bind
+from columnar.wire.browsers import is_loopback
 
 _log = logging.getLogger("columnar")
 
@@ -90,7 +90,7 @@ async def _serve(config: StandaloneConfig) -> int:
         await store.start()
     except OSError as error:
         raise HostError(f"cannot open {config.data}: {error}; mend it or choose another --data") from error
-    web = WebServer(bound, store.sources(), store.tls) if bound is not None else None
+    web = WebServer(bound, store.sources(), store.tls, store.visitors) if bound is not None else None
     if store.tls is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, store.tls.certificate.renew)
     with suppress(BrokenPipeError):  # whoever started us no longer listens: serve all the same
@@ -119,7 +119,7 @@ def _calm_the_collector() -> None:
 
 def _warn_of_the_open(config: StandaloneConfig) -> None:
     """Loudly, where more than this machine can reach the ports and not everything guards them."""
-    if _is_loopback(config.host) or config.tls_client_ca:
+    if is_loopback(config.host) or config.tls_client_ca:
         return
     what = "whoever reaches these ports can read, change and drop every table; there is no password"
     if config.tls_cert:
@@ -160,14 +160,8 @@ def _ready_line(config: StandaloneConfig, store: Standalone, web: WebServer | No
     return f"columnar ready store={host}:{store.port} web={page}{thrift2} pid={os.getpid()} data={data}"
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 if __name__ == "__main__":
     _settings = json.loads(sys.argv[1])
     _level, _modules = _settings.pop("log_level"), tuple(_settings.pop("trigger_modules"))
-    sys.exit(run(StandaloneConfig(trigger_modules=_modules, **_settings), _level))
+    _origins = tuple(_settings.pop("allow_origins"))
+    sys.exit(run(StandaloneConfig(trigger_modules=_modules, allow_origins=_origins, **_settings), _level))

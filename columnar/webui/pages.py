@@ -1,6 +1,7 @@
 """The WSGI application: ``/``, ``/metrics``, ``/health``, and the page's style and icon.
 
-Read only.  Every answer forbids scripts, frames and foreign content; what the page shows goes
+Read only.  On loopback only a ``Host`` of this machine is answered (``wire.browsers``).
+Every answer forbids scripts, frames and foreign content; what the page shows goes
 through a template that escapes (tables, rows and error texts come from strangers).
 """
 
@@ -22,6 +23,7 @@ from columnar.errors import shown
 from columnar.webui.host import memory_bytes, sizes_of
 from columnar.webui.metrics import CONTENT_TYPE, exposition, registry_of
 from columnar.webui.status import NotAnswering, Status, TableLine
+from columnar.wire.browsers import Visitors
 
 REFRESH_S: Final = 5
 TABLES_SHOWN: Final = 100  # at a time; the page of a table shows that one
@@ -38,6 +40,7 @@ _SAFE_HEADERS: Final = {
         "frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
@@ -85,8 +88,11 @@ class Shown:
 class StatusPages:
     """One instance serves all requests, from any thread: it holds nothing that changes."""
 
-    def __init__(self, status: StatusOf, ping: Callable[[], None], store: str = "") -> None:
+    def __init__(
+        self, status: StatusOf, ping: Callable[[], None], store: str = "", visitors: Visitors | None = None
+    ) -> None:
         """``store``: its address, told to a client that took this port for the store's."""
+        self._visitors = visitors or Visitors()
         self._status = status
         self._ping = ping
         self._registry: CollectorRegistry = registry_of(status)
@@ -106,6 +112,9 @@ class StatusPages:
         return response(environ, start_response)
 
     def _answer(self, request: Request) -> Response:
+        why = self._visitors.refuses_host(request.headers.get("Host"))
+        if why is not None:
+            return Response(f"{why}\n", 403, mimetype="text/plain")
         answer = self._answers.get(request.path)
         if answer is None:
             return Response("There is /, /metrics and /health.\n", 404, mimetype="text/plain")

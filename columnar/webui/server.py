@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from columnar.errors import HostError
 from columnar.webui.status import LOOP_TIMEOUT_S, NotAnswering, Sources, Status, gather
+from columnar.wire.browsers import Visitors
 
 if TYPE_CHECKING:
     from columnar.webui.relay import TlsFront
@@ -62,7 +63,10 @@ def bind(host: str, port: int) -> socket.socket:
 class WebServer:
     """``start`` and ``stop`` belong to the loop's thread."""
 
-    def __init__(self, bound: socket.socket, sources: Sources, tls: Tls | None = None) -> None:
+    def __init__(
+        self, bound: socket.socket, sources: Sources, tls: Tls | None = None, visitors: Visitors | None = None
+    ) -> None:
+        self._visitors = visitors or Visitors()
         self._port_socket = bound
         self._front = _front(bound, tls) if tls is not None else None
         self._socket = bound if self._front is None else self._front.inside  # waitress listens here
@@ -105,7 +109,7 @@ class WebServer:
         from columnar.webui.pages import StatusPages
 
         server = self._waitress = waitress.create_server(
-            StatusPages(self.status, self.ping, self._sources.address),
+            StatusPages(self.status, self.ping, self._sources.address, self._visitors),
             sockets=[self._socket],
             threads=THREADS,
             connection_limit=CONNECTIONS,

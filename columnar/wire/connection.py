@@ -81,7 +81,8 @@ class Connection:
     def __init__(self, server: WireServer, connection_id: int) -> None:
         self._server = server  # constant, as are the next three
         self._loop = asyncio.get_running_loop()
-        self._stream = RequestStream(server.codec, server.limits.message_bytes, server.limits.drained_bytes)
+        limits = server.limits
+        self._stream = RequestStream(server.codec, limits.message_bytes, limits.drained_bytes, server.visitors)
         self._id = connection_id
         self._ctx = CallContext(connection_id, "?")
         self._fd = -1
@@ -91,8 +92,7 @@ class Connection:
         self._busy = False
         self._resting = False
         self._is_new = True  # nothing was answered yet
-        # It used up its last turn, or nobody knows: the next one comes out of the share that all such have.
-        self._is_dear = True
+        self._is_dear = True  # it used up its last turn, or nobody knows: the next one is of the share of all such
         self._write_paused = False
         self._reading_paused = False
         self._closing = False

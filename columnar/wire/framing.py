@@ -28,6 +28,7 @@ from typing import Final
 
 from columnar.errors import ColumnarError, RequestTooBig
 from columnar.limits import DRAINED_FRAME_BYTES, MESSAGE_BYTES
+from columnar.wire.browsers import Visitors
 from columnar.wire.codec import PROTOCOL_ERROR, Method, Request, ServiceCodec, application_error, read_message_begin
 from columnar.wire.codec_binary import NAME_BYTES
 from columnar.wire.detect import HTTP, NotThrift, Protocol, Speech, detect
@@ -91,7 +92,9 @@ class RequestStream:
         codec: ServiceCodec,
         message_bytes: int = MESSAGE_BYTES,
         drained_bytes: int = DRAINED_FRAME_BYTES,
+        visitors: Visitors | None = None,
     ) -> None:
+        self._visitors = visitors  # whose HTTP requests are answered
         self._codec = codec
         self._message_bytes = message_bytes
         self._drained_bytes = drained_bytes
@@ -187,7 +190,7 @@ class RequestStream:
             return False
         self.speech = found
         if found.http:
-            self.http = HttpFraming(self._message_bytes, self._drained_bytes)
+            self.http = HttpFraming(self._message_bytes, self._drained_bytes, self._visitors)
             self.http.feed(memoryview(self._buf)[self._pos :])
             self._buf, self._pos = b"", 0
         self.protocol = found.protocol

@@ -5,9 +5,12 @@
     an exception of Thrift is a reply like any other, hence a 200; a oneway call has an empty one
 
 What is wrong with the HTTP itself is answered with its status and a line of text, then closed:
-    400 no HTTP, or no message within     405 another method than POST    411 no length
-    413 body over the bound               415 a compressed body           431 headers over the bound
-    503 given up for want of memory       505 not HTTP/1.x
+    400 no HTTP, or no message within     403 of a web page, or for a foreign Host (``browsers``)
+    405 another method than POST          411 no length                   413 body over the bound
+    415 a compressed body, or a form      431 headers over the bound      503 given up for want of memory
+    505 not HTTP/1.x
+
+Pages of an origin that is allowed may ask first (OPTIONS: 204) and read what they are answered.
 
 Parsing is h11's.  It is fed small pieces, so that what it holds stays within HEADER_BYTES and a
 piece; what waits for it is counted by ``buffered_bytes``.
@@ -24,6 +27,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from columnar.wire.browsers import Visitors
+
 if TYPE_CHECKING:
     import h11
 
@@ -34,7 +39,9 @@ THRIFT_TYPE: Final = b"application/x-thrift"
 _TEXT_TYPE: Final = b"text/plain; charset=utf-8"
 _REASONS: Final = {
     200: b"OK",
+    204: b"No Content",
     400: b"Bad Request",
+    403: b"Forbidden",
     405: b"Method Not Allowed",
     413: b"Content Too Large",
     415: b"Unsupported Media Type",
@@ -66,10 +73,23 @@ def refused(status: int, why: str, *, head_only: bool = False) -> HttpRefused:
     return HttpRefused(f"HTTP {status}: {why}", closing_answer(status, why.encode() + b"\n", head_only=head_only))
 
 
+def _preflight(origin: bytes) -> HttpRefused:
+    """A page that is allowed asks whether it may send a message."""
+    head = b"HTTP/1.1 204 No Content\r\n%bAccess-Control-Allow-Methods: POST\r\nConnection: close\r\n"
+    allowed = b"Access-Control-Allow-Headers: content-type\r\nAccess-Control-Allow-Private-Network: true\r\n\r\n"
+    return HttpRefused("HTTP 204: a page asked whether it may send messages", head % _allow(origin) + allowed)
+
+
+def _allow(origin: bytes) -> bytes:
+    return b"Access-Control-Allow-Origin: %b\r\nVary: Origin\r\n" % origin
+
+
 class HttpFraming:
     """One connection that speaks HTTP."""
 
-    def __init__(self, message_bytes: int, drained_bytes: int) -> None:
+    def __init__(self, message_bytes: int, drained_bytes: int, visitors: Visitors | None = None) -> None:
+        self._visitors = visitors or Visitors()
+        self._origin = b""  # of the page that sent the message, where it may
         self._message_bytes = message_bytes
         self._drained_bytes = drained_bytes
         import h11  # by the first connection that speaks HTTP: most servers have none
@@ -130,6 +150,8 @@ class HttpFraming:
     def answer(self, reply: bytes) -> list[bytes]:
         """The response with ``reply``; afterwards the next request may come out."""
         headers = [(b"Content-Type", THRIFT_TYPE), (b"Content-Length", b"%d" % len(reply))]
+        if self._origin:
+            headers += [(b"Access-Control-Allow-Origin", self._origin), (b"Vary", b"Origin")]
         sent = self._parser.send(self._h11.Response(status_code=200, headers=headers, reason=b"OK"))
         end = self._parser.send(self._h11.EndOfMessage()) if not reply else self._send_body(reply)
         if self._parser.our_state is self._h11.DONE:
@@ -160,6 +182,7 @@ class HttpFraming:
         self._in_body = True
         if not request.http_version.startswith(b"1."):
             raise refused(505, "this port speaks HTTP/1.1 and 1.0")
+        self._look_at_visitor(request)
         if request.method != b"POST":
             why = (
                 "this is a Thrift port: POST one message, binary or compact, unframed, as "
@@ -182,6 +205,20 @@ class HttpFraming:
             self.interim += self._parser.send(
                 self._h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
             )
+
+    def _look_at_visitor(self, request: h11.Request) -> None:
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers}
+        why = self._visitors.refuses_host(headers.get("host"))
+        if why is not None:
+            raise refused(403, why, head_only=request.method == b"HEAD")
+        if request.method == b"POST" or request.method == b"OPTIONS":
+            allowed = self._visitors.allowed_origin(headers)
+            self._origin = headers["origin"].encode("latin-1") if allowed is not None else b""
+            found = self._visitors.refuses_page(headers)
+            if found is not None:
+                raise refused(*found)
+            if self._origin and request.method == b"OPTIONS":
+                raise _preflight(self._origin)
 
     def _take(self, data: bytes | bytearray) -> None:
         self._body_bytes += len(data)

@@ -21,6 +21,7 @@ from columnar.errors import CallQueueTooBig
 from columnar.prompt_future import PromptFuture
 from columnar.turns import Turns
 from columnar.wire import idl
+from columnar.wire.browsers import Visitors
 from columnar.wire.codec import ServiceCodec
 from columnar.wire.connection import Connection, Waiting
 from columnar.wire.definitions import ServiceDefinition
@@ -54,7 +55,7 @@ class WireServer:
     ``definition`` is what it speaks, a service of the IDL.  Servers of one process that share open things
     take their connection ids from one iterator.  ``elsewhere`` says of a method that is not here, in a
     few words behind the error, where it is; empty where nobody knows it.  With ``tls`` the port speaks
-    nothing else.
+    nothing else.  ``visitors`` are those whose HTTP requests are answered: by default everybody but web pages.
     """
 
     def __init__(
@@ -67,7 +68,9 @@ class WireServer:
         connection_ids: Iterator[int] | None = None,
         elsewhere: Callable[[str], str] | None = None,
         tls: Tls | None = None,
+        visitors: Visitors | None = None,
     ) -> None:
+        self.visitors = visitors or Visitors()
         self.service = service
         self.handlers: Mapping[str, Handler] = service.handlers
         self.observer: Observer = observer or NoObserver()

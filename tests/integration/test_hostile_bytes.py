@@ -94,7 +94,7 @@ def is_refusal(answer: bytes) -> bool:
 def test_what_speaks_something_else(store: StoreProcess) -> None:
     """Closed, each with one line in the log; HTTP is answered in its own tongue."""
     greetings = {
-        "http": b"GET /rows HTTP/1.1\r\nHost: store\r\n\r\n",
+        "http": b"GET /rows HTTP/1.1\r\nHost: localhost\r\n\r\n",
         "tls": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(64),
         "ssh": b"SSH-2.0-OpenSSH_9.2\r\n",
         "redis": b"*1\r\n$4\r\nPING\r\n",

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reas
 SEED = 21
 LITTLE_BYTES = 24 * MIB
 CALL = struct.pack(">HBBI", 0x8001, 0, 1, 13) + b"getTableNames" + b"\0\0\0\1\0"
-POST = b"POST / HTTP/1.1\r\nHost: store\r\n"
+POST = b"POST / HTTP/1.1\r\nHost: localhost\r\n"
 
 
 @pytest.fixture(scope="module")

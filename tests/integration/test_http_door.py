@@ -46,7 +46,7 @@ def connected(store: StoreThread) -> socket.socket:
 
 
 def post(body: bytes, *headers: str) -> bytes:
-    lines = ["POST /any HTTP/1.1", "Host: store", f"Content-Length: {len(body)}", *headers]
+    lines = ["POST /any HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}", *headers]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
@@ -104,7 +104,7 @@ def test_an_unknown_method_is_an_exception_within_a_200(store: StoreThread) -> N
 
 def test_pipelined_requests_of_both_protocols_and_forms_in_order(store: StoreThread) -> None:
     compact = b"\x82\x21\x07\x0dgetTableNames\x00"
-    chunked = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + b"".join(
+    chunked = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + b"".join(
         b"1\r\n%c\r\n" % byte for byte in TABLES
     )
     increment = call(
@@ -163,7 +163,7 @@ def test_a_body_that_is_no_message(store: StoreThread, body: bytes, status: int,
 
 def test_a_length_that_lies(store: StoreThread, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "columnar.wire"), connected(store) as sock:
-        sock.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999999\r\n\r\nabc")
+        sock.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999999\r\n\r\nabc")
         assert sock.recv(1_000).startswith(b"HTTP/1.1 413 ")
     assert "the limit is" in caplog.text
 
@@ -172,7 +172,7 @@ def test_what_is_half_sent_is_counted_and_forgotten(store: StoreThread) -> None:
     wire = store._store.wire  # the server's own account
     before = wire.input_bytes
     with connected(store) as sock:
-        sock.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n\r\n" + bytes(100_000))
+        sock.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n" + bytes(100_000))
         sock.settimeout(0.01)
         for _ in range(500):
             if wire.input_bytes >= before + 100_000:

@@ -41,7 +41,8 @@ class Served:
     async def _start(self, folder: Path) -> tuple[Standalone, WebServer]:
         store = Standalone(StandaloneConfig(data=str(folder), port=0, slow_request_ms=0))
         await store.start()
-        web = WebServer(bind("127.0.0.1", 0), replace(store.sources(), triggers=lambda: self.trigger_lines))
+        sources = replace(store.sources(), triggers=lambda: self.trigger_lines)
+        web = WebServer(bind("127.0.0.1", 0), sources, visitors=store.visitors)
         await web.start()
         return store, web
 
@@ -189,3 +190,12 @@ def test_a_closed_region_is_measured_on_disk(tmp_path: Path) -> None:
     assert metrics['columnar_table_enabled{table="t"}'] == 0
     assert metrics['columnar_table_open_regions{table="t"}'] == 0
     assert metrics['columnar_table_bytes{table="t"}'] > 50_000
+
+
+@pytest.mark.parametrize("path", ["/", "/metrics", "/health", "/style.css"])
+def test_a_name_that_is_not_this_machine_is_not_answered(served: Served, path: str) -> None:
+    """A page whose name was made to lead here would be of our own origin, and could read it."""
+    foreign = requests.get(served.url + path, headers={"Host": f"rebound.example:{served.web.port}"}, timeout=WAIT_S)
+    assert (foreign.status_code, "rebound.example" in foreign.text) == (403, True)
+    own = requests.get(served.url + path, headers={"Host": f"localhost:{served.web.port}"}, timeout=WAIT_S)
+    assert own.status_code == 200

@@ -1,0 +1,110 @@
+"""(pure, but for ``is_of_this_machine``) Which HTTP requests come from a web page, and which pages may make them.
+
+A browser sends requests of any page to any address, this machine's own among them, so a store on loopback is reached by
+every page that somebody opens here.  Four things give such a request away, and none of them is sent by a Thrift client:
+
+    Origin            the page that made it
+    Sec-Fetch-*       that a browser made it, and where the page stands to the address
+    Content-Type      of a form or text/plain: what a page may send without asking the server first
+    Host              a name: a page whose own name was made to lead to this machine (DNS rebinding)
+
+A name as Host is refused on loopback only: elsewhere a server has names of its own, which it does not know.
+
+Knows nothing of sockets and of Thrift; ``http_framing`` and ``webui.pages`` ask it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
+
+SIMPLE_TYPES: Final = frozenset({"text/plain", "application/x-www-form-urlencoded", "multipart/form-data"})
+_FETCH_HEADERS: Final = ("sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest", "sec-fetch-user")
+_LOCAL_NAMES: Final = frozenset({"localhost", "localhost."})
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def is_of_this_machine(address: str) -> bool:
+    """Whether the IP address is one of this machine's: a socket can be bound to it."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((address, 0))
+    except OSError:
+        return False
+    return True
+
+
+def checked_origin(text: str) -> str:
+    """An origin as browsers write it (``https://app.example:8443``); ValueError says what is wrong with ``text``."""
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or text.rstrip("/").count("/") != 2:
+        raise ValueError(f"'{text}' is no origin; write it as https://app.example or http://localhost:8080")
+    return text.rstrip("/").lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Visitors:
+    """Whose HTTP requests are answered."""
+
+    on_loopback: bool = False  # the port listens on loopback alone
+    origins: frozenset[str] = field(default_factory=frozenset)  # pages that may send requests, and read the answers
+
+    @staticmethod
+    def of(host: str, origins: Iterable[str]) -> Visitors:
+        return Visitors(is_loopback(host), frozenset(map(checked_origin, origins)))
+
+    def allowed_origin(self, headers: dict[str, str]) -> str | None:
+        """The page's, where it may."""
+        origin = headers.get("origin", "").lower()
+        return origin if origin in self.origins else None
+
+    def refuses_host(self, host: str | None) -> str | None:
+        """Why a request for this ``Host`` is not answered; None: it is."""
+        if not self.on_loopback or host is None or self._is_ours(host):
+            return None
+        return (
+            f"this port listens on loopback and does not answer as '{host[:200]}'; ask for localhost or 127.0.0.1, or "
+            "allow the name with --allow-origin"
+        )
+
+    def _is_ours(self, host: str) -> bool:
+        name = _name_of(host)
+        if name in _LOCAL_NAMES or any(urlsplit(origin).hostname == name for origin in self.origins):
+            return True
+        try:
+            address = ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return address.is_loopback or is_of_this_machine(name)
+
+    def refuses_page(self, headers: dict[str, str]) -> tuple[int, str] | None:
+        """The status and why, where a web page sent this without leave; names of ``headers`` are lower case."""
+        if self.allowed_origin(headers) is not None:
+            return None
+        origin = headers.get("origin")
+        if origin is not None or any(name in headers for name in _FETCH_HEADERS):
+            page = f"a page of {origin[:200]}" if origin else "a browser"
+            return 403, f"{page} may not use this store; allow it with --allow-origin"
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind in SIMPLE_TYPES:
+            return 415, f"send the message as application/x-thrift, not as {kind}"
+        return None
+
+
+def _name_of(host: str) -> str:
+    """Without the port; of an IPv6 address without its brackets."""
+    host = host.strip().lower()
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]
