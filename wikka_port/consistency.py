@@ -74,7 +74,8 @@ def check(
     if first.differences:
         settle()
         again = _Look(wiki, progress, clock()).run()
-        lasting = tuple(one for one in again.differences if one in first.differences)
+        before = frozenset(first.differences)
+        lasting = tuple(one for one in again.differences if one in before)
         first = replace(again, differences=lasting, left=lasting)
     if not repair or not first.differences:
         return first
@@ -109,8 +110,7 @@ class _Look:
             found += self._names_of_pages(connection, group)
             self._progress("pages", self._pages)
         for step, differences in (
-            ("backlinks", check.of_backlinks()),
-            ("wanted", check.of_wanted()),
+            ("links", check.of_tables()),
             ("names", _names_without_page(connection)),
             ("changes", _changes_without_revision(connection)),
         ):

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from wikka_port.page_rows import Cells
 
+CELLS_TOGETHER: Final = 20_000
 Stamped = Mapping[bytes, tuple[bytes, int]]  # column -> value, timestamp
 
 
@@ -62,11 +64,14 @@ def cell_differences(table: bytes, row: bytes, expected: Cells, held: Stamped, a
 
 
 def groups_of(rows: Iterable[tuple[bytes, Stamped]], size: int = 200) -> Iterator[dict[bytes, Stamped]]:
+    """In the order given, up to ``size`` rows and about CELLS_TOGETHER cells in a group."""
     group: dict[bytes, Stamped] = {}
+    held = 0
     for row, cells in rows:
         group[row] = cells
-        if len(group) >= size:
+        held += len(cells)
+        if len(group) >= size or held >= CELLS_TOGETHER:
             yield group
-            group = {}
+            group, held = {}, 0
     if group:
         yield group

@@ -14,6 +14,7 @@ from typing import Final
 
 from wikka_port.dump import DumpReader, DumpSite, PageEnd, PageStart, Revision
 from wikka_port.import_plan import ImportedRevision, PagePart, attribution
+from wikka_port.markup.bounds import over_bounds
 from wikka_port.markup.mediawiki import Dialect, convert, convert_source
 from wikka_port.names import InvalidName, normalise
 
@@ -32,6 +33,7 @@ class Counts:
     links: int = 0
     passed_over: int = 0  # pages of other namespaces
     refused: list[str] = field(default_factory=list)  # titles that cannot be names here
+    cut: list[str] = field(default_factory=list)  # pages over a bound: kept whole, shown and indexed up to it
     converted: Counter[str] = field(default_factory=Counter)
     unconverted: Counter[str] = field(default_factory=Counter)
 
@@ -116,6 +118,9 @@ class PartReader:
     def _end(self, page: _OpenPage) -> PagePart:
         part = page.take(is_last=True)
         if part.revisions:
+            over = over_bounds(part.revisions[-1].body, autolink=False)
+            if over is not None:
+                self.counts.cut.append(f"{part.name}: {over}")
             self.counts.links += part.revisions[-1].links
             self.counts.redirects += part.revisions[-1].is_redirect
         return part

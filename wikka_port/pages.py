@@ -56,7 +56,7 @@ from wikka_port.page_rows import (
     revision_cells,
 )
 from wikka_port.schema import Head, revision_token
-from wikka_port.store import Store, StoreAway, check_and_put
+from wikka_port.store import Store, StoreAway, check_and_put, rows_in_steps
 
 __all__ = ["Conflict", "Page", "PageTooBig", "RecentChange", "Revision", "Saved", "StoreAway", "Wiki"]
 
@@ -133,13 +133,13 @@ class Wiki(Listings):
         return self.store.run(lambda connection: _page(connection, key))
 
     def existing(self, names: Collection[str]) -> frozenset[str]:
-        """Those of ``names`` that are pages, as they were given.  One call."""
+        """Those of ``names`` that are pages, as they were given.  One call for each ROWS_PER_CALL of them."""
         keys: dict[bytes, list[str]] = {}
         for name in names:
             keys.setdefault(page_key(name), []).append(name)
         if not keys:
             return frozenset()
-        found = self.store.run(lambda c: c.table(schema.PAGES).rows(list(keys), columns=_EXISTENCE))
+        found = self.store.run(lambda c: list(rows_in_steps(c.table(schema.PAGES), keys, schema.VERSIONCOUNT)))
         return frozenset(name for key, _ in found for name in keys[key])
 
     def revision(self, name: str, number: int) -> Revision | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 
 from wikka_port.actions import ACTIONS, ActionCall
+from wikka_port.limits import ACTIONS_S
 from wikka_port.markup.document import Document, parse, render
 from wikka_port.pages import Page, StoreAway
 from wikka_port.site import Site, page_url
@@ -32,19 +34,33 @@ def preview_html(site: Site, name: str, text: str, *, autolink: bool) -> str:
 
 
 class _runner:  # noqa: N801 - a function with a memory
-    """Runs the actions of one page; what goes wrong in one is shown in its place."""
+    """Runs the actions of one page; what goes wrong in one is shown in its place.
 
-    def __init__(self, site: Site, name: str) -> None:
+    The same call twice is run once.  Those that begin after ACTIONS_S are not run.
+    """
+
+    def __init__(self, site: Site, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._site = site
         self._name = name
+        self._clock = clock
+        self._until_s = clock() + ACTIONS_S
+        self._done: dict[tuple[str, tuple[tuple[str, str], ...]], str] = {}
 
     def __call__(self, action: str, arguments: Mapping[str, str]) -> str | None:
-        run = ACTIONS.get(action)
-        if run is None:
+        if action not in ACTIONS:
             return None
+        call = (action, tuple(sorted(arguments.items())))
+        if call not in self._done:
+            self._done[call] = self._run(action, arguments)
+        return self._done[call]
+
+    def _run(self, action: str, arguments: Mapping[str, str]) -> str:
+        if self._clock() > self._until_s:
+            problem = f"the actions before it took more than {ACTIONS_S:.0f} s; put some of them on another page"
+            return self._site.fragment("notice.html", action=action, problem=problem)
         try:
-            return run(ActionCall(self._site, self._name, arguments))
-        except (StoreAway, ValueError, ArithmeticError, LookupError) as problem:
-            log.warning("action %s of page %r: %s: %s", action, self._name, type(problem).__name__, problem)
-            away = isinstance(problem, StoreAway)
-            return self._site.fragment("notice.html", action=action, problem="" if away else str(problem))
+            return ACTIONS[action](ActionCall(self._site, self._name, arguments))
+        except (StoreAway, ValueError, ArithmeticError, LookupError) as problem_:
+            log.warning("action %s of page %r: %s: %s", action, self._name, type(problem_).__name__, problem_)
+            away = isinstance(problem_, StoreAway)
+            return self._site.fragment("notice.html", action=action, problem="" if away else str(problem_))

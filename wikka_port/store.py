@@ -18,14 +18,16 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, Final, TypeVar
 
 from thriftpy2.protocol.exc import TProtocolException
 from thriftpy2.transport import TTransportException
 
 from columnar.client import ClientTls, Connection
 from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotColumnar, hbase_class
+from wikka_port.limits import ROWS_PER_CALL
 
 _log = logging.getLogger(__name__)
 
@@ -125,6 +127,15 @@ class Store:
         with contextlib.suppress(queue.Empty):
             while True:
                 _close(self._idle.get_nowait())
+
+
+def rows_in_steps(
+    table: Any, keys: Iterable[bytes], column: bytes, *, include_timestamp: bool = False
+) -> Iterator[tuple[bytes, Any]]:
+    """Those rows of ``keys`` that have ``column``, in calls of a bounded size."""
+    left = iter(keys)
+    while step := list(islice(left, ROWS_PER_CALL)):
+        yield from table.rows(step, columns=[column], include_timestamp=include_timestamp)
 
 
 def check_and_put(

@@ -36,12 +36,12 @@ from typing import Final
 from columnar.client import Connection, Delete
 from columnar.triggers.api import Change
 from wikka_port import history, schema
+from wikka_port.limits import ROWS_PER_CALL
 from wikka_port.markup.links import links
 from wikka_port.names import page_key
 from wikka_port.page_rows import Cells, autolink_of, head_of, time_of
 from wikka_port.schema import Head, parse_head
-
-_ROWS_PER_CALL: Final = 500
+from wikka_port.store import rows_in_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +120,11 @@ def _write_backlinks(client: Connection, key: bytes, source: str, added: Targets
     if added:
         with table.batch(timestamp=at_ms) as batch:
             batch.put(key, {schema.TO + target: name.encode() for target, name in added.items()})
-        with table.batch(timestamp=at_ms) as batch:
+        with table.batch(batch_size=ROWS_PER_CALL, timestamp=at_ms) as batch:
             for target in added:
                 batch.put(target, {from_column: source.encode()})
     if removed:
-        with table.batch(timestamp=at_ms) as batch:
+        with table.batch(batch_size=ROWS_PER_CALL, timestamp=at_ms) as batch:
             for target in removed:
                 batch.delete(target, [from_column])
 
@@ -136,23 +136,20 @@ def _write_wanted(client: Connection, key: bytes, added: Targets, removed: Targe
     there = _existing(client, added)
     missing = {target: name for target, name in added.items() if target not in there}
     if missing:
-        with table.batch(timestamp=at_ms) as batch:
+        with table.batch(batch_size=ROWS_PER_CALL, timestamp=at_ms) as batch:
             for target, name in missing.items():
                 batch.put(target, {column: name.encode()})
     # An earlier run may have fallen between its put and its second look, so all of ``added`` is looked at.
-    left = {row for row, _ in table.rows(list(there), columns=[column])} if there else set()
+    left = {row for row, _ in rows_in_steps(table, there, column)}
     gone = [*removed, *left, *_existing(client, missing)]
     if gone:
-        with table.batch(timestamp=at_ms) as batch:
+        with table.batch(batch_size=ROWS_PER_CALL, timestamp=at_ms) as batch:
             for target in gone:
                 batch.delete(target, [column])
 
 
 def _existing(client: Connection, keys: Iterable[bytes]) -> set[bytes]:
-    rows = list(keys)
-    if not rows:
-        return set()
-    return {row for row, _ in client.table(schema.PAGES).rows(rows, columns=[schema.VERSIONCOUNT])}
+    return {row for row, _ in rows_in_steps(client.table(schema.PAGES), keys, schema.VERSIONCOUNT)}
 
 
 def wanted(change: Change, client: Connection) -> None:
@@ -238,7 +235,7 @@ def changes(change: Change, client: Connection) -> None:
     if change.changes or not seen.now:
         return
     newest = head_of(seen.now)
-    with table.batch(batch_size=_ROWS_PER_CALL, timestamp=seen.at_ms) as batch:
+    with table.batch(batch_size=ROWS_PER_CALL, timestamp=seen.at_ms) as batch:
         for head, found in history.chain(client, change.row, newest, newest.number, bodies=False):
             batch.put(*change_entry(change.row, head, found, schema.REVISION_AUTHOR, schema.REVISION_NOTE))
 

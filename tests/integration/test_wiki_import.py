@@ -19,6 +19,8 @@ from wikka_port.consistency import check
 from wikka_port.dump import DumpError
 from wikka_port.first_pages import first_pages, write_first_pages
 from wikka_port.importer import Importer, ImportSummary
+from wikka_port.limits import LINKS_MAX
+from wikka_port.link_check import LinkCheck
 from wikka_port.names import page_key
 from wikka_port.pages import Wiki
 from wikka_port.synthetic import make_wiki
@@ -225,6 +227,66 @@ def test_what_was_repaired_ends_with_what_it_was_derived_from(tmp_path: Path) ->
     finally:
         wiki.store.close()
         serving.stop()
+
+
+class Read:
+    """How many cells a connection gave."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection, self.cells = connection, 0
+
+    def table(self, name: bytes) -> Any:
+        return ReadTable(self, self.connection.table(name))
+
+
+class ReadTable:
+    def __init__(self, read: Read, table: Any) -> None:
+        self.read, self.of = read, table
+
+    def rows(self, *arguments: Any, **options: Any) -> Any:
+        return self.counted(self.of.rows(*arguments, **options))
+
+    def scan(self, *arguments: Any, **options: Any) -> Any:
+        return self.counted(self.of.scan(*arguments, **options))
+
+    def counted(self, rows: Any) -> Iterator[Any]:
+        for row, cells in rows:
+            self.read.cells += len(cells)
+            yield row, cells
+
+
+def test_the_check_reads_each_link_a_few_times_however_many_there_are(
+    wiki: Wiki, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It once read all that a page links to again for every 300 cells, where that was much."""
+    monkeypatch.setattr("wikka_port.link_check._LINKS_HELD", 500, raising=False)
+    read = []
+    for pages in (4, 8):
+        for number in range(pages - 4, pages):
+            links = " ".join(f"[[{other}]]" for other in range(300))
+            wiki.save(f"Source {number}", links, author="Ann", base=0)
+        counted = wiki.store.run(lambda c: Read(c))
+        check = LinkCheck(counted, lambda source_ms: source_ms)  # type: ignore[arg-type]
+        bodies = wiki.store.run(lambda c: dict(c.table(schema.PAGES).scan()))
+        found = [*check.of_pages(bodies)]
+        found += [one for look in ("of_tables", "of_backlinks", "of_wanted") for one in getattr(check, look, list)()]
+        assert (found, check.links) == ([], 300 * pages)
+        read.append(counted.cells)
+    assert read[1] <= 2.5 * read[0]
+    assert read[1] <= 8 * 300 * pages
+
+
+def test_what_is_over_a_bound_is_kept_whole_indexed_up_to_it_and_reported(wiki: Wiki) -> None:
+    links = " ".join(f"[[a{number}]]" for number in range(LINKS_MAX + 7))
+    page = f"<title>Long</title><id>1</id><revision><id>1</id><timestamp>2020-01-01T00:00:00Z</timestamp><text>{links}"
+    dump = f"<mediawiki><page>{page}</text></revision></page></mediawiki>"
+    summary = Importer(wiki, io.BytesIO(dump.encode()), origin="long").run()
+    assert [line.partition(":")[0] for line in summary.counts.cut] == ["Long"]
+    stored = wiki.page("Long")
+    assert stored is not None
+    assert stored.body.count("[[") == LINKS_MAX + 7
+    report = check(wiki)
+    assert (report.links, report.differences) == (LINKS_MAX, ())
 
 
 def test_an_old_revision_that_is_gone_is_said_to_be_lost(wiki: Wiki) -> None:

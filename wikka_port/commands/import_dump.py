@@ -109,6 +109,7 @@ def _print_summary(summary: ImportSummary, seconds: float, settled_s: float | No
         (len(stored.kept), "pages left as they are: they were written here"),
         (counts.passed_over, "pages of other namespaces"),
         (len(counts.refused) + len(stored.too_big), "pages refused"),
+        (len(counts.cut), "pages over a bound: kept whole, shown and indexed up to it"),
         (sum(counts.unconverted.values()), "constructs not converted"),
     ]
     for number, what in rows:
@@ -116,7 +117,8 @@ def _print_summary(summary: ImportSummary, seconds: float, settled_s: float | No
     for kind, number in counts.unconverted.most_common():
         table.add_row("", f"  {number:,} {kind}")
     console.print(table)
-    for line in [*counts.refused, *stored.too_big, *(f"{name}: written here" for name in sorted(stored.kept))][:20]:
+    written_here = (f"{name}: written here" for name in sorted(stored.kept))
+    for line in [*counts.refused, *stored.too_big, *counts.cut, *written_here][:20]:
         console.print(f"  {line}", markup=False)
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     indexes = f"indexes complete {settled_s:.1f} s later" if settled_s is not None else "indexes not complete yet"

@@ -18,6 +18,7 @@ from werkzeug.wrappers import Request, Response
 from wikka_port.diffs import rows
 from wikka_port.drafts import FormDraft, complaint, draft_of
 from wikka_port.forms import form_page, is_genuine
+from wikka_port.markup.bounds import REMEDY, over_bounds
 from wikka_port.markup.links import redirect_target
 from wikka_port.merges import merged
 from wikka_port.pages import Conflict, Page, PageTooBig, Saved, StoreAway
@@ -33,6 +34,10 @@ STALE: Final = (
 )
 CONFLICT: Final = "Somebody else saved this page while you were writing. Nothing is lost: both texts are below."
 _YEAR_S: Final = 365 * 24 * 3600
+
+
+class _TooMuch(ValueError):
+    """The text goes over a bound of a page; ``str()`` is a sentence for its author."""
 
 
 def handle(site: Site, request: Request, name: str) -> Response:
@@ -51,8 +56,11 @@ def handle(site: Site, request: Request, name: str) -> Response:
     return _form(site, request, name, draft)
 
 
-def submit(site: Site, request: Request, name: str, draft: FormDraft) -> Response:
-    """Check, save, go to the page; the text is shown again where it cannot be saved."""
+def submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_stored: bool = False) -> Response:
+    """Check, save, go to the page; the text is shown again where it cannot be saved.
+
+    ``was_stored``: the text is an older revision's, so it may be over a bound (an import's is kept whole).
+    """
     if not is_genuine(site, request):
         return _form(site, request, name, draft, status=403, problem=STALE)
     refused = complaint(draft, site.config)
@@ -63,10 +71,10 @@ def submit(site: Site, request: Request, name: str, draft: FormDraft) -> Respons
         problem = f"These were many edits in a short time. Please wait {wait_s} s, then save again."
         return _later(_form(site, request, name, draft, status=429, problem=problem), wait_s)
     try:
-        saved = _saved(site, name, draft, author=draft.author or _address(request))
+        saved = _saved(site, name, draft, author=draft.author or _address(request), was_stored=was_stored)
     except Conflict as conflict:
         return _conflict(site, request, name, draft, conflict.current)
-    except PageTooBig as problem_:
+    except (PageTooBig, _TooMuch) as problem_:
         return _form(site, request, name, draft, status=413, problem=str(problem_))
     except StoreAway:
         return _later(_form(site, request, name, draft, status=503, problem=AWAY), 5)
@@ -75,12 +83,24 @@ def submit(site: Site, request: Request, name: str, draft: FormDraft) -> Respons
     return _to_page(request, name, draft)
 
 
-def _saved(site: Site, name: str, draft: FormDraft, *, author: str) -> Saved | None:
+def _saved(site: Site, name: str, draft: FormDraft, *, author: str, was_stored: bool) -> Saved | None:
     """None: the page has this text already, perhaps from a save whose answer was lost."""
     page = site.wiki.page(name)
     if page is not None and page.body == draft.body and (page.number == draft.base or page.author == author):
         return None
+    if not was_stored:
+        _check_bounds(page, draft.body)
     return site.wiki.save(name, draft.body, author=author, note=draft.note, base=draft.base)
+
+
+def _check_bounds(page: Page | None, body: str) -> None:
+    """Raises _TooMuch.  A page that is over a bound already may be saved as long as it does not get longer."""
+    autolink = page.autolink if page else True
+    problem = over_bounds(body, autolink=autolink)
+    if problem is None:
+        return
+    if page is None or len(body) > len(page.body) or over_bounds(page.body, autolink=autolink) is None:
+        raise _TooMuch(f"{problem} {REMEDY}")
 
 
 def _settle(site: Site, saved: Saved) -> None:

@@ -26,7 +26,8 @@ def handle(site: Site, request: Request, name: str) -> Response:
     note = f"Back to revision {old.number}"
     if request.method == "POST":
         draft = draft_of(request.form)
-        return submit(site, request, name, replace(draft, body=old.body, note=draft.note or note))
+        draft = replace(draft, body=old.body, note=draft.note or note)
+        return submit(site, request, name, draft, was_stored=True)
     return form_page(
         site,
         request,

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import Final
 
+from wikka_port.limits import LINK_STEPS
 from wikka_port.markup.fragments import Heading, PageSlot, Piece, escape
 from wikka_port.markup.html import Compiler
 from wikka_port.markup.lexer import tokens
@@ -17,6 +19,7 @@ from wikka_port.markup.links import page_names, redirect_of
 from wikka_port.markup.tokens import ActionCall
 from wikka_port.names import url_path
 
+_ACTION_STEPS: Final = 2_000  # a list of some hundred pages, read from the store
 Action = Callable[[str, Mapping[str, str]], str | None]
 
 
@@ -27,6 +30,7 @@ class Document:
     headings: tuple[Heading, ...]
     actions: tuple[ActionCall, ...]  # those that render() will ask for, in order; toc and redirect are our own
     redirect: str | None  # the page that this one stands for
+    steps: int  # about what rendering costs (``limits``)
 
     @property
     def title(self) -> str | None:
@@ -47,12 +51,14 @@ def parse(text: str, *, autolink: bool = True) -> Document:
     read = tokens(text, autolink=autolink)
     compiler = Compiler()
     compiler.compile(read)
+    names = tuple(page_names(read))
     return Document(
         pieces=_joined(compiler.pieces),
-        links=tuple(page_names(read)),
+        links=names,
         headings=tuple(compiler.headings),
         actions=tuple(compiler.actions),
         redirect=redirect_of(read),
+        steps=len(compiler.pieces) + LINK_STEPS * len(names) + _ACTION_STEPS * len(compiler.actions),
     )
 
 

@@ -21,7 +21,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from wikka_port.limits import ACTIONS_MAX
 from wikka_port.markup import code_blocks, embedded, mindmap
+from wikka_port.markup.bounds import said_of
 from wikka_port.markup.contents import toc_html
 from wikka_port.markup.fragments import ActionSlot, Heading, PageSlot, Piece, escape
 from wikka_port.markup.lists import ListStack
@@ -40,12 +42,11 @@ from wikka_port.markup.tokens import (
     MindMap,
     Outside,
     PageLink,
+    Rest,
     Toggle,
     Token,
 )
 
-# Actions run for each view, and some read much; a page that asks for more shows their source.
-MAX_ACTIONS: Final = 50
 # What these return is text with a little markup; every other action stands as a block of its own.
 INLINE_ACTIONS: Final = frozenset({
     "clonelink", "color", "colour", "countcomments", "countedits", "countowned", "countpages", "countusers",
@@ -109,10 +110,7 @@ class Compiler:
                 self._text(token)
             else:
                 _COMPILE[type(token)](self, token)
-        self._close_blocks()
-        while self._floats:
-            self._floats.pop()
-            self._out.append("</div>\n")
+        self._close_all()
         if self._toc is not None:
             place, call = self._toc
             self.pieces[place] = toc_html(self.headings, dict(call.arguments))
@@ -164,6 +162,12 @@ class Compiler:
         if self._lists:
             self._out.append(self._lists.close())
         self._close_table()
+
+    def _close_all(self) -> None:
+        self._close_blocks()
+        while self._floats:
+            self._floats.pop()
+            self._out.append("</div>\n")
 
     def _close_table(self) -> None:
         if self._table is not None:
@@ -299,6 +303,14 @@ class Compiler:
         if self._mode != HEADING:
             self._put(mindmap.outline_html(source.source), block=True)
 
+    def _rest(self, rest: Rest) -> None:
+        """All boxes and blocks are closed: what follows belongs to none of them."""
+        self._close_all()
+        self._out.append(
+            f'<p class="notice">{escape(said_of(rest.over))} From here on it is shown as it was typed.</p>\n'
+            f'<pre class="rest">{escape(rest.source)}</pre>\n'
+        )
+
     # -- links and actions
 
     def _page_link(self, link: PageLink) -> None:
@@ -325,7 +337,7 @@ class Compiler:
     def _action(self, call: ActionCall) -> None:
         source = escape(call.source)
         block = call.name not in INLINE_ACTIONS
-        if len(self.actions) >= MAX_ACTIONS or (block and self._mode == HEADING):
+        if len(self.actions) >= ACTIONS_MAX or (block and self._mode == HEADING):
             self._put(f'<span class="unknown-action">{source}</span>', block=False, plain=call.source)
             return
         if call.name == "toc":
@@ -357,4 +369,5 @@ _COMPILE: Final[dict[type, Callable[[Compiler, Any], None]]] = {
     CodeBlock: Compiler._code,
     Embedded: Compiler._embedded,
     MindMap: Compiler._mind_map,
+    Rest: Compiler._rest,
 }

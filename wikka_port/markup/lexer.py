@@ -11,6 +11,8 @@ Invariants:
     I2. A ``[[`` or ``{{`` with another one before its end is text: the innermost pair counts.
     I3. HEADING_END follows every HeadingStart on the same line, before its NEWLINE.
     I4. A Cell is said only on a line that began with one.
+    I5. A text over a bound of ``limits`` (links, cells, steps) is read up to it: the last token is then a Rest,
+        which has all that was not read.  The cut hangs on the text alone, so whoever reads it cuts it alike.
 
 Knows nothing of HTML and of which pages exist.
 """
@@ -22,6 +24,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from wikka_port.limits import CELLS_MAX, HTML_STEPS, LINKS_MAX, STEPS_MAX
 from wikka_port.markup import interwiki
 from wikka_port.markup.targets import IMAGE_ENDINGS, page_link, read_link, safe_url
 from wikka_port.markup.tokens import (
@@ -32,6 +35,7 @@ from wikka_port.markup.tokens import (
     RULE,
     TOGGLES,
     ActionCall,
+    Bound,
     Cell,
     CodeBlock,
     Embedded,
@@ -42,6 +46,7 @@ from wikka_port.markup.tokens import (
     MindMap,
     Outside,
     PageLink,
+    Rest,
     Token,
 )
 from wikka_port.names import MAX_NAME_BYTES
@@ -87,10 +92,30 @@ def _fit(text: str) -> str:
     return _UNFIT.sub("\ufffd", text) if _UNFIT.search(text) else text
 
 
+class _Full(Exception):
+    """A bound is reached: nothing behind ``done`` is read."""
+
+    def __init__(self, over: Bound) -> None:
+        super().__init__(over)
+        self.over: Bound = over
+
+
 class _Lexer:
     """One pass over one text.  ``done``: everything before it has become tokens."""
 
-    __slots__ = ("_answers", "autolink", "done", "heading", "line_start", "out", "row", "text")
+    __slots__ = (
+        "_answers",
+        "_cells",
+        "_linked",
+        "_steps",
+        "autolink",
+        "done",
+        "heading",
+        "line_start",
+        "out",
+        "row",
+        "text",
+    )
 
     def __init__(self, text: str, autolink: bool) -> None:
         self.text = text
@@ -101,11 +126,29 @@ class _Lexer:
         self.row = False  # this line began with a cell
         self.line_start = 0  # of this line, for comments that have it for themselves
         self._answers: dict[str, int] = {}
+        self._steps = STEPS_MAX  # left, but for the tokens made
+        self._cells = CELLS_MAX  # left
+        self._linked: set[str] = set()
 
     def run(self) -> list[Token]:
+        rest: Rest | None = None
+        try:
+            self._read()
+        except _Full as full:
+            rest = Rest(self.text[self.done :], full.over)
+        if self.heading:
+            self.out.append(HEADING_END)
+        if rest is not None:
+            self.out.append(rest)
+        return self.out
+
+    def _read(self) -> None:
         text, out, search = self.text, self.out, _MARK.search
         position = self._begin_line(0)
         while found := search(text, position):
+            self._steps -= 1
+            if self._steps < len(out):
+                raise _Full("steps")
             mark = found.group()
             start = found.start()
             toggle = TOGGLES.get(mark)
@@ -116,9 +159,12 @@ class _Lexer:
             else:
                 position = _AFTER[mark[0]](self, start, mark)
         self._flush(len(text))
-        if self.heading:
-            out.append(HEADING_END)
-        return out
+
+    def _spend(self, steps: int) -> None:
+        """For a token that is dearer than others; before it is made."""
+        self._steps -= steps
+        if self._steps < len(self.out):
+            raise _Full("steps")
 
     # -- the text between marks
 
@@ -126,25 +172,35 @@ class _Lexer:
         """What lies between ``done`` and ``end`` is running text."""
         if end <= self.done:
             return
-        chunk = self.text[self.done : end]
-        self.done = end
-        if not self.autolink:
-            self.out.append(chunk)
-            return
-        written = 0
-        for word in _CAMEL_CASE.finditer(chunk):
+        text, out = self.text, self.out
+        for word in _CAMEL_CASE.finditer(text[self.done : end]) if self.autolink else ():
             name = word.group()
-            if len(name) <= MAX_NAME_BYTES:
-                if word.start() > written:
-                    self.out.append(chunk[written : word.start()])
-                self.out.append(PageLink(name, name))
-                written = word.end()
-        if written < len(chunk):
-            self.out.append(chunk[written:])
+            if len(name) > MAX_NAME_BYTES:
+                continue
+            start = end - len(word.string) + word.start()
+            if start > self.done:
+                out.append(text[self.done : start])
+                self.done = start
+            self._link(name)
+            out.append(PageLink(name, name))
+            self.done = start + len(name)
+        if self.done < end:
+            out.append(text[self.done : end])
+            self.done = end
+
+    def _link(self, name: str) -> None:
+        """``name`` is about to be linked to."""
+        if self._steps < len(self.out):
+            raise _Full("steps")
+        self._linked.add(name)
+        if len(self._linked) > LINKS_MAX:
+            raise _Full("links")
 
     def _emit(self, start: int, end: int, token: Token) -> int:
         """``token`` stands for what was typed from ``start`` to ``end``."""
         self._flush(start)
+        if type(token) is PageLink:
+            self._link(token.name)
         self.out.append(token)
         self.done = end
         return end
@@ -214,6 +270,10 @@ class _Lexer:
                 break
             typed[found[0][0]] = found[1] or found[2]
             end = found.end()
+        if self._cells == 0:
+            self._flush(start)
+            raise _Full("cells")
+        self._cells -= 1
         return self._emit(start, end, Cell("|" if mark == "||" else mark[1], typed["("], typed["{"]))
 
     # -- what has an end of its own
@@ -247,6 +307,8 @@ class _Lexer:
         close = self._ahead('""', start + 2)
         if close > len(self.text):
             return start + 2
+        self._flush(start)
+        self._spend(HTML_STEPS * (1 + self.text.count("<", start, close)))
         return self._emit(start, close + 2, Embedded(self.text[start + 2 : close]))
 
     def _percents(self, start: int, _mark: str) -> int:
@@ -258,6 +320,9 @@ class _Lexer:
             return self._emit(start, close + 2, CodeBlock(self.text[start + 2 : close]))
         number = (head[2] or "").strip()
         first = int(number) if number.isdigit() else None
+        if first is not None:
+            self._flush(start)
+            self._spend(self.text.count("\n", start, close))
         code = CodeBlock(self.text[head.end() : close], head[1].strip().lower(), first, (head[3] or "").strip())
         return self._emit(start, close + 2, code)
 
@@ -290,6 +355,8 @@ class _Lexer:
         close = self._ahead("</map>", start + 4)
         if close > len(self.text):
             return start + 4
+        self._flush(start)
+        self._spend(2 * self.text.count("<", start, close))
         return self._emit(start, close + 6, MindMap(self.text[start : close + 6]))
 
     # -- addresses and references

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+Bound = Literal["links", "cells", "steps"]  # of ``limits``: LINKS_MAX, CELLS_MAX, STEPS_MAX
+
 
 @dataclass(frozen=True, slots=True)
 class Toggle:
@@ -125,6 +127,14 @@ class MindMap:
     source: str
 
 
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """The last token of a text that goes over a bound: all that is shown as it was typed."""
+
+    source: str
+    over: Bound
+
+
 Token = (
     str
     | Toggle
@@ -140,4 +150,5 @@ Token = (
     | CodeBlock
     | Embedded
     | MindMap
+    | Rest
 )

@@ -1,0 +1,31 @@
+"""Bounds of the wiki by name (pure): what one page, one difference and one list of pages may cost.
+
+A text over a bound of a page is refused when it is saved, with what to do.  A page that came by an import, or was
+there before the bound, keeps its text whole: it is shown and indexed up to the bound, the rest as it was typed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# --- one page ----------------------------------------------------------------------------------
+
+LINKS_MAX: Final = 5_000  # different pages that it links to; each is a cell in two or three rows of the indexes
+CELLS_MAX: Final = 20_000  # of its tables
+# Actions run for each view, and some read much; a page that asks for more shows their source.
+ACTIONS_MAX: Final = 50
+ACTIONS_S: Final = 2.0  # that they may take together; those behind it say so in their places
+# Rendering time: each mark that is looked at, each token made, and what dear tokens cost beside; about 5 µs each.
+STEPS_MAX: Final = 100_000
+HTML_STEPS: Final = 5  # of each piece of embedded HTML, and of each "<" in it
+LINK_STEPS: Final = 4  # of a link, which is looked up too
+
+# --- what a page costs in the serving process -----------------------------------------------------
+
+QUICK_STEPS: Final = 8_000  # what costs more is dear: it is answered from the lane of its own (``wsgi_worker``)
+QUICK_CHARS: Final = 20_000  # a text up to this is never dear to parse; a difference of texts neither
+DEAR_WAITING_MAX: Final = 100  # dear requests that wait in one process; the next ones are asked to come again
+
+# --- the tables ----------------------------------------------------------------------------------
+
+ROWS_PER_CALL: Final = 500  # of the indexes, written or looked at in one call of the store
