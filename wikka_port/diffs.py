@@ -1,10 +1,12 @@
 """Differences of two texts (pure): lines first, then words within the lines that changed.
 
-The work is bounded whatever the texts are.  Lines that both texts have once are matched first (the longest
-run of them in order, as in patience diff); between these, Myers' greedy algorithm runs until the budget is
-spent, and what is left then counts as replaced as a whole: still right, less fine.
+The work is bounded whatever the texts are, in lines, in words and in what is shown.  Lines that both texts have
+once are matched first (the longest run of them in order, as in patience diff); between these, Myers' greedy
+algorithm runs until the budget is spent, and what is left then counts as replaced as a whole: still right, less fine.
 
-    O(n log n) for the anchors, plus at most BUDGET steps for everything between them
+    O(n log n) for the anchors of up to LINES lines, plus at most BUDGET steps for everything between them;
+    WORD_BUDGET steps for the words of all changed lines, PAIRING_WORDS to find which line became which;
+    O(n) at the speed of memory for what both texts have at their beginning and their end
 
 Invariant: the old side of the operations put together is the old text, the new side the new one.
 """
@@ -15,17 +17,22 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
 BUDGET: Final = 150_000  # inner steps of one diff; about a fifth of a second
 WORD_BUDGET: Final = 150_000  # of all its lines together
+LINES: Final = 20_000  # of each text from its first change on; what follows is not looked at
 MAX_LINE_TOKENS: Final = 4_000  # longer lines are shown as changed as a whole
+MAX_LINE_CHARS: Final = 8 * MAX_LINE_TOKENS
 MAX_PAIRING: Final = 2_500  # lines times lines of a block in which the likest pairs are searched
+PAIRING_WORDS: Final = 300_000  # compared for that, in all blocks together
+LIKENESS_WORDS: Final = 200  # of a line, at most: its beginning says what it is a version of
+_PAIR_WORDS: Final = 10  # what a pair costs beside its words
 ALIKE: Final = 0.35  # share of common words from which two lines are versions of each other
 CONTEXT: Final = 3  # unchanged lines shown around each change
 MAX_ROWS: Final = 3_000  # shown of one diff
+SHOWN_CHARS: Final = 500_000
 _TOKEN: Final = re.compile(r"\w+|\s+|[^\w\s]")
 
 
@@ -61,12 +68,29 @@ class _Steps:
         self.left = left
 
 
+class Work:
+    """What one diff may cost; ``share`` of the whole where several stand on one page."""
+
+    __slots__ = ("chars", "lines", "pairing", "words")
+
+    def __init__(self, share: float = 1.0) -> None:
+        self.lines = _Steps(int(BUDGET * share))
+        self.words = _Steps(int(WORD_BUDGET * share))
+        self.pairing = _Steps(int(PAIRING_WORDS * share))
+        self.chars = _Steps(int(SHOWN_CHARS * share))
+
+
 def operations(old: Sequence[Hashable], new: Sequence[Hashable], budget: int = BUDGET) -> list[Operation]:
     """How ``old`` becomes ``new``; neighbours have different kinds."""
+    return _operations(old, new, _Steps(budget))
+
+
+def _operations(old: Sequence[Hashable], new: Sequence[Hashable], steps: _Steps) -> list[Operation]:
     numbers: dict[Hashable, int] = {}
     a = [numbers.setdefault(item, len(numbers)) for item in old]
     b = [numbers.setdefault(item, len(numbers)) for item in new]
-    matches = list(_matches(a, b, _Steps(budget)))
+    steps.left -= (len(a) + len(b)) // 4
+    matches = list(_matches(a, b, steps))
     out: list[Operation] = []
     i = j = 0
     for start_a, start_b, length in [*matches, (len(a), len(b), 0)]:
@@ -174,26 +198,88 @@ def _walk_back(trace: list[dict[int, int]], n: int, m: int, a0: int, b0: int) ->
     return runs
 
 
-def rows(old: str, new: str, *, context: int = CONTEXT, max_rows: int = MAX_ROWS) -> list[Row]:
+def rows(old: str, new: str, *, context: int = CONTEXT, max_rows: int = MAX_ROWS, share: float = 1.0) -> list[Row]:
     """The lines of both texts side by side, far unchanged ones left out."""
-    a, b = old.split("\n"), new.split("\n")
-    steps = _Steps(WORD_BUDGET)
+    work = Work(share)
     out: list[Row] = []
-    found = operations(a, b)
+    for row in _rows(old.split("\n"), new.split("\n"), context, work):
+        size = sum(len(span.text) for span in (*row.old, *row.new))
+        if len(out) >= max_rows or work.chars.left <= 0:
+            return [*out, Row("cut")]
+        if size > work.chars.left:
+            row = replace(row, old=_clipped(row.old, work.chars.left // 2), new=_clipped(row.new, work.chars.left // 2))
+        work.chars.left -= size
+        out.append(row)
+    return out
+
+
+def _clipped(spans: tuple[Span, ...], chars: int) -> tuple[Span, ...]:
+    out: list[Span] = []
+    for span in spans:
+        if len(span.text) > chars:
+            return (*out, Span(span.text[:chars] + "…", span.changed))
+        out.append(span)
+        chars -= len(span.text)
+    return tuple(out)
+
+
+def _rows(a: list[str], b: list[str], context: int, work: Work) -> Iterator[Row]:
+    """All rows, each made when it is asked for."""
+    found, is_whole = changes_of(a, b, work.lines)
     for index, operation in enumerate(found):
         _, a0, a1, b0, b1 = operation
         if operation.kind == "equal":
             head = 0 if index == 0 else min(context, a1 - a0)
             tail = 0 if index == len(found) - 1 else min(context, a1 - a0 - head)
-            out += [_equal(a[a0 + i], a0 + i, b0 + i) for i in range(head)]
+            yield from (_equal(a[a0 + i], a0 + i, b0 + i) for i in range(head))
             if a1 - a0 - head - tail:
-                out.append(Row("skip", a0 + head + 1, b0 + head + 1, skipped=a1 - a0 - head - tail))
-            out += [_equal(a[a1 - i], a1 - i, b1 - i) for i in range(tail, 0, -1)]
+                yield Row("skip", a0 + head + 1, b0 + head + 1, skipped=a1 - a0 - head - tail)
+            yield from (_equal(a[a1 - i], a1 - i, b1 - i) for i in range(tail, 0, -1))
         else:
-            out += islice(_block(a[a0:a1], b[b0:b1], a0, b0, steps), max_rows + 1)
-        if len(out) > max_rows:
-            return [*out[:max_rows], Row("cut")]
+            yield from _block(a[a0:a1], b[b0:b1], a0, b0, work)
+    if not is_whole:
+        yield Row("cut")
+
+
+def changes_of(a: list[str], b: list[str], steps: _Steps | None = None) -> tuple[list[Operation], bool]:
+    """The operations on the lines of two texts; False: on those before the bound of LINES only."""
+    low = _common(a, b)
+    high = _common(a[low:][::-1], b[low:][::-1])
+    end_a, end_b = len(a) - high, len(b) - high
+    is_whole = end_a - low <= LINES and end_b - low <= LINES
+    middle_a, middle_b = a[low : min(end_a, low + LINES)], b[low : min(end_b, low + LINES)]
+    found = [
+        Operation(kind, low + a0, low + a1, low + b0, low + b1)
+        for kind, a0, a1, b0, b1 in _operations(middle_a, middle_b, steps or _Steps(BUDGET))
+    ]
+    if low:
+        found.insert(0, Operation("equal", 0, low, 0, low))
+    if high and is_whole:
+        found.append(Operation("equal", end_a, len(a), end_b, len(b)))
+    return _joined(found), is_whole
+
+
+def _joined(found: list[Operation]) -> list[Operation]:
+    """Equal runs that touch made one."""
+    out: list[Operation] = []
+    for one in found:
+        if out and out[-1].kind == one.kind == "equal":
+            out[-1] = Operation("equal", out[-1].old_start, one.old_end, out[-1].new_start, one.new_end)
+        else:
+            out.append(one)
     return out
+
+
+def _common(a: list[str], b: list[str]) -> int:
+    """How many lines the two begin with alike: compared in runs, at the speed of C."""
+    low, high = 0, min(len(a), len(b))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if a[low:middle] == b[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def _equal(line: str, i: int, j: int) -> Row:
@@ -201,26 +287,31 @@ def _equal(line: str, i: int, j: int) -> Row:
     return Row("equal", i + 1, j + 1, span, span)
 
 
-def _block(old: list[str], new: list[str], i0: int, j0: int, steps: _Steps) -> Iterator[Row]:
+def _block(old: list[str], new: list[str], i0: int, j0: int, work: Work) -> Iterator[Row]:
     """The rows of a replaced block: like lines face each other, the others stand alone."""
     i = j = 0
-    for x, y in [*_pairs(old, new), (len(old), len(new))]:
+    for x, y in [*_pairs(old, new, work.pairing), (len(old), len(new))]:
         for k in range(i, x):
             yield Row("delete", old_number=i0 + k + 1, old=(Span(old[k], True),))
         for k in range(j, y):
             yield Row("insert", new_number=j0 + k + 1, new=(Span(new[k], True),))
         if x < len(old) and y < len(new):
-            left, right = words(old[x], new[y], steps)
+            left, right = words(old[x], new[y], work.words)
             yield Row("change", i0 + x + 1, j0 + y + 1, left, right)
         i, j = x + 1, y + 1
 
 
-def _pairs(old: list[str], new: list[str]) -> list[tuple[int, int]]:
+def _pairs(old: list[str], new: list[str], steps: _Steps) -> list[tuple[int, int]]:
     """Which line became which, in order: the pairing with the most in common."""
-    if len(old) * len(new) > MAX_PAIRING:
+    pairs = len(old) * len(new)
+    if not pairs:
+        return []
+    most = min((steps.left // pairs - _PAIR_WORDS) // 2, LIKENESS_WORDS)  # words of a line
+    if pairs > MAX_PAIRING or most < 1:
         return [(k, k) for k in range(min(len(old), len(new)))]
-    bags_old = [Counter(line.split()) for line in old]
-    bags_new = [Counter(line.split()) for line in new]
+    bags_old = [Counter(line[:MAX_LINE_CHARS].split(None, most)[:most]) for line in old]
+    bags_new = [Counter(line[:MAX_LINE_CHARS].split(None, most)[:most]) for line in new]
+    steps.left -= _PAIR_WORDS * pairs + len(new) * sum(map(len, bags_old)) + len(old) * sum(map(len, bags_new))
     likeness = [[_alike(x, y) for y in bags_new] for x in bags_old]
     best = [[0.0] * (len(new) + 1) for _ in range(len(old) + 1)]  # of old[i:] and new[j:]
     for i in range(len(old) - 1, -1, -1):
@@ -249,23 +340,26 @@ def _alike(x: Counter[str], y: Counter[str]) -> float:
 
 def words(old: str, new: str, steps: _Steps | None = None) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
     """Two versions of a line as runs of words that are in both or in one."""
-    a, b = _TOKEN.findall(old), _TOKEN.findall(new)
     steps = steps or _Steps(WORD_BUDGET)
-    if steps.left <= 0 or max(len(a), len(b)) > MAX_LINE_TOKENS:
-        return (Span(old, True),), (Span(new, True),)
-    given = min(steps.left, BUDGET // 4)
+    whole = (Span(old, True),), (Span(new, True),)
+    if steps.left <= 0 or max(len(old), len(new)) > MAX_LINE_CHARS:
+        return whole
+    a, b = _TOKEN.findall(old), _TOKEN.findall(new)
+    steps.left -= len(a) + len(b)
+    if max(len(a), len(b)) > MAX_LINE_TOKENS:
+        return whole
+    own = _Steps(min(max(steps.left, 0), BUDGET // 4))
+    given = own.left
     left: list[Span] = []
     right: list[Span] = []
-    steps.left -= len(a) + len(b)
-    found = operations(a, b, given)
+    found = _operations(a, b, own)
+    steps.left -= given - own.left
     for index, (kind, a0, a1, b0, b1) in enumerate(found):
         # a blank between two changed words counts as changed: one mark reads better than two
         lone_blank = 0 < index < len(found) - 1 and a1 - a0 == 1 and a[a0].isspace()
         changed = kind == "replace" or lone_blank
         _add(left, "".join(a[a0:a1]), changed)
         _add(right, "".join(b[b0:b1]), changed)
-        if kind == "replace":
-            steps.left -= (a1 - a0 + 1) * (b1 - b0 + 1)
     return tuple(left), tuple(right)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from wikka_port.diffs import operations
+from wikka_port.diffs import changes_of
 
 
 class _Change(NamedTuple):
@@ -22,10 +22,13 @@ class _Change(NamedTuple):
 def merged(old: str, mine: str, theirs: str) -> str | None:
     """Both edits of ``old`` in one text; None where somebody has to choose."""
     lines = old.split("\n")
+    ours, others = _changes(lines, mine), _changes(lines, theirs)
+    if ours is None or others is None:
+        return None
     out: list[str] = []
     done = 0  # lines of the old text that are dealt with
     last: _Change | None = None
-    for change in sorted({*_changes(lines, mine), *_changes(lines, theirs)}):
+    for change in sorted({*ours, *others}):
         if last is not None and change.start <= last.end:
             return None
         out += lines[done : change.start]
@@ -34,9 +37,12 @@ def merged(old: str, mine: str, theirs: str) -> str | None:
     return "\n".join([*out, *lines[done:]])
 
 
-def _changes(old: list[str], new_text: str) -> list[_Change]:
+def _changes(old: list[str], new_text: str) -> list[_Change] | None:
+    """None where the two differ over more lines than are looked at."""
     new = new_text.split("\n")
-    found = operations(old, new)
+    found, is_whole = changes_of(old, new)
+    if not is_whole:
+        return None
     return [
         _Change(one.old_start, one.old_end, tuple(new[one.new_start : one.new_end]))
         for one in found

@@ -13,6 +13,7 @@ from wikka_port.urls import page_path
 
 STEPS = 10
 ROWS_EACH = 200  # of one difference; the whole of it is one click away
+SHARE_EACH = 0.2  # of what a whole difference may cost
 
 
 def handle(site: Site, request: Request, name: str) -> Response:
@@ -27,4 +28,4 @@ def handle(site: Site, request: Request, name: str) -> Response:
 
 
 def _rows(new: Revision, old: Revision | None) -> list[Row]:
-    return rows(old.body or "" if old else "", new.body or "", max_rows=ROWS_EACH)
+    return rows(old.body or "" if old else "", new.body or "", max_rows=ROWS_EACH, share=SHARE_EACH)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wikka_port.diffs import BUDGET, MAX_ROWS, operations, rows, words
+from wikka_port.diffs import BUDGET, MAX_ROWS, SHOWN_CHARS, operations, rows, words
 
 FEW = st.text(alphabet="ab\n", max_size=40)
 
@@ -104,3 +104,38 @@ def test_hostile_texts_of_200_kb_cost_little(name: str) -> None:
     found = rows(old, new)
     assert thread_time() - began < 5, "seconds of this thread; about 0.3"
     assert len(found) <= MAX_ROWS + 1
+
+
+def _long_lines(seed: int) -> str:
+    rng = random.Random(seed)
+    vocabulary = [f"w{number}" for number in range(20_000)]
+    return "\n".join(" ".join(rng.choices(vocabulary, k=6_500)) for _ in range(50))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(_long_lines(1), _long_lines(2)), ("\n" * 1_990_000, "a\n" * 990_000), ("a" * 1_990_000, "b " * 990_000)],
+    ids=["50 lines of 40 KB", "millions of lines", "one line"],
+)
+def test_texts_of_2_mb_cost_no_more_and_show_no_more(old: str, new: str) -> None:
+    """Words are counted, not only lines: 50 lines of 40 KB once took 5 s, ten such differences 100 s."""
+    began = thread_time()
+    found = rows(old, new)
+    assert thread_time() - began < 2, "seconds of this thread; about 0.2"
+    assert found[-1].kind == "cut" or len(found) == 1
+    assert sum(len(span.text) for row in found for span in (*row.old, *row.new)) <= SHOWN_CHARS + 2
+
+
+@given(FEW, FEW)
+def test_a_share_of_the_work_gives_the_same_lines(old: str, new: str) -> None:
+    def plain(share: float) -> list[tuple[int, int]]:
+        return [(row.old_number, row.new_number) for row in rows(old, new, share=share)]
+
+    assert plain(0.2) == plain(1.0)
+
+
+def test_a_change_far_behind_many_equal_lines_is_shown() -> None:
+    lines = [f"line {number}" for number in range(100_000)]
+    found = rows("\n".join(lines), "\n".join([*lines[:70_000], "new", *lines[70_000:]]))
+    assert [row.kind for row in found] == ["skip", *["equal"] * 3, "insert", *["equal"] * 3, "skip"]
+    assert found[4].new_number == 70_001

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wikka_port.diffs import LINES
 from wikka_port.merges import merged
 
 TEXT = st.text(alphabet="ab\n", max_size=30)
@@ -40,3 +41,12 @@ def test_who_is_who_does_not_matter(old: str, mine: str, theirs: str) -> None:
 )
 def test_examples(mine: str, theirs: str, both: str | None) -> None:
     assert merged("a\nb\nc\nd\ne", mine, theirs) == both
+
+
+def test_edits_over_more_lines_than_are_looked_at_are_for_people() -> None:
+    lines = [f"line {number}" for number in range(3 * LINES)]
+    text = "\n".join(lines)
+    assert merged(text, text.replace("line 5\n", "LINE 5\n"), text + "\nend") == text.replace(
+        "line 5\n", "LINE 5\n"
+    ) + "\nend"
+    assert merged(text, "other\n" * 3 * LINES, text + "\nend") is None
