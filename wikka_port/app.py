@@ -17,6 +17,8 @@ from werkzeug.wrappers import Request, Response
 
 from wikka_port.config import WikiConfig
 from wikka_port.handlers import HANDLERS, POSTABLE
+from wikka_port.lanes import RETRY_S, TooManyDear, be_dear
+from wikka_port.limits import QUICK_CHARS
 from wikka_port.names import InvalidName
 from wikka_port.pages import StoreAway, Wiki
 from wikka_port.security import HEADERS
@@ -37,6 +39,8 @@ Disallow: /*/diff
 Disallow: /*/history
 """
 _TITLES_STEP: Final = 1_000
+_DEAR: Final = frozenset({"diff", "history", "orphanedpages", "revert"})  # by their nature; others by what they show
+_DEAR_FORM_BYTES: Final = 3 * QUICK_CHARS
 _FOREVER: Final = "public, max-age=31536000, immutable"
 _PROBLEMS: Final = {
     404: ("Not found", "There is nothing at this address."),
@@ -62,6 +66,10 @@ class Application:
             message = "The wiki cannot reach its store at the moment. Please try again shortly."
             response = _error(self._site, 503, "One moment, please", message)
             response.headers["Retry-After"] = "5"
+        except TooManyDear:
+            message = "The wiki is busy with requests that take long. Please try again shortly."
+            response = _error(self._site, 503, "One moment, please", message)
+            response.headers["Retry-After"] = str(RETRY_S)
         except HTTPException as problem:
             code = problem.code or 500
             title, message = _PROBLEMS.get(code, (problem.name, problem.description or ""))
@@ -79,6 +87,8 @@ class Application:
         if request.method not in ("GET", "HEAD") and not (request.method == "POST" and where.handler in POSTABLE):
             raise MethodNotAllowed
         if where.kind in ("page", "site"):
+            if where.handler in _DEAR or (request.content_length or 0) > _DEAR_FORM_BYTES:
+                be_dear(request.environ)
             return HANDLERS[where.handler](site, request, where.name)
         if where.kind == "static":
             return _static(site, request, where.name)

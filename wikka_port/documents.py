@@ -29,6 +29,11 @@ class DocumentCache:
     def __len__(self) -> int:
         return len(self._kept)
 
+    def kept(self, name: str, number: int, *, autolink: bool) -> Document | None:
+        with self._lock:
+            found = self._kept.get((name, number, autolink))
+            return found[0] if found is not None else None
+
     def document(self, name: str, number: int, body: str, *, autolink: bool) -> Document:
         """``body`` parsed; it must be the text of that revision."""
         key = (name, number, autolink)

@@ -6,8 +6,12 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 
+from werkzeug.wrappers import Request
+
 from wikka_port.actions import ACTIONS, ActionCall
-from wikka_port.limits import ACTIONS_S
+from wikka_port.lanes import be_dear
+from wikka_port.limits import ACTIONS_S, QUICK_STEPS
+from wikka_port.markup.bounds import is_dear
 from wikka_port.markup.document import Document, parse, render
 from wikka_port.pages import Page, StoreAway
 from wikka_port.site import Site, page_url
@@ -15,8 +19,15 @@ from wikka_port.site import Site, page_url
 log = logging.getLogger(__name__)
 
 
-def page_document(site: Site, page: Page) -> Document:
-    return site.documents.document(page.name, page.number, page.body, autolink=page.autolink)
+def page_document(site: Site, request: Request, page: Page) -> Document:
+    """Parsed, in the lane that the page belongs to.  Raises TooManyDear."""
+    kept = site.documents.kept(page.name, page.number, autolink=page.autolink)
+    if kept is None and is_dear(page.body):
+        be_dear(request.environ)
+    document = site.documents.document(page.name, page.number, page.body, autolink=page.autolink)
+    if document.steps > QUICK_STEPS:
+        be_dear(request.environ)
+    return document
 
 
 def page_html(site: Site, name: str, document: Document) -> str:

@@ -3,7 +3,8 @@
     serving --stop()--> draining --nothing open any more, or the time is up--> ended
 
 Waitress reads requests whole before a thread works on them and keeps answers for slow readers, so a client
-that dawdles holds memory but no thread.  While draining nothing new is accepted; a connection is closed once
+that dawdles holds memory but no thread.  Dear requests have a lane of their own (``lanes``); one whose client has
+gone before its turn is not begun.  While draining nothing new is accepted; a connection is closed once
 it has no request under way and its answers are sent.
 
 Knows nothing of other processes.
@@ -22,6 +23,7 @@ from waitress import wasyncore
 from waitress.server import create_server
 
 from wikka_port.config import WikiConfig
+from wikka_port.lanes import LaneChannel, Lanes
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
@@ -73,7 +75,8 @@ def make_worker(application: WSGIApplication, listening: socket.socket, config: 
     server = create_server(
         application,
         sockets=[listening],
-        threads=config.threads,
+        _dispatcher=Lanes(config.threads),
+        channel_request_lookahead=1,  # so that it is seen when a client goes while its request waits
         backlog=BACKLOG,
         connection_limit=MAX_CONNECTIONS,
         channel_timeout=IDLE_S,
@@ -83,4 +86,5 @@ def make_worker(application: WSGIApplication, listening: socket.socket, config: 
         ident="",
         clear_untrusted_proxy_headers=False,
     )
+    server.channel_class = LaneChannel
     return Worker(server, [])

@@ -29,11 +29,11 @@ def handle(site: Site, request: Request, name: str) -> Response:
     if request.args and ("time" in request.args or "revision" in request.args):
         return _old(site, request, page)
     origin = ""
-    document = page_document(site, page)
+    document = page_document(site, request, page)
     if document.redirect and document.redirect != name and request.args.get("redirect") != "no":
         target = site.wiki.page(document.redirect)
         if target is not None:
-            origin, page, document = name, target, page_document(site, target)
+            origin, page, document = name, target, page_document(site, request, target)
     response = site.html("show.html", indexed=True, **_values(site, page, document), origin=origin, old=None)
     return conditional(request, response)
 
@@ -72,7 +72,7 @@ def _old(site: Site, request: Request, newest: Page) -> Response:
         note=found.note,
         body=found.body,
     )
-    values = _values(site, page, page_document(site, page))
+    values = _values(site, page, page_document(site, request, page))
     return site.html("show.html", **values, origin="", old=newest)
 
 

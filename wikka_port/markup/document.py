@@ -6,12 +6,12 @@ fills the slots, which costs a few microseconds for each link.  A Document is im
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
-from wikka_port.limits import LINK_STEPS
+from wikka_port.limits import LINK_STEPS, QUICK_STEPS
 from wikka_port.markup.fragments import Heading, PageSlot, Piece, escape
 from wikka_port.markup.html import Compiler
 from wikka_port.markup.lexer import tokens
@@ -20,6 +20,7 @@ from wikka_port.markup.tokens import ActionCall
 from wikka_port.names import url_path
 
 _ACTION_STEPS: Final = 2_000  # a list of some hundred pages, read from the store
+_DEAR_ACTIONS: Final = {"orphanedpages": QUICK_STEPS}  # looks at all pages
 Action = Callable[[str, Mapping[str, str]], str | None]
 
 
@@ -58,8 +59,12 @@ def parse(text: str, *, autolink: bool = True) -> Document:
         headings=tuple(compiler.headings),
         actions=tuple(compiler.actions),
         redirect=redirect_of(read),
-        steps=len(compiler.pieces) + LINK_STEPS * len(names) + _ACTION_STEPS * len(compiler.actions),
+        steps=len(compiler.pieces) + LINK_STEPS * len(names) + _steps(compiler.actions),
     )
+
+
+def _steps(actions: Iterable[ActionCall]) -> int:
+    return sum(_ACTION_STEPS + _DEAR_ACTIONS.get(call.name, 0) for call in actions)
 
 
 def _joined(pieces: list[Piece]) -> tuple[Piece, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from wikka_port.config import WikiConfig
+from wikka_port.lanes import TooManyDear, be_dear
 from wikka_port.secret_file import secret_from
 from wikka_port.serve import PortTaken, listen
 from wikka_port.wsgi_worker import BACKLOG, Worker, make_worker
@@ -88,6 +89,111 @@ def test_stopping_answers_what_is_under_way_and_waits_for_nothing_else() -> None
             assert len(answer) > size
         thread.join(5)
         assert not thread.is_alive()
+
+
+class Dear:
+    """An application with dear paths, which are answered when ``go_on`` is set."""
+
+    def __init__(self) -> None:
+        self.go_on = threading.Event()
+        self.began: list[str] = []
+
+    def __call__(self, environ: Any, start_response: Any) -> list[bytes]:
+        body = environ["PATH_INFO"].encode()
+        if environ["PATH_INFO"].startswith("/dear"):
+            be_dear(environ)
+            self.began.append(environ["PATH_INFO"])
+            assert self.go_on.wait(10)
+            body += environ["wsgi.input"].read()
+        start_response("200 OK", [("Content-Length", str(len(body)))])
+        return [body]
+
+
+def ask(connection: socket.socket, path: str, body: str = "") -> None:
+    method = "POST" if body else "GET"
+    connection.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+
+
+def answer(connection: socket.socket) -> bytes:
+    """The whole of one answer."""
+    data = b""
+    while b"\r\n\r\n" not in data or len(data) < data.index(b"\r\n\r\n") + 4 + length_of(data):
+        part = connection.recv(65_536)
+        assert part, data
+        data += part
+    return data
+
+
+def length_of(data: bytes) -> int:
+    return int(data.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+
+
+def test_quick_requests_are_never_behind_dear_ones() -> None:
+    application = Dear()
+    with serving(application, threads=2) as (_, port, _):
+        dear = [connect(port) for _ in range(8)]
+        for number, connection in enumerate(dear):
+            ask(connection, f"/dear/{number}", body="sent")
+        with connect(port) as quick:
+            for _ in range(5):
+                ask(quick, "/quick")
+                assert answer(quick).endswith(b"/quick")
+        assert len(application.began) <= 1, "the others wait in their lane"
+        application.go_on.set()
+        for number, connection in enumerate(dear):
+            assert answer(connection).endswith(f"/dear/{number}sent".encode())
+            ask(connection, "/quick")
+            assert answer(connection).endswith(b"/quick"), "the connection goes on"
+            connection.close()
+
+
+def test_dear_requests_of_clients_that_have_gone_are_not_begun() -> None:
+    application = Dear()
+    with serving(application, threads=2) as (worker, port, _):
+        first = connect(port)
+        ask(first, "/dear/first")
+        gone = [connect(port) for _ in range(5)]
+        for connection in gone:
+            ask(connection, "/dear/gone")
+        last = connect(port)
+        ask(last, "/dear/last")
+        while not application.began or worker.server.task_dispatcher.dear_waiting < 6:
+            threading.Event().wait(0.01)
+        for connection in gone:
+            connection.close()
+        while len(worker.server.active_channels) > 2:
+            threading.Event().wait(0.01)
+        application.go_on.set()
+        assert answer(last).endswith(b"/dear/last")
+        assert application.began == ["/dear/first", "/dear/last"]
+        first.close()
+        last.close()
+
+
+def test_what_waits_in_the_dear_lane_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wikka_port.lanes.DEAR_WAITING_MAX", 2)
+    application = Dear()
+
+    def answering(environ: Any, start_response: Any) -> Any:
+        try:
+            return application(environ, start_response)
+        except TooManyDear as full:
+            return full.get_response()(environ, start_response)
+
+    with serving(answering, threads=2) as (worker, port, _):
+        waiting = []
+        for number in range(3):
+            waiting.append(connect(port))
+            ask(waiting[-1], f"/dear/{number}")
+            while len(application.began) + worker.server.task_dispatcher.dear_waiting <= number:
+                threading.Event().wait(0.01)
+        with connect(port) as refused:
+            ask(refused, "/dear/too-many")
+            assert answer(refused).startswith(b"HTTP/1.1 503")
+        application.go_on.set()
+        for connection in waiting:
+            assert answer(connection).startswith(b"HTTP/1.1 200")
+            connection.close()
 
 
 def test_a_body_over_the_bound_is_refused_before_it_is_sent() -> None:

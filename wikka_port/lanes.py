@@ -1,0 +1,90 @@
+"""Two lanes of requests in a serving process: what is quick is never behind what is dear.
+
+    arrives -> quick lane (``threads``) -> answered
+                    | the handler finds that it is dear: nothing was written yet, and it ends
+                    v
+               dear lane (one thread) -> begins anew -> answered
+
+A dear request holds a thread of the quick lane only until that is known: an address, or one read of the store.
+In the dear lane they wait in order, up to DEAR_WAITING_MAX; the next ones are asked to come again.  One thread is
+enough: it computes, and two would only take the interpreter from each other and from the quick ones.
+
+``be_dear`` is for the application, before it has begun its answer and read the body of the request; without lanes
+(a test client, another server) it does nothing.  The rest is for ``wsgi_worker``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from waitress.channel import HTTPChannel
+from waitress.task import ThreadedTaskDispatcher, WSGITask
+from werkzeug.exceptions import ServiceUnavailable
+
+from wikka_port.limits import DEAR_WAITING_MAX
+
+QUICK_LANE: Final = "wikka.quick_lane"  # in the environment of a request that is in it: the Lanes
+RETRY_S: Final = 5
+
+
+class TooManyDear(ServiceUnavailable):
+    """The dear lane is full."""
+
+
+class _ToDearLane(BaseException):
+    """Nothing is wrong: whatever catches errors on its way must let it pass."""
+
+
+def be_dear(environ: Mapping[str, Any]) -> None:
+    """Go on in the dear lane, where the request is not there already.  Raises TooManyDear."""
+    lanes: Lanes | None = environ.get(QUICK_LANE)
+    if lanes is None:
+        return
+    if lanes.dear_waiting >= DEAR_WAITING_MAX:
+        raise TooManyDear
+    raise _ToDearLane
+
+
+class Lanes:
+    """What waitress calls a task dispatcher.  Thread-safe."""
+
+    def __init__(self, threads: int) -> None:
+        self._quick = ThreadedTaskDispatcher()
+        self._quick.set_thread_count(threads)
+        self._dear = ThreadedTaskDispatcher()
+        self._dear.set_thread_count(1)
+
+    @property
+    def dear_waiting(self) -> int:
+        return len(self._dear.queue)
+
+    def add_task(self, task: LaneChannel) -> None:
+        self._quick.add_task(task)
+
+    def add_dear(self, task: LaneChannel) -> None:
+        self._dear.add_task(task)
+
+    def shutdown(self, cancel_pending: bool = True, timeout: float = 5) -> None:
+        for lane in (self._quick, self._dear):
+            lane.shutdown(cancel_pending, timeout)
+
+
+class LaneTask(WSGITask):  # type: ignore[misc]  # waitress ships no types
+    def get_environment(self) -> dict[str, Any]:
+        environ: dict[str, Any] = super().get_environment()
+        if self.request is not self.channel.dear_request:
+            environ[QUICK_LANE] = self.channel.server.task_dispatcher
+        return environ
+
+
+class LaneChannel(HTTPChannel):  # type: ignore[misc]
+    task_class = LaneTask
+    dear_request: Any = None  # the one that goes on in the dear lane; written by the thread that serves it
+
+    def service(self) -> None:
+        try:
+            super().service()
+        except _ToDearLane:
+            self.dear_request = self.requests[0]
+            self.server.task_dispatcher.add_dear(self)
