@@ -42,6 +42,8 @@ __all__ = [
 
 FIELD_CHARS_MAX: Final = 32 * 1024 * 1024  # one text; MediaWiki's own bound is 2 MB, files beyond are hostile
 DEPTH_MAX: Final = 32  # the format needs 5
+# A tag is held whole until its end: one with an attribute of 600 MB is 700 bytes of bzip2.  Those of exports are short.
+SILENT_BYTES_MAX: Final = 4 * 1024 * 1024  # of XML without any tag or text that ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,7 @@ class DumpReader:
     def __init__(self, stream: BinaryIO, *, skip_pages: int = 0, after_page_id: int | None = None) -> None:
         self._bytes = DumpBytes(stream)
         self._document = _Document(skip_pages, after_page_id, self._damaged)
+        self._silent = 0  # bytes since the parser last said something
         self._events = self._run()
 
     @property
@@ -145,6 +148,7 @@ class DumpReader:
             raise failure
 
     def _feed(self, piece: bytes, *, final: bool) -> DumpError | None:
+        said = self._document.said
         try:
             self._document.parser.Parse(piece, final)
         except DumpError as error:  # from our own callbacks
@@ -156,6 +160,10 @@ class DumpReader:
             return self._damaged("the file ends before </mediawiki> (truncated?)" if final else why)
         except (ValueError, LookupError) as error:  # it names an encoding that cannot be served
             return NotADump(str(error))
+        self._silent = 0 if self._document.said != said else self._silent + len(piece)
+        if self._silent > SILENT_BYTES_MAX:
+            why = f"a tag or a comment of over {SILENT_BYTES_MAX:,} bytes, which no export has"
+            return self._damaged(why) if self._document.begun else NotADump(f"it begins with {why}")
         return None
 
     def _damaged(self, why: str) -> DamagedDump:
@@ -174,6 +182,7 @@ class _Document:
     def __init__(self, skip_pages: int, after_page_id: int | None, damaged: _Damage) -> None:
         self.events: deque[DumpEvent] = deque()
         self.begun = False  # the root element was ours
+        self.said = 0  # how often the parser has called
         self.pages = 0
         self._skip_pages = skip_pages
         self._after_page_id = after_page_id
@@ -208,6 +217,7 @@ class _Document:
     # -- elements -------------------------------------------------------------------
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self.said += 1
         path = self._path
         if not path:
             if name != "mediawiki":
@@ -237,6 +247,7 @@ class _Document:
             self._chars = None
 
     def _data(self, data: str) -> None:
+        self.said += 1
         if self._chars is None:
             return
         self._size += len(data)
@@ -245,6 +256,7 @@ class _Document:
         self._chars.append(data)
 
     def _end(self, name: str) -> None:
+        self.said += 1
         self._path.pop()
         parent = self._path[-1] if self._path else ""
         if name == "page" and parent == "mediawiki":

@@ -284,6 +284,36 @@ def test_a_compression_bomb_stays_a_stream() -> None:
         assert peak < 8_000_000
 
 
+@pytest.mark.parametrize(
+    ("begins", "error"),
+    [
+        ('<mediawiki a="', NotADump),
+        ('<mediawiki><page a="', DamagedDump),
+        ("<mediawiki><page><!--", DamagedDump),
+        ("<mediawiki><pa", DamagedDump),
+        ("<mediawiki><?a ", DamagedDump),
+    ],
+)
+def test_a_tag_without_an_end_is_refused_after_a_few_megabytes(begins: str, error: type[DumpError]) -> None:
+    """600 MB of one tag in 30 KB of file once took minutes and as much memory."""
+    packed = bz2.compress(begins.encode()) + 600 * bz2.compress(b"x" * 1_000_000)
+    stream = io.BytesIO(packed)
+    tracemalloc.start()
+    with pytest.raises(error, match="a tag or a comment of over 4,194,304 bytes"):
+        list(read_dump(stream))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20_000_000
+
+
+def test_a_text_of_many_megabytes_is_no_such_tag() -> None:
+    page = "<page><title>A</title><id>1</id><revision><id>1</id><timestamp>2020-01-01T00:00:00Z</timestamp><text>"
+    text = "line\n" * 2_500_000
+    dump = f"<mediawiki>{page}{text}</text></revision></page></mediawiki>"
+    (revision,) = [event for event in read_dump(io.BytesIO(dump.encode())) if isinstance(event, Revision)]
+    assert revision.text == text
+
+
 def test_a_page_of_two_hundred_revisions_is_streamed() -> None:
     reader = read_dump(Generated(1, 200, b"text"))  # type: ignore[arg-type]
     assert isinstance(next(reader), DumpSite)
