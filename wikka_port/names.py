@@ -31,7 +31,8 @@ MAX_NAME_BYTES: Final = 1020
 # Controls, lone surrogates (no UTF-8 for them) and the two separators that end a line in some readers.
 _REFUSED: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _CAMEL_CASE: Final = re.compile(r"[A-Z]++[a-z]++[A-Z0-9][A-Za-z0-9]*+")
-_TILDE: Final = re.compile("~([0-9A-Fa-f]{2})")
+# What ``url_path`` writes, and a letter at the very beginning (``urls``: a page called as a reserved word).
+_TILDE: Final = re.compile("~(2[5EeFf]|5[Cc]|7[Ee]|(?<=\\A~)[46][1-9A-Fa-f]|(?<=\\A~)[57][0-9Aa])")
 _TILDE_WRITTEN: Final = str.maketrans({"/": "~2F", "%": "~25", "~": "~7E", "\\": "~5C"})
 _PLAIN_IN_URL: Final = "~!$'()*,:@"  # besides letters, digits and -._ : no meaning of their own in a path
 

@@ -109,3 +109,18 @@ def test_what_people_type_into_the_address_bar_is_understood() -> None:
     assert from_url("100%") == "100%"
     with pytest.raises(InvalidName):
         from_url("/a%00b")
+
+
+@pytest.mark.parametrize("name", ["X~aawiki", "X~00y", "a~68b", "~zz", "x~2", "Ü~ffÜ"])
+def test_a_tilde_that_is_typed_means_itself_unless_the_wiki_writes_it_so(name: str) -> None:
+    assert from_url("/" + name) == name
+    assert from_url(url_path(name)) == name
+
+
+def test_what_the_wiki_writes_is_read() -> None:
+    assert [from_url(path) for path in ("a~2Fb", "a~2fb~25", "~7E~5C", "~2E", "~2E~2E")] == ["a/b", "a/b%", "~\\", ".", ".."]
+    assert [from_url(path) for path in ("~68ealth", "~72obots.txt", "~66avicon.ico")] == [
+        "health",
+        "robots.txt",
+        "favicon.ico",
+    ]

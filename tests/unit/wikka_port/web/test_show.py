@@ -200,3 +200,10 @@ def test_static_files_are_kept_for_ever_under_their_own_hash(web: WikiClient) ->
     assert web.get("/-/static/x/nothing.css").status_code == 404
     assert web.get("/favicon.ico").status_code == 200
     assert "Disallow" in web.get("/robots.txt").text
+
+
+def test_a_name_with_a_tilde_and_two_hexadecimal_digits_is_found_as_it_is_typed() -> None:
+    web = WikiClient()
+    web.wiki.save("X~aawiki", "text", author="a", base=0)
+    answer = web.get("/X~aawiki", follow_redirects=True)
+    assert (answer.status_code, answer.request.path) == (200, "/X~7Eaawiki")
