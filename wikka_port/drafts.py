@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from wikka_port.config import WikiConfig
+from wikka_port.look_alikes import plain, signature_look_alike
 from wikka_port.security import is_address
 
 _CONTROLS: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -45,8 +46,11 @@ def complaint(draft: FormDraft, config: WikiConfig) -> tuple[int, str] | None:
         return 400, f"The note is {len(draft.note)} characters long; {config.max_note_chars} are the most."
     if len(draft.author) > config.max_author_chars:
         return 400, f"The name is {len(draft.author)} characters long; {config.max_author_chars} are the most."
-    if draft.author and is_address(draft.author):
+    if draft.author and is_address(plain(draft.author)):
         return 400, "Please sign with a name; a number of that form is the address of a machine."
+    like = signature_look_alike(draft.author)
+    if like is not None:
+        return 400, f"Nobody can sign with this name. {like}"
     if draft.base == 0 and not draft.body.strip():
         return 400, "There is nothing to save yet: the text is empty."
     return None

@@ -14,6 +14,7 @@ from typing import Final
 
 from wikka_port.dump import DumpReader, DumpSite, PageEnd, PageStart, Revision
 from wikka_port.import_plan import ImportedRevision, PagePart, attribution
+from wikka_port.look_alikes import look_alike
 from wikka_port.markup.bounds import over_bounds
 from wikka_port.markup.mediawiki import Dialect, convert, convert_source
 from wikka_port.names import InvalidName, normalise
@@ -34,6 +35,7 @@ class Counts:
     passed_over: int = 0  # pages of other namespaces
     refused: list[str] = field(default_factory=list)  # titles that cannot be names here
     cut: list[str] = field(default_factory=list)  # pages over a bound: kept whole, shown and indexed up to it
+    look_alikes: list[str] = field(default_factory=list)  # names that nobody could give a page here: kept
     converted: Counter[str] = field(default_factory=Counter)
     unconverted: Counter[str] = field(default_factory=Counter)
 
@@ -87,6 +89,9 @@ class PartReader:
             self.counts.refused.append(f"{page.title}: {invalid}")
             return None
         self.counts.pages += 1
+        like = look_alike(name)
+        if like is not None:
+            self.counts.look_alikes.append(f"{name!a}: {like}")
         return _OpenPage(name, page, self._site, self._licence)
 
     def _namespace_name(self, number: int) -> str:

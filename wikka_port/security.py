@@ -112,8 +112,11 @@ def network_of(address: str) -> str:
 
 def is_address(text: str) -> bool:
     """Reads like the address of a machine: nobody may sign with one that he does not have."""
-    try:
-        ipaddress.ip_address(text.strip("[] "))
-    except ValueError:
-        return False
-    return True
+    host, _, port = text.strip().rpartition(":")
+    for shown in (text, host if port.isdigit() else text):
+        try:
+            ipaddress.ip_address(shown.strip("[] "))
+        except ValueError:
+            continue
+        return True
+    return False

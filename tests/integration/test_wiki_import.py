@@ -289,6 +289,15 @@ def test_what_is_over_a_bound_is_kept_whole_indexed_up_to_it_and_reported(wiki: 
     assert (report.links, report.differences) == (LINKS_MAX, ())
 
 
+def test_a_name_that_looks_like_another_is_kept_and_reported(wiki: Wiki) -> None:
+    name = "Home\u200bPage"
+    revision = "<revision><id>1</id><timestamp>2020-01-01T00:00:00Z</timestamp><text>a</text></revision>"
+    dump = f"<mediawiki><page><title>{name}</title><id>1</id>{revision}</page></mediawiki>"
+    summary = Importer(wiki, io.BytesIO(dump.encode()), origin="odd").run()
+    assert ["HomePage" in line for line in summary.counts.look_alikes] == [True]
+    assert wiki.page(name) is not None
+
+
 def test_an_old_revision_that_is_gone_is_said_to_be_lost(wiki: Wiki) -> None:
     bring_in(wiki)
     rows = wiki.store.run(lambda c: [row for row, _ in c.table(schema.REVISIONS).scan(row_prefix=PAGE)])

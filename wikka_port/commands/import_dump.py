@@ -110,6 +110,7 @@ def _print_summary(summary: ImportSummary, seconds: float, settled_s: float | No
         (counts.passed_over, "pages of other namespaces"),
         (len(counts.refused) + len(stored.too_big), "pages refused"),
         (len(counts.cut), "pages over a bound: kept whole, shown and indexed up to it"),
+        (len(counts.look_alikes), "names that look like another: kept"),
         (sum(counts.unconverted.values()), "constructs not converted"),
     ]
     for number, what in rows:
@@ -118,7 +119,7 @@ def _print_summary(summary: ImportSummary, seconds: float, settled_s: float | No
         table.add_row("", f"  {number:,} {kind}")
     console.print(table)
     written_here = (f"{name}: written here" for name in sorted(stored.kept))
-    for line in [*counts.refused, *stored.too_big, *counts.cut, *written_here][:20]:
+    for line in [*counts.refused, *stored.too_big, *counts.cut, *counts.look_alikes, *written_here][:20]:
         console.print(f"  {line}", markup=False)
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     indexes = f"indexes complete {settled_s:.1f} s later" if settled_s is not None else "indexes not complete yet"

@@ -18,6 +18,7 @@ from werkzeug.wrappers import Request, Response
 from wikka_port.diffs import rows
 from wikka_port.drafts import FormDraft, complaint, draft_of
 from wikka_port.forms import form_page, is_genuine
+from wikka_port.look_alikes import LookAlike, look_alike, twins
 from wikka_port.markup.bounds import REMEDY, over_bounds
 from wikka_port.markup.links import redirect_target
 from wikka_port.merges import merged
@@ -36,8 +37,12 @@ CONFLICT: Final = "Somebody else saved this page while you were writing. Nothing
 _YEAR_S: Final = 365 * 24 * 3600
 
 
-class _TooMuch(ValueError):
-    """The text goes over a bound of a page; ``str()`` is a sentence for its author."""
+class _Refused(ValueError):
+    """The page cannot be saved so; ``str()`` is a sentence for its author."""
+
+    def __init__(self, status: int, problem: str) -> None:
+        super().__init__(problem)
+        self.status = status
 
 
 def handle(site: Site, request: Request, name: str) -> Response:
@@ -74,8 +79,10 @@ def submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_sto
         saved = _saved(site, name, draft, author=draft.author or _address(request), was_stored=was_stored)
     except Conflict as conflict:
         return _conflict(site, request, name, draft, conflict.current)
-    except (PageTooBig, _TooMuch) as problem_:
+    except PageTooBig as problem_:
         return _form(site, request, name, draft, status=413, problem=str(problem_))
+    except _Refused as refused_:
+        return _form(site, request, name, draft, status=refused_.status, problem=str(refused_))
     except StoreAway:
         return _later(_form(site, request, name, draft, status=503, problem=AWAY), 5)
     if saved is not None:
@@ -88,19 +95,32 @@ def _saved(site: Site, name: str, draft: FormDraft, *, author: str, was_stored: 
     page = site.wiki.page(name)
     if page is not None and page.body == draft.body and (page.number == draft.base or page.author == author):
         return None
+    if page is None:
+        _check_name(site, name)
     if not was_stored:
         _check_bounds(page, draft.body)
     return site.wiki.save(name, draft.body, author=author, note=draft.note, base=draft.base)
 
 
+def _check_name(site: Site, name: str) -> None:
+    """Raises _Refused where a new page would look like another one."""
+    like = look_alike(name)
+    others = [] if like is not None else twins(name)
+    found = sorted(site.wiki.existing(others)) if others else []
+    if like is None and found:
+        like = LookAlike(found[0], "that is another page")
+    if like is not None:
+        raise _Refused(400, f"No new page can have this name. {like}")
+
+
 def _check_bounds(page: Page | None, body: str) -> None:
-    """Raises _TooMuch.  A page that is over a bound already may be saved as long as it does not get longer."""
+    """Raises _Refused.  A page that is over a bound already may be saved as long as it does not get longer."""
     autolink = page.autolink if page else True
     problem = over_bounds(body, autolink=autolink)
     if problem is None:
         return
     if page is None or len(body) > len(page.body) or over_bounds(page.body, autolink=autolink) is None:
-        raise _TooMuch(f"{problem} {REMEDY}")
+        raise _Refused(413, f"{problem} {REMEDY}")
 
 
 def _settle(site: Site, saved: Saved) -> None:

@@ -1,0 +1,139 @@
+"""Names that look like another (pure): refused for new pages and signatures, kept where they come by an import.
+
+The rules are those of Unicode's UTS 39; its data of confusable characters and of scripts come from the library
+``confusable_homoglyphs``.  A name is refused where it has
+
+    an invisible character      zero width, soft hyphen, filler; joiners are taken where a script or an emoji needs them
+    a letter in another form    full-width and mathematical letters and digits
+    scripts mixed in a word     where a letter looks like one of the Latin alphabet; Japanese, Chinese and Korean
+                                beside Latin are no mixture
+    two kinds of digits
+
+``twins`` are for a new page only: names that look like this one and are ordinary too, so that it is refused only
+where such a page exists (a final dot; a word that is Cyrillic or Greek as a whole and could be read as Latin).
+What looks alike within one alphabet (I and l, O and 0) is not looked at: ordinary names differ in such letters.
+
+Cost: nothing for ASCII but a look at the last character; else some microseconds a letter.  No page view pays it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+_FILLERS: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")  # seen as nothing, and no Cf
+# Category Cf, and yet seen.
+_SEEN_FORMATS: Final = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2")
+_JOINERS: Final = "\u200c\u200d"
+_VARIATION: Final = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef\u180b-\u180f]")
+_OTHER_FORMS: Final = ("<wide>", "<font>", "<narrow>")
+_WORD: Final = re.compile(r"[^\W\d_]+")
+_EAST_ASIAN: Final = frozenset({"HAN", "HIRAGANA", "KATAKANA", "BOPOMOFO", "HANGUL"})
+_COMMON: Final = frozenset({"COMMON", "INHERITED"})
+_FINAL: Final = ".·․。｡"
+_INITIALS: Final = 2  # letters before a final dot that is part of a name, as in "Jr." and "J."
+
+
+@dataclass(frozen=True, slots=True)
+class LookAlike:
+    like: str  # what a reader takes it for
+    why: str
+
+    def __str__(self) -> str:
+        return f"It looks like “{self.like}”, but {self.why}. Please choose a name that cannot be mistaken."
+
+
+def look_alike(name: str) -> LookAlike | None:
+    """Why nobody should be called so, or None."""
+    if name.isascii():
+        return None
+    hidden = next((place for place, _ in enumerate(name) if _is_hidden(name, place)), None)
+    if hidden is not None:
+        return LookAlike(plain(name), f"has the invisible character {_called(name[hidden])} in it")
+    for character in name:
+        is_other_form = unicodedata.decomposition(character).startswith(_OTHER_FORMS)
+        if character.isalnum() and is_other_form and _to_ascii(character):
+            return LookAlike(plain(name), f"has {_called(character)} in it")
+    zeros = {ord(character) - unicodedata.decimal(character) for character in name if character.isdecimal()}
+    if len(zeros) > 1:
+        return LookAlike(plain(name), "has digits of different scripts in it")
+    for word in _WORD.findall(name):
+        if not word.isascii() and _is_mixed(word):
+            latin = _as_latin(word)
+            if latin != word:
+                return LookAlike(name.replace(word, latin), f"has letters of different alphabets in “{word}”")
+    return None
+
+
+def signature_look_alike(name: str) -> LookAlike | None:
+    """As ``look_alike``; nobody can look up who signs, so a final dot is refused too."""
+    bare = name.rstrip(_FINAL + " ")
+    last = re.split(r"[\s.]", bare)[-1]
+    if bare and bare != name and len(last) > _INITIALS:
+        return LookAlike(bare, "ends with a dot")
+    return look_alike(name)
+
+
+def twins(name: str) -> list[str]:
+    """Names that look like ``name``: as ordinary as it is, so only one of them should be a page."""
+    bare = name.rstrip(_FINAL + " ")
+    latin = name if name.isascii() else _WORD.sub(lambda word: _as_latin(word.group()), name)
+    found = [other for other in (bare, latin) if other and other != name]
+    return [other for other in found if other == bare or other.isascii()]
+
+
+def plain(name: str) -> str:
+    """``name`` without what cannot be seen, its letters and digits in their usual form."""
+    seen = "".join(character for place, character in enumerate(name) if not _is_hidden(name, place))
+    usual = unicodedata.normalize("NFKC", seen)
+    return "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in usual).rstrip(_FINAL + " ")
+
+
+def _is_hidden(name: str, place: int) -> bool:
+    character = name[place]
+    if character in _JOINERS:
+        before = name[place - 1] if place else " "
+        return not (ord(before) > 0x5FF and (before.isalpha() or unicodedata.category(before)[0] in "MS"))
+    if _VARIATION.match(character):
+        return not (place and ord(name[place - 1]) > 0xFF)
+    return character in _FILLERS or (unicodedata.category(character) == "Cf" and character not in _SEEN_FORMATS)
+
+
+def _called(character: str) -> str:
+    return f"U+{ord(character):04X} ({unicodedata.name(character, 'without a name')})"
+
+
+def _to_ascii(character: str) -> bool:
+    return unicodedata.normalize("NFKC", character).isascii()
+
+
+@lru_cache(maxsize=4096)
+def _script(character: str) -> str:
+    from confusable_homoglyphs import categories  # its tables take 20 ms to load: not for a wiki in ASCII
+
+    return str(categories.alias(character))
+
+
+def _is_mixed(word: str) -> bool:
+    scripts = {_script(character) for character in word} - _COMMON
+    return len(scripts) > 1 and not scripts <= _EAST_ASIAN | {"LATIN"}
+
+
+def _as_latin(word: str) -> str:
+    """``word`` with the letters of other alphabets that look like a Latin one as that one."""
+    return "".join(_latin(character) for character in word)
+
+
+@lru_cache(maxsize=4096)
+def _latin(character: str) -> str:
+    from confusable_homoglyphs import confusables
+
+    if character.isascii() or _script(character) in ("LATIN", *_COMMON):
+        return character
+    found = confusables.is_confusable(character, greedy=True, preferred_aliases=[]) or []
+    alike = [one["c"] for entry in found for one in entry["homoglyphs"] if one["c"].isascii() and one["c"].isalpha()]
+    same_case = [letter for letter in alike if letter.isupper() == character.isupper()]
+    return str((same_case or alike or [character])[0])
