@@ -145,6 +145,21 @@ def test_triggers_keep_the_indexes_of_an_import(tmp_path: Path) -> None:
         wiki.store.close()
 
 
+def test_a_page_that_ends_leaves_every_list_by_its_triggers(tmp_path: Path) -> None:
+    with StoreThread(tmp_path, trigger_modules=("wikka_port.triggers",)) as running:
+        wiki = Wiki("127.0.0.1", running.port)
+        wiki.prepare()
+        wiki.save("Short-lived", "[[Stays]]", author="Ann", base=0)
+        wiki.save("Stays", "[[Short-lived]]", author="Ann", base=0)
+        assert wiki.settle("", 20)
+        assert (wiki.names(), wiki.wanted()) == (["Short-lived", "Stays"], [])
+        wiki.store.run(lambda c: c.table(schema.PAGES).delete(page_key("Short-lived")))
+        assert wiki.settle("", 20)
+        assert (wiki.names(), wiki.wanted()) == (["Stays"], [("Short-lived", 1)])
+        assert wiki.backlinks("Stays") == []
+        wiki.store.close()
+
+
 # --- the check ---------------------------------------------------------------------------------
 
 PAGE = page_key("Lighthouse")

@@ -220,6 +220,15 @@ def test_on_a_plain_hbase_a_fall_behind_the_commit_shows_the_new_text(
     assert consistency.check(plain).left == ()
 
 
+@pytest.mark.parametrize("character", ["x", "é"])
+def test_the_largest_text_is_taken_and_not_one_byte_more(character: str) -> None:
+    largest = character * (BODY_BYTES_MAX // len(character.encode()))
+    draft = draft_after({}, name="Page", body=largest, author="Ann", note="", time_ms=1)
+    assert draft.body == largest
+    with pytest.raises(PageTooBig):
+        draft_after({}, name="Page", body=largest + "x", author="Ann", note="", time_ms=1)
+
+
 def test_a_text_too_big_is_refused_before_anything_is_written(wiki: Wiki, store: StoreThread) -> None:
     with pytest.raises(PageTooBig):
         wiki.save("Page", "x" * (BODY_BYTES_MAX + 1), author="Ann", base=0)

@@ -203,3 +203,18 @@ def test_a_change_of_other_cells_of_a_page_is_none_of_theirs() -> None:
     for one in triggers.REGISTRATIONS:
         one.call(change, tables)  # type: ignore[arg-type]
     assert all(not rows for rows in tables.data.values())
+
+
+def test_a_first_delivery_writes_what_changed_and_a_repeated_one_all_that_the_page_says() -> None:
+    """A page of many links costs one link; where a delivery may have been lost, nothing is taken for granted."""
+    for attempt, again in ((1, set()), (2, {"Gamma"})):
+        world = World()
+        world.commit("Alpha", {"Gamma"})
+        deliver(world, "Alpha", "wiki-backlinks")
+        lost = schema.FROM + page_key("Alpha")
+        world.tables.table(schema.BACKLINKS).delete(page_key("Gamma"), [lost], world.clock)
+        world.commit("Alpha", {"Beta", "Gamma"})
+        world.queues["wiki-backlinks", page_key("Alpha")].attempt = attempt
+        deliver(world, "Alpha", "wiki-backlinks")
+        linked = world.tables.visible(schema.BACKLINKS)
+        assert {name for name in NAMES if lost in linked.get(page_key(name), {})} == {"Beta", *again}
