@@ -10,7 +10,8 @@ without a C compiler runs the sources.
 Invariant: twins are used all together or not at all, and only when each was made of the source that
 stands here now.  A changed line is never answered by old machine code.
 
-COLUMNAR_COMPILED=no runs the sources all the same.
+COLUMNAR_COMPILED=no runs the sources all the same; =background has a store that is started from a checkout
+compile beside its work what is not fresh (``columnar.background_compiling``).
 """
 
 from __future__ import annotations
@@ -147,6 +148,11 @@ def are_fresh(package: Path = _PACKAGE) -> bool:
     return made_of(package) == digest(package)
 
 
+def is_checkout(package: Path = _PACKAGE) -> bool:
+    """Whether the package lies in its source tree; an installed one is never compiled afterwards."""
+    return (package.parent / "setup.py").is_file() and (package.parent / "pyproject.toml").is_file()
+
+
 state = "interpreted"  # how this process runs the hot modules, in words for the person who asks
 
 
@@ -156,7 +162,8 @@ def install() -> None:
     if os.environ.get(SWITCH) == "no":
         state = f"interpreted ({SWITCH}=no)"
     elif made_of() is None:
-        state = "interpreted (they were not compiled: there was no C compiler at the installation)"
+        how = "make compile" if is_checkout() else "there was no C compiler at the installation"
+        state = f"interpreted (they were not compiled: {how})"
     elif not are_fresh():
         state = "interpreted (their sources changed since they were compiled: make compile)"
     else:

@@ -24,9 +24,10 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
-from columnar import compiled
+from columnar.background_compiling import BackgroundCompiling
 from columnar.config import StandaloneConfig
 from columnar.errors import ColumnarError, HostError
 from columnar.memory_return import give_back_memory
@@ -85,24 +86,28 @@ async def _serve(config: StandaloneConfig) -> int:
     stopping = _stop_on_signals()
     _warn_of_the_open(config)
     store = Standalone(config)
+    compiling = BackgroundCompiling()
     bound = bind(config.host, config.web_port) if config.web_port >= 0 else None
     try:
         await store.start()
     except OSError as error:
         raise HostError(f"cannot open {config.data}: {error}; mend it or choose another --data") from error
-    web = WebServer(bound, store.sources(), store.tls, store.visitors) if bound is not None else None
+    sources = replace(store.sources(), hot_modules=compiling.state)
+    web = WebServer(bound, sources, store.tls, store.visitors) if bound is not None else None
     if store.tls is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, store.tls.certificate.renew)
     with suppress(BrokenPipeError):  # whoever started us no longer listens: serve all the same
-        _log.info("hot modules: %s", compiled.state)
+        _log.info("hot modules: %s", compiling.state())
         print(_ready_line(config, store, web), flush=True)  # noqa: T201 - the one line that scripts wait for
     if web is not None:
         await web.start()
+    compiling.start()
     _calm_the_collector()
     giving_back = asyncio.create_task(give_back_memory())
     await stopping.wait()
     _log.info("stopping; a second signal stops at once")
     giving_back.cancel()
+    await compiling.stop()
     if web is not None:
         await web.stop()
     await store.stop()

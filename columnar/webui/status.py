@@ -100,6 +100,7 @@ class Status:
     methods: tuple[MethodLine, ...]  # by name
     triggers: tuple[TriggerLine, ...]
     held: tuple[tuple[str, int], ...] = ()  # bytes of what is bounded in ``limits``, by name
+    hot_modules: str = ""  # how they run, in words
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,7 @@ class Sources:
     slow_requests: Callable[[], int]
     triggers: Callable[[], list[TriggerLine]]
     held: Callable[[], Mapping[str, int]] = dict
+    hot_modules: Callable[[], str] = str
 
 
 def gather(sources: Sources) -> Status:
@@ -139,6 +141,7 @@ def gather(sources: Sources) -> Status:
         methods=_methods(sources.counters),
         triggers=tuple(sources.triggers()),
         held=tuple(sources.held().items()),
+        hot_modules=sources.hot_modules(),
     )
 
 

@@ -62,7 +62,14 @@ def test_a_changed_constant_counts(copied: Path) -> None:
 
 def test_without_twins_the_sources_run(copied: Path) -> None:
     shutil.rmtree(copied / "columnar" / "_compiled")
-    assert state_of(copied).startswith("interpreted (they were not compiled")
+    assert state_of(copied) == "interpreted (they were not compiled: there was no C compiler at the installation)"
+
+
+def test_in_a_checkout_it_says_how_to_compile(copied: Path) -> None:
+    shutil.rmtree(copied / "columnar" / "_compiled")
+    for name in ("setup.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, copied / name)
+    assert state_of(copied) == "interpreted (they were not compiled: make compile)"
 
 
 def test_the_switch(copied: Path) -> None:
