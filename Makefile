@@ -1,4 +1,4 @@
-# make run   the store and the wiki, in an environment of their own
+# make run   the store and the wiki, in an environment of their own (DATA=data PORT=9090 WEB_PORT=9095 WIKI_PORT=8080)
 # make test  everything that shows they work
 # make check the style, the types and the layers
 # make compile the hot modules to machine code again, after a change (make test does it too)
@@ -8,29 +8,31 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-DATA   ?= data
+# of make run; not taken from the environment, where a PORT is often somebody else's
+DATA      = data
+PORT      = 9090
+WEB_PORT  = 9095
+WIKI_PORT = 8080
 
 .PHONY: run test check compile idl client-suites clean help
 
 help:
-	@sed -n 's/^# //p' Makefile
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
 
-$(VENV)/.made: pyproject.toml constraints.txt setup.py
+$(VENV)/.made: pyproject.toml constraints.txt setup.py make_environment.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Columnar needs Python 3.11 or later; say which with: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
-	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
-	  { echo "This Python has no venv module. On Debian or Ubuntu: apt-get install python3-venv" >&2; exit 1; }
-	@echo "Installing into $(VENV), once: one to three minutes, most of it downloads and compiling the hot modules"
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@$(PYTHON) make_environment.py $(VENV)
 	@touch $@
 
 $(VENV)/.made-dev: $(VENV)/.made
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(PYTHON) make_environment.py $(VENV) dev
 	@touch $@
 
+# The store compiles the hot modules beside its work where they are not fresh; COLUMNAR_COMPILED=no run does not.
 run: $(VENV)/.made
-	@exec $(BIN)/wikka run --data $(DATA)
+	@COLUMNAR_COMPILED="$${COLUMNAR_COMPILED:-background}" exec $(BIN)/wikka run \
+	  --data "$(DATA)" --store-port $(PORT) --web-port $(WEB_PORT) --port $(WIKI_PORT)
 
 test: compile
 	@$(BIN)/python -m pytest -n 2 --dist worksteal

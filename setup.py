@@ -1,31 +1,52 @@
-"""What ``pyproject.toml`` cannot say: the hot modules are compiled as the package is built.
+"""What ``pyproject.toml`` cannot say: the hot modules are compiled as a wheel is built.
 
-Without a C compiler the package is built all the same and runs its sources (``columnar.compiled``).
+A wheel with the compiled modules is of this interpreter and platform.  Without a C compiler, or with
+COLUMNAR_COMPILED=no, the wheel is pure and runs its sources (``columnar.compiled``).  A checkout that is
+installed as editable is not compiled: ``make compile`` does it at once, ``make run`` while it serves.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from setuptools import Distribution, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
-ROOT = Path(__file__).parent
+ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT))  # a build front end runs this from elsewhere
+
+from columnar import compiled  # noqa: E402 - found only now
+
+PACKAGE = ROOT / "columnar"
 
 
-class BuildAndCompile(build_py):
+class BuildWithTwins(build_py):
     def run(self) -> None:
         super().run()
-        target = ROOT / "columnar" if self.editable_mode else Path(self.build_lib) / "columnar"
-        subprocess.run([sys.executable, "-m", "columnar.compiling", str(target.resolve())], cwd=ROOT, check=False)
+        twins = Path(self.build_lib) / "columnar" / "_compiled"
+        shutil.rmtree(twins, ignore_errors=True)  # of an earlier build
+        if not self.editable_mode and self.distribution.has_ext_modules():
+            shutil.copytree(compiled.twins_folder(PACKAGE), twins / compiled.tag())
 
 
-class OfThisPlatform(Distribution):
+class WheelOfThisPlatform(bdist_wheel):
+    def run(self) -> None:
+        """Compile first: what kind of wheel it is depends on whether that succeeds."""
+        if os.environ.get(compiled.SWITCH) != "no":
+            subprocess.run([sys.executable, "-m", "columnar.compiling", str(PACKAGE)], cwd=ROOT, check=False)
+        self.root_is_pure = not self.distribution.has_ext_modules()
+        super().run()
+
+
+class WithTwins(Distribution):
     def has_ext_modules(self) -> bool:
-        """The wheel holds machine code."""
-        return True
+        """Whether there is machine code of the sources as they are."""
+        return os.environ.get(compiled.SWITCH) != "no" and compiled.are_fresh(PACKAGE)
 
 
-setup(cmdclass={"build_py": BuildAndCompile}, distclass=OfThisPlatform)
+setup(cmdclass={"build_py": BuildWithTwins, "bdist_wheel": WheelOfThisPlatform}, distclass=WithTwins)
