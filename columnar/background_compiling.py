@@ -53,7 +53,7 @@ class BackgroundCompiling:
 
     async def _compile(self) -> None:
         self._began_s = time.monotonic()
-        _log.info("compiling the hot modules in the background, one to two minutes of one core")
+        _log.info("compiling the hot modules in the background, some two minutes of one core")
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "columnar.compiling", "--background"),
             stdin=PIPE,
