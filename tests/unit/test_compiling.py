@@ -31,6 +31,15 @@ open(sys.argv[1] + "/../pid.new", "w").write(str(os.getpid()))
 os.rename(sys.argv[1] + "/../pid.new", sys.argv[1] + "/../pid")
 sys.stdin.buffer.read()
 """
+# heeds no pipe, until the file ``go`` is there
+STAYS = """
+import os, sys, time
+folder = sys.argv[1] + "/.."
+open(folder + "/pid.new", "w").write(str(os.getpid()))
+os.rename(folder + "/pid.new", folder + "/pid")
+while not os.path.exists(folder + "/go"):
+    time.sleep(0.02)
+"""
 FAILS = """
 import sys
 print("a warning")
@@ -145,6 +154,22 @@ def test_a_second_one_that_somebody_waits_for_begins_when_the_first_is_over(
     assert second.returncode == 0, said
     assert compiled.are_fresh(package)
     assert left(package) == {"", ".lock", "pid"}
+
+
+def test_while_a_compiler_lives_nobody_else_begins(package: Path) -> None:
+    """One that outlives a kill of its parent would write into the scratch folder of the next."""
+    first, place = beside(package, build=STAYS), compiled.twins_folder(package).parent
+    try:
+        await_that((place / "pid").exists)
+        first.kill()
+        first.communicate()
+        second = beside(package, "--background")
+        second.wait(PATIENCE_S)
+        assert second.communicate()[1] == "another process compiles them\n"
+    finally:
+        (place / "go").touch()
+    compiling.compile_twins(package)  # waits for its end
+    assert compiled.are_fresh(package)
 
 
 @pytest.mark.parametrize("end", ["kill -9", "the server is gone"])
