@@ -173,8 +173,8 @@ def _names_by_source(client: Connection, key: bytes, sources: list[bytes]) -> di
     """The page's name as each source's link has it."""
     column, table = schema.TO + key, client.table(schema.BACKLINKS)
     found: dict[bytes, bytes] = {}
-    for first in range(0, len(sources), _ROWS_PER_CALL):
-        rows = table.rows(sources[first : first + _ROWS_PER_CALL], columns=[column])
+    for first in range(0, len(sources), ROWS_PER_CALL):
+        rows = table.rows(sources[first : first + ROWS_PER_CALL], columns=[column])
         found.update((source, cells[column]) for source, cells in rows)
     return found
 
