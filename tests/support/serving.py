@@ -31,9 +31,22 @@ class Serving:
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="store", daemon=True)
         self._thread.start()
-        self.store = self.do(self._make)
-        self.run(self.store.start())
+        try:
+            self.store = self.do(self._make)
+            try:
+                self.run(self.store.start())
+            except BaseException:
+                self.store.folder.close()
+                raise
+        except BaseException:
+            self._end_loop()
+            raise
         return self
+
+    def _end_loop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
 
     def _make(self) -> Standalone:
         return Standalone(self._config)
@@ -57,6 +70,4 @@ class Serving:
             connection.close()
         self._connections.clear()
         self.run(self.store.stop())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._end_loop()
