@@ -173,8 +173,10 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> Sizes:
     sizes = Sizes()
     sync, force, raise_to = RocksStore.sync, server_log_files.force, SyncedBound.raise_to
     before: dict[str, dict[str, int]] = {}
+    reached: dict[str, int] = {}
 
     def sync_and_note(store: RocksStore) -> None:
+        reached[store._path] = store._db.latest_sequence_number()  # first: the loop writes on beside this
         logs = [os.path.join(store._path, name) for name in os.listdir(store._path) if name.endswith(".log")]
         before[store._path] = {path: os.path.getsize(path) for path in logs}
         sync(store)
@@ -182,7 +184,7 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> Sizes:
     def note_and_raise(bound: SyncedBound, sequence: int) -> None:
         """A cut between the two would leave less than the bound tells of."""
         sizes.synced.update(before.get(bound._path, {}))
-        raise_to(bound, sequence)
+        raise_to(bound, min(sequence, reached.get(bound._path, 0)))
 
     def force_and_note(file: int) -> None:
         size = os.fstat(file).st_size
