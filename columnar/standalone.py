@@ -107,7 +107,7 @@ class LocalRegions:
     def make_regions(self, infos: list[RegionInfo]) -> None:
         """Only where others are: a data folder that was moved away is not begun anew."""
         folder = os.path.dirname(self._server.folder_of(infos[0]))
-        if not os.path.isdir(folder):
+        if not self._server.engine.has_folder(folder):
             raise HostError(f"{folder} is missing, with all that was written; put it back")
         self._server.make_regions(infos)
 
