@@ -49,6 +49,7 @@ _COUNT: Final = Struct(">I")
 _SHORT: Final = Struct(">H")
 _ENTRY: Final = Struct(">BQB")
 _SEND: Final = Struct(">QB")
+_NO_MORE: Final = bytes(8)  # neither ``after`` nor ``sends``
 _VERSION: Final = 2
 _OLD_VERSION: Final = 1
 _FOR_ONE: Final = 1
@@ -126,16 +127,17 @@ def unpack_key(key: bytes) -> Sequence:
 
 
 def pack(record: ChangeRecord) -> bytes:
-    flags = (
-        (_FOR_ONE if record.only_for is not None else 0)
-        | (_MORE_FOLLOWS if record.more_follows else 0)
-        | (_WHOLE_IMAGES if record.whole_images else 0)
-    )
+    flags = 0 if record.only_for is None else _FOR_ONE
+    if record.more_follows:
+        flags |= _MORE_FOLLOWS
+    if record.whole_images:
+        flags |= _WHOLE_IMAGES
     parts = [_HEAD.pack(_VERSION, flags, record.timestamp, record.stamp, record.hops, len(record.row)), record.row]
     if record.only_for is not None:
         name = record.only_for.encode()
         parts += [_SHORT.pack(len(name)), name]
-    for entries in (record.entries, record.before, record.after):
+    is_plain = not record.after and not record.sends
+    for entries in (record.entries, record.before) if is_plain else (record.entries, record.before, record.after):
         parts.append(_COUNT.pack(len(entries)))
         for kind, family, qualifier, timestamp, value in entries:
             parts += [
@@ -146,6 +148,9 @@ def pack(record: ChangeRecord) -> bytes:
                 _COUNT.pack(len(value)),
                 value,
             ]
+    if is_plain:
+        parts.append(_NO_MORE)
+        return b"".join(parts)
     parts.append(_COUNT.pack(len(record.sends)))
     for send in record.sends:
         for short in (send.target, send.key, send.name, send.group):
@@ -175,6 +180,8 @@ def _unpacked(data: bytes) -> ChangeRecord:
     row, only_for, at = _row(data, _HEAD.size, row_length, flags)
     entries, at = _entries(data, at)
     before, at = _entries(data, at)
+    if data[at:] == _NO_MORE and not flags & (_MORE_FOLLOWS | _WHOLE_IMAGES):
+        return ChangeRecord(row, timestamp, entries, before, only_for, stamp, hops)
     after, at = _entries(data, at)
     sends = _sends(data, at)
     more, whole = bool(flags & _MORE_FOLLOWS), bool(flags & _WHOLE_IMAGES)
