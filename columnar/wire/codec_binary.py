@@ -26,7 +26,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from columnar.errors import RequestTooBig
-from columnar.limits import MUTATIONS_PER_CALL
+from columnar.limits import MUTATIONS_PER_CALL, ROW_OPERATIONS
 from columnar.wire.faults import Malformed, Refused, Short
 from columnar.wire.mutation_struct import Mutation
 from columnar.wire.sent_puts import SHAPED_COLUMNS, PutsShape
@@ -144,6 +144,12 @@ class Budget:
         self.left -= count
         if self.left < 0:
             raise Refused(RequestTooBig(f"more than {MUTATIONS_PER_CALL} elements in the lists of one call"))
+
+    def take_row(self, count: int) -> None:
+        """Of a list of Mutations: they are all of one row, and refused before they are read."""
+        if count > ROW_OPERATIONS:
+            what = f"{count} operations on one row as one step, at most {ROW_OPERATIONS} are allowed"
+            raise Refused(RequestTooBig(f"{what}; nothing was stored, send them in several calls"))
 
 
 def _list_begin(buf: bytes, pos: int, end: int, wire_type: int, budget: Budget) -> tuple[int, int]:
@@ -264,6 +270,7 @@ def _mutations_reader(budget: Budget) -> Reader:
 
     def read(buf: bytes, pos: int, end: int) -> tuple[Any, int]:
         count, pos = _list_begin(buf, pos, end, STRUCT, budget)
+        budget.take_row(count)
         if count >= SHAPED_COLUMNS:
             row, pos = shape.take(buf, pos, end, count)
             if row is not None:

@@ -36,6 +36,7 @@ from columnar.wire.codec_binary import (
     spec_of_field,
 )
 from columnar.wire.faults import Malformed, Short
+from columnar.wire.mutation_struct import Mutation
 
 PROTOCOL: Final = 0x82
 VERSION: Final = 1
@@ -180,6 +181,7 @@ def map_head(buf: bytes | bytearray, pos: int, end: int) -> tuple[int, int, int,
 
 def _list_reader(spec: Any, budget: Budget) -> Reader:
     wanted, read_element = compact_type(spec), reader_of(spec, budget)
+    of_one_row = spec == (STRUCT, Mutation)
 
     def read(buf: bytes, pos: int, end: int) -> tuple[list[Any], int]:
         sent, count, pos = list_head(buf, pos, end)
@@ -190,6 +192,8 @@ def _list_reader(spec: Any, budget: Budget) -> Reader:
         if count > end - pos:
             raise Short
         budget.take(count)
+        if of_one_row:
+            budget.take_row(count)
         values = []
         for _ in range(count):
             value, pos = read_element(buf, pos, end)

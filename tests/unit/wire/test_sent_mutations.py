@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import struct
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from columnar.limits import MUTATIONS_PER_CALL
+from columnar.limits import MUTATIONS_PER_CALL, ROW_OPERATIONS
 from columnar.wire import codec_compact, idl
 from columnar.wire.codec_binary import Budget, Reader, fields_reader, reader_of
+from columnar.wire.codec_replies import varint
 from columnar.wire.codec_structs import binary_field, compact_field
 from columnar.wire.definitions import Struct
 from columnar.wire.faults import Malformed, Refused, Short
@@ -223,3 +225,17 @@ def test_both_protocols_give_the_same() -> None:
     found, pos = codec_compact.reader_of(LIST_OF_MUTATIONS, Budget())(compact, 0, len(compact))
     assert pos == len(compact)
     assert found == read(sent(values))[0] == values
+
+
+def test_more_than_one_row_may_have_are_refused_before_they_are_read() -> None:
+    """A million empty ones are a megabyte here, and were a second of the loop."""
+    over = ROW_OPERATIONS + 1
+    binary = struct.pack(">BI", 12, over) + bytes(over)
+    compact = b"\xfc" + varint(over) + bytes(over)
+    for reader, data in (
+        (reader_of(LIST_OF_MUTATIONS, Budget()), binary),
+        (codec_compact.reader_of(LIST_OF_MUTATIONS, Budget()), compact),
+    ):
+        with pytest.raises(Refused) as told:
+            reader(data, 0, len(data))
+        assert f"{over} operations on one row as one step" in told.value.error.text
