@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from columnar.errors import ClientGone
 from columnar.regions.gathering import Gathering
 
 STEP = 10
@@ -68,5 +69,19 @@ def test_one_that_is_given_up_while_it_waits_lets_the_next_go_on() -> None:
         await waiting[1]
         gathering.end(third)
         assert gathering.total_bytes == 0
+
+    asyncio.run(main())
+
+
+def test_a_call_whose_client_has_gone_takes_no_further_step() -> None:
+    async def main() -> None:
+        gathering, gone = Gathering(5, 1), [False]
+        ticket = gathering.begin(0, lambda: gone[0])
+        await gathering.turn(ticket, 1)
+        gone[0] = True
+        with pytest.raises(ClientGone):
+            await gathering.turn(ticket, 2)
+        gathering.end(ticket)
+        assert gathering.calls == gathering.total_bytes == 0
 
     asyncio.run(main())
