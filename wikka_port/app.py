@@ -16,6 +16,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.config import WikiConfig
+from wikka_port.edit_buckets import EditBuckets
 from wikka_port.handlers import HANDLERS, POSTABLE
 from wikka_port.lanes import RETRY_S, TooManyDear, be_dear
 from wikka_port.limits import QUICK_CHARS
@@ -50,8 +51,10 @@ _PROBLEMS: Final = {
 
 
 class Application:
-    def __init__(self, wiki: Wiki, config: WikiConfig, clock: Callable[[], float]) -> None:
-        self._site = make_site(wiki, config, clock)
+    def __init__(
+        self, wiki: Wiki, config: WikiConfig, clock: Callable[[], float], buckets: EditBuckets | None
+    ) -> None:
+        self._site = make_site(wiki, config, clock, buckets)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         request = Request(environ)
@@ -97,8 +100,10 @@ class Application:
         return _reserved(site, where.handler)
 
 
-def make_application(wiki: Wiki, config: WikiConfig, clock: Callable[[], float] = time.time) -> WSGIApplication:
-    application: WSGIApplication = Application(wiki, config, clock)
+def make_application(
+    wiki: Wiki, config: WikiConfig, clock: Callable[[], float] = time.time, buckets: EditBuckets | None = None
+) -> WSGIApplication:
+    application: WSGIApplication = Application(wiki, config, clock, buckets)
     return ProxyFix(application, x_for=config.proxies, x_proto=config.proxies) if config.proxies else application
 
 

@@ -26,9 +26,9 @@ class WikiConfig:
     root_page: str = "HomePage"
     # who may do what
     secret: bytes = field(default=b"", repr=False)  # signs form tokens; b"" = a new one each start: open forms go stale
-    edits_per_minute: int = 60  # by one address; 0 = as many as it likes.  Too low hurts schools behind one address
+    edits_per_minute: int = 60  # by one address, in all processes; 0: no limit.  Too low hurts schools behind one
     edit_burst: int = 20  # edits in a row before that rate holds
-    rate_table_addresses: int = 10_000  # remembered at once; the longest idle are forgotten first
+    rate_table_addresses: int = 10_000  # remembered at once, 32 bytes each; long idle ones are forgotten first
     # bounds
     max_text_bytes: int = 2_000_000  # of one page; a larger one is refused with the text kept
     max_note_chars: int = 200

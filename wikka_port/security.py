@@ -12,10 +12,10 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import secrets
-import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
+
+from wikka_port.edit_buckets import EditBuckets
 
 VISITOR_COOKIE: Final = "wikka_visitor"
 AUTHOR_COOKIE: Final = "wikka_author"
@@ -66,36 +66,30 @@ class FormTokens:
 
 
 class RateLimiter:
-    """A token bucket for each address; thread-safe.
+    """A token bucket for each address; for threads, and for all processes that share ``buckets``.
 
-    Invariant: at most ``max_addresses`` buckets.  The longest idle is forgotten first; it is the fullest, or
-    the attacker has that many addresses anyway.
+    Invariant: the table of buckets has a fixed size.  Of those that fall together the longest idle is forgotten
+    first; it is the fullest, or the attacker has that many addresses anyway.
     """
 
-    def __init__(self, per_minute: int, burst: int, max_addresses: int, clock: Callable[[], float]) -> None:
+    def __init__(self, per_minute: int, burst: int, buckets: EditBuckets, clock: Callable[[], float]) -> None:
         self._rate_s = per_minute / 60
         self._burst = float(max(burst, 1))
-        self._max = max_addresses
+        self._buckets = buckets
         self._clock = clock
-        self._lock = threading.Lock()
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # guarded by _lock: tokens, when
-
-    def __len__(self) -> int:
-        return len(self._buckets)
 
     def wait_s(self, address: str) -> float:
         """0 and one token taken, or how many seconds until there is one."""
         if self._rate_s <= 0:
             return 0.0
         key = network_of(address)
-        now = self._clock()
-        with self._lock:
-            tokens, then = self._buckets.pop(key, (self._burst, now))
+        with self._buckets.locked():
+            now = self._clock()
+            place, known = self._buckets.place(key)
+            tokens, then = known or (self._burst, now)
             tokens = min(self._burst, tokens + max(0.0, now - then) * self._rate_s)
             wait_s = 0.0 if tokens >= 1 else (1 - tokens) / self._rate_s
-            self._buckets[key] = (tokens - 1 if wait_s == 0 else tokens, now)
-            if len(self._buckets) > self._max:
-                self._buckets.popitem(last=False)
+            self._buckets.put(place, key, tokens - 1 if wait_s == 0 else tokens, now)
         return wait_s
 
 

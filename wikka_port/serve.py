@@ -25,6 +25,7 @@ from typing import Final, NoReturn
 
 from wikka_port.app import make_application
 from wikka_port.config import WikiConfig
+from wikka_port.edit_buckets import EditBuckets
 from wikka_port.pages import Wiki
 from wikka_port.wsgi_worker import BACKLOG, DRAIN_S, make_worker
 
@@ -71,11 +72,12 @@ def serve_here(
     ready: Callable[[], object] = lambda: None,
     go_on: Callable[[], bool] = lambda: True,
     stop_event: threading.Event | None = None,
+    buckets: EditBuckets | None = None,
 ) -> None:
     """Serve in this process until a signal (in the main thread) or ``stop_event``."""
     wiki = Wiki(config.store_host, config.store_port, pool=config.threads, indexes=config.indexes, tls=config.store_tls)
     listening.listen(BACKLOG)
-    worker = make_worker(make_application(wiki, config), listening, config)
+    worker = make_worker(make_application(wiki, config, buckets=buckets), listening, config)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: worker.stop())
     ready()
@@ -97,6 +99,7 @@ class _Parent:
         self._config = config
         self._sockets = sockets
         self._announce = announce
+        self._buckets = EditBuckets(config.rate_table_addresses)  # one limit of edits for all workers
         self._workers: dict[int, int] = {}  # process -> its place
         self._stops = 0
         self._status = 0
@@ -142,6 +145,7 @@ class _Parent:
                 listening,
                 ready=lambda: os.write(writing, b"."),
                 go_on=lambda: os.getppid() == parent,
+                buckets=self._buckets,
             )
             status = 0
         except Exception:

@@ -20,6 +20,7 @@ from wikka_port.assets import Asset, load_assets
 from wikka_port.brief_memory import BriefMemory
 from wikka_port.config import WikiConfig
 from wikka_port.documents import DocumentCache
+from wikka_port.edit_buckets import EditBuckets
 from wikka_port.feeds import iso_time
 from wikka_port.pages import Wiki
 from wikka_port.security import FormTokens, RateLimiter
@@ -53,8 +54,10 @@ class Site:
         return self.templates.get_template(template).render(values)
 
 
-def make_site(wiki: Wiki, config: WikiConfig, clock: Callable[[], float]) -> Site:
+def make_site(wiki: Wiki, config: WikiConfig, clock: Callable[[], float], buckets: EditBuckets | None = None) -> Site:
+    """``buckets``: those of all processes; without it this one has its own."""
     assets = load_assets()
+    buckets = EditBuckets(config.rate_table_addresses) if buckets is None else buckets
     return Site(
         wiki=wiki,
         config=config,
@@ -62,7 +65,7 @@ def make_site(wiki: Wiki, config: WikiConfig, clock: Callable[[], float]) -> Sit
         assets=assets,
         documents=DocumentCache(config.document_cache_chars),
         tokens=FormTokens(config.secret, clock, config.token_max_age_s),
-        limiter=RateLimiter(config.edits_per_minute, config.edit_burst, config.rate_table_addresses, clock),
+        limiter=RateLimiter(config.edits_per_minute, config.edit_burst, buckets, clock),
         page_count=BriefMemory(wiki.count_pages, config.count_age_s, clock),
     )
 

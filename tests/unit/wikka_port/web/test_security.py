@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import pytest
 
+from wikka_port.edit_buckets import WAYS, EditBuckets
 from wikka_port.security import FormTokens, RateLimiter, is_address, is_visitor, network_of, new_visitor
 
 
@@ -40,7 +44,7 @@ def test_no_visitor_no_token() -> None:
 
 def test_a_bucket_empties_and_fills() -> None:
     clock = Clock()
-    limiter = RateLimiter(60, 3, 10, clock)
+    limiter = RateLimiter(60, 3, EditBuckets(10), clock)
     assert [limiter.wait_s("1.2.3.4") for _ in range(4)] == [0, 0, 0, 1.0]
     assert limiter.wait_s("1.2.3.5") == 0
     clock.now += 1
@@ -51,16 +55,33 @@ def test_a_bucket_empties_and_fills() -> None:
 
 
 def test_the_table_of_buckets_is_bounded() -> None:
-    limiter = RateLimiter(60, 1, 100, Clock())
+    buckets = EditBuckets(100)
+    limiter = RateLimiter(60, 1, buckets, Clock())
     for n in range(1_000):
         limiter.wait_s(f"10.0.{n // 256}.{n % 256}")
-    assert len(limiter) == 100
+    assert 80 <= len(buckets) <= 100 + WAYS
+    assert limiter.wait_s("10.0.3.231") > 0, "the newest is known"
 
 
 def test_no_limit() -> None:
-    limiter = RateLimiter(0, 1, 100, Clock())
+    buckets = EditBuckets(100)
+    limiter = RateLimiter(0, 1, buckets, Clock())
     assert {limiter.wait_s("1.2.3.4") for _ in range(50)} == {0}
-    assert len(limiter) == 0
+    assert len(buckets) == 0
+
+
+def test_processes_have_one_limit_together_and_one_that_is_killed_holds_up_nobody() -> None:
+    buckets = EditBuckets(10)
+    limiter = RateLimiter(60, 3, buckets, Clock())
+    for _ in range(3):
+        child = os.fork()
+        if child == 0:
+            limiter.wait_s("1.2.3.4")
+            buckets.locked().__enter__()
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert limiter.wait_s("1.2.3.4") > 0
+    assert limiter.wait_s("1.2.3.5") == 0
 
 
 def test_one_visitor_is_one_network() -> None:
