@@ -11,6 +11,8 @@ from urllib.request import urlopen
 
 from columnar.client import Connection
 from wikka_port import schema
+from wikka_port.commands.run import run
+from wikka_port.commands.serve import serve
 
 
 def free_ports(count: int) -> list[int]:
@@ -29,6 +31,7 @@ def launch(folder: Path, *options: str) -> subprocess.Popen[str]:
 def test_it_starts_both_stops_both_and_finds_the_data_again(tmp_path: Path) -> None:
     port, store_port = free_ports(2)
     options = ["--port", str(port), "--store-port", str(store_port), "--web-port", "-1"]
+    options += ["--workers", "1", "--site-name", "Our Notes", "--edits-per-minute", "0"]
     said = []
     for _ in range(2):
         running = launch(tmp_path, *options)
@@ -39,7 +42,9 @@ def test_it_starts_both_stops_both_and_finds_the_data_again(tmp_path: Path) -> N
             assert lines[-1], "it ended before it was ready"
         said.append("".join(lines))
         with urlopen(f"http://127.0.0.1:{port}/HomePage", timeout=10) as answer:
-            assert b"Welcome" in answer.read()
+            shown = answer.read()
+        assert b"Welcome" in shown
+        assert b"Our Notes" in shown, "it takes what serve takes"
         connection = Connection("127.0.0.1", store_port)
         assert {one.name for one in connection.triggers.list()} >= {"wiki-backlinks", "wiki-names"}
         assert set(connection.tables()) >= {table.name for table in schema.TABLES}
@@ -66,3 +71,10 @@ def test_a_port_in_use_is_said_plainly(tmp_path: Path) -> None:
     assert f"cannot use port {port}" in err
     assert "--port" in err
     assert not (tmp_path / "data").exists()
+
+
+def test_it_takes_what_serve_takes() -> None:
+    of_the_store = {"store", "indexes", "wanted"}  # the last is --tls
+    taken = {parameter.name for parameter in run.params}
+    wanted = {parameter.name for parameter in serve.params if not str(parameter.name).startswith("tls")}
+    assert wanted - of_the_store <= taken

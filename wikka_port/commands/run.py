@@ -17,11 +17,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from typing import Final, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NoReturn
 
 import click
 
+from wikka_port.commands.serving_options import as_arguments, serving_options
 from wikka_port.commands.store_options import errors, open_wiki
 from wikka_port.first_pages import write_first_pages
 
@@ -48,8 +49,13 @@ class _Ended(Exception):
 @click.option(
     "--web-port", default=9095, show_default=True, type=click.IntRange(-1, 65535), help="Store's status page."
 )
-def run(data: str, host: str, port: int, store_port: int, web_port: int) -> None:
-    """Start a store with its data in DIR and the wiki on it; Ctrl-C stops both, a second one at once."""
+@serving_options
+def run(data: str, host: str, port: int, store_port: int, web_port: int, **serving: Any) -> None:
+    """Start a store with its data in DIR and the wiki on it; Ctrl-C stops both, a second one at once.
+
+    The secret of the forms is kept in DIR where no --secret-file is given: open forms outlive a restart.
+    """
+    serving["secret_file"] = serving["secret_file"] or os.path.join(data, "wiki-secret")
     children: list[subprocess.Popen[bytes]] = []
     _stop_on_signals(children)
     try:
@@ -62,7 +68,7 @@ def run(data: str, host: str, port: int, store_port: int, web_port: int) -> None
         with open_wiki(store, "triggers") as wiki:
             wiki.prepare()
             written = write_first_pages(wiki)
-        children.append(_start(_wiki_command(data, store, host, port)))
+        children.append(_start(_wiki_command(store, host, port, serving)))
         _await_ready_line(children[1], "wiki", WIKI_READY_S)
         _say_where(host, port, store, web_port, data, written)
         _watch(children)
@@ -84,10 +90,9 @@ def _store_command(data: str, port: int, web_port: int) -> list[str]:
     return [sys.executable, "-m", "columnar", "standalone", *options, *fixed]
 
 
-def _wiki_command(data: str, store: str, host: str, port: int) -> list[str]:
-    """The secret lies beside the data: forms that are open outlive a restart."""
-    where = ["--store", store, "--host", host, "--port", str(port), "--secret-file", os.path.join(data, "wiki-secret")]
-    return [sys.executable, "-m", "wikka_port", "serve", *where]
+def _wiki_command(store: str, host: str, port: int, serving: Mapping[str, Any]) -> list[str]:
+    where = ["--store", store, "--host", host, "--port", str(port)]
+    return [sys.executable, "-m", "wikka_port", "serve", *where, *as_arguments(serving)]
 
 
 def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:

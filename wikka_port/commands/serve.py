@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from columnar.client import ClientTls
+from wikka_port.commands.serving_options import serving_options
 from wikka_port.commands.store_options import address_of, checked_tls, store_options
 from wikka_port.config import WikiConfig
 from wikka_port.secret_file import secret_from
@@ -22,24 +23,7 @@ _DEFAULTS = WikiConfig()
 @store_options
 @click.option("--host", default=_DEFAULTS.host, show_default=True, help="Address to listen on.")
 @click.option("--port", default=_DEFAULTS.port, show_default=True, type=click.IntRange(0, 65535))
-@click.option("--workers", default=_DEFAULTS.workers, show_default=True, type=click.IntRange(1, 64), help="Processes.")
-@click.option("--threads", default=_DEFAULTS.threads, show_default=True, type=click.IntRange(1, 64), help="Of each.")
-@click.option("--site-name", default=_DEFAULTS.site_name, show_default=True)
-@click.option("--root-page", default=_DEFAULTS.root_page, show_default=True, help="The page at /.")
-@click.option(
-    "--edits-per-minute",
-    default=_DEFAULTS.edits_per_minute,
-    show_default=True,
-    type=click.IntRange(0),
-    help="From one address; 0: no limit.",
-)
-@click.option("--proxies", default=0, type=click.IntRange(0, 9), help="Reverse proxies before the wiki.")
-@click.option(
-    "--secret-file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Keeps what signs the forms, so that open ones outlive a restart; made if it is not there.",
-)
-@click.option("--log-level", default="warning", type=click.Choice(["debug", "info", "warning", "error"]))
+@serving_options
 def serve(
     store: str, indexes: Any, tls: ClientTls | None, secret_file: Path | None, log_level: str, **given: Any
 ) -> None:

@@ -1,0 +1,51 @@
+"""What ``wikka serve`` and ``wikka run`` both take: how the wiki serves, whatever its store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from wikka_port.config import WikiConfig
+
+_DEFAULTS: Final = WikiConfig()
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS: Final = (
+    click.option(
+        "--workers", default=_DEFAULTS.workers, show_default=True, type=click.IntRange(1, 64), help="Processes."
+    ),
+    click.option(
+        "--threads", default=_DEFAULTS.threads, show_default=True, type=click.IntRange(1, 64), help="Of each process."
+    ),
+    click.option("--site-name", default=_DEFAULTS.site_name, show_default=True),
+    click.option("--root-page", default=_DEFAULTS.root_page, show_default=True, help="The page at /."),
+    click.option(
+        "--edits-per-minute",
+        default=_DEFAULTS.edits_per_minute,
+        show_default=True,
+        type=click.IntRange(0),
+        help="From one address; 0: no limit.",
+    ),
+    click.option("--proxies", default=0, type=click.IntRange(0, 9), help="Reverse proxies before the wiki."),
+    click.option(
+        "--secret-file",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Keeps what signs the forms, so that open ones outlive a restart; made if it is not there.",
+    ),
+    click.option("--log-level", default="warning", type=click.Choice(["debug", "info", "warning", "error"])),
+)
+
+
+def serving_options(command: F) -> F:
+    """Given on under their names with ``_`` for ``-``."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def as_arguments(given: Mapping[str, Any]) -> list[str]:
+    """The same options for a process of ``wikka serve``; those that are None are left out."""
+    return [f"--{name.replace('_', '-')}={value}" for name, value in given.items() if value is not None]
