@@ -219,7 +219,7 @@ def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
     newer = tmp_path / "newer"
     newer.mkdir()
     (newer / "FORMAT").write_text("columnar-data 5\n")
-    assert "has format 4; this version knows up to 3: upgrade" in refused(newer)
+    assert "has format 5; this version knows up to 4: upgrade" in refused(newer)
     other = tmp_path / "other"
     other.mkdir()
     (other / "FORMAT").write_text("something else\n")
