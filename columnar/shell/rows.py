@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 import click
-import Hbase_thrift  # type: ignore[import-not-found]  # made by happybase, which connecting imports
 
 from columnar.client import Expect, Put
 from columnar.errors import IllegalArgument
@@ -140,9 +139,11 @@ def append(server: Server, table: str, row: str, cells: tuple[str, ...], form: F
       columnar append log 2026-01-31 e:lines='one more;'
       columnar append log 2026-01-31 e:lines=@more.txt
     """
+    from Hbase_thrift import TAppend  # type: ignore[import-not-found]  # there once happybase is imported
+
     values = Values(form)
     pairs = _pairs(values, row, cells)
-    call = Hbase_thrift.TAppend(typed(table), typed(row), [column for column, _ in pairs], [one for _, one in pairs])
+    call = TAppend(typed(table), typed(row), [column for column, _ in pairs], [one for _, one in pairs])
     kept = server.connection.client.append(call)
     size = sum(len(cell.value) for cell in kept)
     server.output.done(f"appended: now {size} bytes", {"appended": len(pairs), "bytes": size})

@@ -18,7 +18,8 @@ TABLE_FILE: Final = ".sst"
 LOG_FILE: Final = ".log"
 HALF: Final = ".new"  # after a name: what is not whole yet
 HALF_CHECKPOINT: Final = ".tmp"  # the same, where the engine makes it
-_NOT_KEPT: Final = ("LOCK", "LOG")  # the engine's own lock and its diary, with ``LOG.old.N``
+# The engine's own lock, its diary, with ``LOG.old.N``, and the bound of what was synced, which is the store's alone.
+_NOT_KEPT: Final = ("LOCK", "LOG", "SYNCED")
 
 
 def remove_tree(path: str, *, missing_ok: bool = False) -> None:

@@ -407,17 +407,14 @@ class Connection:
         server = self._server
         server.answered += 1
         http = self._stream.http
-        if message.kind == ONEWAY and http is None:
-            reply = b""
-        elif http is not None:
-            reply = b"" if message.kind == ONEWAY else reply
+        reply = b"" if message.kind == ONEWAY else reply
+        self._out_bytes += len(reply)
+        if http is not None:
             self._out += http.answer(reply)
-            self._out_bytes += len(reply)
-        else:
+        elif reply:
             if self._stream.is_framed:
                 self._out.append(_FRAME(len(reply)))
             self._out.append(reply)
-            self._out_bytes += len(reply)
         took = now - started
         method = message.method
         server.observer.request_done(

@@ -1,7 +1,7 @@
 """Store, trigger worker and importer die by ``kill -9`` during an import: it ends in the same tables all the same.
 
-Every row, column, value and timestamp of the wiki's tables is compared with those of an import that
-nobody disturbed; ``imports`` too, of which both leave nothing.
+Every row, column and value of the wiki's tables is compared with those of an import that nobody disturbed,
+timestamps too but in tables that triggers write; ``imports`` too, of which both leave nothing.
 
 COLUMNAR_SEED repeats a run (new: draws one).  COLUMNAR_IMPORT_KILLS says how often each of the three dies (1), and
 COLUMNAR_IMPORT_DUMP what is imported: a file, or a name in ``../shared/data`` beside the checkout; a
@@ -18,6 +18,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from thriftpy2.transport import TTransportException
@@ -58,6 +59,10 @@ def made_dump(folder: Path) -> Path:
     site = "<siteinfo><sitename>Made</sitename><base>https://made.example/wiki/Page_0</base></siteinfo>"
     file.write_text(f"{begin}{site}{''.join(pages)}</mediawiki>")
     return file
+
+
+def _without_times(rows: list[tuple[bytes, dict[bytes, tuple[bytes, int]]]]) -> list[Any]:
+    return [(row, {column: value for column, (value, _) in cells.items()}) for row, cells in rows]
 
 
 def dump_file(folder: Path) -> Path:
@@ -185,7 +190,10 @@ def test_an_import_that_is_shot_ends_in_the_same_tables(tmp_path: Path) -> None:
         found = store.dump(*TABLES)
         left = differences(store)
     for name in TABLES:
-        assert found[name] == expected[name], f"table {name.decode()} differs"
+        seen, wanted = found[name], expected[name]
+        if name in schema.DERIVED:  # their times are those at which the triggers ran
+            seen, wanted = _without_times(seen), _without_times(wanted)
+        assert seen == wanted, f"table {name.decode()} differs"
     assert left == 0
     cells = sum(len(row) for rows in found.values() for _, row in rows)
     print(f"{pages} pages, {len(found[schema.REVISIONS])} revisions, {cells} cells in {len(TABLES)} tables: the same")

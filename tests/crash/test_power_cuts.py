@@ -88,7 +88,7 @@ def test_a_disk_that_lies_about_syncs_is_noticed(recording: Recording) -> None:
     """Else the harness could be blind, and its silence would mean nothing."""
     found = run(recording, after_answers(recording, 6), drops_syncs_of=(LOG, SEGMENT))
     lines = [line for _, lines in found.broken for line in lines]
-    assert any("LOST" in line or "that were synced" in line for line in lines), "the bound of a store notices it first"
+    assert any("LOST" in line or "were synced" in line for line in lines), "bounds notice it first"
 
 
 def test_a_store_that_answers_before_its_fsync_is_noticed(tmp_path: Path) -> None:

@@ -75,7 +75,10 @@ class _Source:
     def __init__(self, derived: Derived) -> None:
         self._derived = derived
 
-    def rows(self, rows: Sequence[bytes], columns: Sequence[bytes]) -> list[tuple[bytes, dict[bytes, bytes]]]:
+    def rows(
+        self, rows: Sequence[bytes], columns: Sequence[bytes], include_timestamp: bool = False
+    ) -> list[tuple[bytes, dict[bytes, bytes]]]:
+        assert not include_timestamp, "nobody asks for the times of the source's cells"
         self._derived.tables.gate()
         found = [(row, self._derived.source_row(row)) for row in rows]
         return [(row, cells) for row, cells in found if any(column in cells for column in columns)]

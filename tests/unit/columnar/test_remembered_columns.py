@@ -20,7 +20,7 @@ def put(column: bytes | None) -> Mutation:
 def test_rows_of_one_call_share_them() -> None:
     known: Columns = {}
     for _ in range(2):
-        found, _ = operations(TABLE, [put(b"f:a"), put(b"g:a"), put(b"f:"), Mutation(True, b"f")], 5, None, known)
+        found, _ = operations(TABLE, b"r", [put(b"f:a"), put(b"g:a"), put(b"f:"), Mutation(True, b"f")], 5, None, known)
         assert found == (
             Put(b"f", b"a", b"v", 5),
             Put(b"g", b"a", b"v", 5),
@@ -33,7 +33,7 @@ def test_rows_of_one_call_share_them() -> None:
 @pytest.mark.parametrize("column", [b"", None, b"f", b":q", b"none:q"])
 def test_a_bad_one_is_refused_behind_good_ones_and_twice(column: bytes | None) -> None:
     known: Columns = {}
-    operations(TABLE, [put(b"f:a")], None, None, known)
+    operations(TABLE, b"r", [put(b"f:a")], None, None, known)
     for _ in range(2):
         with pytest.raises(ColumnarError):
-            operations(TABLE, [put(b"f:a"), put(column)], None, None, known)
+            operations(TABLE, b"r", [put(b"f:a"), put(column)], None, None, known)
