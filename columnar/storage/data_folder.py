@@ -4,7 +4,8 @@ FORMAT              ``columnar-data 4``, or less where an older program made it:
 LOCK                held by the process that serves the folder; says which
 cluster-id
 clock               the highest timestamp that was given (``columnar.clock``)
-regions/ENCODED     one RocksDB of each region; ``regions/meta`` is the catalogue's
+regions/ENCODED     one RocksDB of each region; ``regions/meta`` is the catalogue's; in each how much of it was synced
+                    (``SYNCED``, ``columnar.storage.synced_bound``)
 server-log/         what several regions wrote under one fsync (``columnar.storage.server_log``)
 snapshots/NAME      a snapshot of a table (``columnar.master.snapshots``)
 staging/TOKEN       what a command of this machine reads or brings (``columnar.master.staging``)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-PER_STORE: Final = 12  # 9 or 10, and a few for its files
+PER_STORE: Final = 13  # 10 or 11, one of them its bound, and a few for its files
 FOR_OTHERS: Final = 512  # connections, pages, workers
 
 

@@ -13,6 +13,7 @@ from columnar.storage.commit import Committer
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.rocks_store import RocksStore
 from columnar.storage.server_log_files import ServerLog
+from columnar.storage.synced_bound import SYNCED
 
 SPACES = frozenset({"a", "b"})
 
@@ -27,12 +28,21 @@ class EngineAtRest(RocksEngine):
 
 
 def copied(root: Path, target: Path) -> Path:
-    """Of stores of an ``EngineAtRest`` that are open and not written to."""
+    """Of stores of an ``EngineAtRest`` that are open and not written to; as at one moment, while threads sync."""
     while True:
+        bounds = _bounds(root)
         try:
-            return Path(shutil.copytree(root, target, ignore=shutil.ignore_patterns("LOCK")))
+            shutil.copytree(root, target, ignore=shutil.ignore_patterns("LOCK"))
         except shutil.Error:
-            shutil.rmtree(target)  # the engine removed a log meanwhile that it needs no more
+            pass  # the engine removed a log meanwhile that it needs no more
+        else:
+            if _bounds(root) == bounds:
+                return target
+        shutil.rmtree(target)
+
+
+def _bounds(root: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in root.rglob(SYNCED)}
 
 
 class LoggedStores:
