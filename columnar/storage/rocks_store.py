@@ -90,11 +90,11 @@ class RocksStore:
         self._write_options = rocksdict.WriteOptions()
         self._write_options.no_slowdown = True  # a stall would freeze every thread (design D3d)
         self._gathered: Any = None  # the engine's batch of what ``gather`` took since it was last handed over
+        self._gathered_from: list[RocksBatch] = []  # what it is made of
         self._gathered_bytes = 0
         self._failed: ColumnarError | None = None  # of a write or a sync: the store is to be opened anew
         self._fresh: dict[tuple[str, bytes], bytes | None] = {}  # the same as reads want it; None: deleted
         self._capture: Capture | None = None
-        self._is_marked = False  # what was gathered
 
     def _attach(self, name: str) -> None:
         self._dicts[name] = self._db.get_column_family(name)
@@ -238,6 +238,7 @@ class RocksStore:
         if self._gathered is None:
             self._gathered = rocksdict.WriteBatch(raw_mode=True)
         self._add(self._gathered, batch)
+        self._gathered_from.append(batch)
         self._gathered_bytes += batch.size_bytes()
         if self._capture is not None:
             self._capture.note(batch.operations, batch.size_bytes())
@@ -254,16 +255,24 @@ class RocksStore:
         """What was gathered, to the engine; kept where the engine is busy."""
         if self._gathered is not None:
             capture = self._capture
-            if capture is not None and not self._is_marked:
+            if capture is not None:
                 self._mark(self._gathered, capture)
-                self._is_marked = True  # at the first of several tries
-            self._write_raw(self._gathered)
+            try:
+                self._write_raw(self._gathered)
+            except StoreBusy:  # a try uses the engine's batch up, and its mark with it
+                self._gathered = rocksdict.WriteBatch(raw_mode=True)
+                for batch in self._gathered_from:
+                    self._add(self._gathered, batch)
+                raise
             if capture is not None:
                 capture.handed_over()
-            self._gathered = None
-            self._is_marked = False
-            self._gathered_bytes = 0
-            self._fresh.clear()
+            self._drop_gathered()
+
+    def _drop_gathered(self) -> None:
+        self._gathered = None
+        self._gathered_from.clear()
+        self._gathered_bytes = 0
+        self._fresh.clear()
 
     def _mark(self, raw: Any, capture: Capture) -> None:
         handle = self._handles[MARK_SPACE]
@@ -299,9 +308,7 @@ class RocksStore:
     def _fail(self, failure: ColumnarError) -> None:
         """Nobody knows what of the write is on disk: no other is taken, and what was gathered is lost with it."""
         self._failed = failure
-        self._gathered = None
-        self._gathered_bytes = 0
-        self._fresh.clear()
+        self._drop_gathered()
 
     def sync(self) -> None:
         if self._failed is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from columnar.storage.api import StoreBusy
 from columnar.storage.rocks import RocksEngine
+from columnar.storage.server_log import MARK, MARKS_END, mark
 
 KEYS = st.binary(min_size=1, max_size=2)
 CHANGES = st.dictionaries(KEYS, st.one_of(st.none(), st.binary(max_size=2)), max_size=12)
@@ -54,6 +56,46 @@ def test_scans_see_what_the_engine_has_not_taken(
         store._write_raw = take_over  # type: ignore[method-assign]
         store.settle()
         assert list(store.scan("a", b"", None)) == sorted(expected.items())
+    finally:
+        store.close()
+
+
+def test_what_was_gathered_outlasts_an_engine_that_is_behind(tmp_path: Path) -> None:
+    """Each try uses the engine's own batch up, also one that the engine refuses."""
+    store = RocksEngine().open(str(tmp_path / "store"), frozenset({"a"}))
+
+    def stalls_at(files: int) -> None:
+        triggers = dict.fromkeys(("level0_slowdown_writes_trigger", "level0_stop_writes_trigger"), str(files))
+        store._dicts["a"].set_options(triggers)
+
+    def gathered(key: bytes) -> None:
+        batch = store.batch()
+        batch.put("a", key, b"of " + key)
+        store.gather(batch)
+
+    try:
+        capture = store.begin_capture(b"e" * 24, itertools.count(1).__next__)
+        assert capture is not None
+        gathered(b"1")
+        store.settle()
+        store.flush()
+        capture.take()
+        stalls_at(1)  # one file is there
+        for key in (b"2", b"3"):
+            gathered(key)
+            for _ in range(2):
+                with pytest.raises(StoreBusy):
+                    store.settle()
+            assert store.get("a", key) == b"of " + key
+        stalls_at(36)
+        gathered(b"4")
+        store.settle()
+        assert list(store.scan("a", b"", None)) == [(key, b"of " + key) for key in (b"1", b"2", b"3", b"4")]
+        taken = capture.take()
+        assert taken is not None
+        assert [key for _, key, _, _ in taken[0].operations] == [b"2", b"3", b"4"]
+        marks = [key for key, _ in store.scan("default", MARK, MARKS_END)]
+        assert marks[-1] == mark(b"e" * 24, taken[0].number), "the batch bears the mark of its record"
     finally:
         store.close()
 
