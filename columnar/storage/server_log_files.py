@@ -26,7 +26,7 @@ from columnar.limits import MIB
 from columnar.storage.api import Store, StoreBusy
 from columnar.storage.capture import Capture
 from columnar.storage.data_folder import LOG_ENDS, REGIONS, SERVER_LOG, SERVER_LOG_SINCE, DataFolder
-from columnar.storage.folders import make_lasting, replace_lasting, sync_entries
+from columnar.storage.folders import make_lasting_within, replace_lasting, sync_entries
 from columnar.storage.rocks_errors import MEND, refused
 from columnar.storage.segment_bounds import SegmentBounds
 from columnar.storage.server_log import (
@@ -330,7 +330,7 @@ class ServerLog:
         """In a thread, before the first mark: no later run may give the same ones.  HostError."""
         try:
             self._before_first()
-            make_lasting(self._folder)
+            make_lasting_within(self._folder)
             replace_lasting(os.path.join(self._folder, RUN), f"{self._log.hex()} {self._run}")
             self._bounds.begin()
         except OSError as error:

@@ -12,6 +12,7 @@ import pytest
 
 from columnar.client import Connection
 from columnar.client.errors import IOError
+from columnar.storage import commit
 from tests.support.serving import Serving
 
 MAKERS: dict[str, Callable[[Connection], object]] = {
@@ -47,4 +48,32 @@ def test_nothing_is_made_in_its_place(tmp_path: Path) -> None:
     again = Serving(data).start()
     assert sorted(again.connect().tables()) == [b"new", b"t", b"u"]
     assert [one.name for one in again.connect().snapshots.list_snapshots()] == ["new", "old"]
+    again.stop()
+
+
+def test_the_log_of_the_server_is_not_begun_in_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, away = tmp_path / "data", tmp_path / "away"
+    store = Serving(data).start()
+    connection = store.connect()
+    connection.create_table(b"t", {"f": {}})
+    connection.table(b"t").put(b"r", {b"f:x": b"v"})
+    data.rename(away)
+    monkeypatch.setattr(commit, "SHARED_FROM", 0)
+
+    def write() -> None:
+        connection.table(b"t").put(b"r", {b"f:x": b"w"})
+        rounds = store.do(lambda: store.store._committer._rounds)
+        assert rounds is not None
+        rounds._appender.submit(lambda: None).result(10)  # behind what readies the log
+
+    write()
+    assert not data.exists()
+    assert connection.table(b"t").row(b"r") == {b"f:x": b"w"}, "by the region's own log"
+    away.rename(data)
+    store.do(lambda: store.store._committer._rounds._may_prepare())  # type: ignore[union-attr]
+    write()
+    assert (data / "server-log" / "run").exists()
+    store.stop()
+    again = Serving(data).start()
+    assert again.connect().table(b"t").row(b"r") == {b"f:x": b"w"}
     again.stop()
