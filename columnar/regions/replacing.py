@@ -36,7 +36,7 @@ from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.api import Store
-from columnar.storage.file_copies import HALF_CHECKPOINT
+from columnar.storage.file_copies import HALF, HALF_CHECKPOINT
 
 _log = logging.getLogger(__name__)
 
@@ -214,8 +214,12 @@ class Replacement(ABC):
 
 
 def unnamed_folders(regions_folder: str, named: Sequence[str]) -> list[str]:
-    """Folders under ``regions`` that no catalogue names."""
+    """Folders under ``regions`` that no catalogue names; half of a region's is its own, and goes when it is made or gone."""
     if not os.path.isdir(regions_folder):
         return []
-    bare = {name.removesuffix(".deleted").removesuffix(HALF_CHECKPOINT) for name in os.listdir(regions_folder)}
+    bare = set()
+    for name in os.listdir(regions_folder):
+        for end in (".deleted", HALF, HALF_CHECKPOINT):
+            name = name.removesuffix(end)
+        bare.add(name)
     return sorted(bare - frozenset(named))

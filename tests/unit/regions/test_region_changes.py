@@ -403,4 +403,7 @@ def test_folders_that_no_table_has_are_found_and_left_alone(tmp_path: Path) -> N
         (folder / name).mkdir(parents=True)
     assert replacing.unnamed_folders(str(folder), ["known"]) == ["gone", "left"]
     assert sorted(os.listdir(folder)) == ["gone.deleted", "known", "left"]
+    for name in ("half.new", "known.new", "known.tmp"):
+        (folder / name).mkdir()
+    assert replacing.unnamed_folders(str(folder), ["known"]) == ["gone", "half", "left"]
     assert replacing.unnamed_folders(str(folder / "none"), []) == []
