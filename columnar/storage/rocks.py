@@ -64,6 +64,8 @@ class RocksEngine:
         options.set_env(self._env)
         options.set_max_background_jobs(BACKGROUND_JOBS)
         options.set_max_open_files(64)
+        # Its own 16 threads are started and ended anew for each space, to open tables that are there in microseconds.
+        options.set_max_file_opening_threads(1)
         # Of its own 64 shards each would hold a single file: two that meet in one throw each other out at each get.
         options.set_table_cache_num_shard_bits(0)
         options.set_bytes_per_sync(SYNCED_BYTES)

@@ -75,7 +75,7 @@ class RocksStore:
         self._closing = False
         self._dropping: dict[str, Any] = {}  # spaces that a thread worked on when they were dropped
         access = rocksdict.AccessType.read_only() if reads_only else rocksdict.AccessType.read_write()
-        found = begin_opening(path)
+        found = begin_opening(path, reads_only=reads_only)
         names = spaces | found.spaces | {"default"}
         try:
             families = {name: engine.space_options(self.options_of(name)) for name in names}

@@ -337,3 +337,14 @@ def test_openings_keep_no_memory(engine: RocksEngine, tmp_path: Path) -> None:
     engine.open(path, SPACES).close()
     before = open_often(50)
     assert open_often(300) - before < 300 * 600
+
+
+def test_an_opening_reads_no_options_of_earlier_ones_and_starts_no_threads_for_tables(
+    engine: RocksEngine, flushed: Path
+) -> None:
+    options = [found.name for found in flushed.glob("OPTIONS-*")]
+    (flushed / options[0]).write_bytes(b"not to be read")
+    assert keys(engine, flushed) == [b"0", b"1", b"2", b"3", b"4"]
+    (kept,) = flushed.glob("OPTIONS-*")
+    assert kept.name not in options
+    assert "max_file_opening_threads=1\n" in kept.read_text()
