@@ -214,7 +214,7 @@ class Replacement(ABC):
 
 
 def unnamed_folders(regions_folder: str, named: Sequence[str]) -> list[str]:
-    """Folders under ``regions`` that no catalogue names; half of a region's is its own, and goes when it is made or gone."""
+    """Folders under ``regions`` that no catalogue names; a half made one is of its region, which removes it."""
     if not os.path.isdir(regions_folder):
         return []
     bare = set()

@@ -28,6 +28,7 @@ assert BATCH_BYTES == 12, "on disk: RocksDB's"
 _WHOLE: Final = 1
 _FIRST: Final = 2
 _LAST: Final = 4
+_MASK: Final = 0xA282EAD8
 
 
 class Records:
@@ -42,40 +43,36 @@ class Records:
         from google_crc32c import value as crc32c  # half a megabyte that a store without regions needs not
 
         data, size, at = self._data, len(self._data), 0
+        unpack_piece = _PIECE.unpack_from
         begun: list[bytes] | None = None  # pieces of a record that is not whole yet
         while at < size:
-            room = BLOCK_BYTES - at % BLOCK_BYTES
-            if room < HEADER_BYTES:
-                at += room
+            start = at + HEADER_BYTES
+            block_end = at - at % BLOCK_BYTES + BLOCK_BYTES
+            if start > block_end:
+                at = block_end
                 continue
-            if at + HEADER_BYTES > size:
+            if start > size:
                 self.fault = "short"
                 return
-            crc, length, kind = _PIECE.unpack_from(data, at)
-            start = at + HEADER_BYTES
-            if start + length > size or HEADER_BYTES + length > room:
-                self.fault = "short" if HEADER_BYTES + length <= room else "length"
+            crc, length, kind = unpack_piece(data, at)
+            at = start + length
+            if at > size or at > block_end:
+                self.fault = "length" if at > block_end else "short"
                 return
-            if _masked(crc32c(data[start - 1 : start + length])) != crc:
+            typed = data[start - 1 : at]
+            found = crc32c(typed)
+            if (((found >> 15) | (found << 17)) + _MASK) & 0xFFFFFFFF != crc:
                 self.fault = "zeros" if crc == length == kind == 0 else "checksum"
                 return
-            at = start + length
-            piece = data[start:at]
-            if kind in (_WHOLE, _FIRST):
-                if begun is not None:
+            piece = typed[1:]
+            if kind != _WHOLE or begun is not None:
+                if kind > _LAST:
+                    self.end = at
+                    continue  # a piece of a later format: it says how others are kept
+                if (kind in (_WHOLE, _FIRST)) != (begun is None):
                     self.fault = "order"
                     return
-                if kind == _FIRST:
-                    begun = [piece]
-                    continue
-            elif kind > _LAST:
-                self.end = at
-                continue  # a piece of a later format: it says how others are kept
-            else:
-                if begun is None:
-                    self.fault = "order"
-                    return
-                begun.append(piece)
+                begun = [*(begun or ()), piece]
                 if kind != _LAST:
                     continue
                 piece, begun = b"".join(begun), None
@@ -89,7 +86,3 @@ def batch_head(record: bytes) -> tuple[int, int]:
     """Sequence of the first operation, and how many there are."""
     found: tuple[int, int] = _BATCH.unpack_from(record)
     return found
-
-
-def _masked(crc: int) -> int:
-    return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF

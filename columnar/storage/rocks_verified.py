@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -104,7 +104,7 @@ def _check_logs(folder: str, manifest: Manifest, logs: Sequence[int], bound: Bou
     for log in logs:
         chain.follow(_log_path(folder, log))
     base = manifest.flushed_to
-    if is_named and chain.begins_with == _log_path(folder, manifest.oldest_log):
+    if is_named and chain.begins_in(_log_path(folder, manifest.oldest_log)):
         base = chain.first - 1  # all before it is in tables
     elif is_named:
         base = max([base, *(highest for log, highest in manifest.flushes if log <= manifest.oldest_log)])
@@ -127,37 +127,41 @@ class _Chain:
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
         self._spans: list[tuple[int, int, str]] = []  # without a gap: the first, the last, the log it begins in
-        self.first = 0
-        self.begins_with = ""  # the log of the first
         self.fault = ""  # the first
 
     def follow(self, path: str) -> None:
-        for sequence, count in self._batches(path):
-            if not count:
-                continue  # RocksDB begins a log with such a one
-            last = sequence + count - 1
-            if not self._spans:
-                self.first, self.begins_with = sequence, path
-                self._spans.append((sequence, last, path))
-                continue
-            begun, seen, where = self._spans[-1]
-            if sequence <= seen:
-                raise DamagedData(f"{path}: operation {sequence} stands there twice; {MEND}")
-            if sequence == seen + 1:
-                self._spans[-1] = (begun, last, where)
-            else:
-                self._spans.append((sequence, last, path))
-
-    def _batches(self, path: str) -> Iterator[tuple[int, int]]:
         with open(path, "rb") as held:
             records = Records(held.read())
+        begun, seen = self._spans[-1][:2] if self._spans else (0, 0)
         for record in records:
             if len(record) < BATCH_BYTES:
+                self._seen(begun, seen)
                 self.say(f"{path} is damaged before byte {records.end}")
                 return
-            yield batch_head(record)
+            sequence, count = batch_head(record)
+            if sequence == seen + 1 and begun:
+                seen += count
+            elif count:  # RocksDB begins a log with one of none
+                if begun and sequence <= seen:
+                    raise DamagedData(f"{path}: operation {sequence} stands there twice; {MEND}")
+                self._seen(begun, seen)
+                begun, seen = sequence, sequence + count - 1
+                self._spans.append((begun, seen, path))
+        self._seen(begun, seen)
         if records.fault:
             self.say(f"{path} is damaged or was cut at byte {records.end}")
+
+    def _seen(self, begun: int, last: int) -> None:
+        """The newest span goes as far as that."""
+        if begun:
+            self._spans[-1] = (begun, last, self._spans[-1][2])
+
+    def begins_in(self, path: str) -> bool:
+        return bool(self._spans) and self._spans[0][2] == path
+
+    @property
+    def first(self) -> int:
+        return self._spans[0][0]
 
     def say(self, fault: str) -> None:
         self.fault = self.fault or fault

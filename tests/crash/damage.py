@@ -148,7 +148,8 @@ def damaged(path: Path, how: str, rng: Random) -> str:
 
 
 def look(whole: Whole, kind: str, path: Path, how: str, rng: Random, target: Path) -> Outcome:
-    shutil.copytree(whole.folder, target, ignore=shutil.ignore_patterns("LOG", "LOG.old.*"), copy_function=_link_or_copy)
+    diaries = shutil.ignore_patterns("LOG", "LOG.old.*")
+    shutil.copytree(whole.folder, target, ignore=diaries, copy_function=_link_or_copy)
     outcome = Outcome(f"{whole.folder.name}: {damaged(target / path, how, rng)}: {path}", kind)
     checked = CliRunner().invoke(columnar, ["check", "--data", str(target)])
     if checked.exception is not None and not isinstance(checked.exception, SystemExit):
