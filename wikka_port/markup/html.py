@@ -9,7 +9,8 @@ The state is a mode and four things that may be open around it:
 
 Invariants:
     I1. Toggles are closed before what holds them is.  A toggle that is closed out of turn has the ones
-        inside it closed and opened again, so ``**a //b** c//`` shows what its author meant.
+        inside it closed and opened again, so ``**a //b** c//`` shows what its author meant.  Those that are open
+        around a heading or rule inside a line are opened again in the heading and behind both.
     I2. Every PageLink becomes exactly one PageSlot (``links.links`` relies on it).
     I3. Ids are unique, and "toc" is the table of contents.
 
@@ -19,6 +20,7 @@ Knows nothing of which pages exist and of what actions do.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from wikka_port.limits import ACTIONS_MAX
@@ -68,12 +70,22 @@ def _opening(toggle: Toggle) -> str:
     return f'<{toggle.tag} class="{toggle.css}">' if toggle.css else f"<{toggle.tag}>"
 
 
+@dataclass(frozen=True, slots=True)
+class _OpenHeading:
+    level: int
+    mode: int  # the one that it interrupts: TOP, ITEM or CELL
+    holder: list[Piece]  # where it will stand
+    around: list[Toggle]  # open before it, in the same line
+    words: list[str] = field(default_factory=list)  # its plain text
+
+
 class Compiler:
     """Reads tokens, keeps ``pieces``, ``headings`` and ``actions``; used once."""
 
     __slots__ = (
         "_break",
         "_budget",
+        "_carried",
         "_floats",
         "_heading",
         "_ids",
@@ -96,11 +108,12 @@ class Compiler:
         self._mode = TOP
         self._break = False  # a line of the paragraph has ended; another may come
         self._toggles: list[Toggle] = []
+        self._carried: list[Toggle] = []  # open before a heading or rule of this line, not opened again yet
         self._floats: list[str] = []
         self._lists = ListStack()
         self._budget = code_blocks.Budget()
         self._table: TableBuilder | None = None
-        self._heading: tuple[int, list[str]] = (0, [])  # level and plain text of the one that is open
+        self._heading = _OpenHeading(0, TOP, self.pieces, [])
         self._ids: dict[str, int] = {"toc": 1}  # id -> the number that its next namesake gets
         self._toc: tuple[int, ActionCall] | None = None  # which piece it is
 
@@ -128,6 +141,9 @@ class Compiler:
         elif self._break:
             self._out.append("<br>\n")
             self._break = False
+        while self._carried:
+            self._toggles.append(self._carried.pop(0))
+            self._out.append(_opening(self._toggles[-1]))
         return self._out
 
     def _block(self) -> list[Piece]:
@@ -143,15 +159,23 @@ class Compiler:
         while self._toggles:
             self._out.append(f"</{self._toggles.pop().tag}>")
 
-    def _end_line(self) -> None:
-        """Leave the paragraph, item, cell or heading; lists and a table stay open."""
+    def _carry(self) -> list[Toggle]:
+        """The toggles that are open in this line, closed."""
+        carried = [] if self._break else self._toggles + self._carried
         self._close_toggles()
+        self._carried = []
+        return carried
+
+    def _end_line(self) -> None:
+        """Leave the paragraph, item or cell, and a heading in it; lists and a table stay open."""
+        if self._mode == HEADING:
+            self._end_heading()
+        self._close_toggles()
+        self._carried = []
         if self._mode == PARAGRAPH:
             self._out.append("</p>\n")
         elif self._mode == CELL and self._table is not None:
             self._table.end_row()
-        elif self._mode == HEADING:
-            self._end_heading()
         self._out = self.pieces
         self._mode = TOP
         self._break = False
@@ -178,7 +202,7 @@ class Compiler:
 
     def _text(self, text: str) -> None:
         if self._mode == HEADING:
-            self._heading[1].append(text)
+            self._heading.words.append(text)
         elif self._mode == CELL:
             if text.isspace() and self._table is not None and not self._table.in_cell:
                 return  # what stands after the last bar of a row is no cell
@@ -189,6 +213,9 @@ class Compiler:
         self._inline().append(escape(text))
 
     def _toggle(self, toggle: Toggle) -> None:
+        if toggle in self._carried:
+            self._carried.remove(toggle)
+            return
         out = self._inline()
         stack = self._toggles
         if toggle not in stack:
@@ -206,6 +233,7 @@ class Compiler:
 
     def _mark(self, mark: Mark) -> None:
         if mark.name == "newline":
+            self._carried = []
             if self._mode == PARAGRAPH and not self._break:
                 self._break = True
             elif self._mode in (TOP, PARAGRAPH):
@@ -213,9 +241,11 @@ class Compiler:
             else:
                 self._end_line()
         elif mark.name == "heading end":
-            self._end_line()
+            (self._end_heading if self._mode == HEADING else self._end_line)()
         elif mark.name == "rule":
+            carried = self._carry()
             self._block().append("<hr>\n")
+            self._carried = carried
         else:
             self._inline().append("<br>" if mark.name == "break" else '<br class="clear">')
 
@@ -254,21 +284,23 @@ class Compiler:
         self._mode = CELL
 
     def _begin_heading(self, heading: HeadingStart) -> None:
-        self._close_blocks()
-        self._heading = (heading.level, [])
+        carried = self._carry()
+        holder = self._block()
+        self._heading = _OpenHeading(heading.level, self._mode, holder, carried)
         self._out = []
         self._mode = HEADING
+        self._carried = carried.copy()
 
     def _end_heading(self) -> None:
-        level, words = self._heading
-        text = " ".join("".join(words).split())
+        heading = self._heading
+        carried = [toggle for toggle in heading.around if toggle in self._toggles or toggle in self._carried]
+        self._close_toggles()
+        level, text = heading.level, " ".join("".join(heading.words).split())
         place = self._unique(place_id(text))
         self.headings.append(Heading(level, text, place))
-        self.pieces.append(f'<h{level} id="{place}">')
-        self.pieces += self._out
-        self.pieces.append(
-            f' <a class="anchor" href="#{place}" aria-label="Link to this section: {escape(text)}">#</a></h{level}>\n'
-        )
+        anchor = f'<a class="anchor" href="#{place}" aria-label="Link to this section: {escape(text)}">#</a>'
+        heading.holder.extend([f'<h{level} id="{place}">', *self._out, f" {anchor}</h{level}>\n"])
+        self._out, self._mode, self._carried = heading.holder, heading.mode, carried
 
     def _unique(self, place: str) -> str:
         if place not in self._ids:
@@ -283,8 +315,8 @@ class Compiler:
 
     def _put(self, html: Piece, *, block: bool, plain: str = "") -> None:
         if self._mode == HEADING:
-            self._heading[1].append(plain)
-            self._out.append(html)
+            self._heading.words.append(plain)
+            self._inline().append(html)
         else:
             (self._block() if block else self._inline()).append(html)
 

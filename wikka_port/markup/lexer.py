@@ -9,7 +9,8 @@ Invariants:
         (possessive quantifiers), and ends are looked for through ``_ahead``, which remembers the last
         answer: 100,000 openers without an end cost one search, not 100,000.
     I2. A ``[[`` or ``{{`` with another one before its end is text: the innermost pair counts.
-    I3. HEADING_END follows every HeadingStart on the same line, before its NEWLINE.
+    I3. HEADING_END follows every HeadingStart on the same line, before its NEWLINE, and before the end of its cell.
+        A heading inside a line whose end turns out to stand in something else (code, a link) becomes text again.
     I4. A Cell is said only on a line that began with one.
     I5. A text over a bound of ``limits`` (links, cells, steps) is read up to it: the last token is then a Rest,
         which has all that was not read.  The cut hangs on the text alone, so whoever reads it cuts it alike.
@@ -108,6 +109,7 @@ class _Lexer:
         "_cells",
         "_linked",
         "_steps",
+        "_within",
         "autolink",
         "done",
         "heading",
@@ -122,7 +124,8 @@ class _Lexer:
         self.autolink = autolink
         self.out: list[Token] = []
         self.done = 0
-        self.heading = 0  # number of "=" that will close the heading of this line; 0: none is open
+        self.heading = 0  # number of "=" that will close the heading that is open; 0: none is
+        self._within = -1  # where in ``out`` a heading inside a line has begun; -1: none is open
         self.row = False  # this line began with a cell
         self.line_start = 0  # of this line, for comments that have it for themselves
         self._answers: dict[str, int] = {}
@@ -136,8 +139,7 @@ class _Lexer:
             self._read()
         except _Full as full:
             rest = Rest(self.text[self.done :], full.over)
-        if self.heading:
-            self.out.append(HEADING_END)
+        self._end_heading()
         if rest is not None:
             self.out.append(rest)
         return self.out
@@ -234,8 +236,7 @@ class _Lexer:
             return self._emit(start, rule.end(), RULE)
         heading = _HEADING.match(text, start)
         if heading:
-            close = text.find(heading[1], heading.end(), min(self._ahead("\n", heading.end()), len(text)))
-            if close > 0 and not text[heading.end() : close].isspace():
+            if self._is_closed(heading[1], heading.end()):
                 self.heading = len(heading[1])
                 return self._emit(start, heading.end(), HeadingStart(7 - self.heading))
         elif text[start] == "|" and (text.startswith("||", start) or text[start + 2 : start + 3] == "|"):
@@ -244,21 +245,44 @@ class _Lexer:
 
     def _newline(self, start: int, _mark: str) -> int:
         self._flush(start)
-        if self.heading:
-            self.out.append(HEADING_END)
-            self.heading = 0
+        self._end_heading()
         self.row = False
         self._emit(start, start + 1, NEWLINE)
         return self._begin_line(start + 1)
 
+    def _is_closed(self, mark: str, start: int) -> bool:
+        """Does ``mark`` come again, behind more than blanks, in the line or cell that goes on at ``start``?"""
+        stop = min(self._ahead("\n", start), len(self.text))
+        if self.row:
+            stop = min(stop, self._ahead("||", start))
+        close = self.text.find(mark, start, stop)
+        return close > 0 and not self.text[start:close].isspace()
+
     def _equals(self, start: int, mark: str) -> int:
-        if not self.heading or len(mark) < self.heading:
-            return start + len(mark)
-        self.heading = 0
-        return self._emit(start, start + len(mark), HEADING_END)
+        end = start + len(mark)
+        if self.heading:
+            if len(mark) < self.heading:
+                return end
+            self.heading, self._within = 0, -1
+            return self._emit(start, end, HEADING_END)
+        if len(mark) > 6 or not self._is_closed(mark, end):
+            return end
+        self._emit(start, end, HeadingStart(7 - len(mark)))
+        self.heading, self._within = len(mark), len(self.out) - 1
+        return end
+
+    def _end_heading(self) -> None:
+        """The line or cell of a heading ends before the heading does; all before it is in ``out``."""
+        if self._within >= 0:
+            self.out[self._within] = "=" * self.heading
+        elif self.heading:
+            self.out.append(HEADING_END)
+        self.heading, self._within = 0, -1
 
     def _dashes(self, start: int, mark: str) -> int:
-        return self._emit(start, start + 3, BREAK) if len(mark) == 3 else start + len(mark)
+        if len(mark) == 3:
+            return self._emit(start, start + 3, BREAK)
+        return start + len(mark) if self.heading else self._emit(start, start + len(mark), RULE)
 
     def _bar(self, start: int, mark: str) -> int:
         if not self.row:
@@ -274,6 +298,8 @@ class _Lexer:
             self._flush(start)
             raise _Full("cells")
         self._cells -= 1
+        self._flush(start)
+        self._end_heading()
         return self._emit(start, end, Cell("|" if mark == "||" else mark[1], typed["("], typed["{"]))
 
     # -- what has an end of its own

@@ -45,7 +45,7 @@ class Mark:
 
 NEWLINE: Final = Mark("newline")
 BREAK: Final = Mark("break")  # ---
-RULE: Final = Mark("rule")  # ---- at the start of a line
+RULE: Final = Mark("rule")  # ----
 CLEAR: Final = Mark("clear")  # ::c::
 HEADING_END: Final = Mark("heading end")
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import pytest
 
+from tests.support.well_nested import check
 from wikka_port.markup.document import Document, parse, render
 from wikka_port.markup.fragments import Heading
 
@@ -61,9 +63,77 @@ def test_headings_with_the_same_text_have_ids_of_their_own() -> None:
     assert ids == ["s-a", "s-a-2", "s-a-3", "s-section", "s-ā"]
 
 
-@pytest.mark.parametrize("text", ["== open", "a == b ==", "=====", "==  ==", "======= seven ======="])
+@pytest.mark.parametrize(
+    "text",
+    ["== open", "a == b", "=====", "==  ==", "a ==  == b", "======= seven =======", "a ======= seven =======",
+     "a ==b\n==", "a == %%b==%% c", "a == [[b==c]]", "a == http://x.org/?b==c", '""a ==b== c""', "%%a ==b== c%%",
+     "[[a ==b== c]]", "http://x.org/==a==", "||a ==b||c== d||", "||a ==b|=|c== d||"],
+)  # fmt: skip
 def test_what_is_no_heading(text: str) -> None:
     assert parse(text).headings == ()
+    assert "==" in html(text) or "%3D%3D" in html(text)
+
+
+@pytest.mark.parametrize(("marks", "level"), [("======", 1), ("=====", 2), ("====", 3), ("===", 4), ("==", 5)])
+def test_headings_inside_a_line(marks: str, level: int) -> None:
+    document = parse(f"before {marks}A //b//{marks} after\nmore")
+    assert document.headings == (Heading(level, "A b", "s-a-b"),)
+    shown = render(document, existing=set())
+    assert shown.startswith(f'<p>before </p>\n<h{level} id="s-a-b">A <em>b</em> <a class="anchor"')
+    assert shown.endswith(f"</h{level}>\n<p>after<br>\nmore</p>\n")
+
+
+def bare(text: str) -> str:
+    """Without what every heading has besides."""
+    return re.sub(r'( id="s-[^"]*")| <a class="anchor".*?</a>', "", flat(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("<<===A===\nb<<", '<div class="float-left"><h4>A</h4><p>b</p></div>'),
+        ("a ==b==c==d== e", "<p>a </p><h5>b</h5><p>c</p><h5>d</h5><p>e</p>"),
+        ("a --- ===b===", "<p>a <br> </p><h4>b</h4>"),
+        ("~-a ==b== c\n~-d", "<ul><li>a <h5>b</h5> c</li><li>d</li></ul>"),
+        ("~==a==\n~b", '<div class="indent"><h5>a</h5><br>b</div>'),
+        ("**a ==b== c** d", "<p><strong>a </strong></p><h5><strong>b</strong></h5><p><strong>c</strong> d</p>"),
+        ("**==a==** b", "<p><strong></strong></p><h5><strong>a</strong></h5><p>b</p>"),
+        ("a ==**b== c", "<p>a </p><h5><strong>b</strong></h5><p>c</p>"),
+        ("**a ==b** c== d", "<p><strong>a </strong></p><h5><strong>b</strong> c</h5><p>d</p>"),
+        ("**a ==[[/b]]==", '<p><strong>a </strong></p><h5><strong><a href="/b">/b</a></strong></h5>'),
+        ("**a ==b==\nc", "<p><strong>a </strong></p><h5><strong>b</strong></h5><p>c</p>"),
+        ("**a\n==b== c", "<p><strong>a</strong></p><h5>b</h5><p>c</p>"),
+        ("<<a ==b<< c== d", '<div class="float-left"><p>a </p><h5>b</h5></div><p>c</p><p>d</p>'),
+        ("a == b ---- c == d", "<p>a </p><h5> b ---- c </h5><p>d</p>"),
+    ],
+)
+def test_a_heading_inside_a_line_keeps_what_is_around_it(text: str, shown: str) -> None:
+    assert bare(text) == shown
+    check(html(text)).text  # noqa: B018 - it raises
+
+
+def test_a_heading_in_a_cell_stays_there() -> None:
+    assert "<td>a <h5>b</h5> c</td><td>d</td>" in bare("||a ==b== c||d||")
+    assert "<td><hr></td>" in flat("||----||")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a ---- b", "<p>a </p><hr><p>b</p>"),
+        ("--- --- ------ b", "<p><br> <br> </p><hr><p>b</p>"),
+        ("**a ---- b** c", "<p><strong>a </strong></p><hr><p><strong>b</strong> c</p>"),
+        ("**a\n---- b", "<p><strong>a</strong></p><hr><p>b</p>"),
+        ("~-a ---- b\n~-c", "<ul><li>a <hr> b</li><li>c</li></ul>"),
+        ('""a ---- b""', "<p>a ---- b</p>"),
+        ("[[Foo----Bar]]", '<p><a href="/Foo----Bar/edit" class="missing" rel="nofollow">Foo----Bar</a></p>'),
+        ("http://x.org/a----b", '<p><a href="http://x.org/a----b" class="external" rel="nofollow noopener">'
+         "http://x.org/a----b</a></p>"),
+    ],
+)  # fmt: skip
+def test_rules_inside_a_line(text: str, shown: str) -> None:
+    assert flat(text) == shown
+    check(html(text)).text  # noqa: B018 - it raises
 
 
 def test_a_heading_swallowed_by_a_verbatim_ends_with_its_line() -> None:
@@ -71,7 +141,7 @@ def test_a_heading_swallowed_by_a_verbatim_ends_with_its_line() -> None:
 
 
 def test_rule_and_break() -> None:
-    assert flat("a\n----\nb --- c ---- d") == "<p>a</p><hr><p>b <br> c ---- d</p>"
+    assert flat("a\n----\nb --- c ---- d") == "<p>a</p><hr><p>b <br> c </p><hr><p>d</p>"
 
 
 def test_lines_and_paragraphs() -> None:
