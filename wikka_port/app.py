@@ -18,6 +18,7 @@ from werkzeug.wrappers import Request, Response
 from wikka_port.config import WikiConfig
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.handlers import HANDLERS, POSTABLE
+from wikka_port.hosts import Hosts
 from wikka_port.lanes import RETRY_S, TooManyDear, be_dear
 from wikka_port.limits import QUICK_CHARS
 from wikka_port.names import InvalidName
@@ -55,13 +56,15 @@ class Application:
         self, wiki: Wiki, config: WikiConfig, clock: Callable[[], float], buckets: EditBuckets | None
     ) -> None:
         self._site = make_site(wiki, config, clock, buckets)
+        self._hosts = Hosts.of(config.host, config.allow_host)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         request = Request(environ)
         request.max_content_length = self._site.config.max_request_bytes
         request.max_form_memory_size = self._site.config.max_request_bytes
+        refusal = self._hosts.refusal(environ.get("HTTP_HOST"))
         try:
-            response = self._answer(request)
+            response = _error(self._site, 403, "Not by this name", refusal) if refusal else self._answer(request)
         except InvalidName as problem:
             response = _error(self._site, 400, "Not a page name", str(problem))
         except StoreAway as away:

@@ -21,6 +21,7 @@ class WikiConfig:
     workers: int = 2  # processes; one interpreter serves from one core, the store needs one too
     threads: int = 4  # of each process; more take the interpreter from each other
     proxies: int = 0  # reverse proxies before us whose X-Forwarded-For is believed; one too many lets visitors lie
+    allow_host: tuple[str, ...] = ()  # names answered on loopback beside localhost; a foreign one opens it to its pages
     # what it looks like
     site_name: str = "Wiki"
     root_page: str = "HomePage"

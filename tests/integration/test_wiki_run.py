@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from urllib.request import urlopen
 
+import requests
+
 from columnar.client import Connection
 from wikka_port import schema
 from wikka_port.commands.run import run
@@ -32,6 +34,7 @@ def test_it_starts_both_stops_both_and_finds_the_data_again(tmp_path: Path) -> N
     port, store_port = free_ports(2)
     options = ["--port", str(port), "--store-port", str(store_port), "--web-port", "-1"]
     options += ["--workers", "1", "--site-name", "Our Notes", "--edits-per-minute", "0"]
+    options += ["--allow-host", "notes.example"]
     said = []
     for _ in range(2):
         running = launch(tmp_path, *options)
@@ -45,6 +48,9 @@ def test_it_starts_both_stops_both_and_finds_the_data_again(tmp_path: Path) -> N
             shown = answer.read()
         assert b"Welcome" in shown
         assert b"Our Notes" in shown, "it takes what serve takes"
+        for name, status in (("notes.example", 200), ("evil.example", 403)):
+            asked = requests.get(f"http://127.0.0.1:{port}/HomePage", headers={"Host": name}, timeout=10)
+            assert asked.status_code == status, name
         connection = Connection("127.0.0.1", store_port)
         assert {one.name for one in connection.triggers.list()} >= {"wiki-backlinks", "wiki-names"}
         assert set(connection.tables()) >= {table.name for table in schema.TABLES}

@@ -9,9 +9,18 @@ from typing import Any, Final, TypeVar
 import click
 
 from wikka_port.config import WikiConfig
+from wikka_port.hosts import checked_name
 
 _DEFAULTS: Final = WikiConfig()
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _checked_names(given: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        return tuple(map(checked_name, given))
+    except ValueError as wrong:
+        raise click.BadParameter(str(wrong)) from None
+
 
 _OPTIONS: Final = (
     click.option(
@@ -31,6 +40,13 @@ _OPTIONS: Final = (
     ),
     click.option("--proxies", default=0, type=click.IntRange(0, 9), help="Reverse proxies before the wiki."),
     click.option(
+        "--allow-host",
+        multiple=True,
+        metavar="NAME",
+        callback=lambda _context, _option, given: _checked_names(given),
+        help="Name by which a wiki on loopback answers beside localhost, as a proxy passes it on; repeatable.",
+    ),
+    click.option(
         "--secret-file",
         type=click.Path(dir_okay=False, path_type=Path),
         help="Keeps what signs the forms, so that open ones outlive a restart; made if it is not there.",
@@ -48,4 +64,9 @@ def serving_options(command: F) -> F:
 
 def as_arguments(given: Mapping[str, Any]) -> list[str]:
     """The same options for a process of ``wikka serve``; those that are None are left out."""
-    return [f"--{name.replace('_', '-')}={value}" for name, value in given.items() if value is not None]
+    return [
+        f"--{name.replace('_', '-')}={one}"
+        for name, value in given.items()
+        for one in (value if isinstance(value, tuple) else (value,))
+        if one is not None
+    ]

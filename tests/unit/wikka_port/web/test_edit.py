@@ -249,7 +249,7 @@ def test_cookies_are_not_for_scripts_nor_other_sites(web: WikiClient) -> None:
     assert "HttpOnly" in plain
     assert "SameSite=Lax" in plain
     assert "Secure" not in plain
-    assert "Secure" in web.other_visitor().get("/P/edit", base_url="https://wiki.example").headers["Set-Cookie"]
+    assert "Secure" in web.other_visitor().get("/P/edit", base_url="https://localhost").headers["Set-Cookie"]
     assert "Set-Cookie" not in web.get("/P").headers, "readers get none"
 
 
