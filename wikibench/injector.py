@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import takewhile
 from typing import Final, Literal
 
@@ -37,11 +37,20 @@ BURST: Final = 32  # sends between two turns of the event loop while catching up
 Ending = Literal["complete", "interrupted", "overloaded"]
 
 
+def wire_of(load: Load) -> Wire:
+    return Wire(timeout_s=load.timeout_s, headers=dict(load.headers))
+
+
 class Injector:
     """One replay.  All of it runs in one event loop; figures may be read between its turns."""
 
-    def __init__(self, load: Load) -> None:
+    def __init__(
+        self, load: Load, clock: Callable[[], float] = time.perf_counter, connect: Callable[[Load], Wire] = wire_of
+    ) -> None:
+        """``clock``: seconds from any moment on, in step with the sleeps of the event loop."""
         self.load = load
+        self._clock = clock
+        self._connect = connect
         self.recorder = Recorder(load.planned_s)
         self.warm_up = Recorder(load.planned_s)
         self.own_lateness: HdrHistogram = new_histogram()
@@ -62,7 +71,7 @@ class Injector:
 
     def now_s(self) -> float:
         """Seconds since the replay began."""
-        return time.perf_counter() - self._began
+        return self._clock() - self._began
 
     def stop(self, ending: Ending = "interrupted") -> None:
         """Send nothing more; what is in the air has a short grace."""
@@ -73,9 +82,9 @@ class Injector:
     async def run(self, plan: Iterable[Planned]) -> None:
         """Replay the plan to its end, a stop or the end of the drain."""
         cpu = time.process_time()
-        wire = Wire(timeout_s=self.load.timeout_s, headers=dict(self.load.headers))
+        wire = self._connect(self.load)
         self._visitor = Visitor(self.load, wire, self.now_s, lambda: self.ending != "complete")
-        self._began = time.perf_counter()
+        self._began = self._clock()
         try:
             await self._dispatch(plan)
             await self._drain()

@@ -1,0 +1,114 @@
+"""The open loop in a time of its own: a stall is charged to whom it met, to the request, whatever this machine does."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from wikibench.exchange import Answer, NoAnswer, Wire
+from wikibench.injector import Injector
+from wikibench.outcome import Kind, Outcome
+from wikibench.pacing import Pace, plan, planned_seconds, shape_of
+from wikibench.run import figures
+from wikibench.summary import Replay
+from wikibench.target import parse_target
+from wikibench.trace import VIEW, Request
+from wikibench.visits import Load
+
+STALL_S = (0.4, 0.9)
+RATE = 200
+EXACTLY_US = 3_000  # the sleeps of the dispatcher are of a millisecond, and a histogram has three digits
+
+
+class OwnTime(selectors.BaseSelector):
+    """Where a loop would wait, its clock goes on instead."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self._real = selectors.DefaultSelector()
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        assert timeout is not None, "everybody waits, and nothing will happen"
+        self.now_s += max(timeout, 0.0)
+        return self._real.select(0)
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self._real.register(fileobj, events, data)
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        return self._real.unregister(fileobj)
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        return self._real.get_map()
+
+    def close(self) -> None:
+        self._real.close()
+
+
+class OwnLoop(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        self.own = OwnTime()
+        super().__init__(self.own)
+
+    def time(self) -> float:
+        return self.own.now_s
+
+
+class StallingWiki(Wire):
+    """Answers at once, but for the time of its stall: then at its end.  No network."""
+
+    def __init__(self) -> None:
+        self.opened = self.retried = 0
+
+    async def exchange(self, method: str, url: str, **_: Any) -> Answer | NoAnswer:
+        now_s = asyncio.get_running_loop().time()
+        if STALL_S[0] <= now_s < STALL_S[1]:
+            await asyncio.sleep(STALL_S[1] - now_s)
+        return Answer(200)
+
+    async def close(self) -> None:
+        pass
+
+
+def replay_in_own_time(**load: Any) -> Replay:
+    requests = [Request(1_000_000 + n, f"http://w/Page{n}", VIEW) for n in range(2)]
+    pace, shape = Pace(rate=RATE, even=True, duration_s=1.2, loop=True), shape_of(requests)
+    given = Load(parse_target("http://127.0.0.1:1"), planned_s=planned_seconds(pace, shape), **load)
+    with asyncio.Runner(loop_factory=OwnLoop) as runner:
+        injector = Injector(given, runner.get_loop().time, lambda _: StallingWiki())
+        runner.run(injector.run(plan(lambda: requests, pace, shape)))
+    return figures(injector)
+
+
+def at_least(histogram: Any, milliseconds: int) -> int:
+    recorded = histogram.get_recorded_iterator()
+    return sum(one.count_added_in_this_iter_step for one in recorded if one.value_iterated_to >= milliseconds * 1000)
+
+
+def test_a_stall_is_charged_to_everybody_who_came_meanwhile_and_to_nobody_else() -> None:
+    result = replay_in_own_time()
+    result.recorder.check()
+    assert result.recorder.count(Kind.PAGE, [Outcome.OK]) == 240
+    response = result.recorder.response()
+    # 100 came in the half second; of them those before 0.85 and 0.65 s waited 50 and 250 ms
+    assert at_least(response, 5) == pytest.approx(100, abs=1)
+    assert at_least(response, 50) == pytest.approx(90, abs=1)
+    assert at_least(response, 250) == pytest.approx(50, abs=1)
+    assert response.get_max_value() == pytest.approx(500_000, abs=EXACTLY_US)
+    assert result.own_lateness.get_max_value() <= EXACTLY_US
+    assert result.slot_wait.get_total_count() == 0
+
+
+def test_with_four_in_the_air_the_wait_of_the_others_still_counts_and_is_the_wikis() -> None:
+    result = replay_in_own_time(open_requests=4)
+    assert result.recorder.count(Kind.PAGE, [Outcome.OK]) == 240
+    assert result.most_open == 4
+    assert at_least(result.recorder.service(), 50) == 4, "a closed loop would show these alone"
+    assert at_least(result.recorder.response(), 50) == pytest.approx(90, abs=1)
+    assert at_least(result.recorder.response(), 250) == pytest.approx(50, abs=1)
+    assert result.slot_wait.get_max_value() == pytest.approx(480_000, abs=EXACTLY_US)
+    assert result.own_lateness.get_max_value() <= EXACTLY_US
