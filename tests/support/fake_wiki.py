@@ -66,29 +66,38 @@ class FakeWiki:
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         self._handlers: set[asyncio.Task[None]] = set()
+        self._transports: set[asyncio.WriteTransport] = set()
         server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
         self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         self._ready.set()
         await self._stop.wait()
+        for listening in server.sockets:
+            self._loop.remove_reader(listening.fileno())
+        await _some_turns()  # what was accepted becomes a connection; behind a closed server it would be garbage
         server.close()
-        for task in list(self._handlers):
+        for task in self._handlers:
             task.cancel()
+        for transport in self._transports:
+            transport.abort()
         await asyncio.gather(*self._handlers, return_exceptions=True)
+        await _some_turns()  # aborted ones close
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._handlers.add(task)
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """At once, in no task: one that is cancelled before its first turn would leave its connection open."""
         self.connections += 1
+        self._transports.add(writer.transport)
+        task = self._loop.create_task(self._talk(reader, writer))
+        self._handlers.add(task)
+        task.add_done_callback(self._handlers.discard)
+        task.add_done_callback(lambda _: self._transports.discard(writer.transport) or writer.close())
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             used = False
             while await self._one(reader, writer, used):
                 used = True
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass
-        finally:
-            self._handlers.discard(task)
-            writer.close()
 
     async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, used: bool) -> bool:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
@@ -155,6 +164,11 @@ class FakeWiki:
             return reply(200, FORM.format(action=path, token=token, text=self._text))
         self.saves.append(fields)
         return reply(302, "", f"Location: {path.removesuffix('/edit')}")
+
+
+async def _some_turns() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
 
 
 def reply(status: int, text: str, *headers: str) -> bytes:
