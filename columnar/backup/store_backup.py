@@ -34,6 +34,7 @@ from columnar.errors import CallerError, DamagedData, HostError
 from columnar.storage.data_folder import REGIONS
 from columnar.storage.file_copies import TABLE_FILE, files_of, rename_lasting, sync_folder, write_whole
 from columnar.storage.folders import make_lasting
+from columnar.storage.rocks_opening import begin_opening
 from columnar.version import VERSION
 
 FORMAT: Final = "columnar-backup 1"
@@ -106,7 +107,10 @@ class BackupFolder:
     def save(
         self, copy: str, data: str, tables: Iterable[str], taken_ms: int, progress: Callable[[int], None]
     ) -> tuple[Backup, Saving]:
-        """``copy`` holds ``regions`` as they are to be saved; the rest comes from the data folder ``data``."""
+        """``copy`` holds ``regions`` as they are to be saved; the rest comes from the data folder ``data``.
+
+        DamagedData: a region of the copy lost what was synced.
+        """
         known = {(file.path, file.bytes, file.mtime_ns): file for file in self._last_files()}
         done = Saving()
         files = [
@@ -114,6 +118,7 @@ class BackupFolder:
         ]
         for region in sorted(os.listdir(os.path.join(copy, REGIONS))):
             folder = os.path.join(copy, REGIONS, region)
+            begin_opening(folder)  # nobody may have opened it since it was damaged
             for name in files_of(folder):
                 place = f"{REGIONS}/{region}/{name}"
                 files.append(self._saved(os.path.join(folder, name), place, known, done, progress))

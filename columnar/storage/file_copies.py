@@ -18,8 +18,8 @@ TABLE_FILE: Final = ".sst"
 LOG_FILE: Final = ".log"
 HALF: Final = ".new"  # after a name: what is not whole yet
 HALF_CHECKPOINT: Final = ".tmp"  # the same, where the engine makes it
-# The engine's own lock, its diary, with ``LOG.old.N``, and the bound of what was synced, which is the store's alone.
-_NOT_KEPT: Final = ("LOCK", "LOG", "SYNCED")
+_NOT_KEPT: Final = ("LOCK", "LOG")  # the engine's own lock, and its diary, with ``LOG.old.N``
+_BOUND: Final = "SYNCED"  # of what was synced (``synced_bound``): it changes, so copies that last do without
 
 
 def remove_tree(path: str, *, missing_ok: bool = False) -> None:
@@ -36,10 +36,11 @@ def copy_contents(source: str, target: str) -> None:
     copyfile(source, target)
 
 
-def files_of(folder: str) -> list[str]:
-    """Names of the files that make the store, ascending."""
+def files_of(folder: str, *, with_bound: bool = False) -> list[str]:
+    """Names of the files that make the store, ascending; ``with_bound``: and the one that shows what is missing."""
+    left_out = _NOT_KEPT if with_bound else (*_NOT_KEPT, _BOUND)
     with os.scandir(folder) as found:
-        return sorted(entry.name for entry in found if entry.is_file() and entry.name.split(".")[0] not in _NOT_KEPT)
+        return sorted(entry.name for entry in found if entry.is_file() and entry.name.split(".")[0] not in left_out)
 
 
 def link_or_copy(source: str, target: str) -> None:
@@ -72,10 +73,11 @@ def link_folder(source: str, target: str) -> None:
 def link_closed(source: str, target: str) -> None:
     """A store that nobody has open, at ``target``, some 1 ms; not synced, and half made where a crash comes.
 
-    Its log is linked too: whoever opens one of the two reads it and begins another.
+    Its log is linked too: whoever opens one of the two reads it and begins another.  Nobody has looked whether it is
+    whole; the bound comes along, so that the first who opens the copy does.
     """
     os.mkdir(target)
-    for name in files_of(source):
+    for name in files_of(source, with_bound=True):
         old, new = os.path.join(source, name), os.path.join(target, name)
         if name.endswith((TABLE_FILE, LOG_FILE)):
             try:

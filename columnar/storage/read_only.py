@@ -31,7 +31,7 @@ def open_read_only(engine: Engine, path: str, cause: ColumnarError) -> ReadOnlyS
     sync_logs(path)  # else readers would see what a power cut can take back
     links = mkdtemp(prefix="columnar-reading-", dir=IN_MEMORY if os.path.isdir(IN_MEMORY) else None)
     try:
-        for name in files_of(path):
+        for name in files_of(path, with_bound=True):
             os.symlink(os.path.abspath(os.path.join(path, name)), os.path.join(links, name))
         own = os.path.join(links, ENGINES_OWN)
         if os.path.lexists(own):

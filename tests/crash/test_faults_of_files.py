@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from columnar.cli import main
 from columnar.client import Connection
 from columnar.model.region_info import RegionInfo
 from tests.support.failing_disk import error_of, rows, until_it_works
@@ -288,3 +290,26 @@ def test_a_damaged_catalogue_is_no_reason_to_begin_anew(damaged: Damaged) -> Non
     manifest.write_bytes(sane)
     connection = damaged.serve()
     assert rows(connection, SPOILED) == rows(connection, QUIET) == ROWS | IN_LOG
+
+
+def test_copies_of_a_closed_region_do_not_hide_what_it_lost(damaged: Damaged, tmp_path: Path) -> None:
+    """After a start regions are closed, and copied as they are."""
+    (log,) = [path for path in damaged.region(SPOILED).glob("*.log") if path.stat().st_size]
+    data = bytearray(log.read_bytes())
+    data[len(data) // 10] ^= 4
+    log.write_bytes(data)
+    connection = damaged.serve()
+    try:
+        store = f"--store=127.0.0.1:{connection.port}"
+        for command in (
+            ["check", store],
+            ["backup", str(tmp_path / "backup"), store],
+            ["export", SPOILED.decode(), str(tmp_path / "export"), store],
+            ["snapshot", "take", "s", SPOILED.decode(), store],
+        ):
+            done = CliRunner().invoke(main, command)
+            assert done.exit_code in (1, 2), f"{command[0]}: {done.output}"
+            assert "were synced" in done.output, command[0]
+        assert CliRunner().invoke(main, ["export", QUIET.decode(), str(tmp_path / "quiet"), store]).exit_code == 0
+    finally:
+        damaged.stop()
