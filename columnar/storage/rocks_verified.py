@@ -19,7 +19,7 @@ Tables that are not named are no fault else: a flush, a merge or an ingestion th
 its log, its sources or its bound all is there.  What is behind the bound was never acknowledged, and ends where it
 is damaged.
 
-Costs a read of the list of files and of the logs: some 0.1 ms, and 4 ms for each MiB of logs.
+Costs a read of the list of files and of the logs: some 0.5 ms, and 1.3 us for each batch in a log.
 """
 
 from __future__ import annotations
