@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
+import google_crc32c
 import pytest
 
 from columnar.errors import DamagedData
 from columnar.storage.rocks import RocksEngine
+from columnar.storage.rocks_manifest import Manifest
 from columnar.storage.rocks_store import RocksStore
+from columnar.storage.rocks_verified import _Chain
 from columnar.storage.synced_bound import SYNCED, read_bound
 
 SPACES = frozenset({"a", "b"})
@@ -348,3 +352,23 @@ def test_an_opening_reads_no_options_of_earlier_ones_and_starts_no_threads_for_t
     (kept,) = flushed.glob("OPTIONS-*")
     assert kept.name not in options
     assert "max_file_opening_threads=1\n" in kept.read_text()
+
+
+def _write_log(path: Path, batches: list[tuple[int, int]]) -> str:
+    data = b""
+    for sequence, count in batches:
+        record = struct.pack("<QI", sequence, count)
+        crc = google_crc32c.value(b"\x01" + record)
+        data += struct.pack("<IHB", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF, len(record), 1) + record
+    path.write_bytes(data)
+    return str(path)
+
+
+def test_operations_that_are_missing_or_there_twice_between_batches(tmp_path: Path) -> None:
+    chain = _Chain(Manifest())
+    chain.follow(_write_log(tmp_path / "1", [(1, 0), (1, 2), (3, 1), (6, 1)]))
+    chain.follow(_write_log(tmp_path / "2", [(7, 3)]))
+    assert chain.reached(0) == 3
+    assert chain.reached(5) == 9
+    with pytest.raises(DamagedData, match="operation 8 stands there twice"):
+        chain.follow(_write_log(tmp_path / "3", [(8, 1)]))
