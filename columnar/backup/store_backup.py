@@ -118,7 +118,7 @@ class BackupFolder:
         ]
         for region in sorted(os.listdir(os.path.join(copy, REGIONS))):
             folder = os.path.join(copy, REGIONS, region)
-            begin_opening(folder)  # nobody may have opened it since it was damaged
+            begin_opening(folder, reads_only=True)  # nobody may have opened it since it was damaged
             for name in files_of(folder):
                 place = f"{REGIONS}/{region}/{name}"
                 files.append(self._saved(os.path.join(folder, name), place, known, done, progress))
