@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import tracemalloc
 from collections.abc import Callable
 from itertools import islice
@@ -148,17 +149,24 @@ def batches(rows: list[bytes], each: int = 1) -> list[Any]:
 
 
 def test_a_row_that_is_named_again_and_again_is_linear() -> None:
-    """In time of the processor; the second half of what twice as many cost is the measure of the first."""
+    """In time of the processor, the least of some tries: the collector walks the heap of every test before this one."""
+
+    async def cost_of(methods: RowMethods, count: int) -> float:
+        gc.collect()
+        gc.disable()
+        try:
+            begun = thread_time()
+            await answer_of(methods.mutateRows(CTX, b"t", batches([b"r"] * count), {}))
+            return thread_time() - begun
+        finally:
+            gc.enable()
 
     async def scene(house: House) -> None:
         methods = RowMethods(house.server)
-        costs = []
-        for count in (4_000, 16_000):
-            begun = thread_time()
-            await answer_of(methods.mutateRows(CTX, b"t", batches([b"r"] * count), {}))
-            costs.append(thread_time() - begun)
-            assert house.row(b"r")[0][1] == b"%d" % (count - 1)
-        assert costs[1] <= 2.5 * 4 * costs[0]
+        few = min([await cost_of(methods, 4_000) for _ in range(3)])
+        many = min([await cost_of(methods, 16_000) for _ in range(3)])
+        assert house.row(b"r")[0][1] == b"15999"
+        assert many <= 2.5 * 4 * few
 
     in_house(scene)
 
