@@ -99,7 +99,8 @@ def test_make_run_hands_its_settings_on(tmp_path: Path) -> None:
     wikka.chmod(0o755)
     made = tmp_path / "env" / ".made"
     command = ["make", "-o", str(made), "run", f"VENV={tmp_path / 'env'}", "PORT=1", "WEB_PORT=-1", "WIKI_PORT=3"]
-    env = {key: value for key, value in os.environ.items() if key != compiled.SWITCH} | {"PORT": "5000"}
+    above = (compiled.SWITCH, "MAKEFLAGS", "MFLAGS", "MAKELEVEL")  # of the make that runs the tests
+    env = {key: value for key, value in os.environ.items() if key not in above} | {"PORT": "5000"}
     done = subprocess.run([*command, "DATA=my data"], cwd=ROOT, env=env, capture_output=True, text=True, check=True)
     options = ["--data", "my data", "--store-port", "1", "--web-port", "-1", "--port", "3"]
     assert done.stdout.splitlines() == ["background", "run", *options]
