@@ -24,7 +24,6 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Any, Final
 
-from columnar.limits import MUTATIONS_PER_CALL
 from columnar.wire import codec_binary, codec_compact
 from columnar.wire.codec_binary import BOOL, I32, I64, LIST, STRING, STRUCT, Reader, spec_of_field
 from columnar.wire.codec_replies import (
@@ -130,8 +129,9 @@ def application_error(name: bytes, protocol: Protocol, seqid: int, kind: int, te
 class ServiceCodec:
     """All methods of a service.  Used by one thread: decoding shares one budget."""
 
-    def __init__(self, service: ServiceDefinition) -> None:
-        self._budget = codec_binary.Budget()
+    def __init__(self, service: ServiceDefinition, pause: Callable[[], object] | None = None) -> None:
+        """``pause``: called now and then while a long message is decoded, to let other threads go on."""
+        self._budget = codec_binary.Budget(pause)
         self.methods: dict[str, Method] = {
             name: Method(name, signature, self._budget) for name, signature in service.signatures.items()
         }
@@ -142,7 +142,7 @@ class ServiceCodec:
 
     def read_args(self, protocol: Protocol, method: Method, buf: bytes, pos: int, end: int) -> tuple[list[Any], int]:
         """The arguments and where they end.  Raises Short, Malformed, Refused."""
-        self._budget.left = MUTATIONS_PER_CALL
+        self._budget.renew()
         read = method.binary_args if protocol is Protocol.BINARY else method.compact_args
         args, pos = read(buf, pos, end)
         if pos > end:

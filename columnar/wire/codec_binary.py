@@ -40,6 +40,7 @@ WIDTHS: Final = {BOOL: 1, BYTE: 1, DOUBLE: 8, I16: 2, I32: 4, I64: 8}
 DEPTH: Final = 32  # nesting of unknown fields; our own structs nest three deep
 VERSION: Final = 0x8001_0000
 FIELDS: Final = 64  # in one struct; ours have up to 12
+PAUSE_ELEMENTS: Final = 2_000  # of lists, which are decoded in some 1 ms
 NAME_BYTES: Final = 256  # of a method; the longest of ours has 33
 
 _U32 = struct.Struct(">I").unpack_from
@@ -135,15 +136,25 @@ class Budget:
     alone do not bound memory.
     """
 
-    __slots__ = ("left",)
+    __slots__ = ("_gives_way_at", "_pause", "left")
 
-    def __init__(self) -> None:
+    def __init__(self, pause: Callable[[], object] | None = None) -> None:
+        """``pause`` lets other threads go on: compiled code holds the interpreter until somebody gives it up."""
+        self._pause = pause
+        self.renew()
+
+    def renew(self) -> None:
+        """For the next message."""
         self.left = MUTATIONS_PER_CALL
+        self._gives_way_at = MUTATIONS_PER_CALL - PAUSE_ELEMENTS
 
     def take(self, count: int) -> None:
         self.left -= count
         if self.left < 0:
             raise Refused(RequestTooBig(f"more than {MUTATIONS_PER_CALL} elements in the lists of one call"))
+        if self._pause is not None and self.left < self._gives_way_at:
+            self._gives_way_at = self.left - PAUSE_ELEMENTS
+            self._pause()
 
     def take_row(self, count: int) -> None:
         """Of a list of Mutations: they are all of one row, and refused before they are read."""

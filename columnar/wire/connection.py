@@ -87,7 +87,7 @@ class Connection:
         self._ctx = CallContext(connection_id, "?")
         self._fd = -1
         self._aside: Aside | None = None  # the large message that a thread decodes
-        self._large = LargeCaller()
+        self.large = LargeCaller()
         self._transport: asyncio.Transport | None = None
         self._busy = False
         self._resting = False
@@ -193,7 +193,7 @@ class Connection:
         self._has_gone = True
         if self._aside is not None:
             self._aside.whole = None
-        if self._server.large_calls.forget(self._large):
+        if self._server.large_calls.forget(self.large):
             self._busy = False
 
     def shed_input(self, error: ColumnarError) -> bool:
@@ -272,7 +272,7 @@ class Connection:
             self._busy = False
             self._close_quietly()
         else:
-            self._server.large_calls.soon(self._large, self.serving_bytes, partial(self._answer_large, future))
+            self._server.large_calls.soon(self.large, self.serving_bytes, partial(self._answer_large, future))
 
     def _answer_large(self, future: asyncio.Future[Request | Refusal]) -> None:
         self._busy = False

@@ -6,7 +6,8 @@
 A row of 60 MB is one write of the engine, which cannot be cut: it holds the loop for a third of a second.  A
 client that sends one after the other would leave others nothing.  After a call that held the loop the next heavy one
 waits REST times as long as it took, and while others ask REST_BESIDE_OTHERS times: so all heavy ones together have
-a quarter of the loop, or a hundredth, and of a hundred requests of others less than one meets one.
+a quarter of the loop, or a hundredth, and of a hundred requests of others less than one meets one.  Among the heavy
+ones the next is of the client whose calls have cost least (start-time fair queueing: Goyal, Vin and Cheng, 1996).
 Light calls (a batch of many rows is cut into short steps) follow each other as they come, and wait for no rest:
 a client that loads batches does not pay for one that writes large rows.
 
@@ -57,9 +58,10 @@ class Aside:
 class LargeCaller:
     """What one connection's large calls have cost."""
 
-    __slots__ = ("is_proven", "pays_until")
+    __slots__ = ("finish", "is_proven", "pays_until")
 
     def __init__(self) -> None:
+        self.finish = 0.0  # seconds of virtual time: what its heavy calls have cost, behind the others' at its first
         self.is_proven = False  # its last large call was short
         self.pays_until = 0.0  # perf_counter; until then it is heavy
 
@@ -73,11 +75,16 @@ class LargeCaller:
 
 
 class LargeCalls:
-    def __init__(self, answered: Callable[[], int]) -> None:
-        """``answered``: how many requests the server has answered so far."""
+    def __init__(self, answered: Callable[[], int], others_wait: Callable[[], bool]) -> None:
+        """``answered``: how many requests the server has answered so far.
+
+        ``others_wait``: whether a request that is not heavy is carried out just now and not answered yet.
+        """
         self._answered = answered
+        self._others_wait = others_wait
         self._light: OrderedDict[LargeCaller, Callable[[], object]] = OrderedDict()
-        self._heavy: OrderedDict[LargeCaller, Callable[[], object]] = OrderedDict()
+        self._heavy: dict[LargeCaller, tuple[float, Callable[[], object]]] = {}  # with the virtual time it begins at
+        self._virtual = 0.0
         self._is_planned = False  # a light one will be made
         self._is_resting = False  # a heavy one will be made, at once or after a rest
 
@@ -87,7 +94,7 @@ class LargeCalls:
             self._light[caller] = call
             self._plan()
         else:
-            self._heavy[caller] = call
+            self._heavy[caller] = max(self._virtual, caller.finish), call
             if not self._is_resting:
                 self._is_resting = True
                 asyncio.get_running_loop().call_soon(self._next_heavy)
@@ -118,7 +125,9 @@ class LargeCalls:
         took = 0.0
         try:
             if self._heavy:
-                took = self._made(*self._heavy.popitem(last=False))
+                caller = min(self._heavy, key=self._start)
+                self._virtual, call = self._heavy.pop(caller)
+                took = self._made(caller, call)
         finally:
             if took > HELD_S:
                 self._rest(took)
@@ -126,6 +135,9 @@ class LargeCalls:
                 asyncio.get_running_loop().call_soon(self._next_heavy)
             else:
                 self._is_resting = False
+
+    def _start(self, caller: LargeCaller) -> float:
+        return self._heavy[caller][0]
 
     def _made(self, caller: LargeCaller, call: Callable[[], object]) -> float:
         """Make the call; how long it took."""
@@ -135,6 +147,7 @@ class LargeCalls:
         finally:
             took = thread_time() - begun
             caller.paid(took, perf_counter())
+            caller.finish = self._virtual + took
         return took
 
     def _rest(self, took: float) -> None:
@@ -143,7 +156,8 @@ class LargeCalls:
     def _rested(self, took: float, rested: float, answered: int) -> None:
         """A rest of ``rested`` is over; ``answered`` is what the server had answered before its last stretch."""
         now = self._answered()
-        if now - answered <= _OWN_ANSWERS or rested >= REST_BESIDE_OTHERS * took:
+        nobody_asks = now - answered <= _OWN_ANSWERS and not self._others_wait()
+        if nobody_asks or rested >= REST_BESIDE_OTHERS * took:
             self._next_heavy()
         else:
             step = REST * took

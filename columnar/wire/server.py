@@ -14,6 +14,8 @@ import socket
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from time import perf_counter, sleep
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from columnar import limits
@@ -77,10 +79,10 @@ class WireServer:
         self.limits = limits or WireLimits()
         self.elsewhere = elsewhere
         self.codec = ServiceCodec(definition)
-        self.codec_aside = ServiceCodec(definition)  # the decoder thread's own
+        self.codec_aside = ServiceCodec(definition, partial(sleep, 0))  # the decoder thread's own
         self.turns = Turns()
         self.answered = 0  # requests, refusals too
-        self.large_calls = LargeCalls(lambda: self.answered)
+        self.large_calls = LargeCalls(lambda: self.answered, self._lightly_asked)
         self.decoder = ThreadPoolExecutor(1, thread_name_prefix="columnar-decode")
         self.slow_after_s = service.slow_after_s
         self._connections: set[Connection] = set()
@@ -111,6 +113,10 @@ class WireServer:
         sockets = cast(Any, self._server).sockets  # asyncio's is a tuple, uvloop's a list
         port: int = sockets[0].getsockname()[1]
         return port
+
+    def _lightly_asked(self) -> bool:
+        now = perf_counter()
+        return any(one.serving_bytes and one.large.is_light(one.serving_bytes, now) for one in self._connections)
 
     @property
     def connections(self) -> int:

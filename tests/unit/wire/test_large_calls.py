@@ -11,9 +11,13 @@ from columnar.wire.large_calls import HELD_S, LIGHT_BYTES, REST, REST_BESIDE_OTH
 SMALL, LARGE = LIGHT_BYTES, LIGHT_BYTES + 1
 
 
+def nobody() -> bool:
+    return False
+
+
 def test_short_ones_follow_each_other() -> None:
     async def scene() -> None:
-        calls, done = LargeCalls(lambda: 0), []
+        calls, done = LargeCalls(lambda: 0, nobody), []
         last = asyncio.Event()
         for number in range(5):
             calls.soon(LargeCaller(), SMALL, lambda number=number: done.append(number))
@@ -52,18 +56,51 @@ async def rest_after_a_long_one(calls: LargeCalls) -> float:
 
 
 def test_after_one_that_held_the_loop_the_next_waits() -> None:
-    rest_s = asyncio.run(rest_after_a_long_one(LargeCalls(lambda: 0)))
+    rest_s = asyncio.run(rest_after_a_long_one(LargeCalls(lambda: 0, nobody)))
     assert REST * HELD_S <= rest_s < REST_BESIDE_OTHERS * HELD_S
 
 
 def test_while_others_ask_it_waits_a_hundredfold() -> None:
     answered = count(step=2)  # more between two looks than the call's own answer
-    assert asyncio.run(rest_after_a_long_one(LargeCalls(lambda: next(answered)))) >= REST_BESIDE_OTHERS * HELD_S
+    assert asyncio.run(rest_after_a_long_one(LargeCalls(lambda: next(answered), nobody))) >= REST_BESIDE_OTHERS * HELD_S
+
+
+def test_whose_request_waits_for_the_engine_asks_too() -> None:
+    """A loader that stands behind a large write of the same region is answered seldom: it asks all the same."""
+    assert asyncio.run(rest_after_a_long_one(LargeCalls(lambda: 0, lambda: True))) >= REST_BESIDE_OTHERS * HELD_S
+
+
+def test_of_the_heavy_ones_each_pays_for_its_own() -> None:
+    """One that costs a quarter of the other's is made four times as often, however many wait."""
+
+    async def scene() -> None:
+        calls, made, over = LargeCalls(lambda: 0, nobody), [], asyncio.Event()
+        clients = {"dear": (LargeCaller(), 4 * HELD_S * 1.02), "less dear": (LargeCaller(), HELD_S * 1.02)}
+
+        def ask(name: str) -> None:
+            caller, cost = clients[name]
+
+            def call() -> None:
+                made.append(name)
+                hold(cost)
+                if len(made) < 11:
+                    asyncio.get_running_loop().call_soon(ask, name)
+                else:
+                    over.set()
+
+            calls.soon(caller, LARGE, call)
+
+        ask("dear")
+        ask("less dear")
+        await asyncio.wait_for(over.wait(), 60)
+        assert made.count("dear") in (2, 3), made
+
+    asyncio.run(scene())
 
 
 def test_once_others_are_quiet_it_waits_no_longer() -> None:
     answered = iter([0, 5, 9])
-    rest_s = asyncio.run(rest_after_a_long_one(LargeCalls(lambda: next(answered, 9))))
+    rest_s = asyncio.run(rest_after_a_long_one(LargeCalls(lambda: next(answered, 9), nobody)))
     assert 3 * REST * HELD_S <= rest_s < REST_BESIDE_OTHERS * HELD_S
 
 
@@ -71,7 +108,7 @@ def test_a_light_one_waits_for_nobodys_rest() -> None:
     """And the client that made others rest does not come back as a light one."""
 
     async def scene() -> None:
-        calls, made = LargeCalls(lambda: 0), []
+        calls, made = LargeCalls(lambda: 0, nobody), []
         writer, loader, over = LargeCaller(), LargeCaller(), asyncio.Event()
 
         def write(number: int) -> None:
@@ -109,7 +146,7 @@ def test_a_client_with_large_messages_is_light_once_its_calls_were_short() -> No
 
 def test_the_call_of_a_client_that_has_gone_is_forgotten() -> None:
     async def scene() -> None:
-        calls, made = LargeCalls(lambda: 0), []
+        calls, made = LargeCalls(lambda: 0, nobody), []
         light, heavy, last = LargeCaller(), LargeCaller(), asyncio.Event()
         calls.soon(light, SMALL, lambda: made.append("light"))
         calls.soon(heavy, LARGE, lambda: made.append("heavy"))
