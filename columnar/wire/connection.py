@@ -238,7 +238,6 @@ class Connection:
             self._hang_up(hangup)
             return
         if done:  # something was answered
-            self._is_new = False
             self._is_dear = done >= turn_ends or self._out_bytes >= TURN_BYTES
             if self._is_dear:
                 self._server.turns.spend(done - begun)
@@ -404,6 +403,7 @@ class Connection:
         self, message: Request | Refusal, reply: bytes, error: str | None, started: float, result: Any = None
     ) -> float:
         now = perf_counter()
+        self._is_new = False
         server = self._server
         server.answered += 1
         http = self._stream.http
