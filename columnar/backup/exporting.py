@@ -20,7 +20,7 @@ from columnar.master import snapshot_manifest
 from columnar.master.snapshot_manifest import RegionCopy, SnapshotManifest
 from columnar.regions.family_view import views_of
 from columnar.storage.api import Engine
-from columnar.storage.file_copies import sync_file, sync_folder, write_whole
+from columnar.storage.durable_files import HALF, sync_file, sync_folder, write_durably
 from columnar.storage.folders import make_lasting
 
 Progress = Callable[[int], None]  # bytes of values since the last call
@@ -38,7 +38,7 @@ def empty_folder_for_export(folder: str) -> None:
     """Made where it is not there; what a cut-off export left in it goes.  CallerError: it holds something else."""
     make_lasting(folder)
     held = os.listdir(folder)
-    if any(not (name.startswith("part-") and name.endswith(".cells")) and name != MANIFEST + ".new" for name in held):
+    if any(not (name.startswith("part-") and name.endswith(".cells")) and name != MANIFEST + HALF for name in held):
         raise CallerError(f"the folder {folder} is not empty; choose another, or empty it first")
     for name in held:
         os.remove(os.path.join(folder, name))
@@ -60,7 +60,7 @@ def export_table(engine: Engine, copy: str, folder: str, progress: Progress) -> 
     counts = whole.rows, whole.cells, whole.hex
     exported = ExportManifest(manifest.created_ms, manifest.table, *counts, tuple(parts), manifest.clock_ms)
     sync_folder(folder)
-    write_whole(os.path.join(folder, MANIFEST), export_manifest.to_json(exported))
+    write_durably(os.path.join(folder, MANIFEST), export_manifest.to_json(exported))
     return exported
 
 

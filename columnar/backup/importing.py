@@ -18,7 +18,7 @@ from columnar.errors import DamagedData
 from columnar.master import snapshot_manifest
 from columnar.master.snapshot_manifest import RegionCopy, SnapshotManifest
 from columnar.storage.api import Engine
-from columnar.storage.file_copies import write_whole
+from columnar.storage.durable_files import write_durably
 
 
 def build_table(engine: Engine, folder: str, exported: ExportManifest, target: str, progress: Progress) -> CellDigest:
@@ -35,5 +35,5 @@ def build_table(engine: Engine, folder: str, exported: ExportManifest, target: s
     if (whole.rows, whole.cells, whole.hex) != (exported.rows, exported.cells, exported.digest):
         raise DamagedData(f"{folder} is damaged: its cells are not those that were exported")
     manifest = SnapshotManifest("", exported.taken_ms, exported.table, tuple(regions), exported.clock_ms)
-    write_whole(os.path.join(target, snapshot_manifest.MANIFEST), snapshot_manifest.to_json(manifest))
+    write_durably(os.path.join(target, snapshot_manifest.MANIFEST), snapshot_manifest.to_json(manifest))
     return whole

@@ -32,7 +32,8 @@ from typing import Any, Final
 from columnar import clock
 from columnar.errors import CallerError, DamagedData, HostError
 from columnar.storage.data_folder import REGIONS
-from columnar.storage.file_copies import TABLE_FILE, files_of, rename_lasting, sync_folder, write_whole
+from columnar.storage.durable_files import rename_durably, sync_folder, write_durably
+from columnar.storage.file_copies import TABLE_FILE, files_of
 from columnar.storage.folders import make_lasting
 from columnar.storage.rocks_opening import begin_opening
 from columnar.version import VERSION
@@ -83,7 +84,7 @@ class BackupFolder:
         if make and (not os.path.isdir(path) or not os.listdir(path)):
             make_lasting(self._files)
             make_lasting(self._backups)
-            write_whole(form, FORMAT.encode() + b"\n")
+            write_durably(form, FORMAT.encode() + b"\n")
         try:
             with open(form, encoding="utf-8") as held:
                 text = held.read().strip()
@@ -127,7 +128,7 @@ class BackupFolder:
         name = f"{moment:%Y%m%dT%H%M%S}.{taken_ms % 1_000:03}Z"
         clock_ms = clock.read(data) or taken_ms  # after the copies were made
         backup = Backup(name, taken_ms, tuple(sorted(tables)), tuple(files), clock_ms)
-        write_whole(os.path.join(self._backups, f"{name}.json"), _to_json(backup))
+        write_durably(os.path.join(self._backups, f"{name}.json"), _to_json(backup))
         return backup, done
 
     def _last_files(self) -> tuple[SavedFile, ...]:
@@ -194,12 +195,12 @@ class BackupFolder:
                 raise DamagedData(
                     f"{stored}, which is {file.path} of backup {backup.name}, is damaged; try an older one"
                 )
-        write_whole(os.path.join(half, clock.NAME), clock.packed(backup.clock_ms))
+        write_durably(os.path.join(half, clock.NAME), clock.packed(backup.clock_ms))
         for folder, _, _ in os.walk(half):
             sync_folder(folder)
         if os.path.isdir(data):
             os.rmdir(data)
-        rename_lasting(half, data)
+        rename_durably(half, data)
 
     # --- forgetting --------------------------------------------------------------------------------
 

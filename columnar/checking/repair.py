@@ -32,7 +32,7 @@ from columnar.regions.region import Region
 from columnar.storage.api import Engine
 from columnar.storage.commit import Committer
 from columnar.storage.data_folder import LOST_AND_FOUND, META, REGIONS
-from columnar.storage.file_copies import sync_folder
+from columnar.storage.durable_files import sync_folder
 
 
 @dataclass(slots=True)

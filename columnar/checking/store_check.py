@@ -26,7 +26,8 @@ from columnar.model.schema import Table
 from columnar.regions.family_view import views_of
 from columnar.storage.api import Engine
 from columnar.storage.data_folder import META, REGIONS, SNAPSHOTS
-from columnar.storage.file_copies import HALF, HALF_CHECKPOINT, TABLE_FILE, check_file
+from columnar.storage.durable_files import HALF
+from columnar.storage.file_copies import HALF_CHECKPOINT, TABLE_FILE, check_file
 
 Progress = Callable[[int], None]  # bytes of values since the last call
 

@@ -47,16 +47,13 @@ from columnar.master.staging import Staging
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table, checked_table_name, namespace_of, table_name_text
 from columnar.storage.data_folder import META, REGIONS, SNAPSHOTS, STAGING
+from columnar.storage.durable_files import rename_durably, sync_file, sync_folder, write_durably
 from columnar.storage.file_copies import (
     check_file,
     checksum,
     files_of,
     link_folder,
     remove_tree,
-    rename_lasting,
-    sync_file,
-    sync_folder,
-    write_whole,
 )
 from columnar.storage.folders import make_lasting_within
 from columnar.storage.rocks_errors import refused
@@ -161,7 +158,7 @@ class Snapshots:
                 await self._in_thread(lambda: self._begun(work))
                 manifest = await self._copied(name, table, work)
                 manifest = await self._in_thread(lambda: self._finished(manifest, work))
-                await self._in_thread(lambda: rename_lasting(work, self._path(name)))
+                await self._in_thread(lambda: rename_durably(work, self._path(name)))
             finally:
                 await self._in_thread(lambda: remove_tree(work, missing_ok=True), tidying=True)
         _log.info("snapshot %s of %s: %d bytes", name, manifest.table.name, manifest.size_bytes)
@@ -200,7 +197,7 @@ class Snapshots:
             sync_folder(path)
             regions.append(replace(region, files=self._facts_of(path)))
         finished = replace(manifest, regions=tuple(regions))
-        write_whole(os.path.join(folder, MANIFEST), snapshot_manifest.to_json(finished))
+        write_durably(os.path.join(folder, MANIFEST), snapshot_manifest.to_json(finished))
         return finished
 
     def _facts_of(self, folder: str) -> dict[str, FileFacts]:
@@ -239,7 +236,7 @@ class Snapshots:
         if not self._is(name):
             raise SnapshotNotFound(f"there is no snapshot {name}; 'columnar snapshot list' shows those there are")
         doomed = self._path(name) + _DELETING
-        rename_lasting(self._path(name), doomed)
+        rename_durably(self._path(name), doomed)
         remove_tree(doomed)
 
     # --- clone and restore -------------------------------------------------------------------------
@@ -341,7 +338,7 @@ class Snapshots:
     async def _copy_into(self, token: str, table: bytes) -> None:
         manifest = await self._copied("", table, self.staging.path(token))
         path = self.staging.path(token, MANIFEST)
-        await self._in_thread(lambda: write_whole(path, snapshot_manifest.to_json(manifest)))
+        await self._in_thread(lambda: write_durably(path, snapshot_manifest.to_json(manifest)))
 
     async def _copy_everything_into(self, token: str) -> None:
         """The system's tables come first: a dead letter that is gone from its copy has had its effect in the others."""

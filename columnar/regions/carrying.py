@@ -33,7 +33,7 @@ from columnar.regions.row_range import Span, clip, row_spans
 from columnar.regions.server import RegionServer
 from columnar.regions.spaces import options_of_spaces
 from columnar.storage.api import Batch, Store
-from columnar.storage.folders import sync_entries
+from columnar.storage.durable_files import sync_folder_if_any
 from columnar.storage.layout import END_OF_COLUMN, row_end, row_prefix, row_versions_range
 
 COPY_CELLS: Final = 1_000  # of one step: some 2 ms
@@ -178,7 +178,7 @@ class Carrying:
     async def sync(self) -> None:
         """Before a catalogue may name them: what is in them, and that they are there."""
         loop, folder = asyncio.get_running_loop(), os.path.dirname(self._server.folder_of(self.fresh[0]))
-        work: list[Callable[[], None]] = [*(store.sync for store in self.stores), partial(sync_entries, folder)]
+        work: list[Callable[[], None]] = [*(store.sync for store in self.stores), partial(sync_folder_if_any, folder)]
         await asyncio.gather(*(loop.run_in_executor(None, step) for step in work))
 
 

@@ -36,7 +36,8 @@ from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.api import Store
-from columnar.storage.file_copies import HALF, HALF_CHECKPOINT
+from columnar.storage.durable_files import HALF
+from columnar.storage.file_copies import HALF_CHECKPOINT
 
 _log = logging.getLogger(__name__)
 

@@ -20,7 +20,8 @@ from contextlib import suppress
 from typing import IO, Final
 
 from columnar.errors import FolderInUse, HostError
-from columnar.storage.folders import make_lasting, replace_lasting
+from columnar.storage.durable_files import write_durably
+from columnar.storage.folders import make_lasting
 
 FORMAT_VERSIONS: Final = (1, 2, 3, 4)  # append only; one line each in docs/formats/folder.md
 SERVER_LOG_SINCE: Final = 2
@@ -96,7 +97,7 @@ class DataFolder:
         if self.format >= wanted:
             return
         try:
-            replace_lasting(os.path.join(self.path, "FORMAT"), f"{_FORMAT_WORD} {wanted}")
+            write_durably(os.path.join(self.path, "FORMAT"), f"{_FORMAT_WORD} {wanted}\n".encode())
         except OSError as error:
             raise self._unusable(error) from error
         self.format = wanted
@@ -112,7 +113,7 @@ class DataFolder:
         """The file's text; made with ``text``, whole or not at all, when it is not there."""
         path = os.path.join(self.path, name)
         if not os.path.exists(path):
-            replace_lasting(path, text)
+            write_durably(path, f"{text}\n".encode())
         with open(path, encoding="utf-8", errors="replace") as held:
             return held.read().strip()
 

@@ -13,11 +13,11 @@ import os
 from typing import Final
 
 from columnar.errors import DamagedData
+from columnar.storage.durable_files import HALF, rename_durably, sync_file, sync_folder
 
 TABLE_FILE: Final = ".sst"
 LOG_FILE: Final = ".log"
-HALF: Final = ".new"  # after a name: what is not whole yet
-HALF_CHECKPOINT: Final = ".tmp"  # the same, where the engine makes it
+HALF_CHECKPOINT: Final = ".tmp"  # behind the name of a checkpoint that the engine has not finished
 _NOT_KEPT: Final = ("LOCK", "LOG")  # the engine's own lock, and its diary, with ``LOG.old.N``
 _BOUND: Final = "SYNCED"  # of what was synced (``synced_bound``): it changes, so copies that last do without
 
@@ -67,7 +67,7 @@ def link_folder(source: str, target: str) -> None:
     for name in files_of(source):
         link_or_copy(os.path.join(source, name), os.path.join(half, name))
     sync_folder(half)
-    rename_lasting(half, target)
+    rename_durably(half, target)
 
 
 def link_closed(source: str, target: str) -> None:
@@ -86,36 +86,6 @@ def link_closed(source: str, target: str) -> None:
             except OSError:  # another file system, or one without links
                 pass
         copy_contents(old, new)
-
-
-def sync_file(path: str) -> None:
-    with open(path, "rb+") as held:
-        os.fsync(held.fileno())
-
-
-def sync_folder(path: str) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def rename_lasting(source: str, target: str) -> None:
-    """A file or folder under another name beside it; a power cut does not bring the old name back."""
-    os.rename(source, target)
-    sync_folder(os.path.dirname(os.path.abspath(target)))
-
-
-def write_whole(path: str, data: bytes) -> None:
-    """The file with ``data``, on disk, or what was there before."""
-    half = path + HALF
-    with open(half, "wb") as new:
-        new.write(data)
-        new.flush()
-        os.fsync(new.fileno())
-    os.replace(half, path)
-    sync_folder(os.path.dirname(os.path.abspath(path)))
 
 
 def checksum(path: str) -> str:

@@ -6,24 +6,14 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 
-
-def sync_entries(folder: str) -> None:
-    """Which folders stand in ``folder`` survives a power cut.  Does nothing where there is no such folder on disk."""
-    try:
-        held = os.open(folder, os.O_RDONLY)
-    except (FileNotFoundError, PermissionError):  # stores in memory; Windows, which opens no folders
-        return
-    try:
-        os.fsync(held)
-    finally:
-        os.close(held)
+from columnar.storage.durable_files import sync_folder_if_any
 
 
 def sync_logs(folder: str) -> None:
     """What a store's logs hold is on disk."""
     for name in os.listdir(folder):
         if name.endswith(".log"):
-            sync_entries(os.path.join(folder, name))  # a file or a folder: the call is the same
+            sync_folder_if_any(os.path.join(folder, name))  # a file or a folder: the call is the same
 
 
 def make_lasting(folder: str) -> None:
@@ -38,7 +28,7 @@ def make_lasting(folder: str) -> None:
     make_lasting(parent)
     with suppress(FileExistsError):  # another process was quicker; the lock says which of the two goes on
         os.mkdir(folder)
-    sync_entries(parent)
+    sync_folder_if_any(parent)
 
 
 def make_all_lasting(folders: Sequence[str]) -> None:
@@ -49,7 +39,7 @@ def make_all_lasting(folders: Sequence[str]) -> None:
     make_lasting(parent)
     for folder in folders:
         os.makedirs(folder, exist_ok=True)
-    sync_entries(parent)
+    sync_folder_if_any(parent)
 
 
 def make_lasting_within(folder: str) -> None:
@@ -59,17 +49,7 @@ def make_lasting_within(folder: str) -> None:
     """
     with suppress(FileExistsError):
         os.mkdir(folder)
-    sync_entries(os.path.dirname(os.path.abspath(folder)))
-
-
-def replace_lasting(path: str, line: str) -> None:
-    """A file of one line, whole or not at all, now and after a power cut."""
-    with open(path + ".new", "w", encoding="utf-8") as new:
-        new.write(line + "\n")
-        new.flush()
-        os.fsync(new.fileno())
-    os.replace(path + ".new", path)
-    sync_entries(os.path.dirname(path))
+    sync_folder_if_any(os.path.dirname(os.path.abspath(folder)))
 
 
 def size_of(folder: str) -> int:

@@ -18,8 +18,9 @@ from columnar.errors import ColumnarError, HostError
 from columnar.limits import MIB
 from columnar.storage.api import DEFAULT_OPTIONS, SpaceOptions, Store
 from columnar.storage.capture import Capture
-from columnar.storage.file_copies import HALF, HALF_CHECKPOINT, remove_tree
-from columnar.storage.folders import make_all_lasting, make_lasting, sync_entries
+from columnar.storage.durable_files import HALF, sync_folder_if_any
+from columnar.storage.file_copies import HALF_CHECKPOINT, remove_tree
+from columnar.storage.folders import make_all_lasting, make_lasting
 from columnar.storage.rocks_beginning import remove_begun
 from columnar.storage.rocks_errors import refused, translated
 from columnar.storage.rocks_options import Caches, space_options
@@ -158,6 +159,6 @@ class RocksEngine:
             if os.path.exists(path):
                 os.rename(path, doomed)
                 remove_tree(doomed)
-            sync_entries(os.path.dirname(path))  # else a power cut brings it back, when nobody knows it any more
+            sync_folder_if_any(os.path.dirname(path))  # else a power cut brings it back, when nobody knows it any more
         except OSError as error:
             raise refused(error, f"cannot remove the folder {path}") from error

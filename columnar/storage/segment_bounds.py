@@ -22,6 +22,7 @@ from threading import Lock
 from typing import Final
 from zlib import crc32
 
+from columnar.storage.durable_files import has_size, map_fixed
 from columnar.storage.synced_bound import SYNCED
 
 _WORD: Final = b"segment1"
@@ -71,12 +72,7 @@ class SegmentBounds:
         with self._lock:
             if self._map is not None:
                 return
-            if not os.path.exists(self._path) or os.path.getsize(self._path) != FILE_BYTES:
-                with open(self._path + ".new", "wb") as new:
-                    new.write(bytes(FILE_BYTES))  # written, not only made longer: a page has its room on the disk
-                os.replace(self._path + ".new", self._path)
-            with open(self._path, "rb+") as held:
-                self._map = mmap(held.fileno(), FILE_BYTES)
+            self._map = map_fixed(self._path, FILE_BYTES, None if has_size(self._path, FILE_BYTES) else b"")
 
     def _store(self, at: int, slot: bytes) -> None:
         assert self._map is not None, "begun"

@@ -26,7 +26,8 @@ from columnar.limits import MIB
 from columnar.storage.api import Store, StoreBusy
 from columnar.storage.capture import Capture
 from columnar.storage.data_folder import LOG_ENDS, REGIONS, SERVER_LOG, SERVER_LOG_SINCE, DataFolder
-from columnar.storage.folders import make_lasting_within, replace_lasting, sync_entries
+from columnar.storage.durable_files import sync_folder_if_any, write_durably
+from columnar.storage.folders import make_lasting_within
 from columnar.storage.rocks_errors import MEND, refused
 from columnar.storage.segment_bounds import SegmentBounds
 from columnar.storage.server_log import (
@@ -213,7 +214,7 @@ class ServerLog:
                 return
             _log.warning("%s is removed: it goes on after a gap; the server's log has what was acknowledged", logs[-1])
             os.unlink(logs[-1])
-            sync_entries(path)
+            sync_folder_if_any(path)
 
     def replay(self, store: Store, path: str) -> None:
         """What the log has of the store at ``path`` and the store has not.  DamagedData: something is missing."""
@@ -322,7 +323,7 @@ class ServerLog:
         path = self._path(self._segment)
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o666)
         _write_all(self._file, head(self.era))
-        sync_entries(self._folder)
+        sync_folder_if_any(self._folder)
         self._size = 0
         self._length = len(head(self.era))
 
@@ -331,7 +332,7 @@ class ServerLog:
         try:
             self._before_first()
             make_lasting_within(self._folder)
-            replace_lasting(os.path.join(self._folder, RUN), f"{self._log.hex()} {self._run}")
+            write_durably(os.path.join(self._folder, RUN), f"{self._log.hex()} {self._run}\n".encode())
             self._bounds.begin()
         except OSError as error:
             raise refused(error, f"cannot write the server's log {self._folder}") from error
@@ -371,7 +372,7 @@ class ServerLog:
             for name in names:
                 os.unlink(os.path.join(self._folder, name))
             if names:
-                sync_entries(self._folder)
+                sync_folder_if_any(self._folder)
         except OSError as error:
             _log.error("a segment of the server's log cannot be removed: %s", error)
 

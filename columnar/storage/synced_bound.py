@@ -34,6 +34,8 @@ from threading import Lock
 from typing import Final, NamedTuple
 from zlib import crc32
 
+from columnar.storage.durable_files import has_size, map_fixed
+
 SYNCED: Final = "SYNCED"
 _WORD: Final = b"synced 1"
 _SLOT: Final = Struct(">8sQQQQQQ")
@@ -104,13 +106,8 @@ class BoundFile:
         self._bound = Bound()
         found = read_bound(folder)
         path = os.path.join(folder, SYNCED)
-        if found is None or os.path.getsize(path) != FILE_BYTES:
-            # Written, not only made longer: a page without room on the disk could not be stored to.
-            with open(path + ".new", "wb") as new:
-                new.write(slot_of(found or Bound()).ljust(FILE_BYTES, b"\x00"))
-            os.replace(path + ".new", path)
-        with open(path, "rb+") as held:
-            self._map = mmap(held.fileno(), FILE_BYTES)
+        is_usable = found is not None and has_size(path, FILE_BYTES)
+        self._map = map_fixed(path, FILE_BYTES, None if is_usable else slot_of(found or Bound()))
         self._bound = found or Bound()
 
     def begin(self, sequence: int) -> None:

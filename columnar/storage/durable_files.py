@@ -1,0 +1,83 @@
+"""Small files and directory entries that survive a power cut.
+
+    write_durably    a whole file: new content in ``PATH.new``, fsync, rename, fsync of the directory
+    rename_durably   a file or folder, with its directory's fsync
+    map_fixed        a file of constant size that is written through its mapping
+
+RocksDB syncs its own files but no directory entry; without ``sync_folder`` a file or folder that was made, renamed or
+removed may come back or be gone after a power cut.
+
+All functions block for as long as the disk takes.  They raise OSError.
+"""
+
+from __future__ import annotations
+
+import os
+from mmap import mmap
+from typing import Final
+
+HALF: Final = ".new"  # behind the name of a file or folder that is not whole yet
+
+
+def write_durably(path: str, data: bytes) -> None:
+    """Replace the file: after a crash it holds ``data`` or what it held before.  Two fsyncs."""
+    _replace(path, data, sync=True)
+    sync_folder(os.path.dirname(os.path.abspath(path)))
+
+
+def _replace(path: str, data: bytes, *, sync: bool) -> None:
+    half = path + HALF
+    with open(half, "wb") as new:
+        new.write(data)
+        if sync:
+            new.flush()
+            os.fsync(new.fileno())
+    os.replace(half, path)
+
+
+def map_fixed(path: str, size_bytes: int, initial: bytes | None) -> mmap:
+    """Map the file for writing.  ``initial`` replaces a file of another size; None requires the right size already.
+
+    The new file is written whole, not only extended: a page that has no block on the disk could not be stored to.
+    Neither the file nor its mapping is synced.
+    """
+    if initial is not None:
+        _replace(path, initial.ljust(size_bytes, b"\x00"), sync=False)
+    with open(path, "rb+") as held:
+        return mmap(held.fileno(), size_bytes)
+
+
+def has_size(path: str, size_bytes: int) -> bool:
+    """Whether there is such a file and it has exactly ``size_bytes``."""
+    try:
+        return os.path.getsize(path) == size_bytes
+    except FileNotFoundError:
+        return False
+
+
+def rename_durably(source: str, target: str) -> None:
+    """Rename a file or folder within its directory; a power cut does not bring the old name back.  One fsync."""
+    os.rename(source, target)
+    sync_folder(os.path.dirname(os.path.abspath(target)))
+
+
+def sync_file(path: str) -> None:
+    with open(path, "rb+") as held:
+        os.fsync(held.fileno())
+
+
+def sync_folder(path: str) -> None:
+    """Sync the directory's entries, not the content of its files."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_folder_if_any(path: str) -> None:
+    """``sync_folder``; nothing where there is no such folder (stores in memory), or it cannot be opened (Windows)."""
+    try:
+        sync_folder(path)
+    except (FileNotFoundError, PermissionError):
+        return
