@@ -16,7 +16,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NoReturn
 
 from columnar.errors import HostError
-from columnar.wire.certificate_dates import validity_of
 
 EXPIRY_WARNING: Final = timedelta(days=14)
 
@@ -74,14 +73,17 @@ class ServerTls:
         return context
 
     def _warn_of_dates(self, pem: str) -> None:
-        dates = validity_of(ssl.PEM_cert_to_DER_cert(_first_certificate(pem)))
+        from asn1crypto.x509 import Certificate  # a store without TLS never takes it
+
+        held = Certificate.load(ssl.PEM_cert_to_DER_cert(_first_certificate(pem)))
+        begins, ends = held.not_valid_before, held.not_valid_after
         now, name = self._now(), self._files.cert
-        if now >= dates.ends:
-            _log.error("THE CERTIFICATE %s EXPIRED on %s: clients will refuse it; renew it", name, dates.ends)
-        elif now < dates.begins:
-            _log.error("THE CERTIFICATE %s IS NOT VALID before %s: clients will refuse it", name, dates.begins)
-        elif now + EXPIRY_WARNING >= dates.ends:
-            _log.warning("the certificate %s expires on %s: renew it and send SIGHUP", name, dates.ends)
+        if now >= ends:
+            _log.error("THE CERTIFICATE %s EXPIRED on %s: clients will refuse it; renew it", name, ends)
+        elif now < begins:
+            _log.error("THE CERTIFICATE %s IS NOT VALID before %s: clients will refuse it", name, begins)
+        elif now + EXPIRY_WARNING >= ends:
+            _log.warning("the certificate %s expires on %s: renew it and send SIGHUP", name, ends)
 
 
 def load_certificate(context: ssl.SSLContext, cert: str, key: str, cert_option: str, key_option: str) -> None:

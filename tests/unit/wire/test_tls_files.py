@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from columnar.errors import HostError
-from columnar.wire.certificate_dates import validity_of
 from columnar.wire.tls_context import ServerTls, TlsFiles
 from tests.support.certificates import Authority
 
@@ -18,20 +16,6 @@ from tests.support.certificates import Authority
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("certificates"), "ours")
-
-
-def test_the_dates_are_those_that_openssl_tells(ours: Authority) -> None:
-    pair = ours.sign("store", days=30)
-    der = ssl.PEM_cert_to_DER_cert(Path(pair.cert).read_text()[Path(pair.cert).read_text().index("-----BEGIN") :])
-    found = validity_of(der)
-    assert found.ends - found.begins == timedelta(days=30)
-    assert abs(datetime.now(UTC) - found.begins) < timedelta(minutes=5)
-
-
-@pytest.mark.parametrize("cut", [0, 1, 3, 10, 50])
-def test_what_is_no_certificate_is_told(ours: Authority, cut: int) -> None:
-    with pytest.raises(ValueError, match="certificate"):
-        validity_of(ssl.PEM_cert_to_DER_cert(Path(ours.ca).read_text())[:cut])
 
 
 @pytest.mark.parametrize(
