@@ -17,7 +17,6 @@ The ready line, alone on stdout, for scripts that wait for it (``data`` comes la
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import logging
 import os
@@ -30,7 +29,7 @@ from typing import Final
 from columnar.background_compiling import BackgroundCompiling
 from columnar.config import StandaloneConfig
 from columnar.errors import ColumnarError, HostError
-from columnar.memory_return import give_back_memory
+from columnar.process_tuning import calm_collector, give_back_memory, switch_quickly
 from columnar.standalone import Standalone
 from columnar.storage.descriptors import raise_limit
 from columnar.webui.server import WebServer, bind
@@ -39,9 +38,6 @@ from columnar.wire.browsers import is_loopback
 _log = logging.getLogger("columnar")
 
 CANNOT_START: Final = 2
-# How long a thread that comes back from an fsync waits for a loop that is busy; it does so a few times a commit.
-SWITCH_S: Final = 0.0001
-COLLECTED_EVERY: Final = 20_000  # new containers; a reply of a scan has 2,000, and none of them in a cycle
 
 
 class OneLine(logging.Formatter):
@@ -64,7 +60,7 @@ def run(config: StandaloneConfig, log_level: str) -> int:
     """Serve until a signal says stop; the exit status."""
     _log_to_stderr(log_level)
     raise_limit()
-    sys.setswitchinterval(SWITCH_S)
+    switch_quickly()
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             return runner.run(_serve(config))
@@ -102,7 +98,7 @@ async def _serve(config: StandaloneConfig) -> int:
     if web is not None:
         await web.start()
     compiling.start()
-    _calm_the_collector()
+    calm_collector()
     giving_back = asyncio.create_task(give_back_memory())
     await stopping.wait()
     _log.info("stopping; a second signal stops at once")
@@ -113,13 +109,6 @@ async def _serve(config: StandaloneConfig) -> int:
     await store.stop()
     _log.info("stopped")
     return 0
-
-
-def _calm_the_collector() -> None:
-    """What is there after the start stays, and is not looked through again and again (20 ms each time)."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(COLLECTED_EVERY, 20, 20)
 
 
 def _warn_of_the_open(config: StandaloneConfig) -> None:
