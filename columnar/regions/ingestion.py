@@ -21,16 +21,14 @@ from typing import TYPE_CHECKING, Final
 from columnar.errors import ColumnarError, NotServingRegion
 from columnar.regions.family_view import FamilyView
 from columnar.regions.log_retention import META_SPACE
-from columnar.regions.row_draft import VERSIONS_SPACE
+from columnar.regions.row_range import delete_spans, row_after, row_spans
 from columnar.storage.api import Store
-from columnar.storage.layout import range_start, row_end, row_versions_range
 
 if TYPE_CHECKING:
     from columnar.regions.region import Region
 
 INGESTING: Final = b"ingesting"
 _LENGTH: Final = Struct(">I")
-_KeyRange = tuple[str, bytes, bytes]  # space, start, stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +86,7 @@ def undo_cut_off(store: Store, views: Mapping[bytes, FamilyView]) -> bool:
     length = _LENGTH.unpack_from(mark)[0]
     first, last = mark[4 : 4 + length], mark[4 + length :]
     batch = store.batch()
-    for space, start, stop in _ranges(views, first, last):
-        batch.delete_range(space, start, stop)
+    delete_spans(store, batch, row_spans(views, first, row_after(last)))
     batch.delete(META_SPACE, INGESTING)
     store.write(batch)
     store.sync()
@@ -101,15 +98,5 @@ def _may_come(region: Region, incoming: IncomingRows) -> bool:
         return False
     return all(
         next(iter(region.store.scan(space, start, stop)), None) is None
-        for space, start, stop in _ranges(region.views, incoming.first, incoming.last)
+        for space, start, stop in row_spans(region.views, incoming.first, row_after(incoming.last))
     )
-
-
-def _ranges(views: Mapping[bytes, FamilyView], first: bytes, last: bytes) -> list[_KeyRange]:
-    """Every key that a row from ``first`` to ``last`` can have."""
-    found = []
-    for view in views.values():
-        found.append((view.space, range_start(first), row_end(last)))
-        start, stop = row_versions_range(view.number, first)[0], row_versions_range(view.number, last)[1]
-        found.append((VERSIONS_SPACE, start, stop))
-    return found

@@ -45,9 +45,10 @@ from columnar.regions.ingestion import undo_cut_off
 from columnar.regions.log_retention import META_SPACE
 from columnar.regions.reached import REACHED, Reached
 from columnar.regions.row_draft import VERSIONS_SPACE, RowDraft
+from columnar.regions.row_range import delete_spans, row_spans
 from columnar.regions.row_reader import Cells, RawRow, column_versions, fetch_row, read_column, visible_cells
 from columnar.regions.row_stamps import STAMP, RowStamps
-from columnar.regions.spaces import drop_leftovers, follow_spaces, options_of_spaces, row_ranges
+from columnar.regions.spaces import drop_leftovers, follow_spaces, options_of_spaces
 from columnar.regions.unread_puts import UnreadPuts, put_row
 from columnar.storage.api import Batch, Engine, Store, StoreBusy, StoreClosed
 from columnar.storage.commit import Committer
@@ -322,8 +323,7 @@ class Region:
         if self._refuses:
             raise self._refusal()
         batch = self.store.batch()
-        for space, low, high in row_ranges(self.store, self.table, start, stop):
-            batch.delete_range(space, low, high)
+        delete_spans(self.store, batch, row_spans(self.views, start, stop))
         self.store.write(batch)
         self.writes += 1
         self._hot.clear()

@@ -1,4 +1,4 @@
-"""Where in a store the rows of a range stand, and how those outside it are removed.
+"""Key ranges of rows: where in a store the rows of a range stand, and how they are removed.
 
 Invariant I1: the store of a region that is served holds rows of its range only; ``clip`` sees to that
 before a copy of another region's store is served as a region with a narrower range.
@@ -6,13 +6,13 @@ before a copy of another region's store is served as a region with a narrower ra
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from columnar.model.region_info import RegionInfo
 from columnar.regions.family_view import FamilyView
 from columnar.regions.row_draft import VERSIONS_SPACE
-from columnar.storage.api import Store
+from columnar.storage.api import Batch, Store
 from columnar.storage.layout import range_start
 
 _NUMBER_BYTES: Final = 2
@@ -23,11 +23,28 @@ Span = tuple[str, bytes, bytes | None]  # space, first key, first key after; Non
 def clip(store: Store, views: Mapping[bytes, FamilyView], info: RegionInfo) -> None:
     """Remove the rows that are not the region's.  A few range deletes, whatever their number."""
     batch = store.batch()
-    for space, first, stop in outside_spans(views, info):
-        last = next(iter(store.scan_back(space, first, stop)), None)
-        if last is not None:
-            batch.delete_range(space, first, last[0] + b"\x00")
+    delete_spans(store, batch, outside_spans(views, info), held_only=True)
     store.write(batch)
+
+
+def delete_spans(store: Store, batch: Batch, spans: Iterable[Span], *, held_only: bool = False) -> None:
+    """Add a range delete for each span; ``held_only``: for those alone that hold a key.
+
+    A span without an end is looked at from its back, for a range delete needs an end.  A look walks over deletes
+    that were not compacted yet.
+    """
+    for space, first, stop in spans:
+        if stop is None or held_only:
+            last = next(iter(store.scan_back(space, first, stop)), None)
+            if last is None:
+                continue
+            stop = last[0] + b"\x00"
+        batch.delete_range(space, first, stop)
+
+
+def row_after(row: bytes) -> bytes:
+    """The least row above ``row``: the end of a range that includes it."""
+    return row + b"\x00"
 
 
 def outside_spans(views: Mapping[bytes, FamilyView], info: RegionInfo) -> list[Span]:

@@ -9,14 +9,12 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final, Literal
 
 from columnar.model.schema import COMPRESSIONS, Family, Table
 from columnar.regions.row_draft import VERSIONS_SPACE
 from columnar.storage.api import DEFAULT_OPTIONS, SpaceOptions, Store
-from columnar.storage.layout import range_start
 
 _Compression = Literal["none", "snappy", "lz4", "zstd"]
 _COMPRESSIONS: Final[dict[str, _Compression]] = {
@@ -93,18 +91,3 @@ def _drop_versions(store: Store, table: Table) -> None:
 def _number(number: int) -> bytes:
     """Where the versions of a family begin; one past the last number is past every key."""
     return number.to_bytes(2, "big") if number < _NUMBERS else b"\xff\xff\xff"
-
-
-def row_ranges(store: Store, table: Table, start: bytes, stop: bytes) -> Iterator[tuple[str, bytes, bytes]]:
-    """(space, first key, first key after) of what rows ``start <= row < stop`` have there; empty: to the end."""
-    low = range_start(start)
-    for family in table.families:
-        if stop:
-            yield family.space, low, range_start(stop)
-        else:
-            last = next(iter(store.scan_back(family.space, low, None)), None)
-            if last is not None:
-                yield family.space, low, last[0] + b"\x00"
-        if family.max_versions > 1:
-            number = _number(family.number)
-            yield VERSIONS_SPACE, number + low, number + range_start(stop) if stop else _number(family.number + 1)
