@@ -6,15 +6,15 @@ import os
 
 from columnar.storage import segment_bounds, synced_bound
 from columnar.storage.segment_bounds import SegmentBounds
-from columnar.storage.synced_bound import SYNCED, Bound, BoundFile
+from columnar.storage.synced_bound import SYNCED, BoundFile
 
 
 def note_bounds() -> None:
     """Behind each store: a bound that tells of what is not synced yet is then found by a cut."""
     store = BoundFile._store
 
-    def store_and_note(self: BoundFile, bound: Bound) -> None:
-        store(self, bound)
+    def store_and_note(self: BoundFile, **changes: int) -> None:
+        store(self, **changes)
         if self._map is not None:
             _note(self._folder, self._map[: synced_bound.FILE_BYTES])
 
