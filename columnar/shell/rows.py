@@ -107,22 +107,22 @@ def delete(server: Server, table: str, row: str, columns: tuple[str, ...], times
     server.output.done(f"{what} deleted", {"deleted": readable(typed(row)), "columns": list(columns)})
 
 
-@click.command()
+@click.command(context_settings={"ignore_unknown_options": True})  # -5 is an amount
 @table_argument
 @click.argument("row")
 @click.argument("column")
-@click.option("--by", default=1, show_default=True, metavar="N", type=int, help="So much; may be negative.")
+@click.argument("amount", default=1, type=int)
 @with_server
-def incr(server: Server, table: str, row: str, column: str, by: int) -> None:
-    """Add to a counter and print its new value. A cell that is not there counts as 0.
+def incr(server: Server, table: str, row: str, column: str, amount: int) -> None:
+    """Add AMOUNT to a counter, 1 where none is given, and print its new value. A cell that is not there counts as 0.
 
     \b
       columnar incr counters HomePage n:hits
-      columnar incr counters HomePage n:hits --by -5
+      columnar incr counters HomePage n:hits -5
     """
-    if not -(1 << 63) <= by < 1 << 63:
-        raise IllegalArgument(f"{by} is more than a counter holds: 64 bits with a sign")
-    number = server.connection.table(typed(table)).counter_inc(typed(row), typed(column), value=by)
+    if not -(1 << 63) <= amount < 1 << 63:
+        raise IllegalArgument(f"{amount} is more than a counter holds: 64 bits with a sign")
+    number = server.connection.table(typed(table)).counter_inc(typed(row), typed(column), value=amount)
     server.output.json({"value": number}) if server.output.as_json else click.echo(number)
 
 

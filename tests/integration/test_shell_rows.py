@@ -54,7 +54,7 @@ def test_delete(shell: Shell, pages: str) -> None:
 
 def test_counters(shell: Shell, pages: str) -> None:
     assert shell.out("incr", pages, "r", "meta:n") == "1\n"
-    assert shell.json("incr", pages, "r", "meta:n", "--by", "-3") == {"value": -2}
+    assert shell.json("incr", pages, "r", "meta:n", "-3") == {"value": -2}
     assert shell.out("get", pages, "r") == "r\tmeta:n\t\\xFF\\xFF\\xFF\\xFF\\xFF\\xFF\\xFF\\xFE\n"
     shell.out("put", pages, "r", "meta:n=+70000", "--as", "counter")
     shell.out("put", pages, "r", "text:name=seven of 7")
@@ -66,7 +66,8 @@ def test_counters(shell: Shell, pages: str) -> None:
     shell.out("put", pages, "r", "meta:n=0000000000000005", "--as", "hex")
     assert shell.out("incr", pages, "r", "meta:n") == "6\n"
     assert "write a whole number" in shell.error("put", pages, "r", "meta:n=5.0", "--as", "counter", status=2)
-    assert "64 bits" in shell.error("incr", pages, "r", "meta:n", "--by", str(1 << 63), status=2)
+    assert "64 bits" in shell.error("incr", pages, "r", "meta:n", str(1 << 63), status=2)
+    assert "not a valid integer" in shell("incr", pages, "r", "meta:n", "--bye").stderr
     shell.error("incr", pages, "r", "text:name")
 
 
