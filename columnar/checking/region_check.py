@@ -50,12 +50,13 @@ _LastPuts = OrderedDict[tuple[bytes, bytes], dict[bytes, int]]  # (family, row) 
 class RegionCheck:
     """Of one open store; use once."""
 
-    def __init__(self, store: Store, table: Table, info: RegionInfo, report: Report) -> None:
+    def __init__(self, store: Store, table: Table, info: RegionInfo, report: Report, place: str = "") -> None:
+        """``place`` names the region in the report, where table and folder are not its name for people."""
         self._store = store
         self._info = info
         self._views = views_of(table)
         self._report = report
-        self._place = f"{table.name} {info.encoded}"
+        self._place = place or f"{table.name} {info.encoded}"
         self._counts: dict[str, int] = {}
         self._outside = 0
 

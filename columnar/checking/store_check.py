@@ -18,7 +18,7 @@ from columnar.checking.ranges import Hole, faults_of
 from columnar.checking.region_check import RegionCheck
 from columnar.errors import CallerError, ColumnarError, HostError, shown
 from columnar.master import snapshot_manifest
-from columnar.master.catalogue import META_SCHEMA, Catalogue, Rows, strays
+from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue, Rows, strays
 from columnar.master.snapshot_manifest import MANIFEST
 from columnar.model.mutation import RowMutation
 from columnar.model.region_info import RegionInfo
@@ -79,12 +79,22 @@ class StoreCheck:
             stray, sane = strays(rows)
             for row in stray:
                 self.report.add(Severity.ERROR, "catalogue", f"row {shown(row)} names a region of no table")
+            self._catalogue_region()
             return Catalogue(lambda: sane, _no_writes)
         except ColumnarError as error:
             self.report.add(Severity.ERROR, "catalogue", f"cannot be read: {error.text}", advice)
         except (ValueError, KeyError, TypeError) as error:
             self.report.add(Severity.ERROR, "catalogue", f"holds a row that is none of ours: {error!r}", advice)
         return None
+
+    def _catalogue_region(self) -> None:
+        """Its other spaces too: an opening reads them, and ends where a block of them is damaged."""
+        store = self._engine.open_reading(os.path.join(self._folder, META))
+        try:
+            info = RegionInfo(META_SCHEMA.name, META_REGION_ID)
+            RegionCheck(store, META_SCHEMA, info, self.report, "catalogue").run()
+        finally:
+            store.close()
 
     def _ranges(self, catalogue: Catalogue) -> None:
         for name, entry in sorted(catalogue.tables.items()):
