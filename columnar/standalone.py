@@ -25,9 +25,11 @@ from columnar.master.schema_changes import SchemaChanges
 from columnar.master.snapshots import Snapshots
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
+from columnar.operations.scanners import ScannerTable
+from columnar.operations.slow_log import SlowLog
+from columnar.operations.table_operations import TableOperations
 from columnar.regions.region import Region
 from columnar.regions.replacing import unnamed_folders
-from columnar.regions.scanners import ScannerTable
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.replacing_regions import ReplacingRegions
@@ -39,16 +41,17 @@ from columnar.storage.descriptors import stores_within
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.server_log_files import open_server_log
 from columnar.thrift.admin_methods import AdminMethods
+from columnar.thrift.checks import CheckMethods
 from columnar.thrift.extension import ExtensionMethods, Facts
 from columnar.thrift.other_door import OtherDoor
+from columnar.thrift.reads import ReadMethods
 from columnar.thrift.region_methods import RegionMethods
-from columnar.thrift.rows import RowMethods
 from columnar.thrift.scans import ScanMethods
 from columnar.thrift.service import ThriftService
-from columnar.thrift.slow_log import SlowLog
 from columnar.thrift.snapshot_methods import SnapshotMethods
 from columnar.thrift.tables import TableMethods
 from columnar.thrift.trigger_methods import TriggerMethods
+from columnar.thrift.writes import WriteMethods
 from columnar.triggers.keeper import TriggerKeeper
 from columnar.triggers.log_brake import LogBounds
 from columnar.triggers.registration import SYSTEM_TABLES
@@ -128,7 +131,6 @@ class Standalone:
         self._timers: list[asyncio.TimerHandle] = []
         self.counters = RequestCounters()
         self.wire2: WireServer | None = None  # of the Thrift 2 service, where it is served
-        self.slow_log2: SlowLog | None = None
         self._private: PrivateSocket | None = None  # of the trigger worker, where the port speaks TLS
         self.tls = self._make_tls()
         self.visitors = Visitors.of(config.host, config.allow_origins)
@@ -187,6 +189,7 @@ class Standalone:
                 await self.changes.create(name.encode(), [family], system=True)
         self.keeper.load()
         self.scanners = ScannerTable(time.monotonic, lease_s=self.config.scanner_lease_s)
+        self.operations = TableOperations(self.server, self.scanners)
         await self._listen()
         self.keeper.start(_reachable(self.config.host), self.port, await self._listen_privately())
         await self.changes.finish_drops()
@@ -237,23 +240,25 @@ class Standalone:
             )
 
     async def _listen(self) -> None:
-        rows = RowMethods(self.server)
-        tables = TableMethods(self.server, self.changes, lambda: (self.config.host, self.port), self.folder.cluster_id)
+        operations = self.operations
+        writes = WriteMethods(operations)
         ids = itertools.count(1)  # scanners are known by the connection that opened them
         thrift2 = OtherDoor(_thrift2_definition, "Thrift 2", lambda: self.thrift2_port)
         facts = Facts(VERSION, self.folder.path, self._started_s, self._connections, self.counters.calls)
-        self.slow_log = SlowLog(self.server.tables, self.scanners, self.config.slow_request_ms)
+        self.slow_log = SlowLog(operations.descriptions, self.scanners, self.config.slow_request_ms)
         self.service = ThriftService(
             self.scanners,
             self.slow_log,
-            rows,
-            ScanMethods(self.server, self.scanners),
-            tables,
-            ExtensionMethods(self.server, rows, self.scanners, self.changes, facts),
+            ReadMethods(operations),
+            writes,
+            CheckMethods(operations),
+            ScanMethods(operations),
+            TableMethods(operations, self.changes, lambda: (self.config.host, self.port), self.folder.cluster_id),
+            ExtensionMethods(operations, writes, self.changes, facts),
             TriggerMethods(self.keeper),
-            AdminMethods(self.server, self.alterations, tables.regions_named, self._triggers_of),
-            RegionMethods(self.server, self.region_changes),
-            SnapshotMethods(self.server, rows, self.snapshots),
+            AdminMethods(operations, self.alterations, self._triggers_of),
+            RegionMethods(operations.descriptions, self.region_changes),
+            SnapshotMethods(operations, self.snapshots),
             other_door=thrift2,
         )
         self.wire = WireServer(
@@ -266,19 +271,14 @@ class Standalone:
         )
         await self._open_port(self.wire, self.config.port, "--port")
         if self.config.thrift2_port >= 0:
-            await self._listen_thrift2(rows, ids)
+            await self._listen_thrift2(ids)
 
-    async def _listen_thrift2(self, rows: RowMethods, ids: Iterator[int]) -> None:
+    async def _listen_thrift2(self, ids: Iterator[int]) -> None:
         from columnar.thrift2 import service as thrift2  # 2 MB that most stores have no use for
 
         thrift1 = OtherDoor(lambda: SERVICE, "Thrift 1", lambda: self.port)
         facts = thrift2.Facts(lambda: (self.config.host, self.port), self.folder.cluster_id, self._started_s)
-        self.slow_log2 = SlowLog(
-            self.server.tables, self.scanners, self.config.slow_request_ms, definition=thrift2.DEFINITION
-        )
-        service = thrift2.make(
-            self.server, self.scanners, self.slow_log2, rows, self.changes, self.alterations, facts, thrift1
-        )
+        service = thrift2.make(self.operations, self.slow_log, self.changes, self.alterations, facts, thrift1)
         self.wire2 = WireServer(
             service,
             self.counters.of_service("thrift2."),
@@ -317,9 +317,6 @@ class Standalone:
     def _connections(self) -> int:
         return int(self.wire.connections) + (self.wire2.connections if self.wire2 is not None else 0)
 
-    def _slow_requests(self) -> int:
-        return self.slow_log.count + (self.slow_log2.count if self.slow_log2 is not None else 0)
-
     @property
     def thrift2_port(self) -> int | None:
         """None where the Thrift 2 service is not served."""
@@ -336,12 +333,12 @@ class Standalone:
             address=f"{self.config.host}:{self.port}",
             data_folder=os.path.abspath(self.folder.path),
             started_s=self._started_s,
-            server=self.server,
+            descriptions=self.operations.descriptions,
             scanners=self.scanners,
             counters=self.counters,
             connections=self._connections,
             commits=lambda: self._committer.syncs,
-            slow_requests=self._slow_requests,
+            slow_requests=lambda: self.slow_log.count,
             triggers=self._trigger_lines,
             held=self._held,
         )

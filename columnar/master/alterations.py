@@ -8,7 +8,7 @@ What each does to triggers and logs (promise 6: a derived table equals what reco
     * a family that a trigger is for is not dropped, and what makes its cells vanish or come back by
       themselves (TTL, MIN_VERSIONS) is not changed: no trigger would hear of it;
     * a table with a trigger, with CHANGE_LOG or with DELETE_MARKERS is not truncated: its rows are
-      deleted one by one instead (``columnar.regions.row_deletes``), which is logged as every delete.
+      deleted one by one instead (``columnar.operations.row_deletes``), which is logged as every delete.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -12,14 +11,12 @@ from typing import Any
 from columnar.errors import IllegalArgument
 from columnar.master.schema_changes import SchemaChanges
 from columnar.model.mutation import Increment, RowMutation
+from columnar.operations.table_operations import TableOperations
 from columnar.regions.applied import Applied
-from columnar.regions.scanners import ScannerTable
-from columnar.regions.server import RegionServer
 from columnar.regions.tables import checked_row
-from columnar.storage.folders import size_of
 from columnar.thrift import translate
 from columnar.thrift.admin_methods import family_of
-from columnar.thrift.rows import RowMethods
+from columnar.thrift.writes import WriteMethods
 from columnar.wire.idl import columnar, hbase
 
 
@@ -37,15 +34,16 @@ class Facts:
 class ExtensionMethods:
     def __init__(
         self,
-        server: RegionServer,
-        rows: RowMethods,
-        scanners: ScannerTable,
+        operations: TableOperations,
+        mutations: WriteMethods,
         changes: SchemaChanges,
         facts: Facts,
     ) -> None:
-        self._server = server
-        self._rows = rows
-        self._scanners = scanners
+        self._access = operations.access
+        self._writes = operations.writes
+        self._descriptions = operations.descriptions
+        self._scanners = operations.scanners
+        self._mutations = mutations
         self._changes = changes
         self._facts = facts
 
@@ -53,7 +51,7 @@ class ExtensionMethods:
         self, ctx: Any, table: bytes, row: bytes, conditions: Any, operations: Any, _attributes: Any
     ) -> Any:
         """The conditions are looked at and the operations applied, in the order given, as one step."""
-        served = self._server.tables.enabled(table)
+        served = self._access.table(table)
         checked = tuple(translate.condition_from_wire(served.schema, one) for one in conditions or ())
         translate.checked_operations(len(operations or ()), row or b"")
         asked = tuple(translate.row_operation_from_wire(served.schema, one) for one in operations or ())
@@ -67,16 +65,14 @@ class ExtensionMethods:
                 applied=applied.failed_condition is None,
                 timestamp=applied.timestamp,
                 sequence=applied.sequence.token,
-                counters=[
-                    hbase.TCell(value, stamp) for _, value, stamp in applied.results[:increments]
-                ],
+                counters=[hbase.TCell(value, stamp) for _, value, stamp in applied.results[:increments]],
                 failedCondition=-1 if applied.failed_condition is None else applied.failed_condition,
             )
 
-        return self._rows.write(ctx, served, RowMutation(checked_row(row), asked, checked), answer)
+        return self._writes.write(ctx, served, RowMutation(checked_row(row), asked, checked), answer)
 
     def columnarMutateRows(self, ctx: Any, table: bytes, batches: Any, attributes: Any) -> Any:
-        return self._rows.mutate_rows(
+        return self._mutations.mutate_rows(
             ctx, table, batches, None, attributes, lambda applied: applied.sequence.token if applied is not None else ""
         )
 
@@ -88,20 +84,9 @@ class ExtensionMethods:
         )
 
     async def columnarStatus(self, _ctx: Any) -> Any:
-        """Some 50 microseconds in a thread for each closed region."""
         sizes: Counter[str] = Counter()
-        opened = set()
-        for region in self._server.all_open():
-            opened.add(region.info.region_id)
-            sizes[region.info.table] += region.store.size_bytes()
-        closed = [
-            (info.table, self._server.folder_of(info))
-            for served in self._server.tables.all()
-            for info in served.regions
-            if info.region_id not in opened
-        ]
-        if closed:
-            sizes.update(await asyncio.get_running_loop().run_in_executor(None, _sizes_on_disk, closed))
+        for state in await self._descriptions.with_sizes(self._descriptions.all()):
+            sizes[state.info.table] += state.size_bytes
         return self._status(sizes)
 
     def _status(self, sizes: Counter[str]) -> Any:
@@ -118,18 +103,10 @@ class ExtensionMethods:
                     sizeBytes=sizes[served.schema.name],
                     attributes=dict(served.schema.attributes),
                 )
-                for served in self._server.tables.all()
+                for served in self._descriptions.all()
             ],
-            openRegions=self._server.open_count(),
+            openRegions=self._descriptions.open_count(),
             openScanners=len(self._scanners),
             connections=facts.connections(),
             requests=facts.requests(),
         )
-
-
-def _sizes_on_disk(folders: list[tuple[str, str]]) -> Counter[str]:
-    """By table, of (table, folder)."""
-    sizes: Counter[str] = Counter()
-    for table, folder in folders:
-        sizes[table] += size_of(folder)
-    return sizes

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 from columnar.errors import NotSent, RegionAway
-from columnar.regions.scanners import ScannerTable
+from columnar.operations.retries import retried
+from columnar.operations.scanners import ScannerTable
+from columnar.operations.slow_log import SlowLog
 from columnar.thrift import errors
-from columnar.thrift.away import asked_again
 from columnar.thrift.other_door import OtherDoor
-from columnar.thrift.slow_log import SlowLog
+from columnar.thrift.slow_calls import SlowCalls
 from columnar.wire.definitions import ServiceDefinition
 from columnar.wire.idl import SERVICE
 from columnar.wire.service import CallContext, Handler
@@ -30,7 +32,7 @@ class ThriftService:
     ) -> None:
         self._scanners = scanners
         self.slow_after_s = slow_log.limit_s
-        self.was_slow = slow_log.was_slow
+        self.was_slow = SlowCalls(slow_log, definition).was_slow
         self._names = definition.signatures
         self._to_wire = to_wire
         self._other_door = other_door
@@ -53,7 +55,9 @@ class ThriftService:
     def asked_again(
         self, handler: Handler, ctx: CallContext, args: list[Any], error: Exception
     ) -> Awaitable[Any] | None:
-        return asked_again(handler, ctx, args, error) if isinstance(error, RegionAway) else None
+        if not isinstance(error, RegionAway):
+            return None
+        return retried(partial(handler, ctx, *args), error, ctx.has_gone)
 
     def connection_closed(self, connection_id: int) -> None:
         self._scanners.connection_closed(connection_id)

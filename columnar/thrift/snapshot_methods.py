@@ -10,21 +10,20 @@ from columnar.master.snapshot_manifest import SnapshotManifest
 from columnar.master.snapshots import Snapshots
 from columnar.model import schema
 from columnar.model.mutation import RowMutation
+from columnar.operations.table_operations import TableOperations
 from columnar.regions.applied import Applied
 from columnar.regions.ingestion import IncomingRows, ingest, obstacles_of
-from columnar.regions.server import RegionServer
 from columnar.regions.tables import checked_row
 from columnar.thrift import translate
-from columnar.thrift.rows import RowMethods
 from columnar.wire.idl import columnar
 
 _STAGES: Final = ("copy", "everything", "empty")
 
 
 class SnapshotMethods:
-    def __init__(self, server: RegionServer, rows: RowMethods, snapshots: Snapshots) -> None:
-        self._server = server
-        self._rows = rows
+    def __init__(self, operations: TableOperations, snapshots: Snapshots) -> None:
+        self._access = operations.access
+        self._writes = operations.writes
         self._snapshots = snapshots
 
     async def columnarSnapshotTake(self, _ctx: Any, name: str, table: bytes) -> Any:
@@ -60,13 +59,13 @@ class SnapshotMethods:
         return self._snapshots.adopt_staged(token or "", table or b"")
 
     def columnarLoadTarget(self, _ctx: Any, table: bytes) -> Any:
-        served = self._server.tables.enabled(table or b"")
-        obstacles = obstacles_of(self._server.open_region(served, served.regions[0]))
+        served = self._access.table(table or b"")
+        obstacles = obstacles_of(self._access.open_region(served, served.regions[0]))
         text = schema.to_json(served.schema).decode()
         return columnar.LoadTarget(schemaJson=text, starts=served.starts, obstacles=obstacles)
 
     def columnarIngest(self, _ctx: Any, table: bytes, token: str, files: Any) -> Any:
-        served = self._server.tables.enabled(table or b"")
+        served = self._access.table(table or b"")
         if files is None or not files.files:
             raise IllegalArgument("columnarIngest needs sorted files")
         first, last = checked_row(files.firstRow), checked_row(files.lastRow)
@@ -81,10 +80,10 @@ class SnapshotMethods:
             raise IllegalArgument(f"sorted files go into {', '.join(sorted(allowed))}, not {', '.join(sorted(paths))}")
         timestamp = translate.checked_timestamp(files.highestTimestamp) or 0
         incoming = IncomingRows(first, last, timestamp, files.rows or 0, paths)
-        return ingest(self._server.region_for(served, first), incoming)
+        return ingest(self._access.region_for(served, first), incoming)
 
     def columnarLoadRows(self, ctx: Any, table: bytes, rows: Any) -> Any:
-        served = self._server.tables.enabled(table or b"")
+        served = self._access.table(table or b"")
         mutations = {}
         for one in rows or ():
             row = checked_row(one.row)
@@ -92,7 +91,7 @@ class SnapshotMethods:
             if row in mutations:
                 raise IllegalArgument("columnarLoadRows names each row once")
             mutations[row] = RowMutation(row, operations)
-        return self._rows.write_rows(ctx, served, mutations, _nothing)
+        return self._writes.write_rows(ctx, served, mutations, _nothing)
 
 
 def _nothing(_applied: Applied | None) -> None:

@@ -13,14 +13,14 @@ from columnar.master.alterations import Alterations
 from columnar.model.alteration import TableChange
 from columnar.model.attributes import FAMILY_ATTRIBUTES, attributes_of
 from columnar.model.schema import Family, checked_family_name
-from columnar.regions.tables import Tables
+from columnar.operations.descriptions import Descriptions
 from columnar.thrift2 import schema
 from columnar.thrift2.translate import given
 
 
 class AlterationMethods2:
-    def __init__(self, tables: Tables, alterations: Alterations) -> None:
-        self._tables = tables
+    def __init__(self, descriptions: Descriptions, alterations: Alterations) -> None:
+        self._descriptions = descriptions
         self._alterations = alterations
 
     def truncateTable(self, _ctx: Any, name: Any, preserve_splits: bool | None) -> Awaitable[None]:
@@ -42,7 +42,7 @@ class AlterationMethods2:
     def modifyTable(self, _ctx: Any, descriptor: Any) -> Awaitable[None]:
         """Families that the descriptor does not name go, with their cells."""
         name, families, attributes = schema.table_from_wire(descriptor)
-        held = self._tables.known(name).schema
+        held = self._descriptions.known(name).schema
         known = {family.name for family in held.families}
         change = TableChange(
             add=tuple(family for family in families if family.name not in known),

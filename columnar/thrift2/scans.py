@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Any
 
 from columnar.errors import IllegalArgument, ScannerNotFound
-from columnar.model.read import ScanSpec
+from columnar.operations.scanners import Scanner
+from columnar.operations.scans import Use
+from columnar.operations.table_operations import TableOperations
 from columnar.regions.found_rows import FoundRows
-from columnar.regions.scanners import Scanner, ScannerTable
-from columnar.regions.server import RegionServer
-from columnar.thrift.scans import filter_in_turns, filter_of, has_long_filter
 from columnar.thrift2 import translate
 from columnar.turns import HasGone
 from columnar.wire.codec_results import Result, Results
 
 
 class ScanMethods2:
-    def __init__(self, server: RegionServer, scanners: ScannerTable) -> None:
-        self._server = server
-        self._scanners = scanners
+    def __init__(self, operations: TableOperations) -> None:
+        self._access = operations.access
+        self._scanners = operations.scanners
+        self._scans = operations.scans
 
-    def _scanner(self, ctx: Any, table: bytes | None, tscan: Any, use: Callable[[Scanner], Any]) -> Any:
-        """What ``use`` makes of it.  A mistake is told here, not by the first rows (observed row 2)."""
-        served = self._server.tables.enabled(translate.given(table, "table name"))
+    def _scanner(self, ctx: Any, table: bytes | None, tscan: Any, use: Use) -> Any:
+        served = self._access.table(translate.given(table, "table name"))
         spec = translate.scan_spec(served.schema, translate.given(tscan, "TScan"))
-        name = served.schema.name.encode()
-        if has_long_filter(spec):
-            return self._in_turns(name, spec, use, ctx.has_gone)
-        return use(Scanner(self._server, name, spec, filter_of(spec)))
-
-    async def _in_turns(
-        self, table: bytes, spec: ScanSpec, use: Callable[[Scanner], Any], has_gone: HasGone
-    ) -> Any:
-        row_filter = await filter_in_turns(spec, self._server.gathering.turns, has_gone)
-        used = use(Scanner(self._server, table, spec, row_filter))
-        return await used if hasattr(used, "__await__") else used
+        return self._scans.scanner(ctx, served, spec, use)
 
     def openScanner(self, ctx: Any, table: bytes | None, tscan: Any) -> Any:
         return self._scanner(ctx, table, tscan, lambda scanner: self._scanners.open(scanner, ctx.connection_id))

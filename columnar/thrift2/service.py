@@ -8,12 +8,10 @@ from typing import Any, Final
 
 from columnar.master.alterations import Alterations
 from columnar.master.schema_changes import SchemaChanges
-from columnar.regions.scanners import ScannerTable
-from columnar.regions.server import RegionServer
+from columnar.operations.slow_log import SlowLog
+from columnar.operations.table_operations import TableOperations
 from columnar.thrift.other_door import OtherDoor
-from columnar.thrift.rows import RowMethods
 from columnar.thrift.service import ThriftService
-from columnar.thrift.slow_log import SlowLog
 from columnar.thrift2.alterations import AlterationMethods2
 from columnar.thrift2.errors import to_wire
 from columnar.thrift2.rows import RowMethods2
@@ -34,22 +32,27 @@ class Facts:
 
 
 def make(
-    server: RegionServer,
-    scanners: ScannerTable,
+    operations: TableOperations,
     slow_log: SlowLog,
-    rows: RowMethods,
     changes: SchemaChanges,
     alterations: Alterations,
     facts: Facts,
     thrift1: OtherDoor,
 ) -> ThriftService:
     return ThriftService(
-        scanners,
+        operations.scanners,
         slow_log,
-        RowMethods2(server, rows),
-        ScanMethods2(server, scanners),
-        TableMethods2(server, changes, alterations, facts.address, facts.cluster_id, int(facts.started_s * 1000)),
-        AlterationMethods2(server.tables, alterations),
+        RowMethods2(operations),
+        ScanMethods2(operations),
+        TableMethods2(
+            operations.descriptions,
+            changes,
+            alterations,
+            facts.address,
+            facts.cluster_id,
+            int(facts.started_s * 1000),
+        ),
+        AlterationMethods2(operations.descriptions, alterations),
         definition=DEFINITION,
         to_wire=to_wire,
         other_door=thrift1,

@@ -10,7 +10,7 @@ from columnar.master.alterations import Alterations
 from columnar.master.schema_changes import SchemaChanges
 from columnar.model.java_patterns import PatternProblem, compiled
 from columnar.model.region_info import RegionInfo
-from columnar.regions.server import RegionServer
+from columnar.operations.descriptions import Descriptions
 from columnar.regions.tables import ServedTable, checked_row
 from columnar.thrift2 import schema
 from columnar.thrift2.translate import given
@@ -23,7 +23,7 @@ _DEFAULT: Final = "default"
 class TableMethods2:
     def __init__(
         self,
-        server: RegionServer,
+        descriptions: Descriptions,
         changes: SchemaChanges,
         alterations: Alterations,
         address: Callable[[], tuple[str, int]],
@@ -31,7 +31,7 @@ class TableMethods2:
         started_ms: int,
     ) -> None:
         """``address`` is asked for once calls come in: before that the port may not be known."""
-        self._tables = server.tables
+        self._descriptions = descriptions
         self._changes = changes
         self._alterations = alterations
         self._address = address
@@ -56,31 +56,31 @@ class TableMethods2:
     # --- looks -------------------------------------------------------------------------------------
 
     def tableExists(self, _ctx: Any, name: Any) -> bool:
-        return self._tables.find(schema.table_name(name)) is not None
+        return self._descriptions.find(schema.table_name(name)) is not None
 
     def isTableEnabled(self, _ctx: Any, name: Any) -> bool:
-        return self._tables.known(schema.table_name(name)).enabled
+        return self._descriptions.known(schema.table_name(name)).enabled
 
     def isTableDisabled(self, _ctx: Any, name: Any) -> bool:
         return not self.isTableEnabled(_ctx, name)
 
     def isTableAvailable(self, _ctx: Any, name: Any) -> bool:
         """All its regions can be used: here they open at first touch."""
-        served = self._tables.find(schema.table_name(name))
+        served = self._descriptions.find(schema.table_name(name))
         return served is not None and served.enabled
 
     def isTableAvailableWithSplit(self, _ctx: Any, name: Any, splits: Any) -> bool:
-        served = self._tables.find(schema.table_name(name))
+        served = self._descriptions.find(schema.table_name(name))
         if served is None or not served.enabled:
             return False
         return not splits or sorted(splits) == [info.start for info in served.regions if info.start]
 
     def getTableDescriptor(self, _ctx: Any, name: Any) -> Any:
-        return schema.table_to_wire(self._tables.known(schema.table_name(name)).schema)
+        return schema.table_to_wire(self._descriptions.known(schema.table_name(name)).schema)
 
     def getTableDescriptors(self, _ctx: Any, names: Any) -> list[Any]:
         """Those that are there."""
-        found = [self._tables.find(schema.table_name(name)) for name in given(names, "list of tables")]
+        found = [self._descriptions.find(schema.table_name(name)) for name in given(names, "list of tables")]
         return [schema.table_to_wire(served.schema) for served in found if served is not None]
 
     def getTableDescriptorsByPattern(self, _ctx: Any, pattern: str | None, system_too: bool | None) -> list[Any]:
@@ -97,7 +97,7 @@ class TableMethods2:
 
     def _matching(self, pattern: str | None, system_too: bool) -> list[ServedTable]:
         """The whole name must match; that of a table of the default namespace may be written with it."""
-        tables = [one for one in self._tables.all() if system_too or not one.schema.is_system]
+        tables = self._descriptions.all() if system_too else self._descriptions.of_users()
         if pattern is None:
             return tables
         try:
@@ -113,7 +113,7 @@ class TableMethods2:
 
     def _within(self, name: str | None) -> list[ServedTable]:
         within = set(self._alterations.tables_of(self._namespace(name).encode()))
-        return [one for one in self._tables.all() if one.schema.name in within]
+        return [one for one in self._descriptions.all() if one.schema.name in within]
 
     # --- namespaces --------------------------------------------------------------------------------
 
@@ -135,12 +135,12 @@ class TableMethods2:
 
     def getRegionLocation(self, _ctx: Any, table: bytes | None, row: bytes | None, _reload: bool | None) -> Any:
         """An empty row asks for the first region."""
-        served = self._tables.known(given(table, "table name"))
+        served = self._descriptions.known(given(table, "table name"))
         return self._location(served.holding(checked_row(row) if row else b""))
 
     def getAllRegionLocations(self, _ctx: Any, table: bytes | None) -> list[Any]:
         """Of a table that is not there: none, and no error, as HBase answers."""
-        served = self._tables.find(given(table, "table name"))
+        served = self._descriptions.find(given(table, "table name"))
         return [self._location(info) for info in served.regions] if served is not None else []
 
     def _location(self, info: RegionInfo) -> Any:

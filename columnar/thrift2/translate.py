@@ -105,11 +105,6 @@ def _filter_bytes() -> IllegalArgument:
     return IllegalArgument("filterBytes is Java's own form of a filter; write it as filterString")
 
 
-def one_row(row: bytes, read: ReadSpec, filter_string: bytes) -> ScanSpec:
-    """A get with a filter is a scan of its one row."""
-    return ScanSpec(row, row, read, filter_string=filter_string)
-
-
 def cut_by_family(cells: list[tuple[bytes, bytes, int]], tget: Any) -> list[tuple[bytes, bytes, int]]:
     """``storeOffset`` and ``storeLimit``: so many cells of each family are passed over, so many given."""
     offset, limit = max(tget.storeOffset or 0, 0), tget.storeLimit

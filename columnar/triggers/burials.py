@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 
 from columnar.model.read import ReadSpec, projection
+from columnar.operations.access import TableAccess
 from columnar.regions.change_record import ChangeRecord
 from columnar.regions.patience import patiently
 from columnar.regions.row_reader import latest_timestamp
@@ -22,7 +23,7 @@ LETTERS_PER_CALL: Final = 10_000
 
 class Burials:
     def __init__(self, server: RegionServer, tables: SystemTables) -> None:
-        self._server = server
+        self._access = TableAccess(server)
         self._tables = tables
         self._one_retry_at_a_time = asyncio.Lock()
         self._counts: dict[str, int] = {}  # by trigger
@@ -61,7 +62,7 @@ class Burials:
             for letter in self.found(name, LETTERS_PER_CALL):
                 if row and letter.row != row:
                     continue
-                served = self._server.tables.enabled(letter.table.encode())
+                served = self._access.table(letter.table.encode())
                 logged = await patiently(partial(self._log_again, served, letter.row, name))
                 await asyncio.shield(logged)
                 await self._tables.write(DEAD_LETTERS_TABLE, dead_letters.removing(letter))
@@ -70,6 +71,6 @@ class Burials:
         return taken
 
     def _log_again(self, served: ServedTable, row: bytes, name: str) -> asyncio.Future[None]:
-        region = self._server.region_for(served, row)
+        region = self._access.region_for(served, row)
         newest = latest_timestamp(region.fetch(row, ReadSpec(projection(region.table, ()))), region.now_ms)
         return region.log_records([ChangeRecord(row, newest or region.now_ms, (), (), name)], {})

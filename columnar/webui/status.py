@@ -10,11 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
-from columnar.regions.region import Region
-from columnar.regions.scanners import ScannerTable
-from columnar.regions.server import RegionServer
+from columnar.operations.descriptions import Descriptions, RegionState
+from columnar.operations.scanners import ScannerTable
 from columnar.regions.tables import ServedTable
 from columnar.webui.counters import RequestCounters
 
@@ -111,7 +111,7 @@ class Sources:
     address: str
     data_folder: str
     started_s: float  # time.time()
-    server: RegionServer
+    descriptions: Descriptions
     scanners: ScannerTable
     counters: RequestCounters
     connections: Callable[[], int]
@@ -124,7 +124,9 @@ class Sources:
 
 def gather(sources: Sources) -> Status:
     """On the loop only.  O(regions): some 20 microseconds for each open one."""
-    opened = {region.info.region_id: region for region in sources.server.all_open()}
+    descriptions = sources.descriptions
+    tables = descriptions.all()
+    states = iter(descriptions.states_of(tables))
     return Status(
         version=sources.version,
         address=sources.address,
@@ -133,11 +135,11 @@ def gather(sources: Sources) -> Status:
         requests_per_second=sources.counters.rate(),
         rates=sources.counters.rates(),
         connections=sources.connections(),
-        open_regions=sources.server.open_count(),
+        open_regions=descriptions.open_count(),
         open_scanners=len(sources.scanners),
         commits=sources.commits(),
         slow_requests=sources.slow_requests(),
-        tables=tuple(_table(sources.server, served, opened) for served in sources.server.tables.all()),
+        tables=tuple(_table(served, list(islice(states, len(served.regions)))) for served in tables),
         methods=_methods(sources.counters),
         triggers=tuple(sources.triggers()),
         held=tuple(sources.held().items()),
@@ -145,22 +147,7 @@ def gather(sources: Sources) -> Status:
     )
 
 
-def _table(server: RegionServer, served: ServedTable, opened: dict[int, Region]) -> TableLine:
-    regions = []
-    for info in served.regions:
-        region = opened.get(info.region_id)
-        regions.append(
-            RegionLine(
-                encoded=info.encoded,
-                start=info.start,
-                end=info.end,
-                is_open=region is not None,
-                reads=region.reads if region is not None else 0,
-                writes=region.writes if region is not None else 0,
-                size_bytes=region.store.size_bytes() if region is not None else 0,
-                folder=server.folder_of(info),
-            )
-        )
+def _table(served: ServedTable, states: list[RegionState]) -> TableLine:
     schema = served.schema
     return TableLine(
         name=schema.name,
@@ -168,7 +155,20 @@ def _table(server: RegionServer, served: ServedTable, opened: dict[int, Region])
         enabled=served.enabled,
         is_system=schema.is_system,
         attributes=tuple(sorted(schema.attributes.items())),
-        regions=tuple(regions),
+        regions=tuple(_region(state) for state in states),
+    )
+
+
+def _region(state: RegionState) -> RegionLine:
+    return RegionLine(
+        encoded=state.info.encoded,
+        start=state.info.start,
+        end=state.info.end,
+        is_open=state.is_open,
+        reads=state.reads,
+        writes=state.writes,
+        size_bytes=state.size_bytes,
+        folder=state.folder,
     )
 
 

@@ -20,7 +20,8 @@ from columnar.master.replacements import hole_or_overlap
 from columnar.model.mutation import Append, Delete, Increment, Operation, Put, RowMutation
 from columnar.model.read import ReadSpec, ScanSpec, projection
 from columnar.model.schema import Family
-from columnar.regions.scanners import Scanner
+from columnar.operations.access import TableAccess
+from columnar.operations.scanners import Scanner
 from columnar.storage.memory import MemoryEngine
 from columnar.storage.rocks import RocksEngine
 from tests.support.changing_house import CatalogueRows, ChangingHouse
@@ -136,7 +137,7 @@ class Run:
         everything = ReadSpec(projection(house.table.schema, []))
         expected = [(row, cells) for row in self.model.rows() if (cells := self.model.row(row, now))]
         for reverse in (False, True):
-            scanner = Scanner(house.server, b"t", ScanSpec(b"", b"", everything, reversed=reverse), None)
+            scanner = Scanner(TableAccess(house.server), b"t", ScanSpec(b"", b"", everything, reversed=reverse), None)
             found = []
             while True:
                 rows = await rows_of(scanner, 2)

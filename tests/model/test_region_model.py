@@ -34,13 +34,14 @@ from columnar.model.mutation import (
 from columnar.model.read import ReadSpec, ScanSpec, projection
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, Table, make_table
+from columnar.operations.access import TableAccess
+from columnar.operations.scanners import Scanner
 from columnar.regions import hot_cells
 from columnar.regions.applied import Applied
 from columnar.regions.change_record import Sequence, unpack
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.region import Region
 from columnar.regions.row_reader import RowCursor, wire_cells
-from columnar.regions.scanners import Scanner
 from columnar.regions.server import RegionServer
 from columnar.regions.sweeper import sweep
 from columnar.regions.tables import ServedTable
@@ -278,7 +279,8 @@ class Harness:
     async def check_scanner(self) -> None:
         now, read = self.clock.now_ms, ReadSpec(projection(self.table, []))
         for reverse in (False, True):
-            scanner = Scanner(self.server, b"t", ScanSpec(b"r\x00", b"", read, reversed=reverse), None)
+            spec = ScanSpec(b"r\x00", b"", read, reversed=reverse)
+            scanner = Scanner(TableAccess(self.server), b"t", spec, None)
             rows = await rows_of(scanner, 100)
             inside = [row for row in self.model.rows() if (row <= b"r\x00" if reverse else row >= b"r\x00")]
             expected = [(row, cells) for row in inside if (cells := self.model.row(row, now))]

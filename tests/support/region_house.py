@@ -12,10 +12,11 @@ from columnar.model.mutation import Durability, Operation, Put, RowMutation
 from columnar.model.read import ReadSpec, ScanSpec, projection
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
+from columnar.operations.scanners import Scanner, ScannerTable
+from columnar.operations.table_operations import TableOperations
 from columnar.regions.applied import Applied
 from columnar.regions.found_rows import FoundRows, ScanRow
 from columnar.regions.region import Region
-from columnar.regions.scanners import Scanner
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.commit import Committer
@@ -41,6 +42,7 @@ class House:
         self.clock = FakeClock()
         self.committer = Committer(asyncio.get_running_loop())
         self.server = RegionServer(self.engine, folder, self.committer, self.clock, open_regions=open_regions)
+        self.operations = TableOperations(self.server, ScannerTable(lambda: 0.0))
         edges = (b"", *splits, b"")
         infos = [RegionInfo(table.name, 10 + n, a, b) for n, (a, b) in enumerate(pairwise(edges))]
         self.served = ServedTable(table, True, infos)
@@ -71,7 +73,7 @@ class House:
     def scanner(self, start: bytes = b"", stop: bytes = b"", *columns: bytes, **options: Any) -> Scanner:
         row_filter = options.pop("row_filter", None)
         spec = ScanSpec(start, stop, self.read(*columns), **options)
-        return Scanner(self.server, self.served.schema.name.encode(), spec, row_filter)
+        return Scanner(self.operations.access, self.served.schema.name.encode(), spec, row_filter)
 
     async def close(self) -> None:
         self.gate.release()

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
-from columnar.regions.scanners import ScannerTable
+from columnar.operations.descriptions import Descriptions
+from columnar.operations.scanners import ScannerTable
+from columnar.operations.slow_log import LINES_PER_SECOND
+from columnar.operations.slow_log import SlowLog as Log
 from columnar.regions.tables import ServedTable, Tables
-from columnar.thrift.slow_log import LINES_PER_SECOND, SlowLog
+from columnar.thrift.slow_calls import SlowCalls
 from columnar.wire.codec_replies import RowList
 from columnar.wire.service import CallContext
 
@@ -19,15 +24,24 @@ CTX = CallContext(1, "10.0.0.7:1234")
 INFO = RegionInfo("pages", 7)
 
 
+class SlowLog:
+    """The log and a service's way into it."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.was_slow = SlowCalls(log).was_slow
+
+
 def slow_log(limit_ms: int, now_s: Callable[[], float] = lambda: 0.0) -> SlowLog:
     tables = Tables()
     tables.install(ServedTable(make_table("pages", [Family("f")]), True, [INFO]))
-    return SlowLog(tables, ScannerTable(lambda: 0.0), limit_ms, now_s=now_s)
+    server: Any = SimpleNamespace(tables=tables)
+    return SlowLog(Log(Descriptions(server), ScannerTable(lambda: 0.0), limit_ms, now_s=now_s))
 
 
 def test_a_line_names_the_request_and_its_cost(caplog: pytest.LogCaptureFixture) -> None:
     log = slow_log(250)
-    assert log.limit_s == 0.25
+    assert log.log.limit_s == 0.25
     rows = RowList([(b"r", [(b"f:a", b"1", 1), (b"f:b", b"2", 1)])])
     log.was_slow(CTX, "getRow", [b"pages", b"r\x00", {}], 0.3004, rows)
     (record,) = caplog.records
@@ -36,7 +50,7 @@ def test_a_line_names_the_request_and_its_cost(caplog: pytest.LogCaptureFixture)
         f"slow request: getRow took 300 ms table=pages region={INFO.encoded} row=r\\x00 rows=1 cells=2; "
         "peer=10.0.0.7:1234"
     )
-    assert log.count == 1
+    assert log.log.count == 1
 
 
 def test_one_that_failed(caplog: pytest.LogCaptureFixture) -> None:
@@ -47,7 +61,7 @@ def test_one_that_failed(caplog: pytest.LogCaptureFixture) -> None:
 def test_waiting_on_purpose_is_not_slow(caplog: pytest.LogCaptureFixture) -> None:
     log = slow_log(0)
     log.was_slow(CTX, "columnarTriggerWait", ["t", "", 60_000], 60.0, True)
-    assert (log.count, caplog.records) == (0, [])
+    assert (log.log.count, caplog.records) == (0, [])
 
 
 def test_a_slow_fsync_gives_few_lines_and_the_next_one_says_how_many_it_left_out(
@@ -57,7 +71,7 @@ def test_a_slow_fsync_gives_few_lines_and_the_next_one_says_how_many_it_left_out
     log = slow_log(0, lambda: next(times))
     for number in range(LINES_PER_SECOND + 6):
         log.was_slow(CTX, "mutateRow", [b"pages", b"%d" % number, [1, 2], {}], 1.0, None)
-    assert log.count == LINES_PER_SECOND + 6
+    assert log.log.count == LINES_PER_SECOND + 6
     assert len(caplog.records) == LINES_PER_SECOND + 1
     assert "row=0 mutations=2" in caplog.records[0].message
     assert caplog.records[-1].message.endswith("; 5 more before it")

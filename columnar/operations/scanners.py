@@ -32,13 +32,14 @@ from columnar.limits import (
 from columnar.model.filters import Filter
 from columnar.model.filters import apply as apply_filter
 from columnar.model.read import ScanSpec
+from columnar.operations.access import TableAccess
+from columnar.operations.reads import check_families
 from columnar.regions.family_view import FamilyView
 from columnar.regions.found_rows import FoundRows, PackRows, ScanRow
 from columnar.regions.patience import back
 from columnar.regions.plain_rows import PlainStep
 from columnar.regions.region import Region
 from columnar.regions.row_reader import Cells, RawRow, RowCursor, filter_cells, visible_cells, wants_newest
-from columnar.regions.server import RegionServer
 from columnar.storage.layout import range_start, row_end, row_prefix
 from columnar.turns import HasGone, stays
 
@@ -53,8 +54,8 @@ class _Place(NamedTuple):
 class Scanner:
     """Owned by the loop; one call at a time."""
 
-    def __init__(self, server: RegionServer, table: bytes, spec: ScanSpec, row_filter: Filter | None) -> None:
-        self._server = server
+    def __init__(self, access: TableAccess, table: bytes, spec: ScanSpec, row_filter: Filter | None) -> None:
+        self._access = access
         self.table = table
         self.spec = spec
         self._filter = row_filter
@@ -84,7 +85,7 @@ class Scanner:
         self._barriers.clear()
         count = min(count, ROWS_PER_REPLY)
         self._failed = True  # until the rows are handed over: a failed call must not be a hole in the scan
-        gathering, away = self._server.gathering, None
+        gathering, away = self._access.gathering, None
         if not gathering.is_full:  # else this call waits before its first step
             try:
                 if self._step(found, count) and not self._barriers:
@@ -96,7 +97,7 @@ class Scanner:
 
     async def _go_on(self, found: FoundRows, count: int, ticket: int, away: RegionAway | None) -> FoundRows:
         self.busy = True
-        gathering = self._server.gathering
+        gathering = self._access.gathering
         try:
             while found.count < count and found.size_bytes < REPLY_BYTES and not self._at_end:
                 if away is not None:
@@ -226,9 +227,8 @@ class Scanner:
 
     def _seek(self, place: _Place) -> tuple[Region, bytes, bytes | None]:
         """The region that goes on, and which of its keys: from one, below the other."""
-        served = self._server.tables.enabled(self.table)
-        for family, _ in self.spec.read.projection.families:
-            served.schema.family(family)  # the table may have been made anew since the opening
+        served = self._access.table(self.table)
+        check_families(served, self.spec.read)  # the table may have been made anew since the opening
         spec, row = self.spec, place.row
         if spec.reversed:
             info = served.below(row) if row is None or place.past else served.holding(row)
@@ -239,7 +239,7 @@ class Scanner:
             info = served.holding(row)
             low = row_end(row) if place.past else range_start(row)
             high = row_end(spec.start) if self._only_row else range_start(spec.stop) if spec.stop else None
-        region = self._server.open_region(served, info)
+        region = self._access.open_region(served, info)
         low = max(low, range_start(info.start))
         if info.end:
             end = range_start(info.end)

@@ -16,12 +16,11 @@ from columnar.errors import ClientGone, RequestTooBig
 from columnar.limits import APPENDED_BYTES, ROW_OPERATIONS
 from columnar.model.mutation import Append, Delete, Increment, Put, RowMutation
 from columnar.model.schema import Family, make_table
+from columnar.operations import writes
 from columnar.regions import row_draft
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.row_draft import WIDE_ROW
-from columnar.thrift import row_writes
 from columnar.thrift.extension import ExtensionMethods
-from columnar.thrift.rows import RowMethods
 from columnar.thrift2.rows import RowMethods2
 from columnar.wire.codec_results import Result
 from columnar.wire.detect import Protocol
@@ -29,6 +28,7 @@ from columnar.wire.idl import columnar, hbase
 from columnar.wire.idl2 import hbase2
 from columnar.wire.service import CallContext, Later
 from tests.support.region_house import House, counted_turns
+from tests.support.service_calls import RowCalls
 
 TABLE = make_table("t", [Family("a"), Family("v", max_versions=3)])
 LOGGED = make_table("t", [Family("a")], {"CHANGE_LOG": "60"})
@@ -56,12 +56,12 @@ async def answer_of(found: Any) -> Any:
 
 async def append(house: House, count: int) -> Any:
     asked = hbase.TAppend(b"t", b"r%d" % count, [b"a:q"] * count, [PIECE] * count)
-    return await answer_of(RowMethods(house.server).append(CTX, asked))
+    return await answer_of(RowCalls(house).append(CTX, asked))
 
 
 async def append2(house: House, count: int) -> Any:
     columns = [hbase2.TColumnValue(b"a", b"q", PIECE) for _ in range(count)]
-    methods = RowMethods2(house.server, RowMethods(house.server))
+    methods = RowMethods2(house.operations)
     found = await answer_of(methods.append(CTX, b"t", hbase2.TAppend(row=b"r%d" % count, columns=columns)))
     assert isinstance(found, Result)
     return [(value, stamp) for _, value, stamp in found.cells]
@@ -69,7 +69,7 @@ async def append2(house: House, count: int) -> Any:
 
 async def check_and_mutate(house: House, count: int) -> Any:
     some: Any = None
-    methods = ExtensionMethods(house.server, RowMethods(house.server), some, some, some)
+    methods = ExtensionMethods(house.operations, RowCalls(house).writes, some, some)
     step = [
         columnar.RowOperation(kind=3, column=b"a:q", value=PIECE),
         columnar.RowOperation(kind=2, column=b"a:n", amount=1),
@@ -151,7 +151,7 @@ def batches(rows: list[bytes], each: int = 1) -> list[Any]:
 def test_a_row_that_is_named_again_and_again_is_linear() -> None:
     """In time of the processor, the least of some tries: the collector walks the heap of every test before this one."""
 
-    async def cost_of(methods: RowMethods, count: int) -> float:
+    async def cost_of(methods: RowCalls, count: int) -> float:
         gc.collect()
         gc.disable()
         try:
@@ -162,7 +162,7 @@ def test_a_row_that_is_named_again_and_again_is_linear() -> None:
             gc.enable()
 
     async def scene(house: House) -> None:
-        methods = RowMethods(house.server)
+        methods = RowCalls(house)
         few = min([await cost_of(methods, 4_000) for _ in range(3)])
         many = min([await cost_of(methods, 16_000) for _ in range(3)])
         assert house.row(b"r")[0][1] == b"15999"
@@ -172,22 +172,22 @@ def test_a_row_that_is_named_again_and_again_is_linear() -> None:
 
 
 def test_a_large_call_is_planned_and_written_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_writes, "STEP_S", 0.0)
+    monkeypatch.setattr(writes, "STEP_S", 0.0)
 
     async def scene(house: House) -> None:
-        methods = RowMethods(house.server)
+        methods = RowCalls(house)
         names = [b"%04d" % number for number in range(400)]
         with counted_turns() as turns:
             await answer_of(methods.mutateRows(CTX, b"t", batches([*names, *names]), {}))
-        assert turns[0] >= 2 * len(names) // row_writes.LOOKED_AT
+        assert turns[0] >= 2 * len(names) // writes.LOOKED_AT
         assert [house.row(name)[0][1] for name in names] == [b"%d" % (n + 400) for n in range(400)]
 
     in_house(scene)
 
 
 def test_steps_end_with_their_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_writes, "STEP_S", 0.0)
-    monkeypatch.setattr(row_writes, "BATCH_BYTES", 1_000)
+    monkeypatch.setattr(writes, "STEP_S", 0.0)
+    monkeypatch.setattr(writes, "BATCH_BYTES", 1_000)
 
     async def scene(house: House) -> None:
         left = [60]
@@ -199,7 +199,7 @@ def test_steps_end_with_their_client(monkeypatch: pytest.MonkeyPatch) -> None:
         names = [b"%04d" % number for number in range(400)]
         gone = CallContext(2, "gone", Protocol.BINARY, has_gone)
         with pytest.raises(ClientGone):
-            await answer_of(RowMethods(house.server).mutateRows(gone, b"t", batches(names), {}))
+            await answer_of(RowCalls(house).mutateRows(gone, b"t", batches(names), {}))
         written = [name for name in names if house.row(name)]
         assert 0 < len(written) < 400
         assert written == names[: len(written)]
@@ -209,7 +209,7 @@ def test_steps_end_with_their_client(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_one_row_has_a_bound_of_operations_and_a_row_named_often_is_several_steps() -> None:
     async def scene(house: House) -> None:
-        methods = RowMethods(house.server)
+        methods = RowCalls(house)
         (over,) = batches([b"r"], ROW_OPERATIONS + 1)
         said = f"{ROW_OPERATIONS + 1} operations on row r as one step, at most {ROW_OPERATIONS}"
         for call in (

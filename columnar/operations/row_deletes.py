@@ -18,10 +18,10 @@ from typing import Final
 from columnar.model.mutation import Delete, RowMutation
 from columnar.model.read import ReadSpec, projection
 from columnar.model.region_info import RegionInfo
+from columnar.operations.access import TableAccess
 from columnar.regions.patience import patiently
 from columnar.regions.region import Region
 from columnar.regions.row_reader import RowCursor, wire_cells
-from columnar.regions.server import RegionServer
 from columnar.storage.api import StoreClosed
 from columnar.storage.layout import range_start
 
@@ -39,14 +39,14 @@ class Deleted:
     next_row: bytes | None
 
 
-async def delete_rows(server: RegionServer, table: bytes, start: bytes, stop: bytes) -> Deleted:
+async def delete_rows(access: TableAccess, table: bytes, start: bytes, stop: bytes) -> Deleted:
     """Rows ``start <= row < stop``, an empty stop to the last, as they are when their turn comes."""
     counted: int | None = None
     row: bytes | None = start
     while row is not None:
-        served = server.tables.enabled(table)
+        served = access.table(table)
         info = served.holding(row)
-        region = server.open_region(served, info)
+        region = access.open_region(served, info)
         try:
             if region.can_delete_at_once(region.now_ms):
                 await _delete_at_once(region, row, stop)

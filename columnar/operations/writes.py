@@ -1,4 +1,4 @@
-"""How calls write rows: into batches of one region each, batch after batch, in steps between which others are served.
+"""Writes of rows: into batches of one region each, batch after batch, in steps between which others are served.
 
     planned    the call's rows are checked and put into batches; nothing is written before all of them are
     written    batch after batch; one row's operations are one atomic step, and never cut
@@ -15,24 +15,20 @@ Invariants:
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
-from columnar.errors import RegionTooBusy
 from columnar.limits import BATCH_BYTES, ROW_OPERATIONS
 from columnar.model.mutation import Durability, Operation, Put, RowMutation, RowPuts, RowWrite
+from columnar.operations.access import Caller, TableAccess, after, joined
 from columnar.regions.applied import Applied
 from columnar.regions.patience import patiently
-from columnar.regions.region import Region
-from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.api import StoreBusy
 from columnar.turns import HasGone
-from columnar.wire.service import Later
 
 Answer = Callable[[Applied | None], Any]  # what was applied last (None: nothing was asked for) to the reply
 Work = list[tuple[ServedTable, list[RowWrite]]]  # batches, each of rows of one region
@@ -70,10 +66,10 @@ def _spelled_out(write: RowWrite) -> RowMutation:
 class RowPlan:
     """The elements of one call on their way into batches."""
 
-    def __init__(self, writes: RowWrites, served: ServedTable, asked: Sequence[Any], make: Make) -> None:
+    def __init__(self, access: TableAccess, served: ServedTable, asked: Sequence[Any], make: Make) -> None:
         self.served = served
         self.work: Work = []
-        self._writes = writes
+        self._access = access
         self._asked = asked
         self._make = make
         self._at = 0  # in ``asked``
@@ -121,7 +117,7 @@ class RowPlan:
                 self._left.reverse()
                 self._open.clear()
             one = self._left[-1]
-            region = self._writes.admitted(self.served, one.row)
+            region = self._access.writable(self.served, one.row)
             self._left.pop()
             self._put(region.info.region_id, one.mutation() if isinstance(one, _Joined) else one)
             looked += 1
@@ -141,34 +137,39 @@ class RowPlan:
 
 
 class RowWrites:
-    def __init__(self, server: RegionServer) -> None:
-        self._server = server
-        self._tables = server.tables
+    def __init__(self, access: TableAccess) -> None:
+        self._access = access
 
     # --- what services call ------------------------------------------------------------------------
 
-    def write(self, ctx: Any, served: ServedTable, mutation: RowMutation, answer: Answer) -> Any:
+    def write(self, caller: Caller, served: ServedTable, mutation: RowMutation, answer: Answer) -> Any:
         """One row, one step; ``answer`` makes the reply from what was applied."""
-        region = self.admitted(served, mutation.row)
+        access = self._access
+        region = access.writable(served, mutation.row)
         try:
             applied = region.apply(mutation)
         except StoreBusy:
-            return self._go_on(ctx.has_gone, [(served, [mutation])], [], answer)
-        return after(self._waiting(region, applied), answer(applied))
+            return self._go_on(caller.has_gone, [(served, [mutation])], [], answer)
+        return after(access.acknowledgement(region, applied), answer(applied))
 
-    def write_alone(self, ctx: Any, served: ServedTable, row: RowWrite, answer: Answer) -> Any:
+    def write_alone(self, caller: Caller, served: ServedTable, row: RowWrite, answer: Answer) -> Any:
         """As ``write``, of a row that may be nothing but puts."""
-        self.admitted(served, row.row)
-        return self.write_work(ctx, [(served, [row])], answer)
+        self._access.writable(served, row.row)
+        return self._write_work(caller, [(served, [row])], answer)
 
     def write_planned(
-        self, ctx: Any, served: ServedTable, asked: Sequence[Any], make: Callable[[ServedTable], Make], answer: Answer
+        self,
+        caller: Caller,
+        served: ServedTable,
+        asked: Sequence[Any],
+        make: Callable[[ServedTable], Make],
+        answer: Answer,
     ) -> Any:
         """Every element of ``asked`` is checked before anything is written; the answer is made from the last row."""
-        plan = RowPlan(self, served, asked, make(served))
+        plan = RowPlan(self._access, served, asked, make(served))
         if plan.step():
-            return self.write_work(ctx, plan.work, answer)
-        return self._plan_rest(ctx.has_gone, plan, asked, make, answer)
+            return self._write_work(caller, plan.work, answer)
+        return self._plan_rest(caller.has_gone, plan, asked, make, answer)
 
     async def _plan_rest(
         self,
@@ -178,39 +179,47 @@ class RowWrites:
         make: Callable[[ServedTable], Make],
         answer: Answer,
     ) -> Any:
-        turns, done = self._server.gathering.turns, False
+        turns, done = self._access.gathering.turns, False
         while not done:
             await turns.turn()
             done = await patiently(plan.step, has_gone)
-            served = self._tables.enabled(plan.served.schema.name.encode())
+            served = self._access.again(plan.served)
             if served.schema is not plan.served.schema:  # altered meanwhile: what was checked may not hold
-                plan, done = RowPlan(self, served, asked, make(served)), False
+                plan, done = RowPlan(self._access, served, asked, make(served)), False
         return await self._go_on(has_gone, plan.work, [], answer)
 
-    def write_rows(self, ctx: Any, served: ServedTable, by_row: Mapping[bytes, RowWrite], answer: Answer) -> Any:
+    def write_rows(self, caller: Caller, served: ServedTable, by_row: Mapping[bytes, RowWrite], answer: Answer) -> Any:
         """Each row a step of its own; they have all been checked."""
-        return self.write_planned(ctx, served, list(by_row.values()), _as_they_are, answer)
+        return self.write_planned(caller, served, list(by_row.values()), _as_they_are, answer)
 
-    def write_work(self, ctx: Any, work: Work, answer: Answer) -> Any:
+    def write_each(self, caller: Caller, asked: Sequence[tuple[ServedTable, RowMutation]], answer: Answer) -> Any:
+        """Rows of several tables, each a step of its own, in order; they have all been checked."""
+        work: Work = []
+        for served, mutation in asked:
+            self._access.writable(served, mutation.row)
+            work.append((served, [mutation]))
+        return self._write_work(caller, work, answer)
+
+    # --- batch by batch ----------------------------------------------------------------------------
+
+    def _write_work(self, caller: Caller, work: Work, answer: Answer) -> Any:
         """Batch after batch.  Where the engine falls behind, the rest is written when it has recovered."""
         waits: list[Any] = []
         applied: Applied | None = None
         ends = perf_counter() + STEP_S
         for number, step in enumerate(work):
             if number and perf_counter() >= ends:
-                return self._go_on(ctx.has_gone, work[number:], waits, answer)
+                return self._go_on(caller.has_gone, work[number:], waits, answer)
             try:
                 applied = self._apply(step, waits)
             except StoreBusy:
-                return self._go_on(ctx.has_gone, work[number:], waits, answer)
+                return self._go_on(caller.has_gone, work[number:], waits, answer)
         return after(joined(waits), answer(applied))
-
-    # --- batch by batch ----------------------------------------------------------------------------
 
     async def _go_on(self, has_gone: HasGone, work: Work, waits: list[Any], answer: Answer) -> Any:
         applied: Applied | None = None
         left = deque(work)
-        turns = self._server.gathering.turns
+        turns = self._access.gathering.turns
         while left:
             await turns.turn()
             applied = await patiently(partial(self._apply_next, left, waits), has_gone)
@@ -234,33 +243,16 @@ class RowWrites:
 
     def _apply(self, step: tuple[ServedTable, list[RowWrite]], waits: list[Any]) -> Applied:
         served, mutations = step
-        # Asked for again: opening the others may have closed it (limits.OPEN_REGIONS), and the table may have changed.
-        served = self._tables.enabled(served.schema.name.encode())
-        region = self._server.region_for(served, mutations[0].row)
+        # Looked up anew: opening the others may have closed it (limits.OPEN_REGIONS), and the table may have changed.
+        served = self._access.again(served)
+        region = self._access.region_for(served, mutations[0].row)
         first = mutations[0]
         if len(mutations) == 1 and isinstance(first, RowMutation):
             applied = region.apply(first)
         else:
             applied = region.apply_many(mutations)
-        waits.append(self._waiting(region, applied))
+        waits.append(self._access.acknowledgement(region, applied))
         return applied
-
-    def admitted(self, served: ServedTable, row: bytes) -> Region:
-        """The region that holds ``row``, open.  RegionTooBusy where its change log is full."""
-        region = self._server.region_for(served, row)
-        if region.refuses_writes:
-            raise RegionTooBusy(
-                f"the change log of region {region.info.encoded} of {region.info.table} is full: {region.log_obstacle}"
-            )
-        return region
-
-    def _waiting(self, region: Region, applied: Applied) -> Any:
-        """What the answer to a write waits for: its fsync, and the brake of a full log."""
-        if applied.durable is None and applied.failed_condition is None:
-            self._server.async_write_done()
-        if region.write_delay_s > 0:
-            return self._server.delayed(applied.durable, region.write_delay_s)
-        return applied.durable
 
 
 def _as_they_are(_served: ServedTable) -> Make:
@@ -284,28 +276,3 @@ def _size(mutation: RowWrite) -> int:
         if isinstance(operation, Put):
             size += len(operation.value)
     return size
-
-
-def after(future: Any, result: Any) -> Any:
-    """``result``, at once where nothing is waited for.  ``future`` may be a coroutine: several fsyncs."""
-    if future is None or (isinstance(future, asyncio.Future) and future.done() and not future.exception()):
-        return result
-    return Later(future, result)
-
-
-async def _all(futures: list[Any]) -> None:
-    for future in futures:
-        await future
-
-
-def joined(waits: list[Any]) -> Any:
-    """One awaitable for several futures, or None; the same future is not waited for twice."""
-    distinct = list({id(future): future for future in waits if future is not None}.values())
-    if not distinct:
-        return None
-    return distinct[0] if len(distinct) == 1 else _all(distinct)
-
-
-def after_all(waits: list[Any], result: Any) -> Any:
-    future = joined(waits)
-    return result if future is None else Later(future, result)

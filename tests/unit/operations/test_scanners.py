@@ -21,9 +21,9 @@ from columnar.model.filter_language import parse
 from columnar.model.filters import Filter
 from columnar.model.mutation import Delete, Put
 from columnar.model.schema import Family, make_table
-from columnar.regions import scanners
+from columnar.operations import scanners
+from columnar.operations.scanners import ScannerTable
 from columnar.regions.gathering import Gathering
-from columnar.regions.scanners import ScannerTable
 from columnar.regions.tables import ServedTable
 from tests.support.region_house import House, counted_turns, names_of, rows_of
 
@@ -363,7 +363,7 @@ def test_many_scans_at_once_hold_together_no_more_than_their_bound(monkeypatch: 
         house = await filled([])
         for n in range(40):
             await house.put_value(b"%02d" % n, b"x" * 400)
-        house.server.gathering = gathering = Gathering(20_000, 1_000)
+        house.operations.access.gathering = gathering = Gathering(20_000, 1_000)
         peak, end = [0], gathering.end
 
         def noted(ticket: int) -> None:

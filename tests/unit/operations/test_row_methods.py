@@ -20,14 +20,14 @@ from columnar.limits import CELL_BYTES
 from columnar.model.mutation import Append, Delete, Increment, Put, RowPuts
 from columnar.model.read import ReadSpec, projection
 from columnar.model.schema import Family, Table, make_table
+from columnar.operations import reads
 from columnar.regions import row_draft
 from columnar.storage.layout import TIMESTAMP_MAX
-from columnar.thrift import rows as row_calls
-from columnar.thrift.rows import RowMethods
 from columnar.wire.idl import hbase
 from columnar.wire.sent_puts import SHAPE_BYTES, SentPuts
 from columnar.wire.service import CallContext
 from tests.support.region_house import House
+from tests.support.service_calls import RowCalls
 
 TABLE = make_table("t", [Family("a"), Family("b", max_versions=3)])
 CTX = CallContext(1, "test")
@@ -40,7 +40,7 @@ def batches(*rows: bytes) -> list[Any]:
 def test_a_call_over_more_regions_than_may_be_open() -> None:
     async def main() -> None:
         house = House(TABLE, (b"g", b"p"), open_regions=1)
-        methods = RowMethods(house.server)
+        methods = RowCalls(house)
         later = methods.mutateRows(CTX, b"t", batches(b"a", b"h", b"z", b"b"), {})
         await later.future
         for row in (b"a", b"b", b"h", b"z"):
@@ -69,17 +69,17 @@ def test_a_region_with_writes_under_way_is_not_closed_for_another() -> None:
 
 
 def test_many_rows_are_read_in_turns_in_the_order_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_calls, "STEP_CELLS", 2 * row_calls._SEEK_CELLS)
+    monkeypatch.setattr(reads, "STEP_CELLS", 2 * reads.SEEK_CELLS)
 
     async def main() -> None:
         house = House(TABLE, (b"m",))
         for row in (b"a", b"b", b"z"):
             await house.put_value(row, row * 10)
-        methods = RowMethods(house.server)
+        methods = RowCalls(house)
         asked = [b"z", b"none", b"a", b"b", b"a"]
         found = await methods.getRows(CTX, b"t", asked, {})
         assert [row for row, _ in found.rows] == [b"z", b"a", b"b", b"a"]
-        monkeypatch.setattr(row_calls, "ROWS_BYTES", 100)
+        monkeypatch.setattr(reads, "ROWS_BYTES", 100)
         with pytest.raises(RequestTooBig, match="ask for fewer"):
             await methods.getRows(CTX, b"t", asked, {})
         house.gate.hold()
@@ -139,11 +139,11 @@ def load_of(row: bytes, *values: bytes, columns: tuple[bytes, ...] = COLUMNS) ->
     return hbase.BatchMutation(row=row, mutations=SentPuts(columns, list(values)))
 
 
-def in_a_house(work: Callable[[House, RowMethods], Awaitable[None]], table: Table = WIDE) -> None:
+def in_a_house(work: Callable[[House, RowCalls], Awaitable[None]], table: Table = WIDE) -> None:
     async def run() -> None:
         house = House(table, (b"m",))
         try:
-            await work(house, RowMethods(house.server))
+            await work(house, RowCalls(house))
         finally:
             await house.close()
 
@@ -155,7 +155,7 @@ def values_of(house: House, row: bytes) -> dict[bytes, bytes]:
 
 
 def test_loaded_rows_are_what_their_mutations_say() -> None:
-    async def work(house: House, methods: RowMethods) -> None:
+    async def work(house: House, methods: RowCalls) -> None:
         many = [load_of(b"r", b"1", b"2", b"3", b"4"), load_of(b"z", b"5", b"6", b"7", b"8")]
         await methods.mutateRows(CTX, b"t", many, {}).future
         assert values_of(house, b"r") == dict(zip(COLUMNS, (b"1", b"2", b"3", b"4"), strict=True))
@@ -173,7 +173,7 @@ def test_loaded_rows_are_what_their_mutations_say() -> None:
 
 
 def test_a_row_that_comes_twice_in_a_load_is_one_step_in_order() -> None:
-    async def work(house: House, methods: RowMethods) -> None:
+    async def work(house: House, methods: RowCalls) -> None:
         delete = hbase.BatchMutation(row=b"r", mutations=[hbase.Mutation(isDelete=True, column=b"a:2")])
         first, last = load_of(b"r", b"1", b"2", b"3", b"4"), load_of(b"r", b"new", columns=(b"b:",))
         await methods.mutateRows(CTX, b"t", [first, delete, last], {}).future
@@ -184,7 +184,7 @@ def test_a_row_that_comes_twice_in_a_load_is_one_step_in_order() -> None:
 
 
 def test_a_load_keeps_versions_times_and_lives() -> None:
-    async def work(house: House, methods: RowMethods) -> None:
+    async def work(house: House, methods: RowCalls) -> None:
         for value in (b"old", b"new"):
             both = load_of(b"r", value, value, columns=(b"v:q", b"a:1"))
             await methods.mutateRows(CTX, b"t", [both], {}).future
@@ -216,7 +216,7 @@ def test_a_load_keeps_versions_times_and_lives() -> None:
     ],
 )
 def test_of_a_load_with_a_bad_row_nothing_is_written(bad: Any, refusal: type[Exception]) -> None:
-    async def work(house: House, methods: RowMethods) -> None:
+    async def work(house: House, methods: RowCalls) -> None:
         with pytest.raises(refusal):
             methods.mutateRows(CTX, b"t", [load_of(b"r", b"1", b"2", b"3", b"4"), bad], {})
         assert house.row(b"r") == []
@@ -225,7 +225,7 @@ def test_of_a_load_with_a_bad_row_nothing_is_written(bad: Any, refusal: type[Exc
 
 
 def test_a_load_follows_a_family_that_keeps_more_from_now_on() -> None:
-    async def work(house: House, methods: RowMethods) -> None:
+    async def work(house: House, methods: RowCalls) -> None:
         columns = (b"a:1",)
         region = house.region(b"r")
         for value in (b"1", b"2"):
@@ -245,7 +245,7 @@ def test_a_load_follows_a_family_that_keeps_more_from_now_on() -> None:
 def test_a_load_waits_for_the_fsync_where_one_of_its_families_does() -> None:
     mixed = make_table("t", [Family("a"), Family("b", durability="ASYNC_WAL")])
 
-    async def work(house: House, methods: RowMethods) -> None:
+    async def work(house: House, methods: RowCalls) -> None:
         region = house.region(b"r")
         hasty, both = RowPuts(b"r", ((b"b", b"1"),), [b"v"]), RowPuts(b"s", ((b"b", b"1"), (b"a", b"1")), [b"v", b"w"])
         assert region.apply_many([hasty]).durable is None
@@ -258,7 +258,7 @@ def test_a_load_waits_for_the_fsync_where_one_of_its_families_does() -> None:
 
 
 def test_a_load_into_a_table_that_is_never_synced_does_not_wait() -> None:
-    async def work(house: House, methods: RowMethods) -> None:
+    async def work(house: House, methods: RowCalls) -> None:
         assert house.region(b"r").apply_many([RowPuts(b"r", ((b"a", b"1"),), [b"v"])]).durable is None
         assert values_of(house, b"r") == {b"a:1": b"v"}
 
@@ -266,7 +266,7 @@ def test_a_load_into_a_table_that_is_never_synced_does_not_wait() -> None:
 
 
 def test_a_load_is_hidden_by_a_delete_marker_that_lies_in_the_future() -> None:
-    async def work(house: House, methods: RowMethods) -> None:
+    async def work(house: House, methods: RowCalls) -> None:
         load = RowPuts(b"r", ((b"a", b"1"),), [b"v"])
         await house.put(b"r", Delete(b"a", b"1", house.clock() + 5))
         await house.region(b"r").apply_many([load]).durable

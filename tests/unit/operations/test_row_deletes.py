@@ -8,9 +8,9 @@ import pytest
 
 from columnar.model.mutation import Put
 from columnar.model.schema import Family, make_table
-from columnar.regions import row_deletes
+from columnar.operations import row_deletes
+from columnar.operations.row_deletes import Deleted, delete_rows
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.row_deletes import Deleted, delete_rows
 from columnar.storage.rocks import RocksEngine
 from tests.support.region_house import House, names_of
 
@@ -42,7 +42,7 @@ def test_just_the_range_goes(start: bytes, stop: bytes, logged: bool) -> None:
         await filled(house)
         house.clock.now_ms += 1
         doomed = [row for row in NAMES if start <= row and (not stop or row < stop)]
-        deleted = await delete_rows(house.server, b"t", start, stop)
+        deleted = await delete_rows(house.operations.access, b"t", start, stop)
         assert deleted == Deleted(len(doomed) if logged else None, None)
         left = [row for row in NAMES if row not in doomed]
         assert await names_of(house.scanner()) == left
@@ -60,10 +60,12 @@ def test_every_deleted_row_is_in_the_log() -> None:
         house.server.set_policy("t", LogPolicy(frozenset({b"a"}), frozenset()))
         await filled(house)
         house.clock.now_ms += 1
-        await delete_rows(house.server, b"t", b"b", b"n")
+        await delete_rows(house.operations.access, b"t", b"b", b"n")
         records = [record for _, record in house.region().log.read(None)][2 * len(NAMES) :]
         assert [record.row for record in records] == [b"b", b"c", b"m", b"m\x00"]
-        assert await delete_rows(house.server, b"t", b"b", b"n") == Deleted(0, None), "repeating it finds nothing"
+        assert await delete_rows(house.operations.access, b"t", b"b", b"n") == Deleted(0, None), (
+            "repeating it finds nothing"
+        )
         await house.close()
 
     asyncio.run(main())
@@ -77,12 +79,12 @@ def test_a_long_range_is_deleted_call_by_call(monkeypatch: pytest.MonkeyPatch) -
         house = House(make_table("t", [Family("a"), Family("b")], {"DELETE_MARKERS": "100000"}), (b"m",))
         await filled(house)
         house.clock.now_ms += 1
-        first = await delete_rows(house.server, b"t", b"", b"")
+        first = await delete_rows(house.operations.access, b"t", b"", b"")
         assert first.next_row is not None
-        second = await delete_rows(house.server, b"t", first.next_row, b"")
+        second = await delete_rows(house.operations.access, b"t", first.next_row, b"")
         assert (first.rows, second) == (7, Deleted(1, None))
         assert await names_of(house.scanner()) == []
-        assert await delete_rows(house.server, b"t", b"", b"") == Deleted(0, None), "markers are no rows"
+        assert await delete_rows(house.operations.access, b"t", b"", b"") == Deleted(0, None), "markers are no rows"
         await house.close()
 
     asyncio.run(main())
@@ -94,7 +96,7 @@ def test_a_read_waits_for_the_fsync_of_a_range_that_went() -> None:
         await filled(house)
         house.clock.now_ms += 1
         house.gate.hold()
-        deleting = asyncio.ensure_future(delete_rows(house.server, b"t", b"b", b"d"))
+        deleting = asyncio.ensure_future(delete_rows(house.operations.access, b"t", b"b", b"d"))
         await asyncio.sleep(0)
         assert house.row(b"c") == []
         barrier = house.region().barrier(b"c")
@@ -113,7 +115,7 @@ def test_cells_of_the_future_are_spared_as_by_every_delete() -> None:
         await filled(house)
         house.clock.now_ms += 1
         await house.put(b"c", Put(b"a", b"q", b"later", house.clock.now_ms + 5_000))
-        assert (await delete_rows(house.server, b"t", b"", b"")).rows == len(NAMES)
+        assert (await delete_rows(house.operations.access, b"t", b"", b"")).rows == len(NAMES)
         assert await names_of(house.scanner()) == [b"c"]
         await house.close()
 
@@ -127,7 +129,7 @@ def test_rocksdb_forgets_a_range(tmp_path: object, monkeypatch: pytest.MonkeyPat
         house = House(TABLE, (b"b\x00", b"m"), engine=RocksEngine())
         await filled(house)
         house.clock.now_ms += 1
-        await delete_rows(house.server, b"t", b"a\x00", b"")
+        await delete_rows(house.operations.access, b"t", b"a\x00", b"")
         assert await names_of(house.scanner()) == [b"a"]
         assert entries(house) == 3
         await house.close()

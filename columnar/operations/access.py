@@ -1,0 +1,106 @@
+"""Tables and the regions of their rows, for every operation: the one place that finds a region and admits a call.
+
+    found      the table by its name, if requests may use it; the region of a row, opened if need be
+    admitted   a write only where its region's change log has room
+    waited     an acknowledgement comes after the fsync, and after the delay that a nearly full log asks for
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Protocol
+
+from columnar.errors import RegionTooBusy
+from columnar.model.region_info import RegionInfo
+from columnar.regions.applied import Applied
+from columnar.regions.gathering import Gathering
+from columnar.regions.region import Region
+from columnar.regions.server import RegionServer
+from columnar.regions.tables import ServedTable, Tables
+from columnar.turns import HasGone
+from columnar.wire.service import Later
+
+
+class Caller(Protocol):
+    """The connection that an operation is done for, as far as an operation needs to know it."""
+
+    @property
+    def connection_id(self) -> int: ...
+
+    @property
+    def has_gone(self) -> HasGone: ...
+
+
+class TableAccess:
+    def __init__(self, server: RegionServer) -> None:
+        self._server = server
+        self._tables: Tables = server.tables
+        self.gathering: Gathering = server.gathering
+
+    def table(self, name: bytes | None) -> ServedTable:
+        """TableNotFound, TableNotEnabled; IllegalArgument for what can be no table's name."""
+        return self._tables.enabled(name)
+
+    def find(self, name: bytes | None) -> ServedTable | None:
+        return self._tables.find(name)
+
+    def again(self, served: ServedTable) -> ServedTable:
+        """The table as it is now, of a caller that has waited; errors as of ``table``."""
+        return self._tables.enabled(served.schema.name.encode())
+
+    # --- regions -----------------------------------------------------------------------------------
+
+    def region_for(self, served: ServedTable, row: bytes) -> Region:
+        """The open region that holds ``row``.  RegionAway, NotServingRegion: nothing was done."""
+        return self._server.open_region(served, served.holding(row))
+
+    def open_region(self, served: ServedTable, info: RegionInfo) -> Region:
+        """Errors as of ``region_for``."""
+        return self._server.open_region(served, info)
+
+    def writable(self, served: ServedTable, row: bytes) -> Region:
+        """As ``region_for``; RegionTooBusy where the region's change log is full."""
+        region = self._server.open_region(served, served.holding(row))
+        if region.refuses_writes:
+            raise RegionTooBusy(
+                f"the change log of region {region.info.encoded} of {region.info.table} is full: {region.log_obstacle}"
+            )
+        return region
+
+    def acknowledgement(self, region: Region, applied: Applied) -> Any:
+        """What the answer to a write waits for (None: nothing): its fsync, and the delay of a nearly full log."""
+        if applied.durable is None and applied.failed_condition is None:
+            self._server.async_write_done()
+        if region.write_delay_s > 0:
+            return self._server.delayed(applied.durable, region.write_delay_s)
+        return applied.durable
+
+
+# --- answers that wait -----------------------------------------------------------------------------
+
+
+def after(future: Any, result: Any) -> Any:
+    """``result``, at once where nothing is waited for.  ``future`` may be a coroutine: several fsyncs."""
+    if future is None or (isinstance(future, asyncio.Future) and future.done() and not future.exception()):
+        return result
+    return Later(future, result)
+
+
+async def _all(futures: list[Any]) -> None:
+    for future in futures:
+        await future
+
+
+def joined(waits: list[Any]) -> Any:
+    """One awaitable for several futures, or None; the same future is not waited for twice."""
+    distinct = list({id(future): future for future in waits if future is not None}.values())
+    if not distinct:
+        return None
+    return distinct[0] if len(distinct) == 1 else _all(distinct)
+
+
+def after_all(waits: list[Any], result: Any) -> Any:
+    future = joined(waits)
+    return result if future is None else Later(future, result)

@@ -1,0 +1,110 @@
+"""What there is: tables by name, their regions by name, and how each region stands.
+
+Owned by the loop, but for the sizes of closed regions, which a thread asks the disk for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from columnar.errors import IllegalArgument, TableNotFound, shown
+from columnar.model.region_info import RegionInfo
+from columnar.regions.server import RegionServer
+from columnar.regions.tables import ServedTable
+from columnar.storage.folders import size_of
+
+
+@dataclass(frozen=True, slots=True)
+class RegionState:
+    info: RegionInfo
+    folder: str
+    is_open: bool = False
+    reads: int = 0  # since it was opened
+    writes: int = 0
+    log_records: int = 0
+    log_bytes: int = 0
+    size_bytes: int = 0  # of an open one; of a closed one 0 until ``with_sizes``
+
+
+class Descriptions:
+    def __init__(self, server: RegionServer) -> None:
+        self._server = server
+        self._tables = server.tables
+
+    # --- tables ------------------------------------------------------------------------------------
+
+    def find(self, name: bytes | None) -> ServedTable | None:
+        return self._tables.find(name)
+
+    def known(self, name: bytes | None) -> ServedTable:
+        """Enabled or not.  TableNotFound; IllegalArgument for what can be no table's name."""
+        return self._tables.known(name)
+
+    def all(self) -> list[ServedTable]:
+        """By name, ascending."""
+        return self._tables.all()
+
+    def of_users(self) -> list[ServedTable]:
+        return [served for served in self._tables.all() if not served.schema.is_system]
+
+    # --- regions -----------------------------------------------------------------------------------
+
+    def region_named(self, name: bytes) -> tuple[ServedTable, RegionInfo]:
+        """By its full name or its encoded one.  TableNotFound."""
+        for served in self._tables.all():
+            for info in served.regions:
+                if name in (info.name, info.encoded.encode()):
+                    return served, info
+        raise TableNotFound(f"{shown(name)}; neither a table nor a region has this name")
+
+    def regions_named(self, name: bytes | None) -> list[tuple[ServedTable, RegionInfo]]:
+        """The regions of a table, or the one region (observed row 31).  TableNotFound."""
+        served = self._tables.find(name)
+        if served is not None:
+            return [(served, info) for info in served.regions]
+        return [self.region_named(name or b"")]
+
+    def given_region(self, name: bytes | None) -> RegionInfo:
+        """As ``region_named``; IllegalArgument where there is no name."""
+        if not name:
+            raise IllegalArgument("say which region, by its name or its encoded name")
+        return self.region_named(name)[1]
+
+    def open_count(self) -> int:
+        return self._server.open_count()
+
+    def states_of(self, tables: Iterable[ServedTable]) -> list[RegionState]:
+        """Of all regions of these tables, in order; some 20 microseconds for each open one."""
+        opened = {region.info.region_id: region for region in self._server.all_open()}
+        states = []
+        for served in tables:
+            for info in served.regions:
+                folder, region = self._server.folder_of(info), opened.get(info.region_id)
+                if region is None or not region.is_open:
+                    states.append(RegionState(info, folder))
+                    continue
+                log, size_bytes = region.log, region.store.size_bytes()
+                states.append(
+                    RegionState(
+                        info, folder, True, region.reads, region.writes, log.records, log.size_bytes, size_bytes
+                    )
+                )
+        return states
+
+    async def with_sizes(self, tables: Iterable[ServedTable]) -> list[RegionState]:
+        """As ``states_of``, with the sizes of closed regions: some 50 microseconds in a thread for each."""
+        states = self.states_of(tables)
+        closed = [state.folder for state in states if not state.is_open]
+        if not closed:
+            return states
+        sizes = dict(zip(closed, await asyncio.get_running_loop().run_in_executor(None, _sizes, closed), strict=True))
+        return [state if state.is_open else replace(state, size_bytes=sizes[state.folder]) for state in states]
+
+    async def largest_region(self, served: ServedTable) -> RegionInfo:
+        return max(await self.with_sizes([served]), key=lambda state: state.size_bytes).info
+
+
+def _sizes(folders: list[str]) -> list[int]:
+    return [size_of(folder) for folder in folders]

@@ -1,0 +1,32 @@
+"""A call whose region is unavailable for a moment begins anew when the region, or others in its place, may be opened.
+
+A call looks for all its regions before it changes anything, in one iteration of the loop, so a RegionAway that leaves
+it at once has left nothing behind.  Operations that wait in between retry by themselves (``regions.patience``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from columnar.errors import ClientGone, RegionAway
+from columnar.regions.patience import back
+from columnar.turns import HasGone
+from columnar.wire.service import Later
+
+
+async def retried(call: Callable[[], Any], away: RegionAway, has_gone: HasGone) -> Any:
+    """The result of ``call``, begun anew until all its regions are there.  ClientGone: it was not begun anew."""
+    while True:
+        await back(away)
+        if has_gone():
+            raise ClientGone
+        try:
+            result = call()
+        except RegionAway as another:
+            away = another
+            continue
+        if type(result) is Later:
+            await result.future
+            return result.result
+        return await result if hasattr(result, "__await__") else result

@@ -1,0 +1,106 @@
+"""Scanners as a call opens them: with its filter, whose mistakes are found before the first row is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+from columnar.errors import CallerError, ClientGone, IncompatibleFilter, RequestTooBig
+from columnar.limits import FILTER_BYTES, SHORT_FILTER_BYTES, STEP_S
+from columnar.model.filters import Filter
+from columnar.model.read import ReadSpec, ScanSpec
+from columnar.operations.access import Caller, TableAccess
+from columnar.operations.scanners import Scanner, ScannerTable
+from columnar.regions.found_rows import FoundRows
+from columnar.regions.row_reader import Cells
+from columnar.regions.tables import ServedTable
+from columnar.turns import HasGone, Turns
+
+Use = Callable[[Scanner], Any]  # what a call does with its scanner, at once or as an awaitable
+
+
+class Scans:
+    def __init__(self, access: TableAccess, scanners: ScannerTable) -> None:
+        self._access = access
+        self._scanners = scanners
+
+    def open(self, caller: Caller, served: ServedTable, spec: ScanSpec) -> Any:
+        """The scanner's id.  CallerError tells of a mistake here, not by the first rows (observed row 2)."""
+        connection = caller.connection_id
+        if _has_long_filter(spec):
+            return self.scanner(caller, served, spec, lambda scanner: self._scanners.open(scanner, connection))
+        return self._scanners.open(Scanner(self._access, _name(served), spec, _filter_of(spec)), connection)
+
+    def scanner(self, caller: Caller, served: ServedTable, spec: ScanSpec, use: Use) -> Any:
+        """What ``use`` makes of a scanner that is in no table of open ones.  Errors as of ``open``."""
+        if _has_long_filter(spec):
+            return self._in_steps(served, spec, use, caller.has_gone)
+        return use(Scanner(self._access, _name(served), spec, _filter_of(spec)))
+
+    async def _in_steps(self, served: ServedTable, spec: ScanSpec, use: Use, has_gone: HasGone) -> Any:
+        row_filter = await _filter_in_steps(spec, self._access.gathering.turns, has_gone)
+        used = use(Scanner(self._access, _name(served), spec, row_filter))
+        return await used if hasattr(used, "__await__") else used
+
+    async def one_row(
+        self, served: ServedTable, row: bytes, read: ReadSpec, filter_string: bytes, has_gone: HasGone
+    ) -> Cells:
+        """The cells of one row that a filter lets through: a scan of that row."""
+        spec = ScanSpec(row, row, read, filter_string=filter_string)
+        turns = self._access.gathering.turns
+        row_filter = await _filter_in_steps(spec, turns, has_gone) if _has_long_filter(spec) else _filter_of(spec)
+        found = Scanner(self._access, _name(served), spec, row_filter).next_rows(1, None, has_gone)
+        rows = list(found if isinstance(found, FoundRows) else await found)
+        return rows[0][1] if rows else []
+
+
+def _name(served: ServedTable) -> bytes:
+    return served.schema.name.encode()
+
+
+def _has_long_filter(spec: ScanSpec) -> bool:
+    """Parsing it at once would hold the loop for longer than a step."""
+    return spec.filter_string is not None and len(spec.filter_string) > SHORT_FILTER_BYTES
+
+
+def _filter_of(spec: ScanSpec) -> Filter | None:
+    if spec.filter_string is None:
+        return None
+    from columnar.model.filter_language import parse  # with all filters, 0.7 MB, by the first scan that has one
+
+    return _ready(spec, parse(_checked(spec.filter_string)))
+
+
+async def _filter_in_steps(spec: ScanSpec, turns: Turns, has_gone: HasGone) -> Filter | None:
+    """As ``_filter_of``, others are served meanwhile.  ClientGone."""
+    if spec.filter_string is None:
+        return None
+    from columnar.model.filter_language import parse_in_steps
+
+    steps = parse_in_steps(_checked(spec.filter_string))
+    while True:
+        await turns.turn()
+        if has_gone():
+            raise ClientGone
+        ends = perf_counter() + STEP_S
+        try:
+            while perf_counter() < ends:
+                next(steps)
+        except StopIteration as done:
+            return _ready(spec, done.value)
+
+
+def _checked(text: bytes) -> bytes:
+    if not text:
+        raise CallerError("the filter string is empty; leave it out for no filter")
+    if len(text) > FILTER_BYTES:
+        raise RequestTooBig(f"the filter string has {len(text)} bytes, at most {FILTER_BYTES} are allowed")
+    return text
+
+
+def _ready(spec: ScanSpec, row_filter: Filter) -> Filter:
+    if spec.batch and row_filter.has_filter_row:
+        raise IncompatibleFilter
+    row_filter.set_reversed(spec.reversed)
+    return row_filter

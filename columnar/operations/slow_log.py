@@ -1,0 +1,95 @@
+"""Slow requests, one log line each: method, table, region, row, how long, how many cells.
+
+The wire measures (``wire.service.Service.was_slow``), so a request that is not slow pays one comparison; a service
+says what its request was about.  Time counts from the handler's start to its answer, the wait for the fsync included.
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+from typing import Final
+
+from columnar.errors import ScannerNotFound, shown
+from columnar.operations.descriptions import Descriptions
+from columnar.operations.scanners import Scanner, ScannerTable
+
+_log = logging.getLogger("columnar.slow")
+
+LINES_PER_SECOND: Final = 8  # one slow fsync makes slow requests of all that wait for it
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a request was about, as far as it says."""
+
+    table: bytes | None = None
+    row: bytes | None = None
+    scanner_id: int | None = None
+    answered: tuple[int, int, bytes] | None = None  # rows, cells, the last row; None: the answer holds no rows
+    counts: tuple[tuple[str, int], ...] = ()  # elements of lists in the request, by their names
+
+
+class SlowLog:
+    def __init__(
+        self,
+        descriptions: Descriptions,
+        scanners: ScannerTable,
+        limit_ms: int,
+        now_s: Callable[[], float] = monotonic,
+    ) -> None:
+        self.limit_s = limit_ms / 1_000
+        self.count = 0
+        self._descriptions = descriptions
+        self._scanners = scanners
+        self._now = now_s
+        self._second = -1  # in which the last line was written
+        self._lines = 0  # in that second
+        self._unlogged = 0  # since the last line
+
+    def note(self, method: str, peer: str, took_s: float, subject: Callable[[], Subject]) -> None:
+        """Count a slow request, and log it unless this second has its lines; ``subject`` is called for a line only."""
+        self.count += 1
+        second = int(self._now())
+        if second != self._second:
+            self._second, self._lines = second, 0
+        if self._lines >= LINES_PER_SECOND:
+            self._unlogged += 1
+            return
+        self._lines += 1
+        words = [f"slow request: {method} took {took_s * 1_000:.0f} ms", *self._about(subject())]
+        unlogged, self._unlogged = self._unlogged, 0
+        before = f"; {unlogged} more before it" if unlogged else ""
+        _log.warning("%s; peer=%s%s", " ".join(words), peer, before)
+
+    def _about(self, subject: Subject) -> list[str]:
+        words = []
+        scanned = self._scanner(subject.scanner_id) if subject.scanner_id is not None else None
+        table, row, answered = scanned.table if scanned else subject.table, subject.row, subject.answered
+        if table is not None:
+            words.append(f"table={shown(table)}")
+            words += self._region_of(table, answered[2] if scanned and answered and answered[0] else row)
+        if row is not None:
+            words.append(f"row={shown(row)}")
+        if answered is not None:
+            words.append(f"rows={answered[0]} cells={answered[1]}")
+        if scanned:
+            words.append(f"cells_read={scanned.cells_read}")
+        words += [f"{name}={count}" for name, count in subject.counts]
+        return words
+
+    def _scanner(self, scanner_id: int) -> Scanner | None:
+        try:
+            return self._scanners.get(scanner_id)
+        except ScannerNotFound:
+            return None
+
+    def _region_of(self, table: bytes, row: bytes | None) -> list[str]:
+        served = self._descriptions.find(table)
+        if served is None or (row is None and len(served.regions) > 1):
+            return []
+        return [f"region={served.holding(row or b'').encoded}"]

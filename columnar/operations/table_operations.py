@@ -1,0 +1,25 @@
+"""All operations over one region server, as the services share them."""
+
+from __future__ import annotations
+
+from columnar.operations.access import TableAccess
+from columnar.operations.descriptions import Descriptions
+from columnar.operations.reads import RowReads
+from columnar.operations.scanners import ScannerTable
+from columnar.operations.scans import Scans
+from columnar.operations.upkeep import Upkeep
+from columnar.operations.writes import RowWrites
+from columnar.regions.server import RegionServer
+
+
+class TableOperations:
+    """Constant after construction."""
+
+    def __init__(self, server: RegionServer, scanners: ScannerTable) -> None:
+        self.access = TableAccess(server)
+        self.reads = RowReads(self.access)
+        self.writes = RowWrites(self.access)
+        self.scanners = scanners
+        self.scans = Scans(self.access, scanners)
+        self.descriptions = Descriptions(server)
+        self.upkeep = Upkeep(server, self.descriptions)

@@ -1,0 +1,120 @@
+"""Methods that read rows by their names: get, getVer, getRow, getRows and their kin.
+
+A handler returns its result, or ``Later(future, result)`` where the answer must wait for a
+future that others may share (the group commit); nothing here is a task of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from columnar.errors import VersionsNotPositive
+from columnar.model.cell import split_column
+from columnar.model.read import ReadSpec
+from columnar.operations.reads import RowQuery
+from columnar.operations.table_operations import TableOperations
+from columnar.regions.row_reader import Cells
+from columnar.regions.tables import READ_SPECS, ServedTable, checked_row
+from columnar.thrift import translate
+from columnar.wire.codec_replies import RowList
+from columnar.wire.service import Sent, SentNumber
+
+_REMEMBERED_BYTES: Final = 4 * 1024  # of the columns of a read; a longer list is parsed each time
+
+
+class ReadMethods:
+    def __init__(self, operations: TableOperations) -> None:
+        self._access = operations.access
+        self._reads = operations.reads
+
+    # --- cells -------------------------------------------------------------------------------------
+
+    def _cells(self, table: Sent, row: Sent, column: Sent, timestamp: SentNumber, versions: int) -> Any:
+        served = self._access.table(table)
+        row = checked_row(row)
+        if versions <= 0:
+            raise VersionsNotPositive(versions)
+        family, qualifier = split_column(column or b"")
+        if qualifier is not None and timestamp is None and versions == 1:
+            served.schema.family(family)
+            return self._reads.column(served, row, family, qualifier)
+        spec = translate.read_spec(served.schema, [column or b""], timestamp, versions)
+        if qualifier is not None:
+            return self._reads.column(served, row, family, qualifier, spec)
+        return self._reads.family(served, row, family, spec)
+
+    def get(self, _ctx: Any, table: Sent, row: Sent, column: Sent, _attributes: Any) -> Any:
+        return self._cells(table, row, column, None, 1)
+
+    def getVer(self, _ctx: Any, table: Sent, row: Sent, column: Sent, count: SentNumber, _attributes: Any) -> Any:
+        return self._cells(table, row, column, None, count or 0)
+
+    def getVerTs(
+        self,
+        _ctx: Any,
+        table: Sent,
+        row: Sent,
+        column: Sent,
+        timestamp: SentNumber,
+        count: SentNumber,
+        _attributes: Any,
+    ) -> Any:
+        return self._cells(table, row, column, timestamp, count or 0)
+
+    # --- rows --------------------------------------------------------------------------------------
+
+    def _spec(self, served: ServedTable, columns: Sequence[bytes] | None, timestamp: int | None) -> ReadSpec:
+        key = (timestamp, *columns) if columns else (timestamp,)
+        spec = served.specs.get(key)
+        if spec is None:
+            spec = translate.read_spec(served.schema, columns, timestamp)
+            if not columns or sum(map(len, columns)) <= _REMEMBERED_BYTES:
+                if len(served.specs) >= READ_SPECS:
+                    served.specs.clear()
+                served.specs[key] = spec
+        return spec
+
+    def getRow(self, _ctx: Any, table: Sent, row: Sent, _attributes: Any) -> Any:
+        return self._row(table, row, None, None)
+
+    def getRowWithColumns(self, _ctx: Any, table: Sent, row: Sent, columns: Any, _attributes: Any) -> Any:
+        return self._row(table, row, columns, None)
+
+    def getRowTs(self, _ctx: Any, table: Sent, row: Sent, timestamp: SentNumber, _attributes: Any) -> Any:
+        return self._row(table, row, None, timestamp)
+
+    def getRowWithColumnsTs(
+        self, _ctx: Any, table: Sent, row: Sent, columns: Any, timestamp: SentNumber, _attributes: Any
+    ) -> Any:
+        return self._row(table, row, columns, timestamp)
+
+    def _row(self, table: Sent, row: Sent, columns: Any, timestamp: SentNumber) -> Any:
+        served = self._access.table(table)
+        spec = self._spec(served, columns, timestamp)
+        return self._reads.row(served, checked_row(row), spec, _row_list)
+
+    def getRows(self, ctx: Any, table: Sent, rows: Any, _attributes: Any) -> Any:
+        return self._rows(ctx, table, rows, None, None)
+
+    def getRowsWithColumns(self, ctx: Any, table: Sent, rows: Any, columns: Any, _attributes: Any) -> Any:
+        return self._rows(ctx, table, rows, columns, None)
+
+    def getRowsTs(self, ctx: Any, table: Sent, rows: Any, timestamp: SentNumber, _attributes: Any) -> Any:
+        return self._rows(ctx, table, rows, None, timestamp)
+
+    def getRowsWithColumnsTs(
+        self, ctx: Any, table: Sent, rows: Any, columns: Any, timestamp: SentNumber, _attributes: Any
+    ) -> Any:
+        return self._rows(ctx, table, rows, columns, timestamp)
+
+    def _rows(self, ctx: Any, table: Sent, rows: list[bytes] | None, columns: Any, timestamp: SentNumber) -> Any:
+        """In the order asked, without those that are not there (gateway behaviour 8)."""
+        served = self._access.table(table)
+        spec = self._spec(served, columns, timestamp)
+        asked = [checked_row(row) for row in rows or ()]
+        return self._reads.rows(ctx, served, RowQuery(asked, [spec] * len(asked)), RowList)
+
+
+def _row_list(row: bytes, cells: Cells) -> RowList:
+    return RowList([(row, cells)] if cells else [])

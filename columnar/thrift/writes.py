@@ -1,0 +1,124 @@
+"""Methods that write rows: mutate, delete, and many rows in one call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from columnar.model.cell import split_column
+from columnar.model.mutation import Delete, RowMutation, RowPuts, RowWrite
+from columnar.operations.table_operations import TableOperations
+from columnar.operations.writes import Answer
+from columnar.regions.applied import Applied
+from columnar.regions.tables import ServedTable, checked_row
+from columnar.thrift import translate
+from columnar.wire.sent_puts import SentPuts
+from columnar.wire.service import Sent, SentNumber
+
+
+class _Translator:
+    """BatchMutations of one call to what they ask of their rows; remembers the columns, which are mostly the same."""
+
+    def __init__(self, served: ServedTable, stamp: int | None, ttl_ms: int | None) -> None:
+        self._schema = served.schema
+        self._stamp = stamp
+        self._ttl_ms = ttl_ms
+        self._by_clock = stamp is None and ttl_ms is None
+        self._known: translate.Columns = {}
+        self._known_rows: dict[tuple[bytes, ...], translate.PutColumns] = {}
+
+    def write(self, batch: Any) -> RowWrite | None:
+        sent, row = batch.mutations or (), batch.row or b""
+        if self._by_clock and isinstance(sent, SentPuts):
+            columns = translate.put_columns(self._schema, row, sent, self._known_rows)
+            return RowPuts(checked_row(batch.row), columns, sent.values)
+        operations, durability = translate.operations(self._schema, row, sent, self._stamp, self._ttl_ms, self._known)
+        row = checked_row(batch.row)
+        return RowMutation(row, operations, (), durability) if operations else None
+
+
+class WriteMethods:
+    def __init__(self, operations: TableOperations) -> None:
+        self._access = operations.access
+        self._writes = operations.writes
+
+    # --- mutations ---------------------------------------------------------------------------------
+
+    def mutateRow(self, ctx: Any, table: Sent, row: Sent, mutations: Any, attributes: Any) -> Any:
+        return self._mutate_row(ctx, table, row, mutations, None, attributes)
+
+    def mutateRowTs(
+        self, ctx: Any, table: Sent, row: Sent, mutations: Any, timestamp: SentNumber, attributes: Any
+    ) -> Any:
+        return self._mutate_row(ctx, table, row, mutations, timestamp, attributes)
+
+    def _mutate_row(
+        self, ctx: Any, table: Sent, row: Sent, mutations: Any, timestamp: SentNumber, attributes: Any
+    ) -> Any:
+        if not mutations:
+            checked_row(row)
+            return None  # as HBase, which does not even look for the table
+        served = self._access.table(table)
+        ttl_ms = translate.ttl_of(attributes) if attributes else None
+        stamp = translate.checked_timestamp(timestamp)
+        if isinstance(mutations, SentPuts) and stamp is None and ttl_ms is None:
+            columns = translate.put_columns(served.schema, row or b"", mutations, {})
+            row = checked_row(row)
+            return self._writes.write_alone(ctx, served, RowPuts(row, columns, mutations.values), _nothing)
+        operations, durability = translate.operations(served.schema, row or b"", mutations, stamp, ttl_ms, {})
+        return self._writes.write(ctx, served, RowMutation(checked_row(row), operations, (), durability), _nothing)
+
+    def mutateRows(self, ctx: Any, table: Sent, batches: Any, attributes: Any) -> Any:
+        return self.mutate_rows(ctx, table, batches, None, attributes, _nothing)
+
+    def mutateRowsTs(self, ctx: Any, table: Sent, batches: Any, timestamp: SentNumber, attributes: Any) -> Any:
+        return self.mutate_rows(ctx, table, batches, timestamp, attributes, _nothing)
+
+    def mutate_rows(
+        self, ctx: Any, table: Sent, batches: Any, timestamp: SentNumber, attributes: Any, answer: Answer
+    ) -> Any:
+        """Everything is checked before anything is written (observed row 4); the answer is made from the last row."""
+        if not batches:
+            return answer(None)
+        served = self._access.table(table)
+        ttl_ms = translate.ttl_of(attributes) if attributes else None
+        stamp = translate.checked_timestamp(timestamp)
+        if len(batches) == 1:
+            one = _Translator(served, stamp, ttl_ms).write(batches[0])
+            return answer(None) if one is None else self._writes.write_alone(ctx, served, one, answer)
+        return self._writes.write_planned(
+            ctx, served, batches, lambda current: _Translator(current, stamp, ttl_ms).write, answer
+        )
+
+    # --- deletes -----------------------------------------------------------------------------------
+
+    def deleteAll(self, ctx: Any, table: Sent, row: Sent, column: Sent, attributes: Any) -> Any:
+        return self._delete(ctx, table, row, column, None)
+
+    def deleteAllTs(
+        self, ctx: Any, table: Sent, row: Sent, column: Sent, timestamp: SentNumber, _attributes: Any
+    ) -> Any:
+        return self._delete(ctx, table, row, column, timestamp)
+
+    def _delete(self, ctx: Any, table: Sent, row: Sent, column: Sent, timestamp: SentNumber) -> Any:
+        served = self._access.table(table)
+        stamp = translate.checked_timestamp(timestamp)
+        family, qualifier = split_column(column or b"")
+        served.schema.family(family)
+        mutation = RowMutation(checked_row(row), (Delete(family, qualifier, stamp),))
+        return self._writes.write(ctx, served, mutation, _nothing)
+
+    def deleteAllRow(self, ctx: Any, table: Sent, row: Sent, _attributes: Any) -> Any:
+        return self._delete_row(ctx, table, row, None)
+
+    def deleteAllRowTs(self, ctx: Any, table: Sent, row: Sent, timestamp: SentNumber, _attributes: Any) -> Any:
+        return self._delete_row(ctx, table, row, timestamp)
+
+    def _delete_row(self, ctx: Any, table: Sent, row: Sent, timestamp: SentNumber) -> Any:
+        served = self._access.table(table)
+        stamp = translate.checked_timestamp(timestamp)
+        operations = tuple(Delete(family.bytes_name, None, stamp) for family in served.schema.families)
+        return self._writes.write(ctx, served, RowMutation(checked_row(row), operations), _nothing)
+
+
+def _nothing(_applied: Applied | None) -> None:
+    return None
