@@ -198,6 +198,18 @@ class CallQueueTooBig(RetryLater):
     hbase_class = "CallQueueTooBigException"
 
 
+class Throttled(RetryLater):
+    """A quota of the table is used up; ``exceeded`` in HBase's words, so that its clients find the wait."""
+
+    hbase_class = "RpcThrottlingException"
+
+    def __init__(self, table: str, exceeded: str, wait_ms: int, limit: str) -> None:
+        super().__init__(f"{exceeded} - wait {wait_ms}ms; table {table} has THROTTLE {limit}")
+        self.table = table
+        self.wait_ms = wait_ms
+        self.limit = limit
+
+
 class NotServingRegion(RetryLater):
     hbase_class = "NotServingRegionException"
 

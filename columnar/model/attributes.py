@@ -116,9 +116,12 @@ def attributes_of(family: Family) -> dict[str, str]:
     return {name: text for name, text in shown.items() if text}
 
 
+_NO_NUMBERS: Final = frozenset({"READONLY", "DURABILITY", "THROTTLE"})  # attributes of tables
+
+
 def merged_attributes(held: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
     """Table attributes after a change; an empty text takes one away."""
     gone = {name for name, text in given.items() if not text}
-    checked_attributes(dict.fromkeys(gone - {"READONLY", "DURABILITY"}, "0"))  # of unknown names it complains
+    checked_attributes(dict.fromkeys(gone - _NO_NUMBERS, "0"))  # of unknown names it complains
     changed = checked_attributes({name: text for name, text in given.items() if text})
     return {name: text for name, text in {**held, **changed}.items() if name not in gone}

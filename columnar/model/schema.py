@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from columnar.errors import DamagedData, IllegalArgument, NoSuchColumnFamily, shown
 from columnar.limits import FAMILIES, FAMILY_NAME_BYTES, KEPT_LOG_BYTES, TABLE_NAME_BYTES
+from columnar.model import throttle_limits
 
 COMPRESSIONS: Final = ("NONE", "SNAPPY", "LZ4", "GZ", "ZSTD")  # the weakest first
 DURABILITIES: Final = ("USE_DEFAULT", "SKIP_WAL", "ASYNC_WAL", "SYNC_WAL", "FSYNC_WAL")
@@ -124,6 +125,11 @@ class Table:
         return int(text) if text else None
 
     @property
+    def throttle(self) -> str:
+        """How much may be asked of the table in a time (``throttle_limits``); empty: as much as the server can."""
+        return self.attributes.get("THROTTLE", "")
+
+    @property
     def unsynced_families(self) -> frozenset[bytes]:
         """Families whose writes wait for no fsync, by their own word or the table's."""
         table = self.durability
@@ -145,6 +151,7 @@ ATTRIBUTES: Final[Mapping[str, str]] = {
     "DURABILITY": "SYNC_WAL (default), ASYNC_WAL or SKIP_WAL",
     "READONLY": "true: writes are refused",
     "MAX_FILESIZE": "bytes from which a region of the table is split",
+    "THROTTLE": throttle_limits.FORM,
 }
 _WHOLE_NUMBERS: Final = frozenset({"DELETE_MARKERS", "CHANGE_LOG", "CHANGE_LOG_BYTES", "MAX_FILESIZE"})
 BLOCK_SIZES: Final = (1_024, 4 * 1_048_576)
@@ -251,6 +258,8 @@ def checked_attributes(given: Mapping[str, str]) -> dict[str, str]:
             text = text.lower()
             if text not in ("true", "false"):
                 raise IllegalArgument(f"table attribute READONLY is true or false, not '{text}'")
+        if key == "THROTTLE":
+            text = throttle_limits.canonical(throttle_limits.limits_of(text))
         checked[key] = text
     return checked
 

@@ -1,6 +1,7 @@
 """Operations on tables in the model's terms: above the regions, which hold rows, below the services, which translate.
 
     access        tables and the regions of their rows: finds, admits, retries, accounts for what was done
+    throttle      (pure) quotas of tables
     reads         rows by name: one, or several in steps
     writes        mutations of rows, checks among them: one, or batches in steps
     scanners      a place in a table that moves on with each call; the table of the open ones

@@ -1,8 +1,9 @@
 """Tables and the regions of their rows, for every operation: the one place that finds a region and admits a call.
 
     found      the table by its name, if requests may use it; the region of a row, opened if need be
-    admitted   a write only where its region's change log has room
+    admitted   a call only while its table's quota is not used up; a write only where its region's change log has room
     waited     an acknowledgement comes after the fsync, and after the delay that a nearly full log asks for
+    charged    the rows and bytes that a call read or wrote, to its table's quota
 
 Owned by the loop.
 """
@@ -10,11 +11,17 @@ Owned by the loop.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import Any, Protocol
 
 from columnar.errors import RegionTooBusy
+from columnar.model.mutation import RowPuts, RowWrite
 from columnar.model.region_info import RegionInfo
+from columnar.model.throttle_limits import limits_of
+from columnar.operations.throttle import Throttle
 from columnar.regions.applied import Applied
+from columnar.regions.found_rows import CELL_OVERHEAD_BYTES
 from columnar.regions.gathering import Gathering
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
@@ -34,8 +41,9 @@ class Caller(Protocol):
 
 
 class TableAccess:
-    def __init__(self, server: RegionServer) -> None:
+    def __init__(self, server: RegionServer, now_s: Callable[[], float] = monotonic) -> None:
         self._server = server
+        self._now_s = now_s
         self._tables: Tables = server.tables
         self.gathering: Gathering = server.gathering
 
@@ -49,6 +57,27 @@ class TableAccess:
     def again(self, served: ServedTable) -> ServedTable:
         """The table as it is now, of a caller that has waited; errors as of ``table``."""
         return self._tables.enabled(served.schema.name.encode())
+
+    # --- quotas ------------------------------------------------------------------------------------
+
+    def admit(self, served: ServedTable, *, writes: bool) -> None:
+        """Before a call on a table that ``is_throttled``.  Throttled: nothing was done."""
+        now_s = self._now_s()
+        self._throttle_of(served, now_s).admit(writes, now_s)
+
+    def charge(self, served: ServedTable, requests: int, size_bytes: int, *, writes: bool) -> None:
+        """After a call on a table that ``is_throttled``, or after a step of it."""
+        self._throttle_of(served, self._now_s()).charge(writes, requests, size_bytes)
+
+    def _throttle_of(self, served: ServedTable, now_s: float) -> Throttle:
+        throttle: Throttle | None = served.throttle
+        if throttle is None:
+            schema = served.schema
+            throttle = served.throttle = Throttle(schema.name, limits_of(schema.throttle), now_s)
+        return throttle
+
+    def charge_writes(self, served: ServedTable, writes: Sequence[RowWrite]) -> None:
+        self.charge(served, len(writes), sum(_bytes_of(write) for write in writes), writes=True)
 
     # --- regions -----------------------------------------------------------------------------------
 
@@ -76,6 +105,18 @@ class TableAccess:
         if region.write_delay_s > 0:
             return self._server.delayed(applied.durable, region.write_delay_s)
         return applied.durable
+
+
+def _bytes_of(write: RowWrite) -> int:
+    """Row key, columns and values, and what each cell has beside them."""
+    if isinstance(write, RowPuts):
+        cells = sum(len(family) + len(qualifier) for family, qualifier in write.columns) + sum(map(len, write.values))
+        return len(write.row) + cells + len(write.values) * CELL_OVERHEAD_BYTES
+    size = len(write.row)
+    for operation in write.operations:
+        value = getattr(operation, "value", b"")
+        size += len(operation.family) + len(operation.qualifier or b"") + len(value) + CELL_OVERHEAD_BYTES
+    return size
 
 
 # --- answers that wait -----------------------------------------------------------------------------

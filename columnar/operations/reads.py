@@ -17,7 +17,7 @@ from columnar.errors import RequestTooBig
 from columnar.limits import ROWS_BYTES, STEP_BYTES, STEP_CELLS
 from columnar.model.read import Projection, ReadSpec
 from columnar.operations.access import Caller, TableAccess, after, after_all, joined
-from columnar.regions.found_rows import ScanRow, size_of
+from columnar.regions.found_rows import CELL_OVERHEAD_BYTES, ScanRow, size_of
 from columnar.regions.patience import patiently
 from columnar.regions.row_reader import Cells
 from columnar.regions.tables import ServedTable
@@ -95,17 +95,31 @@ class RowReads:
 
     def column(self, served: ServedTable, row: bytes, family: bytes, qualifier: bytes, spec: ReadSpec = LATEST) -> Any:
         """(value, timestamp) of the versions of one column, the newest first."""
+        if served.is_throttled:
+            self._access.admit(served, writes=False)
         region = self._access.region_for(served, row)
-        return after(region.barrier(row), region.get_column(row, family, qualifier, spec))
+        cells = region.get_column(row, family, qualifier, spec)
+        if served.is_throttled:
+            self._access.charge(served, 1, _bytes_of(row, cells, len(family) + len(qualifier)), writes=False)
+        return after(region.barrier(row), cells)
 
     def family(self, served: ServedTable, row: bytes, family: bytes, spec: ReadSpec) -> Any:
         """(value, timestamp) of every version of every column of a family, column ascending."""
+        if served.is_throttled:
+            self._access.admit(served, writes=False)
         region = self._access.region_for(served, row)
-        return after(region.barrier(row), region.get_family(row, family, spec))
+        cells = region.get_family(row, family, spec)
+        if served.is_throttled:
+            self._access.charge(served, 1, _bytes_of(row, cells, len(family)), writes=False)
+        return after(region.barrier(row), cells)
 
     def row(self, served: ServedTable, row: bytes, spec: ReadSpec, answer: RowAnswer) -> Any:
+        if served.is_throttled:
+            self._access.admit(served, writes=False)
         region = self._access.region_for(served, row)
         cells = region.get_row(row, spec)
+        if served.is_throttled:
+            self._access.charge(served, 1, size_of((row, cells)), writes=False)
         return after(region.barrier(row), answer(row, cells))
 
     # --- several -----------------------------------------------------------------------------------
@@ -120,7 +134,11 @@ class RowReads:
     ) -> Any:
         """In the order asked; at once where it is little and none has a filter."""
         reading = _Reading(query)
+        if served.is_throttled:
+            self._access.admit(served, writes=False)
         if not self._access.gathering.is_full and self._step(served, reading, False):
+            if served.is_throttled:
+                self._access.charge(served, reading.at, reading.size_bytes, writes=False)
             return after_all(reading.barriers, answer(reading.found))
         return self._read_rest(served, reading, answer, filtered, caller.has_gone)
 
@@ -176,12 +194,19 @@ class RowReads:
                         ticket = gathering.begin(reading.size_bytes, has_gone)
                 else:
                     await patiently(partial(self._step, served, reading, True), has_gone)
+            if served.is_throttled:
+                access.charge(served, reading.at, reading.size_bytes, writes=False)
             waiting = joined(reading.barriers)
             if waiting is not None:
                 await asyncio.shield(waiting)
             return answer(reading.found)
         finally:
             gathering.end(ticket)
+
+
+def _bytes_of(row: bytes, cells: list[tuple[bytes, int]], column_bytes: int) -> int:
+    """As ``size_of``, of values that are answered without their columns."""
+    return len(row) + sum(column_bytes + len(value) + CELL_OVERHEAD_BYTES for value, _ in cells)
 
 
 def check_families(served: ServedTable, spec: ReadSpec) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from time import perf_counter
 from typing import Any
 
@@ -12,7 +12,7 @@ from columnar.model.filters import Filter
 from columnar.model.read import ReadSpec, ScanSpec
 from columnar.operations.access import Caller, TableAccess
 from columnar.operations.scanners import Scanner, ScannerTable
-from columnar.regions.found_rows import FoundRows
+from columnar.regions.found_rows import FoundRows, PackRows, size_of
 from columnar.regions.row_reader import Cells
 from columnar.regions.tables import ServedTable
 from columnar.turns import HasGone, Turns
@@ -42,6 +42,36 @@ class Scans:
         row_filter = await _filter_in_steps(spec, self._access.gathering.turns, has_gone)
         used = use(Scanner(self._access, _name(served), spec, row_filter))
         return await used if hasattr(used, "__await__") else used
+
+    def next_rows(
+        self, caller: Caller, scanner: Scanner, count: int, pack: PackRows | None = None
+    ) -> FoundRows | Awaitable[FoundRows]:
+        """``Scanner.next_rows``, charged as one request and with the bytes that it found."""
+        served = self._access.find(scanner.table)
+        if served is None or not served.is_throttled:
+            return scanner.next_rows(count, pack, caller.has_gone)
+        self._access.admit(served, writes=False)  # before the scanner moves: a refused call leaves no hole in the scan
+        found = scanner.next_rows(count, pack, caller.has_gone)
+        if not isinstance(found, FoundRows):
+            return self._charged(served, found)
+        self._access.charge(served, 1, found.size_bytes, writes=False)
+        return found
+
+    async def _charged(self, served: ServedTable, rows: Awaitable[FoundRows]) -> FoundRows:
+        found = await rows
+        self._access.charge(served, 1, found.size_bytes, writes=False)
+        return found
+
+    async def row(
+        self, served: ServedTable, row: bytes, read: ReadSpec, filter_string: bytes, has_gone: HasGone
+    ) -> Cells:
+        """``one_row``, charged as one request."""
+        if served.is_throttled:
+            self._access.admit(served, writes=False)
+        cells = await self.one_row(served, row, read, filter_string, has_gone)
+        if served.is_throttled:
+            self._access.charge(served, 1, size_of((row, cells)), writes=False)
+        return cells
 
     async def one_row(
         self, served: ServedTable, row: bytes, read: ReadSpec, filter_string: bytes, has_gone: HasGone

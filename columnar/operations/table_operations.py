@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from time import monotonic
+
 from columnar.operations.access import TableAccess
 from columnar.operations.descriptions import Descriptions
 from columnar.operations.reads import RowReads
@@ -15,8 +18,9 @@ from columnar.regions.server import RegionServer
 class TableOperations:
     """Constant after construction."""
 
-    def __init__(self, server: RegionServer, scanners: ScannerTable) -> None:
-        self.access = TableAccess(server)
+    def __init__(self, server: RegionServer, scanners: ScannerTable, now_s: Callable[[], float] = monotonic) -> None:
+        """``now_s``: of the quotas."""
+        self.access = TableAccess(server, now_s)
         self.reads = RowReads(self.access)
         self.writes = RowWrites(self.access)
         self.scanners = scanners

@@ -145,15 +145,21 @@ class RowWrites:
     def write(self, caller: Caller, served: ServedTable, mutation: RowMutation, answer: Answer) -> Any:
         """One row, one step; ``answer`` makes the reply from what was applied."""
         access = self._access
+        if served.is_throttled:
+            access.admit(served, writes=True)
         region = access.writable(served, mutation.row)
         try:
             applied = region.apply(mutation)
         except StoreBusy:
             return self._go_on(caller.has_gone, [(served, [mutation])], [], answer)
+        if served.is_throttled:
+            access.charge_writes(served, [mutation])
         return after(access.acknowledgement(region, applied), answer(applied))
 
     def write_alone(self, caller: Caller, served: ServedTable, row: RowWrite, answer: Answer) -> Any:
         """As ``write``, of a row that may be nothing but puts."""
+        if served.is_throttled:
+            self._access.admit(served, writes=True)
         self._access.writable(served, row.row)
         return self._write_work(caller, [(served, [row])], answer)
 
@@ -166,6 +172,8 @@ class RowWrites:
         answer: Answer,
     ) -> Any:
         """Every element of ``asked`` is checked before anything is written; the answer is made from the last row."""
+        if served.is_throttled:
+            self._access.admit(served, writes=True)
         plan = RowPlan(self._access, served, asked, make(served))
         if plan.step():
             return self._write_work(caller, plan.work, answer)
@@ -196,6 +204,8 @@ class RowWrites:
         """Rows of several tables, each a step of its own, in order; they have all been checked."""
         work: Work = []
         for served, mutation in asked:
+            if served.is_throttled:
+                self._access.admit(served, writes=True)
             self._access.writable(served, mutation.row)
             work.append((served, [mutation]))
         return self._write_work(caller, work, answer)
@@ -251,6 +261,8 @@ class RowWrites:
             applied = region.apply(first)
         else:
             applied = region.apply_many(mutations)
+        if served.is_throttled:
+            self._access.charge_writes(served, mutations)
         waits.append(self._access.acknowledgement(region, applied))
         return applied
 

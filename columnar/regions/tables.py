@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from columnar.errors import IllegalArgument, NotSent, TableNotEnabled, TableNotFound, shown
 from columnar.limits import ROW_KEY_BYTES
@@ -24,8 +24,11 @@ class ServedTable:
     regions: list[RegionInfo]
     starts: list[bytes] = field(init=False)
     specs: dict[tuple[object, ...], ReadSpec] = field(default_factory=dict)  # of recent reads; at most READ_SPECS
+    is_throttled: bool = field(init=False)  # the table has quotas
+    throttle: Any = field(init=False, default=None)  # what ``operations.throttle`` keeps of them; None: nothing yet
 
     def __post_init__(self) -> None:
+        self.is_throttled = bool(self.schema.throttle)
         self.starts = [info.start for info in self.regions]
         assert self.starts[0] == b"", "the first region begins at the first row"
 
@@ -53,6 +56,9 @@ class Tables:
         self._by_wire_name: dict[bytes, ServedTable] = {}
 
     def install(self, served: ServedTable) -> None:
+        held = self._by_name.get(served.schema.name)
+        if held is not None and held.schema.throttle == served.schema.throttle:
+            served.throttle = held.throttle  # an alter of something else leaves the quotas as they are
         self._by_name[served.schema.name] = served
         self._by_wire_name[served.schema.name.encode()] = served
 

@@ -15,7 +15,7 @@ from columnar.shell.connecting import Misused, Server, ask, with_server
 from columnar.shell.text import attribute_of, bytes_text, family_of, readable, typed, upper_end
 
 LONG_ANSWER_S: Final = 3_600.0  # of one region's compaction
-_TABLE_ATTRIBUTES: Final = "DELETE_MARKERS, CHANGE_LOG, CHANGE_LOG_BYTES, DURABILITY, READONLY, MAX_FILESIZE"
+_TABLE_ATTRIBUTES: Final = "DELETE_MARKERS, CHANGE_LOG, CHANGE_LOG_BYTES, DURABILITY, READONLY, MAX_FILESIZE, THROTTLE"
 
 
 @click.command()
@@ -86,6 +86,7 @@ def alter(
       columnar alter pages --drop scratch --yes
       columnar alter pages --set READONLY=true
       columnar alter pages --set MAX_FILESIZE=2g --set CHANGE_LOG=
+      columnar alter pages --set THROTTLE=1000req/s,10MB/s,read:500req/s
     """
     if not (add or change or gone or attributes):
         raise Misused("say what to change: --add, --change, --drop or --set; 'columnar alter --help' shows how")

@@ -92,13 +92,14 @@ def create(
     """Make a table with its column families; one version for ever where nothing else is said.
 
     A family takes versions, min_versions, ttl, compression (none, snappy, lz4, gz, zstd), bloomfilter, in_memory,
-    blockcache, blocksize and durability; a table DELETE_MARKERS, CHANGE_LOG, CHANGE_LOG_BYTES, DURABILITY, READONLY
-    and MAX_FILESIZE.
+    blockcache, blocksize and durability; a table DELETE_MARKERS, CHANGE_LOG, CHANGE_LOG_BYTES, DURABILITY, READONLY,
+    MAX_FILESIZE and THROTTLE.
 
     \b
       columnar create pages text meta:versions=3
       columnar create sessions data:ttl=7d,compression=zstd
       columnar create backlinks link --attribute DELETE_MARKERS=3600000
+      columnar create guests g --attribute THROTTLE=1000req/s,write:1MB/s
       columnar create events e --split 2025 --split 2026
       columnar create by_md5 f --splits-hex 16
     """

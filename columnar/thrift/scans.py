@@ -66,7 +66,7 @@ class ScanMethods:
             return RowList([])
         in_order = scanner.spec.sort_columns
         pack = map_rows if ctx.protocol is Protocol.BINARY and not in_order else None
-        found = scanner.next_rows(count, pack, ctx.has_gone)
+        found = self._scans.next_rows(ctx, scanner, count, pack)
         if isinstance(found, FoundRows):
             return RowList(found.blocks, in_order)
         return _listed(found, in_order)

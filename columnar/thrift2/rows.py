@@ -43,7 +43,7 @@ class RowMethods2:
         )
 
     async def _filtered(self, served: ServedTable, row: bytes, tget: Any, spec: ReadSpec, has_gone: HasGone) -> Result:
-        cells = await self._scans.one_row(served, row, spec, tget.filterString, has_gone)
+        cells = await self._scans.row(served, row, spec, tget.filterString, has_gone)
         return Result(row, translate.cut_by_family(list(cells), tget))
 
     def getMultiple(self, ctx: Any, table: bytes | None, tgets: Any) -> Any:

@@ -11,7 +11,6 @@ from columnar.operations.scans import Use
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.found_rows import FoundRows
 from columnar.thrift2 import translate
-from columnar.turns import HasGone
 from columnar.wire.codec_results import Result, Results
 
 
@@ -30,11 +29,20 @@ class ScanMethods2:
         return self._scanner(ctx, table, tscan, lambda scanner: self._scanners.open(scanner, ctx.connection_id))
 
     def getScannerRows(self, ctx: Any, scanner_id: int | None, count: int | None) -> Any:
-        return _rows(self._scanners.get(translate.given(scanner_id, "scanner id")), count, ctx.has_gone)
+        return self._rows(ctx, self._scanners.get(translate.given(scanner_id, "scanner id")), count)
 
     def getScannerResults(self, ctx: Any, table: bytes | None, tscan: Any, count: int | None) -> Any:
         """Nothing is left open; fewer rows than asked for come only at the end or at a reply's bounds."""
-        return self._scanner(ctx, table, tscan, lambda scanner: _rows(scanner, count, ctx.has_gone))
+        return self._scanner(ctx, table, tscan, lambda scanner: self._rows(ctx, scanner, count))
+
+    def _rows(self, ctx: Any, scanner: Scanner, count: int | None) -> Any:
+        count = 1 if count is None else count
+        if count < 0:
+            raise IllegalArgument(f"the number of rows asked for is {count}; it must not be negative")
+        if count == 0:
+            return Results([])
+        found = self._scans.next_rows(ctx, scanner, count)
+        return _results(found, scanner) if isinstance(found, FoundRows) else _awaited(found, scanner)
 
     def closeScanner(self, _ctx: Any, scanner_id: int | None) -> None:
         """One that is not open needs no closing: HBase 2.6.1 says nothing to it either."""
@@ -42,16 +50,6 @@ class ScanMethods2:
             self._scanners.close(translate.given(scanner_id, "scanner id"))
         except ScannerNotFound:
             return
-
-
-def _rows(scanner: Scanner, count: int | None, has_gone: HasGone) -> Any:
-    count = 1 if count is None else count
-    if count < 0:
-        raise IllegalArgument(f"the number of rows asked for is {count}; it must not be negative")
-    if count == 0:
-        return Results([])
-    found = scanner.next_rows(count, None, has_gone)
-    return _results(found, scanner) if isinstance(found, FoundRows) else _awaited(found, scanner)
 
 
 async def _awaited(found: Awaitable[FoundRows], scanner: Scanner) -> Results:

@@ -241,6 +241,14 @@ def test_describe_and_alter(shell: Shell, pages: str) -> None:
     assert lines == ["meta", "text"]
 
 
+def test_a_quota_is_set_shown_and_lifted(shell: Shell, pages: str) -> None:
+    shell.out("alter", pages, "--set", "throttle=1000req/sec,read:10M/s")
+    assert shell.json("describe", pages)["attributes"] == {"THROTTLE": "1000req/s,read:10MB/s"}
+    assert "THROTTLE takes limits such as 1000req/s,10MB/s" in shell.error("alter", pages, "--set", "THROTTLE=fast")
+    shell.out("alter", pages, "--set", "THROTTLE=")
+    assert shell.json("describe", pages)["attributes"] == {}
+
+
 def test_what_alter_refuses(shell: Shell, pages: str) -> None:
     assert shell.error("alter", pages, status=2).startswith("say what to change")
     assert "say --yes" in shell.error("alter", pages, "--drop", "text", status=2)

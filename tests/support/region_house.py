@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
@@ -35,6 +35,7 @@ class House:
         engine: Any = None,
         folder: str = "regions",
         open_regions: int = 9,
+        now_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.memory = MemoryEngine()
         self.engine = HeldEngine(engine or self.memory)
@@ -42,7 +43,7 @@ class House:
         self.clock = FakeClock()
         self.committer = Committer(asyncio.get_running_loop())
         self.server = RegionServer(self.engine, folder, self.committer, self.clock, open_regions=open_regions)
-        self.operations = TableOperations(self.server, ScannerTable(lambda: 0.0))
+        self.operations = TableOperations(self.server, ScannerTable(lambda: 0.0), now_s)
         edges = (b"", *splits, b"")
         infos = [RegionInfo(table.name, 10 + n, a, b) for n, (a, b) in enumerate(pairwise(edges))]
         self.served = ServedTable(table, True, infos)

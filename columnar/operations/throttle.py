@@ -1,0 +1,87 @@
+"""(pure) Request quotas of tables (attribute THROTTLE): a bucket of tokens for each limit; time is an argument.
+
+    admitted   a call begins where each of its buckets holds a token, that is a request or a byte; else it is refused
+               with the time until the first bucket without one has it again
+    charged    afterwards, with the rows and bytes that it read or wrote.  A bucket may owe tokens after that: a large
+               answer is given whole, and the next calls are refused until the bucket has filled again
+
+A bucket begins full, holds one period's amount at most, and fills evenly.  In the long run no more than the limit goes
+through; in any one period at most twice the limit, and what the last calls took beyond it.  HBase estimates a call by
+the average of earlier ones before it runs and corrects the estimate afterwards: in the long run that is the same.
+
+Invariants:
+    I1. A bucket's level is at most its amount.
+    I2. A call that is refused takes nothing from any bucket.
+
+Knows nothing of clocks, tables' regions, or what a row is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+from typing import Final
+
+from columnar.errors import Throttled
+from columnar.model.throttle_limits import Limit
+
+# In the words and the order of HBase's RpcThrottlingException.
+_EXCEEDED: Final = {
+    ("", False): "number of requests exceeded",
+    ("", True): "request size limit exceeded",
+    ("write", False): "number of write requests exceeded",
+    ("write", True): "write size limit exceeded",
+    ("read", False): "number of read requests exceeded",
+    ("read", True): "read size limit exceeded",
+}
+_ORDER: Final = list(_EXCEEDED)
+
+
+class Bucket:
+    """The tokens of one limit."""
+
+    __slots__ = ("level", "limit", "seen_s")
+
+    def __init__(self, limit: Limit, now_s: float) -> None:
+        self.limit = limit
+        self.level = float(limit.amount)  # below 0: owed
+        self.seen_s = now_s
+
+    def wait_ms(self, now_s: float) -> int:
+        """Until there is a token; 0: there is one."""
+        limit = self.limit
+        passed_s = max(0.0, now_s - self.seen_s)
+        self.seen_s = max(self.seen_s, now_s)
+        self.level = min(float(limit.amount), self.level + passed_s * limit.amount / limit.period_s)
+        if self.level >= 1.0:
+            return 0
+        return max(1, ceil((1.0 - self.level) * limit.period_s * 1_000 / limit.amount))
+
+
+class Throttle:
+    """The limits of one table."""
+
+    __slots__ = ("_buckets", "table")
+
+    def __init__(self, table: str, limits: Sequence[Limit], now_s: float) -> None:
+        self.table = table
+        self._buckets = [Bucket(limit, now_s) for limit in sorted(limits, key=lambda limit: _ORDER.index(limit.kind))]
+
+    def admit(self, writes: bool, now_s: float) -> None:
+        """A call that reads, or writes, may begin.  Throttled: not before the wait that it tells."""
+        other = "read" if writes else "write"
+        for bucket in self._buckets:
+            if bucket.limit.scope != other:
+                wait_ms = bucket.wait_ms(now_s)
+                if wait_ms:
+                    raise Throttled(self.table, _EXCEEDED[bucket.limit.kind], wait_ms, bucket.limit.text)
+
+    def charge(self, writes: bool, requests: int, size_bytes: int) -> None:
+        other = "read" if writes else "write"
+        for bucket in self._buckets:
+            if bucket.limit.scope != other:
+                bucket.level -= size_bytes if bucket.limit.of_bytes else requests
+
+    def check(self) -> None:
+        for bucket in self._buckets:
+            assert bucket.level <= bucket.limit.amount, "I1"
