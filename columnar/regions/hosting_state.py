@@ -1,0 +1,197 @@
+"""(pure) The life of a region at its server: one state machine, events in, instructions out.
+
+    state       a request            the region's store
+    NONE        has it opened        none is open
+    OPENING     waits                is being opened
+    OPEN        is served            open
+    READ_ONLY   reads are served     open for reading: the disk takes no writes
+    REPLACING   is served            open; a split or a merge copies it
+    HOLDING     waits                open; a split or a merge takes the last of it over
+    REPLACED    waits                open; the catalogue names its successors, which are being opened
+    SHUT        is refused           none is open; the outcome of the catalogue's write is unknown
+    CLOSING     reads are served     open; it is closed as soon as every write is on disk
+    BROKEN      waits                a thread closes it: its disk refused an fsync
+    FAILED      waits                closed, as its disk refused an fsync in HOLDING: the split or merge ends first
+    CLOSED      is refused           none is open; given up at an epoch, and refused at that epoch for ever
+
+An owner's epoch numbers the owners of regions: a standalone raises it once per start, a master with each owner
+that it names.  It is another number than the epoch of a region's change log, which counts openings.
+
+Invariants (``HostingState.check``, and the model in tests/model/test_hosting_state.py):
+    I1. A region in NONE is not remembered: memory is for regions that are open, held or given up.
+    I2. A region is opened only above the epoch at which it was given up last; epochs of a region only rise.
+    I3. Each OPEN_STORE is followed by exactly one CLOSE or CLOSE_ASIDE before the next OPEN_STORE, unless the
+        opening failed.
+    I4. HOLD_REQUESTS and RELEASE or REFUSE alternate; requests wait in the states of WAITING and in no other.
+
+Knows nothing of stores, files, futures, time or the catalogue: ``hosting`` carries the instructions out.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Final
+
+
+class State(Enum):
+    NONE = auto()
+    OPENING = auto()
+    OPEN = auto()
+    READ_ONLY = auto()
+    REPLACING = auto()
+    HOLDING = auto()
+    REPLACED = auto()
+    SHUT = auto()
+    CLOSING = auto()
+    BROKEN = auto()
+    FAILED = auto()
+    CLOSED = auto()
+
+
+class Event(Enum):
+    WANTED = auto()  # a request, or a consumer of its changes, looks for it
+    OPENED = auto()
+    OPENED_READING = auto()  # the disk takes no writes
+    NOT_OPENED = auto()
+    EVICTED = auto()  # quiet, and little used or to be tried for writing again
+    LEAVES = auto()  # its table, its schema or the server wants it closed
+    QUIET = auto()  # after LEAVES: every write is on disk
+    STAYS = auto()  # after LEAVES: called off
+    REPLACEMENT_BEGINS = auto()
+    HELD = auto()  # successors have nearly all: the pause begins
+    LET_IN = auto()  # the pause was too long; another try follows
+    CALLED_OFF = auto()
+    COMMITTED = auto()  # the catalogue names the successors
+    SUCCEEDED = auto()  # the successors serve
+    UNSURE = auto()  # nobody knows whether the catalogue names the successors
+    SETTLED = auto()  # after UNSURE: the catalogue names this region
+    FSYNC_FAILED = auto()
+    STORE_CLOSED = auto()  # after CLOSE_ASIDE
+    GIVEN_UP = auto()  # another owner follows, or the server stops
+
+
+class Do(Enum):
+    OPEN_STORE = auto()
+    CLOSE = auto()
+    CLOSE_ASIDE = auto()  # in a thread: a store that failed needs a second
+    HOLD_REQUESTS = auto()
+    RELEASE = auto()  # requests that wait look anew for the region of their row
+    REFUSE = auto()  # requests that wait, and those that come, hear why
+    HOLD_WRITES = auto()
+    LET_WRITES = auto()
+    SYNC = auto()  # bring every write to disk, then report QUIET, or go on with the pause
+    REPORT = auto()  # whoever assigns regions wants to know of the new state
+
+
+SERVING: Final = frozenset({State.OPEN, State.READ_ONLY, State.REPLACING, State.CLOSING})
+WAITING: Final = frozenset({State.OPENING, State.HOLDING, State.REPLACED, State.BROKEN, State.FAILED})
+REFUSING: Final = frozenset({State.SHUT, State.CLOSED})
+HAS_STORE: Final = SERVING | {State.HOLDING, State.REPLACED}
+_Next = tuple[State, tuple[Do, ...]]
+
+_TABLE: Final[dict[tuple[State, Event], _Next]] = {
+    (State.NONE, Event.WANTED): (State.OPENING, (Do.HOLD_REQUESTS, Do.OPEN_STORE)),
+    (State.OPENING, Event.OPENED): (State.OPEN, (Do.RELEASE, Do.REPORT)),
+    (State.OPENING, Event.OPENED_READING): (State.READ_ONLY, (Do.RELEASE, Do.REPORT)),
+    (State.OPENING, Event.NOT_OPENED): (State.NONE, (Do.RELEASE, Do.REPORT)),
+    (State.OPEN, Event.EVICTED): (State.NONE, (Do.CLOSE,)),
+    (State.READ_ONLY, Event.EVICTED): (State.NONE, (Do.CLOSE,)),
+    # closing
+    (State.OPEN, Event.LEAVES): (State.CLOSING, (Do.HOLD_WRITES, Do.SYNC)),
+    (State.REPLACING, Event.LEAVES): (State.CLOSING, (Do.HOLD_WRITES, Do.SYNC)),
+    (State.CLOSING, Event.LEAVES): (State.CLOSING, (Do.SYNC,)),  # two want it: both wait, the first closes it
+    (State.READ_ONLY, Event.LEAVES): (State.READ_ONLY, (Do.SYNC,)),  # writers hear of the disk, as before
+    (State.READ_ONLY, Event.QUIET): (State.NONE, (Do.CLOSE, Do.REPORT)),
+    (State.CLOSING, Event.QUIET): (State.NONE, (Do.CLOSE, Do.REPORT)),
+    (State.CLOSING, Event.STAYS): (State.OPEN, (Do.LET_WRITES,)),
+    (State.NONE, Event.GIVEN_UP): (State.CLOSED, (Do.REPORT,)),
+    # replaced by others
+    (State.OPEN, Event.REPLACEMENT_BEGINS): (State.REPLACING, ()),
+    (State.REPLACING, Event.HELD): (State.HOLDING, (Do.HOLD_REQUESTS, Do.SYNC)),
+    (State.HOLDING, Event.LET_IN): (State.REPLACING, (Do.RELEASE,)),
+    (State.REPLACING, Event.CALLED_OFF): (State.OPEN, ()),
+    (State.HOLDING, Event.CALLED_OFF): (State.OPEN, (Do.RELEASE,)),
+    (State.HOLDING, Event.COMMITTED): (State.REPLACED, (Do.REPORT,)),
+    (State.REPLACED, Event.SUCCEEDED): (State.NONE, (Do.RELEASE, Do.CLOSE)),
+    (State.HOLDING, Event.UNSURE): (State.SHUT, (Do.REFUSE, Do.CLOSE)),
+    (State.SHUT, Event.SETTLED): (State.NONE, (Do.REPORT,)),
+    # its disk fails
+    (State.OPEN, Event.FSYNC_FAILED): (State.BROKEN, (Do.HOLD_REQUESTS, Do.CLOSE_ASIDE)),
+    (State.REPLACING, Event.FSYNC_FAILED): (State.BROKEN, (Do.HOLD_REQUESTS, Do.CLOSE_ASIDE)),
+    (State.CLOSING, Event.FSYNC_FAILED): (State.BROKEN, (Do.HOLD_REQUESTS, Do.CLOSE_ASIDE)),
+    (State.BROKEN, Event.STORE_CLOSED): (State.NONE, (Do.RELEASE, Do.REPORT)),
+    # Its successors may be in the catalogue already: whoever opened it now would write what they never get.
+    (State.HOLDING, Event.FSYNC_FAILED): (State.FAILED, (Do.CLOSE,)),
+    (State.FAILED, Event.LET_IN): (State.NONE, (Do.RELEASE, Do.REPORT)),
+    (State.FAILED, Event.CALLED_OFF): (State.NONE, (Do.RELEASE, Do.REPORT)),
+    (State.FAILED, Event.COMMITTED): (State.FAILED, (Do.REPORT,)),
+    (State.FAILED, Event.SUCCEEDED): (State.NONE, (Do.RELEASE,)),
+    (State.FAILED, Event.UNSURE): (State.SHUT, (Do.REFUSE,)),
+}
+# Events about something that has ended meanwhile: the store failed, or was closed, while they were on their way.
+_TOO_LATE: Final = frozenset({Event.CALLED_OFF, Event.STAYS, Event.QUIET, Event.FSYNC_FAILED})
+
+
+class OutOfPlace(Exception):
+    """The event cannot come in this state: whoever sent it looked at another."""
+
+    def __init__(self, region_id: int, state: State, event: Event) -> None:
+        super().__init__(f"region {region_id} is {state.name}: {event.name} cannot come now")
+        self.state = state
+
+
+class HostingState:
+    """Of all regions of one server.  ``epoch``: at which it owns those that no master named since its start."""
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.is_stopping = False
+        self._states: dict[int, State] = {}  # I1
+        self._named: dict[int, int] = {}  # region id -> its epoch, where a master named it since the start
+        self._given_up: dict[int, int] = {}  # region id -> the epoch at which it was given up last
+
+    def state(self, region_id: int) -> State:
+        return self._states.get(region_id, State.NONE)
+
+    def in_states(self, wanted: frozenset[State]) -> list[int]:
+        return [region_id for region_id, state in self._states.items() if state in wanted]
+
+    def told(self, region_id: int, event: Event) -> tuple[Do, ...]:
+        """What is to be done, in this order.  OutOfPlace."""
+        state = self.state(region_id)
+        found = _TABLE.get((state, event))
+        if found is None and event in _TOO_LATE:
+            return ()
+        if found is None or (event is Event.WANTED and self.is_stopping):
+            raise OutOfPlace(region_id, state, event)
+        after, doing = found
+        if event is Event.GIVEN_UP:
+            self._given_up[region_id] = self.epoch_of(region_id)
+        if after is State.NONE:
+            self._states.pop(region_id, None)
+        else:
+            self._states[region_id] = after
+        return doing
+
+    def epoch_of(self, region_id: int) -> int:
+        """At which this server owns it, or owned it last."""
+        return self._named.get(region_id, self.epoch)
+
+    def own(self, region_id: int, epoch: int) -> bool:
+        """A master names this server the region's owner at ``epoch``; False: refused, it is older or was given up."""
+        if epoch <= self._given_up.get(region_id, 0) or epoch < self.epoch_of(region_id):
+            return False
+        self._named[region_id] = epoch
+        if self.state(region_id) is State.CLOSED:
+            del self._states[region_id]
+        return True
+
+    def stop(self) -> None:
+        """The server stops: nothing more is opened, at any epoch."""
+        self.is_stopping = True
+
+    def check(self) -> None:
+        assert State.NONE not in self._states.values(), "I1"
+        for region_id, epoch in self._given_up.items():
+            is_closed = self.state(region_id) is State.CLOSED
+            assert epoch == self.epoch_of(region_id) if is_closed else epoch < self.epoch_of(region_id), "I2"
