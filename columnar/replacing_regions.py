@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 
 from columnar.errors import NotServingRegion
 from columnar.master.replacements import Load
 from columnar.model.region_info import RegionInfo
+from columnar.regions.hosting_state import State
 from columnar.regions.merging import Merging
 from columnar.regions.server import RegionServer
 from columnar.regions.splitting import Splitting, clean_up
@@ -16,9 +16,9 @@ from columnar.regions.tables import ServedTable
 
 
 class ReplacingRegions:
-    def __init__(self, server: RegionServer, regions_folder: str, region_bytes: int) -> None:
+    def __init__(self, server: RegionServer, region_bytes: int, free_bytes: Callable[[], int]) -> None:
         self._server = server
-        self._folder = regions_folder
+        self.free_bytes = free_bytes
         self._region_bytes = region_bytes
 
     def begin(self, infos: Sequence[RegionInfo]) -> Splitting | Merging:
@@ -43,9 +43,5 @@ class ReplacingRegions:
         return [
             Load(region.info, region.store.size_bytes(), region.table.max_filesize or self._region_bytes)
             for region in self._server.all_open()
-            if not region.table.is_system and not self._server.is_pinned(region)
+            if not region.table.is_system and self._server.hosting.state_of(region) is State.OPEN
         ]
-
-    def free_bytes(self) -> int:
-        found = os.statvfs(self._folder)
-        return found.f_bavail * found.f_frsize

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from columnar.clock import ClockFile, StoreClock, system_ms
 from columnar.config import StandaloneConfig
-from columnar.errors import DamagedData, HostError
+from columnar.errors import HostError
 from columnar.master.alterations import Alterations
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
 from columnar.master.region_changes import RegionChanges
@@ -28,15 +28,14 @@ from columnar.model.schema import Table
 from columnar.operations.scanners import ScannerTable
 from columnar.operations.slow_log import SlowLog
 from columnar.operations.table_operations import TableOperations
-from columnar.regions.region import Region
-from columnar.regions.replacing import unnamed_folders
+from columnar.regions.opening import opened
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.replacing_regions import ReplacingRegions
 from columnar.standalone_catalogue import MetaRegion
 from columnar.standalone_copies import LocalCopies
 from columnar.storage.commit import Committer
-from columnar.storage.data_folder import ALL_FOLDERS_SINCE, BACK, FORMAT_VERSIONS, META, DataFolder, newest_write_ms
+from columnar.storage.data_folder import ALL_FOLDERS_SINCE, FORMAT_VERSIONS, DataFolder, newest_write_ms
 from columnar.storage.descriptors import stores_within
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.server_log_files import open_server_log
@@ -82,7 +81,7 @@ class LocalRegions:
         self._keeper = keeper
 
     def install(self, table: Table, enabled: bool, regions: list[RegionInfo]) -> None:
-        self._server.install(ServedTable(table, enabled, regions))
+        self._server.tables.install(ServedTable(table, enabled, regions))
         self._keeper.table_installed(table.name)
 
     async def close_table(self, name: str) -> None:
@@ -92,11 +91,11 @@ class LocalRegions:
         self._server.tables.remove(name)
 
     async def follow_schema(self, name: str) -> None:
-        await self._server.follow_schema(name)
+        await self._server.upkeep.follow_schema(name)
         self._keeper.schema_followed(name)
 
     async def prepare_regions(self, table: Table, regions: list[RegionInfo]) -> None:
-        await self._server.prepare_regions(table, regions)
+        await self._server.hosting.prepare(table, regions)
 
     async def close_regions(self, regions: list[RegionInfo]) -> None:
         await self._server.close_regions(regions)
@@ -109,13 +108,10 @@ class LocalRegions:
 
     def make_regions(self, infos: list[RegionInfo]) -> None:
         """Only where others are: a data folder that was moved away is not begun anew."""
-        folder = os.path.dirname(self._server.folder_of(infos[0]))
-        if not self._server.engine.has_folder(folder):
-            raise HostError(f"{folder} is missing, with all that was written; put it back")
-        self._server.make_regions(infos)
+        self._server.folders.make_beside_others([info.encoded for info in infos])
 
     def destroy_region(self, info: RegionInfo) -> None:
-        self._server.destroy_region(info)
+        self._server.folders.destroy(info.encoded)
 
     async def table_dropping(self, name: str) -> None:
         await self._keeper.table_dropping(name)
@@ -161,9 +157,9 @@ class Standalone:
             open_regions=stores_within(self.config.open_regions),
         )
         meta_info = RegionInfo(META_SCHEMA.name, META_REGION_ID)
-        meta_path = self._catalogue_path(regions_folder)
+        meta_path = self.server.folders.catalogue()
         self._meta = meta = MetaRegion(
-            lambda: Region(self._engine, meta_path, meta_info, META_SCHEMA, self._committer, clock)
+            lambda: opened(self._engine, meta_path, meta_info, META_SCHEMA, self._committer, clock)
         )
         self.catalogue = Catalogue(meta.read_all, meta.write)
         meta.changes_wanted = self.catalogue.mending
@@ -180,8 +176,8 @@ class Standalone:
         self.snapshots.sweep()
         self._see_to_folders()
         self.changes.start()
-        self._warn_of_unnamed(regions_folder)
-        hand = ReplacingRegions(self.server, regions_folder, self.config.region_bytes)
+        self._warn_of_unnamed()
+        hand = ReplacingRegions(self.server, self.config.region_bytes, self.server.folders.free_bytes)
         self.region_changes = RegionChanges(self.catalogue, self.changes, hand)
         meta.on_mended = [self.region_changes.catalogue_mended, self.changes.catalogue_mended]
         for name, family in SYSTEM_TABLES:
@@ -193,7 +189,7 @@ class Standalone:
         await self._listen()
         self.keeper.start(_reachable(self.config.host), self.port, await self._listen_privately())
         await self.changes.finish_drops()
-        self.server.start_sweeping()
+        self.server.upkeep.start_sweeping()
         self.region_changes.start()
         self._recovery = asyncio.ensure_future(self._recover())
         self._sweep_scanners()
@@ -206,36 +202,28 @@ class Standalone:
         if behind:
             _log.info("%d regions are up to date with the server's log", behind - len(self._server_log.left))
 
-    def _catalogue_path(self, regions_folder: str) -> str:
-        """It was there before any other region: where others are it is not begun anew."""
-        path = os.path.join(regions_folder, META)
-        others = os.listdir(regions_folder)
-        if others and META not in others:
-            raise DamagedData(f"{path}, the catalogue of the {len(others)} regions beside it, is missing; {BACK}")
-        return path
-
     def _see_to_folders(self) -> None:
         """Older programs named regions before they had folders: from now on one that is missing was lost."""
         if self.folder.format < ALL_FOLDERS_SINCE:
             tables = self.catalogue.tables.values()
-            self.server.make_regions([info for entry in tables for info in entry.regions])
+            self.server.folders.make([info.encoded for entry in tables for info in entry.regions])
         self.folder.raise_format(FORMAT_VERSIONS[-1])
 
     def _newest_ms(self) -> int:
         """The highest timestamp that was given in this folder; an older program's left the times of its files only."""
         return self._clock_file.highest_ms or newest_write_ms(self.folder.path) + CLOCK_GRAIN_MS
 
-    def _warn_of_unnamed(self, regions_folder: str) -> None:
+    def _warn_of_unnamed(self) -> None:
         """They may be all that is left of a table: nothing but a person's word removes them."""
         tables = self.catalogue.tables.values()
-        named = ["meta", *(info.encoded for entry in tables for info in entry.regions)]
+        named = [info.encoded for entry in tables for info in entry.regions]
         named += [info.encoded for info in self.catalogue.dropped]
-        unnamed = unnamed_folders(regions_folder, named)
+        unnamed = self.server.folders.unnamed(named)
         if unnamed:
             _log.warning(
                 "%d folders under %s belong to no table, the first is %s; columnar repair moves them aside",
                 len(unnamed),
-                regions_folder,
+                self.server.folders.root,
                 unnamed[0],
             )
 
@@ -380,7 +368,7 @@ class Standalone:
             self._private.close()
         await self.region_changes.close()
         await self.server.close()
-        await self._meta.close(self.server.quiesce)
+        await self._meta.close(self.server.hosting.quiesce)
         self._committer.close()
         self._server_log.close()
         self._clock.settle()

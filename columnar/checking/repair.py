@@ -28,6 +28,7 @@ from columnar.errors import ColumnarError
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue, strays
 from columnar.model.mutation import RowMutation
 from columnar.model.region_info import RegionInfo
+from columnar.regions.opening import opened
 from columnar.regions.region import Region
 from columnar.storage.api import Engine
 from columnar.storage.commit import Committer
@@ -67,7 +68,7 @@ class _Repair:
         clock = StoreClock(system_ms)
         clock.observe(newest_ms(self._engine, path, META_SCHEMA))  # else a change would lose
         info = RegionInfo(META_SCHEMA.name, META_REGION_ID)
-        meta = Region(self._engine, path, info, META_SCHEMA, committer, clock)
+        meta = opened(self._engine, path, info, META_SCHEMA, committer, clock)
         try:
             self._catalogue = Catalogue(lambda: rows, _writer(meta))
             for one in damaged:

@@ -22,14 +22,14 @@ class Upkeep:
 
     async def flush(self, name: bytes | None) -> None:
         """Only open regions hold anything in memory.  Errors as of ``Descriptions.regions_named``."""
-        await self._each(name, self._server.flush, self._server.is_open)
+        await self._each(name, Region.flush, self._server.is_open)
 
     async def compact(self, name: bytes | None) -> None:
-        await self._each(name, self._server.compact, _any)
+        await self._each(name, self._server.upkeep.compact, _any)
 
     async def major_compact(self, name: bytes | None) -> None:
         """Really major: surplus versions, expired cells and old markers are gone."""
-        await self._each(name, self._server.major_compact, _any)
+        await self._each(name, self._server.upkeep.major_compact, _any)
 
     async def _each(
         self, name: bytes | None, work: Callable[[Region], Awaitable[None]], wanted: Callable[[RegionInfo], bool]

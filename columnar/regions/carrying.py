@@ -15,7 +15,6 @@ its range, and each holds all log records of its sources that any consumer may s
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
@@ -33,7 +32,6 @@ from columnar.regions.row_range import Span, clip, row_spans
 from columnar.regions.server import RegionServer
 from columnar.regions.spaces import options_of_spaces
 from columnar.storage.api import Batch, Store
-from columnar.storage.durable_files import sync_folder_if_any
 from columnar.storage.layout import END_OF_COLUMN, row_end, row_prefix, row_versions_range
 
 COPY_CELLS: Final = 1_000  # of one step: some 2 ms
@@ -71,10 +69,8 @@ class Carrying:
             base.store.checkpoint(self._server.folder_of(info))
         for info in self.fresh:
             await asyncio.sleep(0)  # an opening takes the loop some 10 ms
-            store = self._server.engine.open(
-                self._server.folder_of(info), spaces_of(base.table), options_of_spaces(base.table)
-            )
-            self._server.adopt(info, store)
+            path = self._server.folder_of(info)
+            store = self._server.hosting.engine.open(path, spaces_of(base.table), options_of_spaces(base.table))
             self.stores.append(store)
             clip(store, base.views, info)
         for source in self._sources[1:]:
@@ -84,6 +80,12 @@ class Carrying:
     def stop(self) -> None:
         for source in self._sources:
             source.touched = None
+
+    def abandon(self) -> None:
+        """Close the stores that were made: nobody will serve them."""
+        for store in self.stores:
+            store.close()
+        self.stores.clear()
 
     async def catch_up(self) -> None:
         """Rounds until few are left; RegionTooBusy where that does not come."""
@@ -177,8 +179,8 @@ class Carrying:
 
     async def sync(self) -> None:
         """Before a catalogue may name them: what is in them, and that they are there."""
-        loop, folder = asyncio.get_running_loop(), os.path.dirname(self._server.folder_of(self.fresh[0]))
-        work: list[Callable[[], None]] = [*(store.sync for store in self.stores), partial(sync_folder_if_any, folder)]
+        loop = asyncio.get_running_loop()
+        work: list[Callable[[], None]] = [*(store.sync for store in self.stores), self._server.folders.sync]
         await asyncio.gather(*(loop.run_in_executor(None, step) for step in work))
 
 

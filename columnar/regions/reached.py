@@ -24,11 +24,11 @@ STEP_MS: Final = 250  # what a clock may have to catch up with after a crash
 class Reached:
     """Owned by the loop's thread."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, bound_ms: int) -> None:
+        """``bound_ms``: what the store has, which the clock has observed."""
         self._store = store
         self._clock = clock
-        self.bound_ms = int.from_bytes(store.get(META_SPACE, REACHED) or b"", "big")  # what the store has
-        clock.observe(self.bound_ms)
+        self.bound_ms = bound_ms
 
     def covering(self, batch: Batch, now_ms: int) -> int:
         """What ``bound_ms`` is once the batch is written, whose rows the clock stamped with ``now_ms``."""

@@ -41,16 +41,15 @@ from columnar.regions.change_record import ChangeRecord, Sequence
 from columnar.regions.family_view import Views, views_of
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.hot_cells import HotCells
-from columnar.regions.ingestion import undo_cut_off
 from columnar.regions.log_retention import META_SPACE
 from columnar.regions.reached import REACHED, Reached
 from columnar.regions.row_draft import VERSIONS_SPACE, RowDraft
 from columnar.regions.row_range import delete_spans, row_spans
 from columnar.regions.row_reader import Cells, RawRow, column_versions, fetch_row, read_column, visible_cells
 from columnar.regions.row_stamps import STAMP, RowStamps
-from columnar.regions.spaces import drop_leftovers, follow_spaces, options_of_spaces
+from columnar.regions.spaces import follow_spaces
 from columnar.regions.unread_puts import UnreadPuts, put_row
-from columnar.storage.api import Batch, Engine, Store, StoreBusy, StoreClosed
+from columnar.storage.api import Batch, Store, StoreClosed
 from columnar.storage.commit import Committer
 from columnar.storage.layout import unescape
 
@@ -79,24 +78,23 @@ class Region:
 
     def __init__(
         self,
-        engine: Engine,
-        path: str,
         info: RegionInfo,
         table: Table,
+        store: Store,
+        log: ChangeLog,
+        reached: Reached,
+        future_ms: int,
         committer: Committer,
         clock: Clock,
-        store: Store | None = None,
     ) -> None:
-        """``store`` where it is open already."""
+        """Of what ``opening`` found in the store."""
         self.info = info
         self.table = table
         self.views: Views = views_of(table)
-        self.store: Store = store or engine.open(path, spaces_of(table), options_of_spaces(table))
-        drop_leftovers(self.store, table)
-        undo_cut_off(self.store, self.views)
-        self.log = ChangeLog(self.store, info.region_id)
+        self.store = store
+        self.log = log
         self.log_policy: LogPolicy | None = None
-        self.is_open = True
+        self.is_open = True  # False for ever once its server has let go of it (``hosting_state``)
         self.is_ours: Callable[[], bool] = lambda: True  # the lease; a cluster puts its own here (D10)
         self.on_durable: Callable[[Region], None] | None = None
         self.refuses_writes = False  # a trigger still needs as much of the change log as its bound allows
@@ -110,12 +108,11 @@ class Region:
         self._groups: deque[_Group] = deque()
         self._hot = HotCells(self.store)
         self._unread = UnreadPuts(self.views)
-        self._reached = Reached(self.store, clock)
-        self._future = int.from_bytes(self.store.get(META_SPACE, FUTURE) or b"", "big")
+        self._reached = reached
+        self._future = future_ms
         self._stamps = RowStamps(self.store, self.log, self._future)
         self._async_dirty = False
-        self._refusing: ColumnarError | None = None  # why the disk takes no writes
-        self._held = False  # writers wait: the region is about to be closed and opened
+        self._refusing: ColumnarError | None = None  # why it takes no writes now, whatever its table says
         self._obey(table)
 
     # --- its schema --------------------------------------------------------------------------------
@@ -124,7 +121,7 @@ class Region:
         self._markers = table.delete_markers_ms is not None
         self._unsynced = table.unsynced_families
         self._sync_by_default = len(self._unsynced) < len(table.families)
-        self._refuses = self._held or table.is_read_only or self._refusing is not None
+        self._refuses = table.is_read_only or self._refusing is not None
 
     def follow(self, table: Table) -> None:
         """Serve by this schema from now on: some 3 ms for each family that comes or goes."""
@@ -135,19 +132,15 @@ class Region:
         self._hot.clear()
         self._obey(table)
 
-    def hold_writes(self, held: bool) -> None:
-        """Writers hear StoreBusy, and wait, until it is opened again or they are let go on."""
-        self._held = held
-        self._obey(self.table)
-
-    def read_only(self, why: ColumnarError) -> None:
-        """Its disk takes no writes: writers hear why, until it is opened anew."""
+    def refuse_writes(self, why: ColumnarError | None) -> None:
+        """Writers hear why, until it is None; those who hear StoreBusy wait."""
         self._refusing = why
         self._obey(self.table)
 
-    @property
-    def is_read_only(self) -> bool:
-        return self._refusing is not None
+    def check_disk(self) -> None:
+        """Why it takes no writes now, whatever its table says."""
+        if self._refusing is not None:
+            raise self._refusing
 
     def check_writable(self) -> None:
         """TableReadOnly, or StoreBusy while it is about to be opened anew."""
@@ -155,11 +148,7 @@ class Region:
             raise self._refusal()
 
     def _refusal(self) -> ColumnarError:
-        if self._refusing is not None:
-            return self._refusing
-        if self.table.is_read_only:
-            return TableReadOnly(self.table.name)
-        return StoreBusy(f"region {self.info.encoded} of {self.info.table} is being opened anew; try again")
+        return self._refusing or TableReadOnly(self.table.name)
 
     # --- writing -----------------------------------------------------------------------------------
 
@@ -294,8 +283,8 @@ class Region:
 
         They are stamped here, as changes that come now.  The future resolves after their fsync.
         """
-        if self._held:
-            raise self._refusal()
+        if self._refusing is not None:
+            raise self._refusing
         batch, now_ms = self.store.batch(), self._clock()
         steps = []
         for record in records:
@@ -449,6 +438,11 @@ class Region:
         return self._clock()
 
     # --- life --------------------------------------------------------------------------------------
+
+    async def flush(self) -> None:
+        """What is in memory, to files; others are served meanwhile."""
+        self.store.settle()
+        await self.aside(self.store.flush)
 
     async def aside(self, work: Callable[[], None]) -> None:
         """Run a flush or a compaction of the store in a thread; nobody closes the region under it."""

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from time import monotonic
@@ -32,12 +31,11 @@ from typing import Final
 from columnar.errors import ColumnarError, NotServingRegion, RegionTooBusy
 from columnar.model.region_info import RegionInfo
 from columnar.regions.carrying import Carrying
+from columnar.regions.hosting_state import Event, State
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.api import Store
-from columnar.storage.durable_files import HALF
-from columnar.storage.file_copies import HALF_CHECKPOINT
 
 _log = logging.getLogger(__name__)
 
@@ -56,17 +54,20 @@ class Replacement(ABC):
         self._name = served.schema.name.encode()
         self.regions = [server.open_region(served, info) for info in infos]
         for region in self.regions:
-            if server.is_pinned(region):
-                raise RegionTooBusy(f"region {region.info.encoded} is being split or merged already")
+            region.check_disk()
+            if server.hosting.state_of(region) is not State.OPEN:
+                raise RegionTooBusy(f"region {region.info.encoded} is being split, merged or closed already")
         self._schemas = {region.info.region_id: region.table for region in self.regions}
-        for region in self.regions:
-            server.pin(region)
+        self._tell(Event.REPLACEMENT_BEGINS)
         self._held: list[Region] = []
         self._carrying: Carrying | None = None
         self.is_over = False  # the catalogue names the successors, or nobody knows whether it does
-        self._is_shut = False
         self._shut_at = 0.0
         self.shut_s = 0.0  # how long requests waited at most, once it is over
+
+    def _tell(self, event: Event, why: str = "") -> None:
+        for region in self.regions:
+            self.server.hosting.tell(region, event, why)
 
     @abstractmethod
     def carrying(self, fresh: Sequence[RegionInfo]) -> Carrying:
@@ -120,107 +121,87 @@ class Replacement(ABC):
     async def shut(self) -> None:
         """Requests wait from here on; when this returns every write is on disk and answered."""
         self.check_open()
-        self._is_shut, self._shut_at = True, monotonic()
+        self._shut_at = monotonic()
+        self._tell(Event.HELD)
         for region in self.regions:
-            self.server.shut(region)
-        for region in self.regions:
-            await self.server.quiesce(region)
+            await self.server.hosting.quiesce(region)
         self.check_open()
 
     def check_open(self) -> None:
         for region in self.regions:
-            if not region.is_open or not self.server.tables.serves(region.info):
+            is_ours = self.server.hosting.state_of(region) in (State.REPLACING, State.HOLDING)
+            if not is_ours or not self.server.tables.serves(region.info):
                 raise NotServingRegion(f"region {region.info.encoded} was closed meanwhile; try again")
             if region.table != self._schemas[region.info.region_id]:
                 raise NotServingRegion(f"table {region.info.table} was changed meanwhile; try again")
 
     def discard(self, fresh: Sequence[RegionInfo]) -> None:
         """Remove what was made for successors that never came to be."""
+        if self._carrying is not None:
+            self._carrying.abandon()
         for info in fresh:
-            self.server.destroy_region(info)
+            self.server.folders.destroy(info.encoded)
 
     def succeed(self, fresh: Sequence[RegionInfo]) -> None:
         """The catalogue names ``fresh``: they serve from now on."""
+        assert self._carrying is not None, "prepared before"
         self.is_over = True
         server, gone = self.server, {region.info.region_id for region in self.regions}
         for region in self.regions:
             server.listener.region_leaving(region)
             region.is_open = False
+        self._tell(Event.COMMITTED)
         served = server.tables.known(self._name)
         kept = [info for info in served.regions if info.region_id not in gone]
         served.replace_regions(sorted([*kept, *fresh], key=lambda info: info.start))
-        for info in fresh:
-            self._open(served, info)
+        for info, store in zip(fresh, self._carrying.stores, strict=True):
+            self._open(info, store)
         server.listener.regions_replaced(self.regions, fresh)
-        self._lift()
-        self._unpin()
+        self.shut_s = max(self.shut_s, monotonic() - self._shut_at)
+        self._tell(Event.SUCCEEDED)
 
-    def _open(self, served: ServedTable, info: RegionInfo) -> None:
+    def _open(self, info: RegionInfo, store: Store) -> None:
         try:
-            self.server.open_region(served, info)
+            self.server.open_closed(info, store)
         except ColumnarError as error:  # the next request tries again, and the listener where there is a log
             _log.error("region %s of %s cannot be opened: %s", info.encoded, info.table, error.text)
+            if not self.server.is_open(info):
+                store.close()
 
     def let_in(self) -> None:
         """Requests wait no longer; consumers are held still."""
-        self._lift()
+        self.shut_s = max(self.shut_s, monotonic() - self._shut_at)
+        self._tell(Event.LET_IN)
 
     def leave(self) -> None:
         """Called off: the old regions serve on.  Does nothing after ``succeed`` or ``condemn``."""
-        for region in self._held:
-            if region.is_open:
-                self.server.listener.release(region)
-        self._held.clear()
         if self._carrying is not None:
             self._carrying.stop()
-        self._lift()
-        self._unpin()
+        if self.is_over:
+            return
+        for region in self._held:
+            self.server.listener.release(region)
+        self._held.clear()
+        self._tell(Event.CALLED_OFF)
 
     def condemn(self, why: str) -> None:
         """Nobody knows what the catalogue names: none of them is served until ``pardon``, or a restart reads it."""
+        assert self._carrying is not None, "prepared before"
         self.is_over = True
-        for info in self._carrying.fresh if self._carrying is not None else ():
-            self.server.disown(info)
+        self._carrying.abandon()
         for region in self.regions:
-            self.server.condemn(region, why)
             self.server.listener.region_leaving(region)
-            region.close()
-        self._is_shut = False
-        self._held.clear()
-        self._unpin()
+        self._tell(Event.UNSURE, why)
 
     def pardon(self) -> None:
         """After ``condemn``: the catalogue names the old regions, whoever asks for one opens it."""
+        self._tell(Event.SETTLED)
         for region in self.regions:
             self.server.listener.release(region)
-            self.server.pardon(region)
-
-    def _lift(self) -> None:
-        if self._is_shut:
-            self._is_shut = False
-            self.shut_s = max(self.shut_s, monotonic() - self._shut_at)
-            for region in self.regions:
-                self.server.lift(region)
-
-    def _unpin(self) -> None:
-        for region in self.regions:
-            self.server.unpin(region)
+            self.server.open_for_consumers(region)
 
     async def remove_folders(self) -> None:
         """Of the old regions, once the catalogue has forgotten them; in a thread, files may be large."""
         loop = asyncio.get_running_loop()
         for region in self.regions:
-            region.close()
-            await loop.run_in_executor(None, self.server.destroy_region, region.info)
-
-
-def unnamed_folders(regions_folder: str, named: Sequence[str]) -> list[str]:
-    """Folders under ``regions`` that no catalogue names; a half made one is of its region, which removes it."""
-    if not os.path.isdir(regions_folder):
-        return []
-    bare = set()
-    for name in os.listdir(regions_folder):
-        for end in (".deleted", HALF, HALF_CHECKPOINT):
-            name = name.removesuffix(end)
-        bare.add(name)
-    return sorted(bare - frozenset(named))
+            await loop.run_in_executor(None, self.server.folders.destroy, region.info.encoded)

@@ -107,8 +107,8 @@ class Harness:
         self.server = RegionServer(self.engine, self.folder, self.committer, self.clock)
         self.log_all()
         served = ServedTable(self.table, True, [INFO])
-        self.server.make_regions([INFO])
-        self.server.install(served)
+        self.server.folders.make([INFO.encoded])
+        self.server.tables.install(served)
         self.region: Region = self.server.open_region(served, INFO)
         self.rebase()
         self.last = self.written = self.durable
@@ -176,7 +176,7 @@ class Harness:
     async def settle(self) -> None:
         """Let every fsync through."""
         self.engine.gate.release()
-        await self.server.quiesce(self.region)
+        await self.server.hosting.quiesce(self.region)
         for durable in self.waiting:
             await durable
         self.waiting = []
@@ -224,10 +224,10 @@ class Harness:
         if while_closed:
             self.open()
         else:
-            self.server.install(ServedTable(table, True, [INFO]))
+            self.server.tables.install(ServedTable(table, True, [INFO]))
             self.log_all()
             self.clock.now_ms += 1
-            await self.server.follow_schema("t")
+            await self.server.upkeep.follow_schema("t")
             (region,) = self.server.all_open()
             if region is not self.region:  # the engine took some of it at an opening only
                 self.region = region

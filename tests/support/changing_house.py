@@ -90,7 +90,8 @@ class ChangingHouse:
         self.keeper = TriggerKeeper(self.server, ("m",))
         self.server.listener = self.keeper
         self.changes = SchemaChanges(self.catalogue, LocalRegions(self.server, self.keeper))
-        self.regions = RegionChanges(self.catalogue, self.changes, ReplacingRegions(self.server, "/", region_bytes))
+        hand = ReplacingRegions(self.server, region_bytes, lambda: 1 << 60)
+        self.regions = RegionChanges(self.catalogue, self.changes, hand)
         self.told: list[tuple[bytes, str]] = []
         self.workers: list[Worker] = []
         self._rng = random.Random(seed)
@@ -135,6 +136,7 @@ class ChangingHouse:
 
     async def close(self) -> None:
         await self.regions.close()
+        self.server.hosting.check()
         await self.keeper.close()
         await self.server.close()
         self.committer.close()

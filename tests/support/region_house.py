@@ -47,8 +47,8 @@ class House:
         edges = (b"", *splits, b"")
         infos = [RegionInfo(table.name, 10 + n, a, b) for n, (a, b) in enumerate(pairwise(edges))]
         self.served = ServedTable(table, True, infos)
-        self.server.make_regions(infos)
-        self.server.install(self.served)
+        self.server.folders.make([info.encoded for info in infos])
+        self.server.tables.install(self.served)
 
     def region(self, row: bytes = b"r") -> Region:
         return self.server.region_for(self.served, row)
@@ -78,7 +78,9 @@ class House:
 
     async def close(self) -> None:
         self.gate.release()
+        self.server.hosting.check()
         await self.server.close()
+        self.server.hosting.check()
         self.committer.close()
 
 

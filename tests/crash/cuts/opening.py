@@ -29,6 +29,7 @@ from columnar.model.mutation import RowMutation
 from columnar.model.read import ReadSpec, projection
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table, to_json
+from columnar.regions.opening import opened
 from columnar.regions.region import Region
 from columnar.regions.row_reader import RowCursor, wire_cells
 from columnar.standalone_catalogue import MetaRegion
@@ -200,7 +201,7 @@ class Opener:
         self.opened += 1
         self._engine.server_log = self._server_log() if folder.name in self._in_log else None
         try:
-            return Region(self._engine, str(folder), info, table, self._committer, StoreClock(system_ms))
+            return opened(self._engine, str(folder), info, table, self._committer, StoreClock(system_ms))
         except ColumnarError as error:
             shutil.rmtree(folder)
             raise Unopened(f"{table.name} {info.encoded}: {error.wire_message}") from error

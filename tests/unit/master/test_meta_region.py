@@ -13,6 +13,7 @@ from columnar import standalone_catalogue
 from columnar.errors import HostError, OutcomeUnknown
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
 from columnar.model.region_info import RegionInfo
+from columnar.regions.opening import opened
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.standalone_catalogue import MetaRegion
@@ -55,7 +56,7 @@ class Kept:
         if not self.opens:
             raise HostError("the disk is gone")
         info = RegionInfo(META_SCHEMA.name, META_REGION_ID)
-        return Region(self.engine, PATH, info, META_SCHEMA, self.committer, self.clock)
+        return opened(self.engine, PATH, info, META_SCHEMA, self.committer, self.clock)
 
     @property
     def is_sound(self) -> bool:
@@ -82,7 +83,7 @@ class Kept:
     async def close(self) -> None:
         self.gate.release()
         await self.server.close()
-        await self.meta.close(self.server.quiesce)
+        await self.meta.close(self.server.hosting.quiesce)
         self.committer.close()
 
 
@@ -212,7 +213,7 @@ def test_it_is_closed_while_it_is_mended(kept: Run, fails: bool) -> None:
         await asyncio.to_thread(kept.gate.entered.wait, 10)
         with pytest.raises(HostError, match="until the disk takes writes of the catalogue"):
             await kept.catalogue.create_namespace("refused")
-        closing = asyncio.ensure_future(kept.meta.close(kept.server.quiesce))
+        closing = asyncio.ensure_future(kept.meta.close(kept.server.hosting.quiesce))
         for _ in range(20):
             await asyncio.sleep(0)
         assert not closing.done()
@@ -243,7 +244,7 @@ def test_it_is_closed_when_the_store_that_failed_is(kept: Run, monkeypatch: pyte
         monkeypatch.setattr(kept.meta.region, "store", Changed(store, close=close))
         await kept.break_it()
         await asyncio.sleep(0)
-        closing = asyncio.ensure_future(kept.meta.close(kept.server.quiesce))
+        closing = asyncio.ensure_future(kept.meta.close(kept.server.hosting.quiesce))
         await asyncio.sleep(0.01)
         assert not closing.done()
         may_close.set()
@@ -271,7 +272,7 @@ def test_it_is_closed_with_a_change_under_way(kept: Run) -> None:
         kept.gate.hold()
         change = asyncio.ensure_future(kept.catalogue.create_namespace("last"))
         await asyncio.to_thread(kept.gate.entered.wait, 10)
-        closing = asyncio.ensure_future(kept.meta.close(kept.server.quiesce))
+        closing = asyncio.ensure_future(kept.meta.close(kept.server.hosting.quiesce))
         await asyncio.sleep(0)
         assert not closing.done()
         kept.gate.release()

@@ -36,7 +36,7 @@ async def filled(rows: list[bytes], *, splits: tuple[bytes, ...] = (), columns: 
     for row in rows:
         house.apply(row, *(Put(b"a", b"%02d" % n, b"v" * 10) for n in range(columns)), Put(b"b", b"q", row))
     for region in house.server.all_open():
-        await house.server.quiesce(region)
+        await house.server.hosting.quiesce(region)
     return house
 
 
@@ -237,10 +237,10 @@ def test_a_table_disabled_or_made_anew_under_a_scanner() -> None:
     async def main() -> None:
         house = await filled([b"a", b"b"])
         first, second = house.scanner(), house.scanner()
-        house.server.install(ServedTable(TABLE, False, house.served.regions))
+        house.server.tables.install(ServedTable(TABLE, False, house.served.regions))
         with pytest.raises(TableNotEnabled):
             first.next_rows(1)
-        house.server.install(ServedTable(make_table("t", [Family("a")]), True, house.served.regions))
+        house.server.tables.install(ServedTable(make_table("t", [Family("a")]), True, house.served.regions))
         with pytest.raises(NoSuchColumnFamily):
             second.next_rows(1)
         await house.close()

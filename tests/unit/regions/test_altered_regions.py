@@ -12,6 +12,7 @@ from columnar.errors import NoSuchColumnFamily, NotServingRegion, TableReadOnly
 from columnar.model.alteration import TableChange, altered
 from columnar.model.mutation import Delete, Durability, Put, RowMutation
 from columnar.model.schema import Family, Table, make_table
+from columnar.regions.hosting_state import State
 from columnar.regions.sweeper import sweep
 from columnar.regions.tables import ServedTable
 from columnar.storage.api import StoreBusy
@@ -23,13 +24,13 @@ TABLE = make_table("t", [Family("a", max_versions=3), Family("b", max_versions=3
 
 def changed(house: House, table: Table) -> ServedTable:
     house.served = ServedTable(table, True, house.served.regions)
-    house.server.install(house.served)
+    house.server.tables.install(house.served)
     return house.served
 
 
 async def alter(house: House, change: TableChange) -> None:
     changed(house, altered(house.served.schema, change))
-    await house.server.follow_schema("t")
+    await house.server.upkeep.follow_schema("t")
 
 
 def versions(house: House, family: bytes) -> list[tuple[bytes, int]]:
@@ -125,7 +126,7 @@ def test_a_region_that_is_no_more_is_not_opened() -> None:
         house = House(TABLE)
         older = house.served
         house.served = ServedTable(TABLE, True, [replace(older.regions[0], region_id=99)])
-        house.server.install(house.served)
+        house.server.tables.install(house.served)
         with pytest.raises(NotServingRegion):
             house.server.region_for(older, b"r")
         await house.close()
@@ -141,8 +142,8 @@ def test_writers_wait_while_a_region_is_opened_anew_and_readers_do_not(tmp_path:
         house.gate.hold()
         late = house.apply(b"r", Put(b"a", b"q", b"w"))
         changed(house, altered(TABLE, TableChange(change={"a": {"IN_MEMORY": "true"}})))
-        following = asyncio.ensure_future(house.server.follow_schema("t"))
-        while not region._held:  # noqa: ASYNC110 - the flush before it runs in a thread
+        following = asyncio.ensure_future(house.server.upkeep.follow_schema("t"))
+        while house.server.hosting.state_of(region) is not State.CLOSING:  # noqa: ASYNC110 - the flush before it runs in a thread
             await asyncio.sleep(0)
         with pytest.raises(StoreBusy):
             region.apply(RowMutation(b"r", (Put(b"a", b"q", b"x"),)))
@@ -222,7 +223,7 @@ def test_min_versions_stay_past_their_time() -> None:
         assert [value for value, _ in versions(house, b"a")] == [b"2", b"1"]
         assert [value for _, value, _ in house.row(b"r")] == [b"2", b"v"]
         region = house.region()
-        await house.server.major_compact(region)
+        await house.server.upkeep.major_compact(region)
         assert [value for value, _ in versions(house, b"a")] == [b"2", b"1"]
         assert len(list(region.store.scan("versions", b"", None))) == 1
         assert [value for _, value, _ in house.row(b"r")] == [b"2", b"v"]

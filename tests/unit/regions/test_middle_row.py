@@ -15,6 +15,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
 from columnar.regions import middle_row as subject
 from columnar.regions.middle_row import Weight, middle_of, middle_row
+from columnar.regions.opening import opened
 from columnar.regions.region import Region
 from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
@@ -46,7 +47,7 @@ def engine(request: pytest.FixtureRequest) -> Any:
 
 async def filled(engine: Any, folder: str, rows: dict[bytes, int]) -> Region:
     committer, clock = Committer(asyncio.get_running_loop()), StoreClock(lambda: 1_000)
-    region = Region(engine, folder, RegionInfo("t", 1), TABLE, committer, clock)
+    region = opened(engine, folder, RegionInfo("t", 1), TABLE, committer, clock)
     rng = random.Random(3)
     for row, size in rows.items():
         region.apply(RowMutation(row, (Put(b"a", b"q", rng.randbytes(size)), Put(b"b", b"q", b"x"))))

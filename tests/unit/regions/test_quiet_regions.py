@@ -61,7 +61,7 @@ def test_it_waits_for_writes_under_way(durability: Durability) -> None:
         house.gate.hold()
         applied = house.apply(b"r", PUT, durability=durability)
         region = house.region()
-        waiting = asyncio.ensure_future(house.server.quiesce(region))
+        waiting = asyncio.ensure_future(house.server.hosting.quiesce(region))
         await waits_idly(waiting, selector)
         assert not region.is_quiet
         house.gate.release()
@@ -77,7 +77,7 @@ def test_it_waits_for_what_a_thread_does_with_the_region() -> None:
     async def test(house: House, selector: CountingSelector) -> None:
         region = house.region()
         with region.kept_up():
-            waiting = asyncio.ensure_future(house.server.quiesce(region))
+            waiting = asyncio.ensure_future(house.server.hosting.quiesce(region))
             await waits_idly(waiting, selector)
         await waiting
 
@@ -91,7 +91,7 @@ def test_it_waits_for_an_fsync_that_no_write_asked_for() -> None:
         region = house.region()
         house.gate.hold()
         synced = house.committer.durable(region.store)
-        waiting = asyncio.ensure_future(house.server.quiesce(region))
+        waiting = asyncio.ensure_future(house.server.hosting.quiesce(region))
         await waits_idly(waiting, selector)
         house.gate.release()
         await waiting
@@ -105,7 +105,7 @@ def test_a_failed_fsync_ends_the_wait() -> None:
         house.gate.hold()
         applied = house.apply(b"r", PUT)
         region = house.region()
-        waiting = asyncio.ensure_future(house.server.quiesce(region))
+        waiting = asyncio.ensure_future(house.server.hosting.quiesce(region))
         await waits_idly(waiting, selector)
         house.gate.fail()
         await waiting

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +12,7 @@ from columnar.errors import (
     IllegalArgument,
     NotServingRegion,
     OutcomeUnknown,
+    RegionAway,
     RegionTooBusy,
     TableNotEnabled,
     TableNotFound,
@@ -180,7 +179,7 @@ async def test_a_table_of_the_system_is_read_again_after_its_region_was_closed(h
     await tables.write(TRIGGERS_TABLE, registration_row(Registration("x", "t", "m:f", ("f",))))
     (info,) = house.server.tables.enabled(TRIGGERS_TABLE.encode()).regions
     region = house.server.open_region(house.server.tables.enabled(TRIGGERS_TABLE.encode()), info)
-    house.server._close(region)
+    house.server.evict(region)
     assert [row for row, _ in tables.rows(TRIGGERS_TABLE)] == [b"x"]
 
 
@@ -239,6 +238,43 @@ async def test_a_failed_fsync_calls_it_off(house: House) -> None:
     house.engine.gate.release()
     assert len(house.infos) == 1
     assert house.rows_held() == [b"10", b"90"]
+
+
+@pytest.mark.parametrize("is_taken", [True, False])
+def test_a_disk_that_fails_while_requests_wait_opens_nothing_before_the_catalogue_has_answered(is_taken: bool) -> None:
+    """What were written to the old region then would be in no successor."""
+
+    @housed(triggers=1)
+    async def run(house: House) -> None:
+        await house.put(b"10", b"90")
+        (parent,) = house.infos
+        late: list[asyncio.Task[str]] = []
+
+        def at(step: str) -> None:
+            if step == "made":
+                house.rows.failure = None if is_taken else HostError("no more")
+                assert house.committer.on_broken is not None
+                house.committer.on_broken(store, HostError("an fsync failed"))
+                late.append(asyncio.ensure_future(house.put(b"60")))
+            if step in ("made", "committed"):
+                with pytest.raises(RegionAway):
+                    house.server.open_region(house.table, parent)
+                house.server.hosting.check()
+
+        store, house.regions.at = house.region(b"10").store, at
+        if is_taken:
+            await house.regions.split(parent, b"50")
+        else:
+            with pytest.raises(HostError, match="no more"):
+                await house.regions.split(parent, b"50")
+        house.rows.failure = None
+        await asyncio.gather(*late)
+        assert len(house.infos) == (2 if is_taken else 1)
+        assert house.rows_held() == [b"10", b"60", b"90"]
+        await house.drain()
+        assert {row for row, _ in house.told} == {b"10", b"60", b"90"}, "its consumers go on"
+
+    run()
 
 
 @housed(triggers=1)
@@ -395,15 +431,3 @@ async def test_a_large_region_splits_by_itself(house: House) -> None:
     sizes = [house.region(info.start or b"0").store.size_bytes() for info in house.infos]
     assert all(load.size_bytes <= 100 or load.info.region_id in house.regions._tried for load in own.loads()), sizes
     assert len(house.rows_held()) == 20
-
-
-def test_folders_that_no_table_has_are_found_and_left_alone(tmp_path: Path) -> None:
-    folder = tmp_path / "regions"
-    for name in ("known", "left", "gone.deleted"):
-        (folder / name).mkdir(parents=True)
-    assert replacing.unnamed_folders(str(folder), ["known"]) == ["gone", "left"]
-    assert sorted(os.listdir(folder)) == ["gone.deleted", "known", "left"]
-    for name in ("half.new", "known.new", "known.tmp"):
-        (folder / name).mkdir()
-    assert replacing.unnamed_folders(str(folder), ["known"]) == ["gone", "half", "left"]
-    assert replacing.unnamed_folders(str(folder / "none"), []) == []

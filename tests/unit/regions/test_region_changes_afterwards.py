@@ -99,14 +99,14 @@ async def test_a_region_that_is_replaced_is_not_compacted_and_a_neighbour_is(hou
     def compact() -> None:
         for row in (b"10", b"90"):
             region = house.region(row)
-            asked.append(asyncio.ensure_future(house.server.compact(region)))
-            asked.append(asyncio.ensure_future(house.server.major_compact(region)))
+            asked.append(asyncio.ensure_future(house.server.upkeep.compact(region)))
+            asked.append(asyncio.ensure_future(house.server.upkeep.major_compact(region)))
 
     at_step(house, "prepared", compact)
     await house.regions.split(house.infos[0], b"20")
     refused = await asyncio.gather(*asked, return_exceptions=True)
     assert [type(one) for one in refused] == [RegionTooBusy, RegionTooBusy, type(None), type(None)]
-    await house.server.major_compact(house.region(b"10"))
+    await house.server.upkeep.major_compact(house.region(b"10"))
 
 
 @pytest.mark.parametrize("splits", [(), (b"50",)])

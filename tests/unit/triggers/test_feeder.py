@@ -36,11 +36,11 @@ class Bench:
         self.server = RegionServer(self.engine, "regions", self.committer, StoreClock(lambda: next(clock)))
         ids = count(10)
         for name, family in SYSTEM_TABLES:
-            self.server.install(ServedTable(make_table(name, [family]), True, [RegionInfo(name, next(ids))]))
+            self.server.tables.install(ServedTable(make_table(name, [family]), True, [RegionInfo(name, next(ids))]))
         starts = [b"", *(b"%02d" % n for n in range(1, regions))]
         infos = [RegionInfo("t", next(ids), start, end) for start, end in zip(starts, [*starts[1:], b""], strict=True)]
         self.table = ServedTable(make_table("t", [Family("f")]), True, infos)
-        self.server.install(self.table)
+        self.server.tables.install(self.table)
         self.keeper = TriggerKeeper(self.server, ("m",))
         self.server.listener = self.keeper
         self.keeper.load()

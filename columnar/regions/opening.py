@@ -1,0 +1,58 @@
+"""Opening a region: its store, the repair of what a crash cut off in it, and what the region begins with.
+
+Blocks for some 6 ms, during which the engine holds the interpreter lock.
+"""
+
+from __future__ import annotations
+
+from columnar.clock import Clock
+from columnar.errors import DamagedData
+from columnar.model.region_info import RegionInfo
+from columnar.model.schema import Table
+from columnar.regions.change_log import ChangeLog
+from columnar.regions.family_view import views_of
+from columnar.regions.ingestion import undo_cut_off
+from columnar.regions.log_retention import META_SPACE
+from columnar.regions.reached import REACHED, Reached
+from columnar.regions.region import FUTURE, Region, spaces_of
+from columnar.regions.spaces import drop_leftovers, options_of_spaces
+from columnar.storage.api import Engine, Store
+from columnar.storage.commit import Committer
+
+
+def opened(
+    engine: Engine, path: str, info: RegionInfo, table: Table, committer: Committer, clock: Clock
+) -> Region:  # fmt: skip
+    """The region at ``path``, which is made where it is missing.  HostError, DamagedData."""
+    store = engine.open(path, spaces_of(table), options_of_spaces(table))
+    try:
+        return region_of(store, info, table, committer, clock)
+    except BaseException:
+        store.close()
+        raise
+
+
+def opened_again(
+    engine: Engine, path: str, info: RegionInfo, table: Table, committer: Committer, clock: Clock
+) -> Region:  # fmt: skip
+    """``opened``, for a region that the catalogue names: without its folder all that was written to it is lost."""
+    if not engine.has_folder(path):
+        raise DamagedData(
+            f"{path}: the folder of this region of {info.table} is missing, with all that was written to it; "
+            "put it back from a copy; 'columnar repair' puts an empty region there"
+        )
+    return opened(engine, path, info, table, committer, clock)
+
+
+def region_of(store: Store, info: RegionInfo, table: Table, committer: Committer, clock: Clock) -> Region:
+    """The region in a store that is open."""
+    drop_leftovers(store, table)
+    undo_cut_off(store, views_of(table))
+    log = ChangeLog(store, info.region_id)
+    reached_ms = _number(store, REACHED)
+    clock.observe(reached_ms)
+    return Region(info, table, store, log, Reached(store, clock, reached_ms), _number(store, FUTURE), committer, clock)
+
+
+def _number(store: Store, key: bytes) -> int:
+    return int.from_bytes(store.get(META_SPACE, key) or b"", "big")

@@ -1,0 +1,124 @@
+"""Work on open regions beside their requests: flushes, compactions, sweeps, and following an altered table.
+
+Owned by the loop; what takes long is done in threads or in steps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from columnar.errors import ColumnarError, RegionTooBusy
+from columnar.model.schema import Table
+from columnar.regions.hosting_state import State
+from columnar.regions.region import Region
+from columnar.regions.spaces import untuned
+from columnar.regions.sweeper import needs_sweep, sweep
+from columnar.storage.api import StoreClosed
+
+if TYPE_CHECKING:
+    from columnar.regions.server import RegionServer
+
+_log = logging.getLogger(__name__)
+
+SWEEP_EVERY_S: Final = 600.0
+FOLLOW_PAUSE_S: Final = 0.005  # between two steps of following an altered table, each some 3 ms on the loop
+
+
+class RegionUpkeep:
+    def __init__(self, server: RegionServer) -> None:
+        self._server = server
+        self._sweeping: asyncio.Future[None] | None = None
+
+    # --- files -------------------------------------------------------------------------------------
+
+    async def compact(self, region: Region) -> None:
+        """Merge the region's files; others are served meanwhile.  RegionTooBusy while it is split or merged."""
+        self._refuse_replaced(region)
+        await region.aside(region.store.compact)
+
+    async def major_compact(self, region: Region) -> None:
+        """Sweep the region and have the engine write all its files anew; others are served meanwhile."""
+        self._refuse_replaced(region)
+        with region.kept_up():
+            await _sweep(region)
+            await region.aside(partial(region.store.compact, everything=True))
+
+    def _refuse_replaced(self, region: Region) -> None:
+        if self._server.hosting.state_of(region) is State.REPLACING:
+            raise RegionTooBusy(f"region {region.info.encoded} is being split or merged; compact it afterwards")
+
+    # --- sweeps ------------------------------------------------------------------------------------
+
+    def start_sweeping(self) -> None:
+        """Sweep, one after the other, the open regions that were written to since their last sweep."""
+        self._sweeping = asyncio.ensure_future(self._sweep_for_ever())
+
+    def stop(self) -> None:
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+
+    async def _sweep_for_ever(self) -> None:
+        swept: dict[int, int] = {}  # region id -> how many writes it had seen when it was swept
+        while True:
+            await asyncio.sleep(SWEEP_EVERY_S)
+            for region in self._server.all_open():
+                region_id, writes = region.info.region_id, region.writes
+                if writes == swept.get(region_id, 0) or not needs_sweep(region.table):
+                    continue
+                if self._server.hosting.state_of(region) is not State.OPEN:
+                    continue
+                try:
+                    with region.kept_up():
+                        gone = await _sweep(region)
+                except ColumnarError as error:  # closed meanwhile, or the disk refuses: its writers hear that
+                    _log.warning("sweep of region %s stopped: %s", region.info.encoded, error.text)
+                    continue
+                swept[region_id] = writes
+                _log.debug("sweep of region %s removed %d stored values", region.info.encoded, gone)
+
+    # --- altered tables ----------------------------------------------------------------------------
+
+    async def follow_schema(self, table: str) -> None:
+        """Bring every open region of the table to its schema, one after the other."""
+        for region in self._server.open_regions_of(table):
+            if region.is_open:
+                self._server.follow(region)
+                await asyncio.sleep(FOLLOW_PAUSE_S)
+                with suppress(StoreClosed):  # somebody else closed it: its next opening is by the schema
+                    await self._tune(region)
+
+    async def _tune(self, region: Region) -> None:
+        """Tell the engine how spaces are to be kept; what it takes at an opening only, by opening it anew."""
+        store = region.store
+        changes = untuned(store, region.table)
+        if any(store.options_of(name).cache != options.cache for name, options in changes.items()):
+            await self.reopen(region)
+            return
+        for name, options in changes.items():
+            store.set_options(name, options)
+            await asyncio.sleep(FOLLOW_PAUSE_S)
+
+    async def reopen(self, region: Region) -> None:
+        """Close the region and open it again.  Writers wait meanwhile; readers open it where they come first."""
+        with suppress(StoreClosed):  # somebody else closed it: the next one to open it does so by the schema
+            await region.flush()  # so that the opening finds little in the log
+        await self._server.hosting.close(region)
+        self._server.open_if_served(region.info)
+
+
+async def _sweep(region: Region) -> int:
+    """Sweep it by the schema that it has at the end."""
+    gone, schema = 0, None
+    while schema is not region.table:
+        schema = region.table
+        is_current = partial(_has_schema, region, schema)
+        gone += await sweep(region.store, schema, region.views, region.now_ms, is_current)
+    return gone
+
+
+def _has_schema(region: Region, schema: Table) -> bool:
+    return region.table is schema

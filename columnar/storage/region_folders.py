@@ -1,0 +1,82 @@
+"""``DATA/regions``: the folder of each region, by the region's encoded name; nobody else makes a path of a name.
+
+    regions/ENCODED             the region's store
+    regions/ENCODED.deleted     on its way to be removed, as are the ones of half made copies (``file_copies``)
+    regions/meta                the catalogue's store
+
+Any thread may ask; whatever touches the disk blocks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from columnar.errors import DamagedData, HostError
+from columnar.storage.api import Engine
+from columnar.storage.data_folder import BACK, META
+from columnar.storage.durable_files import HALF, sync_folder_if_any
+from columnar.storage.file_copies import HALF_CHECKPOINT
+
+_ENDS: Final = (".deleted", HALF, HALF_CHECKPOINT)
+
+
+class RegionFolders:
+    def __init__(self, root: str, engine: Engine) -> None:
+        self.root = root
+        self._engine = engine
+
+    def path(self, encoded: str) -> str:
+        return os.path.join(self.root, encoded)
+
+    def has(self, encoded: str) -> bool:
+        return self._engine.has_folder(self.path(encoded))
+
+    def is_untouched(self, encoded: str) -> bool:
+        """The folder is there, and empty: no store was ever opened in it."""
+        return self._engine.is_untouched(self.path(encoded))
+
+    def make(self, encoded: Sequence[str]) -> None:
+        """They are there after a power cut too.  HostError: the disk refuses."""
+        self._engine.make_folders([self.path(one) for one in encoded])
+
+    def make_beside_others(self, encoded: Sequence[str]) -> None:
+        """``make``, only where the root is there: a data folder that was moved away is not begun anew."""
+        if not self._engine.has_folder(self.root):
+            raise HostError(f"{self.root} is missing, with all that was written; put it back")
+        self.make(encoded)
+
+    def destroy(self, encoded: str) -> None:
+        """The store and its folder, if there are any; removing large files takes its time.  HostError."""
+        self._engine.destroy(self.path(encoded))
+
+    def sync(self) -> None:
+        """Which folders there are survives a power cut."""
+        sync_folder_if_any(self.root)
+
+    def catalogue(self) -> str:
+        """The path of the catalogue's store.  DamagedData where it is missing beside others: it came first."""
+        others = os.listdir(self.root)
+        if others and META not in others:
+            raise DamagedData(
+                f"{self.path(META)}, the catalogue of the {len(others)} regions beside it, is missing; {BACK}"
+            )
+        return self.path(META)
+
+    def unnamed(self, named: Iterable[str]) -> list[str]:
+        """Names, without their ends, of folders that are neither the catalogue's nor in ``named``."""
+        if not os.path.isdir(self.root):
+            return []
+        return sorted({bare(name) for name in os.listdir(self.root)} - {META} - frozenset(named))
+
+    def free_bytes(self) -> int:
+        found = os.statvfs(self.root)
+        return found.f_bavail * found.f_frsize
+
+
+def bare(name: str) -> str:
+    """The encoded name of the region that an entry of ``regions`` belongs to: a half made one is of its region."""
+    for end in _ENDS:
+        name = name.removesuffix(end)
+    return name

@@ -1,0 +1,49 @@
+"""The folders of regions: which there are, which nobody names, and none begun where others are gone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from columnar.errors import DamagedData, HostError
+from columnar.storage.memory import MemoryEngine
+from columnar.storage.region_folders import RegionFolders
+from columnar.storage.rocks import RocksEngine
+
+
+def test_folders_that_no_table_has_are_found_and_left_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "regions"
+    folders = RegionFolders(str(folder), MemoryEngine())
+    for name in ("meta", "known", "left", "gone.deleted"):
+        (folder / name).mkdir(parents=True)
+    assert folders.unnamed(["known"]) == ["gone", "left"]
+    assert sorted(os.listdir(folder)) == ["gone.deleted", "known", "left", "meta"]
+    for name in ("half.new", "known.new", "known.tmp"):
+        (folder / name).mkdir()
+    assert folders.unnamed(["known"]) == ["gone", "half", "left"]
+    assert RegionFolders(str(folder / "none"), MemoryEngine()).unnamed([]) == []
+
+
+def test_a_catalogue_is_begun_in_an_empty_folder_and_beside_no_other_region(tmp_path: Path) -> None:
+    folders = RegionFolders(str(tmp_path), MemoryEngine())
+    assert folders.catalogue() == str(tmp_path / "meta")
+    (tmp_path / "other").mkdir()
+    with pytest.raises(DamagedData, match="catalogue of the 1 regions beside it, is missing"):
+        folders.catalogue()
+    (tmp_path / "meta").mkdir()
+    assert folders.catalogue() == str(tmp_path / "meta")
+
+
+def test_no_region_is_made_where_the_folder_of_all_was_moved_away(tmp_path: Path) -> None:
+    folders = RegionFolders(str(tmp_path / "regions"), RocksEngine(cache_bytes=1 << 20))
+    with pytest.raises(HostError, match="is missing, with all that was written"):
+        folders.make_beside_others(["one"])
+    assert not os.listdir(tmp_path)
+    (tmp_path / "regions").mkdir()
+    folders.make_beside_others(["one"])
+    assert folders.has("one")
+    assert folders.is_untouched("one")
+    folders.destroy("one")
+    assert not folders.has("one")
