@@ -387,7 +387,7 @@ def test_an_alter_that_leaves_the_quota_keeps_its_buckets_and_one_that_lifts_it_
         def altered(attributes: dict[str, str]) -> None:
             table = make_table("t", [Family("a"), Family("b")], attributes)
             scene.house.served = ServedTable(table, True, scene.house.served.regions)
-            scene.house.server.install(scene.house.served)
+            scene.house.server.tables.install(scene.house.served)
 
         def get() -> Any:
             return answered(scene.calls.get(CTX, b"t", b"r", b"a:q", {}))
