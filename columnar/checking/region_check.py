@@ -21,6 +21,7 @@ from typing import Final
 
 from columnar.checking.findings import Report, Severity
 from columnar.errors import ColumnarError, DamagedData, shown
+from columnar.flows.delivery_state import unpack_cursor
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.change_log import LOG_SPACE, cursors_in
@@ -38,7 +39,6 @@ from columnar.storage.layout import (
     timestamp_of,
     unpack,
 )
-from columnar.triggers.delivery_state import unpack_cursor
 
 LAST_ROWS: Final = 100_000  # of the log, whose last changes are compared with the cells
 SAID: Final = 5  # findings of one kind in one region; the rest is counted

@@ -29,6 +29,7 @@ from columnar.storage.layout import END_OF_COLUMN
 LOG_SPACE: Final = "log"
 EPOCH: Final = b"epoch"
 CURSOR: Final = b"cursor/"
+NUMBER: Final = b"number/"  # of the consumer's registration, u64; none where an earlier version began the cursor
 TRIM_RECORDS: Final = 10_000  # of one call
 
 
@@ -62,6 +63,7 @@ class ChangeLog:
         self.records = 0  # in the log; those of earlier openings as far as ``count_step`` has come
         self.size_bytes = 0
         self.retention = LogRetention(store)
+        self._cursor_names: frozenset[str] | None = None  # None: to be looked up
         self._counted_to = b""  # key: inherited records up to here are in ``records``
         self._inherited_end = pack_key(Sequence(origin, self.epoch, 0))
         self._kept = _Kept()
@@ -117,6 +119,12 @@ class ChangeLog:
         """What each consumer last saved."""
         return cursors_in(self._store)
 
+    def cursor_names(self) -> frozenset[str]:
+        """Whose cursors are there.  O(1), but for the first call."""
+        if self._cursor_names is None:
+            self._cursor_names = frozenset(self.cursors())
+        return self._cursor_names
+
     def record_at(self, sequence: Sequence) -> ChangeRecord | None:
         data = self._store.get(LOG_SPACE, pack_key(sequence))
         return unpack(data) if data is not None else None
@@ -126,13 +134,28 @@ class ChangeLog:
         batch = self._store.batch()
         batch.put(META_SPACE, CURSOR + consumer.encode(), state)
         self._store.write(batch)
+        if self._cursor_names is not None and consumer not in self._cursor_names:
+            self._cursor_names = None
+
+    def begin_cursor(self, consumer: str, state: bytes, number: int) -> None:
+        """As ``save_cursor``, of a consumer that has none yet: the number of its registration stands beside it."""
+        batch = self._store.batch()
+        batch.put(META_SPACE, CURSOR + consumer.encode(), state)
+        batch.put(META_SPACE, NUMBER + consumer.encode(), number.to_bytes(8, "big"))
+        self._store.write(batch)
+        self._cursor_names = None
+
+    def number_of(self, consumer: str) -> int:
+        """Of the registration that began the cursor; 0: an earlier version did."""
+        return int.from_bytes(self._store.get(META_SPACE, NUMBER + consumer.encode()) or b"", "big")
 
     def drop_cursor(self, consumer: str, *marks: bytes) -> None:
         """Forget the consumer, and what ``Region.log_records`` left for it under ``marks``."""
         batch = self._store.batch()
-        for key in (CURSOR + consumer.encode(), *marks):
+        for key in (CURSOR + consumer.encode(), NUMBER + consumer.encode(), *marks):
             batch.delete(META_SPACE, key)
         self._store.write(batch)
+        self._cursor_names = None
 
     def count_after(self, after: Sequence | None, limit: int) -> int:
         """How many records stand after ``after``, at most ``limit``.  O(answer)."""

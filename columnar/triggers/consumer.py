@@ -12,12 +12,12 @@ from collections import deque
 from itertools import islice
 from typing import Any, Final
 
+from columnar.flows.delivery_state import Cursor, Delivery, DeliveryState, pack_cursor, unpack_cursor
 from columnar.model.read import Projection, ReadSpec
 from columnar.regions.change_record import ChangeRecord, Sequence
 from columnar.regions.region import Region
 from columnar.regions.row_reader import RowCursor, latest_timestamp
 from columnar.storage.layout import range_start
-from columnar.triggers.delivery_state import Cursor, Delivery, DeliveryState, pack_cursor, unpack_cursor
 from columnar.triggers.registration import Registration
 
 FILL_RECORDS: Final = 256
@@ -194,7 +194,7 @@ class Consumer:
         return time.monotonic() - self._marks[0][1]
 
 
-def begin_after(region: Region, trigger: str) -> Future[None]:
+def begin_after(region: Region, trigger: str, number: int) -> Future[None]:
     """A new trigger starts after what is in the log now, and after nothing that an earlier one of its name left.
 
     The future resolves after the fsync.
@@ -202,7 +202,7 @@ def begin_after(region: Region, trigger: str) -> Future[None]:
     forget(region, trigger)
     if not region.log.cursors():
         region.log.keep_all()  # nobody needs what is there
-    region.log.save_cursor(trigger, pack_cursor(Cursor(region.log.written_to, ())))
+    region.log.begin_cursor(trigger, pack_cursor(Cursor(region.log.written_to, ())), number)
     return region.log_records([], {})
 
 

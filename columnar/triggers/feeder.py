@@ -20,11 +20,11 @@ from functools import partial
 from typing import Any, Final
 
 from columnar.errors import ColumnarError, DamagedData
+from columnar.flows.delivery_state import Delivery, pause_s
 from columnar.regions import change_record
 from columnar.regions.region import Region
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter
-from columnar.triggers.delivery_state import Delivery, pause_s
 from columnar.triggers.frames import WORKER_THREADS
 from columnar.triggers.lane import Call, Lane, MakeLink
 from columnar.triggers.log_brake import LogBounds

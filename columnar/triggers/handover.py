@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Final
 
+from columnar.flows.delivery_state import OPEN_CHANGES, Cursor, pack_cursor
 from columnar.model.region_info import RegionInfo
 from columnar.regions import change_record
 from columnar.regions.region import Region
 from columnar.triggers.consumer import Consumer
-from columnar.triggers.delivery_state import OPEN_CHANGES, Cursor, pack_cursor
 from columnar.triggers.feeder import Feeder, Key
 
 CARRIED_CHANGES: Final = OPEN_CHANGES // 4  # of one trigger in one region: they become open ones of the merged
@@ -54,6 +54,9 @@ class Handover:
         feeder, region_id = self._feeder, region.info.region_id
         if any(consumer.needs_backfill for consumer in feeder.consumers_at(region_id)):
             return "a trigger has not yet seen all of its rows; wait with columnar trigger wait"
+        kept = region.log.cursor_names() - {c.registration.name for c in feeder.consumers_at(region_id)}
+        if kept:
+            return f"{min(kept)} has a place in its log and no registration that can be read; remove the trigger"
 
         def is_short() -> bool:
             return all(consumer.lag_changes <= CARRIED_CHANGES for consumer in feeder.consumers_at(region_id))

@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from columnar.errors import ColumnarError, IllegalArgument, TableNotEnabled, TriggerError
-from columnar.model.mutation import Delete, Put, RowMutation
+from columnar.flows.delivery_state import pause_s
 from columnar.model.region_info import RegionInfo
 from columnar.regions.change_record import Sequence
 from columnar.regions.hooks import LogPolicy
@@ -29,20 +29,13 @@ from columnar.regions.server import RegionServer
 from columnar.triggers.burials import Burials
 from columnar.triggers.consumer import Consumer, begin_after, forget, undelivered
 from columnar.triggers.dead_letters import DeadLetter
-from columnar.triggers.delivery_state import pause_s
 from columnar.triggers.feeder import Feeder, Key
 from columnar.triggers.function_checks import FunctionChecks
 from columnar.triggers.handover import Handover
 from columnar.triggers.lane import MakeLink
 from columnar.triggers.log_brake import LONGEST_DELAY_S, LogBounds
-from columnar.triggers.registration import (
-    INFO,
-    TRIGGERS_TABLE,
-    Registration,
-    checked,
-    from_json,
-    to_json,
-)
+from columnar.triggers.registration import Registration, checked
+from columnar.triggers.registry import Registry
 from columnar.triggers.system_tables import SystemTables
 from columnar.triggers.waiting import HasPassed, checked_token, held_while_it_runs, until_passed
 from columnar.triggers.worker_link import WorkerLink
@@ -80,8 +73,7 @@ class TriggerKeeper:
         handover = self._handover = Handover(self.feeder)
         self.merge_obstacle = handover.merge_obstacle  # of regions.hooks.ChangeListener, as are these two
         self.merged_cursors, self.regions_replaced = handover.merged_cursors, handover.regions_replaced
-        self._registrations: dict[str, Registration] = {}
-        self._by_table: dict[str, list[Registration]] = {}
+        self._registry = Registry(server.tables, self._system)
         self._adding: Registration | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._openings: set[asyncio.Task[None]] = set()
@@ -94,17 +86,10 @@ class TriggerKeeper:
 
     def load(self) -> None:
         """Read the registrations; from now on their tables log.  Before the first request is served."""
-        for row, cells in self._system.rows(TRIGGERS_TABLE):
-            data = cells.get(b"info:registration")
-            registration = from_json(data) if data is not None else None
-            if registration is None or self._server.tables.find(registration.table.encode()) is None:
-                _log.warning("trigger %s has no registration or no table: it rests", row.decode(errors="replace"))
-                continue
-            self._know(registration)
-            if cells.get(b"info:state") == b"paused":
-                self.feeder.pause(registration.name)
+        for name in self._registry.load():
+            self.feeder.pause(name)
         self.burials.load()
-        for table in self._by_table:
+        for table in self._registry.tables():
             self._apply_policy(table)
 
     def start(self, host: str, port: int, private: PrivateSocket | None = None) -> None:
@@ -115,7 +100,7 @@ class TriggerKeeper:
         """Open the regions that may have something to deliver, in the background."""
         self._serves = True
         self.feeder.attach(make_link)
-        for table in list(self._by_table):
+        for table in self._registry.tables():
             self._open_soon(table)
 
     def _open_soon(self, table: str) -> None:
@@ -136,7 +121,7 @@ class TriggerKeeper:
 
     def _open(self, info: RegionInfo) -> None:
         served = self._server.tables.find(info.table.encode())
-        is_wanted = self._serves and served is not None and served.enabled and info.table in self._by_table
+        is_wanted = self._serves and served is not None and served.enabled and bool(self._registry.of_table(info.table))
         if served is not None and is_wanted and self._server.tables.serves(info):
             self._server.open_region(served, info)
 
@@ -169,7 +154,7 @@ class TriggerKeeper:
     def table_installed(self, table: str) -> None:
         """It is served from now on, in this state: what waits in its logs goes on."""
         self._apply_policy(table)
-        if self._serves and table in self._by_table:
+        if self._serves and self._registry.of_table(table):
             self._open_soon(table)
 
     def schema_followed(self, table: str) -> None:
@@ -181,7 +166,7 @@ class TriggerKeeper:
     async def table_dropping(self, table: str) -> None:
         """A dropped table takes its triggers with it; what they had not delivered is said, and gone with it."""
         async with self._one_at_a_time:
-            registrations = list(self._by_table.get(table, ()))
+            registrations = self._registry.of_table(table)
             for registration in registrations:
                 await self._remove(registration)
             self._server.set_policy(table, None)
@@ -203,15 +188,18 @@ class TriggerKeeper:
     # --- regions.hooks.ChangeListener --------------------------------------------------------------
 
     def region_opened(self, region: Region) -> None:
-        registrations = self._by_table.get(region.info.table, [])
-        known = {r.name for r in registrations} | ({self._adding.name} if self._adding is not None else set())
         for name in region.log.cursors():
-            if name not in known:  # it was removed while the region was closed
+            if self._is_gone(region, name):  # it was removed while the region was closed
                 forget(region, name)
-        for registration in registrations:
+        for registration in self._registry.of_table(region.info.table):
             self._consume(registration, region)
         self.feeder.upkeep.opened(region)
         self._spawn(self._count_inherited(region))
+
+    def _is_gone(self, region: Region, cursor: str) -> bool:
+        if self._adding is not None and self._adding.name == cursor:
+            return False
+        return self._registry.is_removed(cursor, region.log.number_of(cursor))
 
     def changes_durable(self, region: Region) -> None:
         self.feeder.changes_durable(region)
@@ -305,18 +293,8 @@ class TriggerKeeper:
 
     # --- registrations -----------------------------------------------------------------------------
 
-    def _know(self, registration: Registration) -> None:
-        self._registrations[registration.name] = registration
-        self._by_table.setdefault(registration.table, []).append(registration)
-
-    def _forget(self, registration: Registration) -> None:
-        del self._registrations[registration.name]
-        self._by_table[registration.table].remove(registration)
-        if not self._by_table[registration.table]:
-            del self._by_table[registration.table]
-
     def _apply_policy(self, table: str) -> None:
-        registrations = list(self._by_table.get(table, ()))
+        registrations = self._registry.of_table(table)
         if self._adding is not None and self._adding.table == table:
             registrations.append(self._adding)
         families = frozenset(f for r in registrations for f in r.family_bytes)
@@ -330,7 +308,7 @@ class TriggerKeeper:
         """The very same one again changes nothing.  Returns when it is on disk and every change is caught."""
         checked(registration, self._modules)
         async with self._one_at_a_time:
-            held = self._registrations.get(registration.name)
+            held = self._registry.find(registration.name)
             if held == registration:
                 return
             if held is not None:
@@ -346,20 +324,19 @@ class TriggerKeeper:
             await self._register(registration)
 
     async def _register(self, registration: Registration) -> None:
+        if self._registry.rests(registration.name):
+            await self._registry.remove(registration.name)
+        number = await self._registry.begin()
         self._adding = registration
         try:
             self._apply_policy(registration.table)
             served = self._server.tables.enabled(registration.table.encode())
             for info in served.regions:
-                await asyncio.shield(begin_after(self._server.open_region(served, info), registration.name))
-            await self._system.write(
-                TRIGGERS_TABLE,
-                RowMutation(
-                    registration.name.encode(),
-                    (Put(INFO, b"registration", to_json(registration)), Put(INFO, b"state", b"running")),
-                ),
-            )
-            self._know(registration)
+                await asyncio.shield(begin_after(self._server.open_region(served, info), registration.name, number))
+            await self._registry.add(registration, number)
+        except BaseException:
+            self._registry.call_off(number)
+            raise
         finally:
             self._adding = None
             self._apply_policy(registration.table)
@@ -376,48 +353,46 @@ class TriggerKeeper:
 
     async def remove(self, name: str) -> None:
         async with self._one_at_a_time:
-            await self._remove(self._known(name))
+            if self._registry.rests(name):
+                await self._registry.remove(name)
+            else:
+                await self._remove(self._registry.known(name))
         _log.info("trigger %s removed", name)
 
     async def _remove(self, registration: Registration) -> None:
-        name = registration.name
-        await self._system.write(TRIGGERS_TABLE, RowMutation(name.encode(), (Delete(INFO, None),)))
-        self._forget(registration)
-        for consumer in self.feeder.consumers_of(name):
+        try:
+            await self._registry.remove(registration.name)
+        finally:
+            if self._registry.find(registration.name) is None:
+                self._end(registration)
+
+    def _end(self, registration: Registration) -> None:
+        for consumer in self.feeder.consumers_of(registration.name):
             self._drop(consumer)
-            forget(consumer.region, name)
+            forget(consumer.region, registration.name)
             self.feeder.upkeep.save(consumer.region)  # the log is shorter now, or ends
-        self.feeder.resume(name)  # the next of that name begins running
+        self.feeder.resume(registration.name)  # the next of that name begins running
         self._apply_policy(registration.table)
 
     async def pause(self, name: str) -> None:
         async with self._one_at_a_time:
-            await self._write_state(name, b"paused")
+            await self._registry.write_state(name, "paused")
             self.feeder.pause(name)
 
     async def resume(self, name: str) -> None:
         async with self._one_at_a_time:
-            await self._write_state(name, b"running")
+            await self._registry.write_state(name, "running")
             self.feeder.resume(name)
-
-    async def _write_state(self, name: str, state: bytes) -> None:
-        self._known(name)
-        await self._system.write(TRIGGERS_TABLE, RowMutation(name.encode(), (Put(INFO, b"state", state),)))
-
-    def _known(self, name: str) -> Registration:
-        held = self._registrations.get(name)
-        if held is None:
-            raise TriggerError(f"there is no trigger {name}; columnar trigger list shows those there are")
-        return held
 
     # --- looks -------------------------------------------------------------------------------------
 
     def registrations(self) -> list[Registration]:
-        return [self._registrations[name] for name in sorted(self._registrations)]
+        return self._registry.all()
 
     def summaries(self) -> list[Summary]:
         """Every trigger as the wire, the page and the metrics tell of it."""
-        return [self._summary(registration) for registration in self.registrations()]
+        resting = [_resting(name, why) for name, why in self._registry.resting().items()]
+        return [*(self._summary(registration) for registration in self.registrations()), *resting]
 
     def _summary(self, registration: Registration) -> Summary:
         name = registration.name
@@ -443,7 +418,7 @@ class TriggerKeeper:
         Rows that a backfill has still to log count as written.
         """
         if name:
-            table = self._known(name).table
+            table = self._registry.known(name).table
             if not self._server.tables.known(table.encode()).enabled:
                 raise TableNotEnabled(table)
         deadline = time.monotonic() + timeout_s
@@ -461,7 +436,7 @@ class TriggerKeeper:
                 await asyncio.wait(backfills, timeout=max(0.0, deadline - time.monotonic()))
             targets = self._targets(name)
         left_s = max(0.0, deadline - time.monotonic())
-        return await until_passed(self.feeder, targets, self._registrations.__contains__, left_s)
+        return await until_passed(self.feeder, targets, lambda held: self._registry.find(held) is not None, left_s)
 
     async def _settled(self, deadline: float, regions: list[int]) -> bool:
         """Regions that are being opened for their triggers are open; False: not in time."""
@@ -491,8 +466,12 @@ class TriggerKeeper:
         return self.burials.found(name, limit)
 
     async def retry(self, name: str, row: bytes) -> int:
-        self._known(name)
+        self._registry.known(name)
         return await self.burials.retry(name, row)
+
+
+def _resting(name: str, why: str) -> Summary:
+    return Summary(name, "", "", "unreadable", 0, 0.0, 0, 0, why, Registration(name, "", "", ()))
 
 
 def _is_past(target: Sequence, consumer: Consumer) -> bool:

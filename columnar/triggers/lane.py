@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from columnar.flows.delivery_state import Delivery
 from columnar.triggers.consumer import Consumer
-from columnar.triggers.delivery_state import Delivery
 from columnar.triggers.worker_link import Listener
 
 IMPORT_S: Final = 20.0  # a call whose module must be imported first has so long until it begins

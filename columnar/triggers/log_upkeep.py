@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from columnar.errors import ColumnarError
+from columnar.flows.delivery_state import needed_from
 from columnar.regions import change_record
 from columnar.regions.change_log import TRIM_RECORDS
 from columnar.regions.region import Region
@@ -107,20 +108,23 @@ class LogUpkeep:
         return region.trim_kept_log(old) == TRIM_RECORDS or more
 
     def _keep(self, region: Region, passed: change_record.Sequence) -> bool:
-        if self._consumers_in(region):
+        if region.log.cursor_names():
             return region.log.keep(passed)
         region.log.keep_all()
         return False
 
     def _passed_by_all(self, region: Region) -> change_record.Sequence | None:
         """Records below it are needed by no consumer; None: all are needed."""
-        consumers = self._consumers_in(region)
-        if not {consumer.registration.name for consumer in consumers}.issuperset(region.log.cursors()):
-            return None  # a trigger that is being registered has its place, but no consumer yet
-        if not consumers:
+        limits = [consumer.needed_from() for consumer in self._consumers_in(region)]
+        limits += [needed_from(state) for state in self._kept(region).values()]
+        if not limits:
             return region.log.written_to
-        limits = [consumer.needed_from() for consumer in consumers]
         return None if None in limits else min(limit for limit in limits if limit is not None)
+
+    def _kept(self, region: Region) -> dict[str, bytes]:
+        """Cursors that are followed by nobody: their trigger is being registered, or its registration is unreadable."""
+        names = {consumer.registration.name for consumer in self._consumers_in(region)}
+        return {name: region.log.cursors()[name] for name in region.log.cursor_names() - names}
 
     def opened(self, region: Region) -> None:
         """Before its log is counted: what of it consumers need."""
@@ -129,11 +133,11 @@ class LogUpkeep:
             self._keep(region, passed)
 
     def brake(self, region: Region) -> None:
-        consumers = self._consumers_in(region)
-        brake = brake_for(*region.log.needed, self._bounds) if consumers else NO_BRAKE
+        is_needed = bool(region.log.cursor_names() or self._consumers_in(region))
+        brake = brake_for(*region.log.needed, self._bounds) if is_needed else NO_BRAKE
         was_alarmed = bool(region.log_obstacle)
         region.write_delay_s, region.refuses_writes = brake.delay_s, brake.refuses
-        region.log_obstacle = self._obstacle(consumers) if brake.alarms else ""
+        region.log_obstacle = self._obstacle(region) if brake.alarms else ""
         if brake.alarms and not was_alarmed:
             _log.warning(
                 "the change log of region %s of %s is %d %% full, writers are slowed: %s",
@@ -143,11 +147,16 @@ class LogUpkeep:
                 region.log_obstacle,
             )
 
-    def _obstacle(self, consumers: Sequence[Consumer]) -> str:
+    def _obstacle(self, region: Region) -> str:
         """Which trigger is farthest behind, why, and what to do."""
-        slowest = min(consumers, key=lambda consumer: consumer.needed_from() or _FIRST)
-        name, error = slowest.registration.name, slowest.state.last_error.strip()
-        failed = f" (its last error: {error.rpartition(chr(10))[2]})" if error and slowest.state.open_count else ""
+        needs = {consumer.registration.name: consumer.needed_from() for consumer in self._consumers_in(region)}
+        needs |= {name: needed_from(state) for name, state in self._kept(region).items()}
+        name = min(needs, key=lambda name: needs[name] or _FIRST)
+        consumer = next((one for one in self._consumers_in(region) if one.registration.name == name), None)
+        if consumer is None:
+            return f"trigger {name} has a place in it and no registration that can be read; remove the trigger"
+        error = consumer.state.last_error.strip()
+        failed = f" (its last error: {error.rpartition(chr(10))[2]})" if error and consumer.state.open_count else ""
         if self._is_paused(name):
             return f"trigger {name} is paused{failed}; columnar trigger resume {name}, or remove it"
         return f"trigger {name} is behind{failed}; try again later"

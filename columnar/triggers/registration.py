@@ -1,7 +1,7 @@
 """(pure) A trigger's registration: what runs on which families of which table, and its cells.
 
-Registrations are rows of the system table ``columnar:triggers``: row = name of the trigger,
-``info:registration`` = JSON of this dataclass, ``info:state`` = running | paused.
+Registrations are rows of the system table ``columnar:triggers`` (``registry``); ``info:registration`` is the JSON of
+this dataclass.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
-from columnar.errors import IllegalArgument, TriggerError
+from columnar.errors import DamagedData, IllegalArgument, TriggerError
 from columnar.model.schema import Family
 
 TRIGGERS_TABLE: Final = "columnar:triggers"
@@ -73,5 +73,9 @@ def to_json(registration: Registration) -> bytes:
 
 
 def from_json(data: bytes) -> Registration:
-    held: dict[str, Any] = json.loads(data)
-    return Registration(**{**held, "families": tuple(held["families"])})
+    """DamagedData when the bytes are none of ours."""
+    try:
+        held: dict[str, Any] = json.loads(data)
+        return Registration(**{**held, "families": tuple(held["families"])})
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamagedData(f"registration of a trigger: {error}") from error

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from columnar.errors import DamagedData
+from columnar.flows.delivery_state import Cursor, pack_cursor, unpack_cursor
 from columnar.model.mutation import Put
 from columnar.regions.change_record import Sequence
 from columnar.regions.log_retention import LogRetention
 from columnar.storage.memory import MemoryEngine
 from columnar.triggers import dead_letters
 from columnar.triggers.dead_letters import DeadLetter
-from columnar.triggers.delivery_state import Cursor, pack_cursor, unpack_cursor
 from columnar.triggers.frames import Frames, pack
 from columnar.triggers.registration import Registration, from_json, to_json
 

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from columnar.errors import CallerError, RetryLater
+from columnar.flows import delivery_state
 from columnar.model.mutation import Append, Delete, Operation, Put, RowMutation
 from columnar.model.schema import Family
 from columnar.storage.memory import MemoryEngine
-from columnar.triggers import delivery_state
 from columnar.triggers.registration import Registration
 from tests.support import trigger_functions
 from tests.support.changing_house import CatalogueRows

@@ -8,13 +8,13 @@ import types
 
 import pytest
 
+from columnar.flows.delivery_state import Cursor, pack_cursor
 from columnar.limits import LOG_BYTES, LOG_RECORDS
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.schema import Family
 from columnar.regions.change_record import Sequence
 from columnar.storage.memory import MemoryEngine
 from columnar.triggers import consumer
-from columnar.triggers.delivery_state import Cursor, pack_cursor
 from columnar.triggers.log_brake import LogBounds, brake_for
 from tests.support.changing_house import CatalogueRows, ChangingHouse
 from tests.support.held_engine import FakeClock

@@ -69,6 +69,12 @@ def unpack_cursor(data: bytes) -> Cursor:
         raise DamagedData(f"trigger cursor: {error}") from error
 
 
+def needed_from(data: bytes) -> Sequence | None:
+    """The oldest record that whoever saved this cursor may still read; None: all of them."""
+    cursor = unpack_cursor(data)
+    return cursor.open[0][0] if cursor.open else cursor.read_to
+
+
 class Delivery(NamedTuple):
     sequence: Sequence
     row: bytes

@@ -8,8 +8,7 @@ from itertools import count, pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from columnar.regions.change_record import Sequence
-from columnar.triggers.delivery_state import (
+from columnar.flows.delivery_state import (
     FIRST_PAUSE_S,
     LONGEST_PAUSE_S,
     Delivery,
@@ -18,6 +17,7 @@ from columnar.triggers.delivery_state import (
     pause_s,
     unpack_cursor,
 )
+from columnar.regions.change_record import Sequence
 
 BOUND = 8
 ATTEMPTS = 3

@@ -1,0 +1,34 @@
+"""(pure) Names of followers: a kind and a name, and the key of the cursor that they give.
+
+    cursor key := NAME          of a trigger: cursors have been named so before there were kinds
+                | KIND:NAME     of any other kind
+
+A trigger's name has no colon, so no two followers share a key.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+TRIGGER: Final = "trigger"
+
+
+class FollowerName(NamedTuple):
+    kind: str
+    name: str
+
+    @property
+    def key(self) -> str:
+        return self.name if self.kind == TRIGGER else f"{self.kind}:{self.name}"
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+def trigger(name: str) -> FollowerName:
+    return FollowerName(TRIGGER, name)
+
+
+def of_key(key: str) -> FollowerName:
+    kind, colon, name = key.partition(":")
+    return FollowerName(kind, name) if colon else FollowerName(TRIGGER, key)

@@ -1,0 +1,230 @@
+"""A cursor goes when its number is recorded as removed, and for no other reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from columnar.errors import HostError, TriggerError
+from columnar.flows.delivery_state import Cursor, pack_cursor
+from columnar.model.mutation import Delete, Put, RowMutation
+from columnar.regions.change_record import Sequence
+from columnar.triggers import consumer
+from columnar.triggers.log_brake import LogBounds
+from columnar.triggers.registration import TRIGGERS_TABLE
+from columnar.triggers.system_tables import SystemTables
+from tests.unit.triggers.test_feeder import Bench, on_bench
+
+UNREADABLE = b'{"name": "t", "table'
+ELSEWHERE = pack_cursor(Cursor(Sequence(1, 1, 1), ()))
+
+
+async def write_registration(bench: Bench, name: bytes, data: bytes) -> None:
+    put = Put(b"info", b"registration", data)
+    await SystemTables(bench.server).write(TRIGGERS_TABLE, RowMutation(name, (put,)))
+
+
+def stored_registration(bench: Bench, name: bytes) -> bytes:
+    return dict(SystemTables(bench.server).rows(TRIGGERS_TABLE))[name][b"info:registration"]
+
+
+async def deliver(bench: Bench, name: str) -> list[bytes]:
+    """The rows of the calls of one trigger; others are answered too."""
+    rows = []
+    while not await bench.keeper.wait(name, "", 0.0):
+        await bench.main.until(lambda: bench.main.sent)
+        for call_id, trigger, row in bench.main.take():
+            rows += [row] if trigger == name else []
+            bench.main.answer(call_id)
+    return rows
+
+
+# --- what stays ------------------------------------------------------------------------------------
+
+
+@on_bench()
+async def test_a_trigger_whose_registration_cannot_be_read_keeps_its_place(bench: Bench) -> None:
+    await bench.add("t")
+    await bench.add("other")
+    await bench.keeper.pause("t")
+    await bench.put(b"a", b"b")
+    good = stored_registration(bench, b"t")
+    await write_registration(bench, b"t", UNREADABLE)
+    await bench.restart()
+    await bench.put(b"c")
+    await write_registration(bench, b"t", good)
+    await bench.restart()
+    assert await deliver(bench, "other") == [b"a", b"b", b"c"]
+    await bench.keeper.resume("t")
+    assert await deliver(bench, "t") == [b"a", b"b", b"c"]
+
+
+@on_bench()
+async def test_a_cursor_of_another_kind_of_follower_stays(bench: Bench) -> None:
+    await bench.add("t")
+    bench.region(b"a").log.save_cursor("stream:audit", ELSEWHERE)
+    bench.server._close(bench.region(b"a"))
+    assert bench.region(b"a").log.cursors()["stream:audit"] == ELSEWHERE
+
+
+@on_bench()
+async def test_what_a_cursor_without_a_registration_needs_is_kept(bench: Bench) -> None:
+    await bench.add("t")
+    await bench.add("other")
+    await bench.keeper.pause("t")
+    await bench.put(b"a", b"b")
+    await write_registration(bench, b"t", UNREADABLE)
+    await bench.restart()
+    await deliver(bench, "other")
+    region = bench.region(b"a")
+    bench.keeper.feeder.upkeep.save(region)
+    assert region.log.count_after(None, 10) == 2
+    assert region.log.needed[0] == 2
+
+
+@on_bench()
+async def test_an_unreadable_registration_is_listed_and_can_be_removed(bench: Bench) -> None:
+    await bench.add("t")
+    await bench.add("other")
+    await bench.keeper.pause("t")
+    await bench.put(b"a")
+    await write_registration(bench, b"t", UNREADABLE)
+    await bench.restart()
+    states = {one.name: one.state for one in bench.keeper.summaries()}
+    assert states == {"other": "running", "t": "unreadable"}
+    await bench.keeper.remove("t")
+    await bench.restart()
+    assert set(bench.region(b"a").log.cursors()) == {"other"}
+    assert [one.name for one in bench.keeper.summaries()] == ["other"]
+
+
+@on_bench()
+async def test_writers_are_told_of_a_place_without_a_registration(bench: Bench) -> None:
+    await bench.add("t")
+    await bench.keeper.pause("t")
+    await bench.put(b"a", b"b")
+    await bench.add("other")
+    await write_registration(bench, b"t", UNREADABLE)
+    await bench.restart()
+    region, upkeep = bench.region(b"a"), bench.keeper.feeder.upkeep
+    while region.log.count_step(10):
+        pass
+    upkeep._bounds = LogBounds(records=2)
+    upkeep.brake(region)
+    assert region.refuses_writes
+    assert "trigger t has a place" in region.log_obstacle
+
+
+# --- what goes -------------------------------------------------------------------------------------
+
+
+@on_bench()
+async def test_the_cursor_of_a_removed_trigger_goes_at_the_opening(bench: Bench) -> None:
+    await bench.add("t")
+    await bench.add("other")
+    region = bench.region(b"a")
+    bench.server._close(region)
+    await bench.keeper.remove("t")
+    assert set(bench.region(b"a").log.cursors()) == {"other"}
+
+
+@on_bench()
+async def test_a_cursor_of_an_earlier_version_goes_by_its_name(bench: Bench) -> None:
+    await bench.add("other")
+    bench.region(b"a").log.save_cursor("gone", ELSEWHERE)
+    bench.server._close(bench.region(b"a"))
+    assert set(bench.region(b"a").log.cursors()) == {"other"}
+
+
+@on_bench()
+async def test_a_trigger_of_an_earlier_version_keeps_its_place(bench: Bench) -> None:
+    """Neither its registration nor its cursor has a number."""
+    await bench.add("t")
+    await bench.keeper.pause("t")
+    await bench.put(b"a")
+    await make_older(bench, b"t")
+    await bench.restart()
+    await bench.put(b"b")
+    await bench.keeper.resume("t")
+    assert await deliver(bench, "t") == [b"a", b"b"]
+    await bench.keeper.remove("t")
+    await bench.restart()
+    assert bench.keeper.summaries() == []
+
+
+@on_bench()
+async def test_a_registration_that_was_half_made_leaves_no_cursor(bench: Bench) -> None:
+    await bench.add("other")
+    registry = bench.keeper._registry
+    number = await registry.begin()
+    await consumer.begin_after(bench.region(b"a"), "half", number)
+    await bench.restart()
+    assert set(bench.region(b"a").log.cursors()) == {"other"}
+    await bench.add("half")
+    assert bench.region(b"a").log.number_of("half") == number + 1, "no number is given twice"
+
+
+@on_bench()
+async def test_a_row_whose_number_is_removed_is_no_trigger(bench: Bench) -> None:
+    """The store ended between the two writes of a removal."""
+    await bench.add("t")
+    row = dict(SystemTables(bench.server).rows(TRIGGERS_TABLE))[b"t"]
+    await bench.keeper.remove("t")
+    puts = tuple(Put(b"info", column.partition(b":")[2], value) for column, value in row.items())
+    await SystemTables(bench.server).write(TRIGGERS_TABLE, RowMutation(b"t", puts))
+    await bench.restart()
+    assert bench.keeper.summaries() == []
+    await bench.add("t")
+    await bench.restart()
+    assert [one.state for one in bench.keeper.summaries()] == ["running"]
+
+
+@on_bench()
+async def test_a_registration_that_fails_on_the_way_is_called_off(bench: Bench) -> None:
+    registry = bench.keeper._registry
+
+    async def no_disk(*_: object) -> None:
+        raise HostError("the disk is full")
+
+    add, registry.add = registry.add, no_disk  # type: ignore[method-assign,assignment]
+    with pytest.raises(HostError):
+        await bench.add("t")
+    registry.add = add  # type: ignore[method-assign]
+    await bench.add("other")
+    bench.server._close(bench.region(b"a"))
+    assert set(bench.region(b"a").log.cursors()) == {"other"}
+
+
+@on_bench()
+async def test_unreadable_numbers_lose_nothing(bench: Bench) -> None:
+    await bench.add("t")
+    await bench.keeper.pause("t")
+    await bench.put(b"a")
+    put = Put(b"info", b"numbers", b"{")
+    await SystemTables(bench.server).write(TRIGGERS_TABLE, RowMutation(b"#numbers", (put,)))
+    await bench.restart()
+    await bench.keeper.resume("t")
+    assert await deliver(bench, "t") == [b"a"]
+    with pytest.raises(TriggerError, match="numbers"):
+        await bench.add("u")
+    with pytest.raises(TriggerError, match="numbers"):
+        await bench.keeper.remove("t")
+
+
+async def make_older(bench: Bench, name: bytes) -> None:
+    """As an earlier version left it."""
+    system = SystemTables(bench.server)
+    await system.write(TRIGGERS_TABLE, RowMutation(name, (Delete(b"info", b"number"),)))
+    await system.write(TRIGGERS_TABLE, RowMutation(b"#numbers", (Delete(b"info", None),)))
+    region = bench.region(b"a")
+    cursor = region.log.cursors()[name.decode()]
+    region.log.drop_cursor(name.decode())
+    region.log.save_cursor(name.decode(), cursor)
+
+
+@on_bench()
+async def test_a_merge_does_not_lose_a_place_that_nobody_can_carry(bench: Bench) -> None:
+    await bench.add("t")
+    region = bench.region(b"a")
+    assert await bench.keeper.merge_obstacle(region, 0.0) == ""
+    region.log.save_cursor("stream:audit", ELSEWHERE)
+    assert "stream:audit" in await bench.keeper.merge_obstacle(region, 0.0)
