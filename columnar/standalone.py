@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 from columnar.clock import ClockFile, StoreClock, system_ms
 from columnar.config import StandaloneConfig
 from columnar.errors import HostError
+from columnar.flows.backpressure import LogBounds
+from columnar.flows.hub import Hub
 from columnar.master.alterations import Alterations
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
 from columnar.master.region_changes import RegionChanges
@@ -52,7 +54,6 @@ from columnar.thrift.tables import TableMethods
 from columnar.thrift.trigger_methods import TriggerMethods
 from columnar.thrift.writes import WriteMethods
 from columnar.triggers.keeper import TriggerKeeper
-from columnar.triggers.log_brake import LogBounds
 from columnar.triggers.registration import SYSTEM_TABLES
 from columnar.version import VERSION
 from columnar.webui.counters import RequestCounters
@@ -82,7 +83,7 @@ class LocalRegions:
 
     def install(self, table: Table, enabled: bool, regions: list[RegionInfo]) -> None:
         self._server.tables.install(ServedTable(table, enabled, regions))
-        self._keeper.table_installed(table.name)
+        self._keeper.hub.table_installed(table.name)
 
     async def close_table(self, name: str) -> None:
         await self._server.close_table(name)
@@ -92,7 +93,7 @@ class LocalRegions:
 
     async def follow_schema(self, name: str) -> None:
         await self._server.upkeep.follow_schema(name)
-        self._keeper.schema_followed(name)
+        self._keeper.hub.schema_followed(name)
 
     async def prepare_regions(self, table: Table, regions: list[RegionInfo]) -> None:
         await self._server.hosting.prepare(table, regions)
@@ -164,10 +165,9 @@ class Standalone:
         self.catalogue = Catalogue(meta.read_all, meta.write)
         meta.changes_wanted = self.catalogue.mending
         clock.observe(meta.newest_ms)  # else a change of the catalogue would lose against what it changes
-        self.keeper = TriggerKeeper(
-            self.server, self.config.trigger_modules, LogBounds(self.config.log_records, self.config.log_bytes)
-        )
-        self.server.listener = self.keeper
+        hub = Hub(self.server, LogBounds(self.config.log_records, self.config.log_bytes))
+        self.keeper = TriggerKeeper(self.server, hub, self.config.trigger_modules)
+        self.server.listener = hub.listener
         host = LocalRegions(self.server, self.keeper)
         self.changes = SchemaChanges(self.catalogue, host)
         self.alterations = Alterations(self.catalogue, host, self.changes)

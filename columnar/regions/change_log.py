@@ -119,6 +119,9 @@ class ChangeLog:
         """What each consumer last saved."""
         return cursors_in(self._store)
 
+    def cursor(self, consumer: str) -> bytes | None:
+        return self._store.get(META_SPACE, CURSOR + consumer.encode())
+
     def cursor_names(self) -> frozenset[str]:
         """Whose cursors are there.  O(1), but for the first call."""
         if self._cursor_names is None:

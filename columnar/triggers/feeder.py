@@ -1,7 +1,7 @@
 """Feeds durable changes to the trigger workers and keeps account of what became of each.
 
-The shell around ``delivery_state``: it hears from regions (``regions.hooks.ChangeListener``), from the
-workers (``lane``) and from timers, and does what the states say.  Owned by the loop.
+The shell around ``delivery_state``: events come from consumers (``flows.hub``), from the workers (``lane``) and from
+timers, and the states say what to do.  Owned by the loop.
 
 Fairness: consumers with work take turns, one change each; at most ``frames.WORKER_THREADS`` calls are in
 flight, so each begins at once and its timeout is its own.  A call over its timeout ends the worker
@@ -15,46 +15,39 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
 
 from columnar.errors import ColumnarError, DamagedData
 from columnar.flows.delivery_state import Delivery, pause_s
+from columnar.flows.follower_name import trigger
+from columnar.flows.followers import Followers
+from columnar.flows.log_upkeep import LogUpkeep
 from columnar.regions import change_record
-from columnar.regions.region import Region
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.frames import WORKER_THREADS
 from columnar.triggers.lane import Call, Lane, MakeLink
-from columnar.triggers.log_brake import LogBounds
-from columnar.triggers.log_upkeep import LogUpkeep
-from columnar.triggers.registration import Registration
 
 _log = logging.getLogger(__name__)
 
-Key = tuple[str, int]  # a consumer: trigger and region id
-RegionWatcher = Callable[[frozenset[int], Sequence[int]], None]  # told the ids of regions gone and of those instead
 _DIED: Final = "the worker process went while it ran: "
 
 
 class Feeder:
-    def __init__(self, bury: Callable[[DeadLetter], Awaitable[None]], bounds: LogBounds) -> None:
+    def __init__(self, followers: Followers, upkeep: LogUpkeep, bury: Callable[[DeadLetter], Awaitable[None]]) -> None:
         """``bury`` writes a dead letter and returns when it is on disk."""
+        self._followers = followers
+        self.upkeep = upkeep
         self._bury = bury
         self.main = Lane(self, WORKER_THREADS)
         self.ward = Lane(self, 1)
-        self.upkeep = LogUpkeep(self.consumers_in, self.is_paused, bounds)
-        self._by_trigger: dict[str, dict[int, Consumer]] = {}  # by region id
-        self._by_region: dict[int, list[Consumer]] = {}
         self._turns: deque[Consumer] = deque()  # those with something to deliver
         self._waiting_turn: set[int] = set()  # id() of those in ``_turns``
         self._suspects: deque[tuple[Consumer, Delivery]] = deque()  # taken, waiting for the ward
         self._last_call = 0
         self._paused: set[str] = set()
-        self._held: set[int] = set()  # regions in whose place others will soon stand: nothing is taken up from them
-        self._watchers: dict[Key, list[Callable[[Key], None]]] = {}
-        self._region_watchers: list[RegionWatcher] = []
         self._burials: set[asyncio.Task[None]] = set()
         self._wake_timers: dict[int, asyncio.TimerHandle] = {}  # by id() of the consumer
         self._unreadable: dict[int, asyncio.TimerHandle] = {}  # by id() of the consumer: when to read its region again
@@ -69,41 +62,12 @@ class Feeder:
 
     # --- consumers ---------------------------------------------------------------------------------
 
-    def add(self, registration: Registration, region: Region) -> Consumer:
-        held = self.find((registration.name, region.info.region_id))
-        if held is None:
-            held = Consumer(registration, region)
-            self._by_trigger.setdefault(registration.name, {})[region.info.region_id] = held
-            self._by_region.setdefault(region.info.region_id, []).append(held)
-            self._go_on(held)
-        return held
-
-    def find(self, key: Key) -> Consumer | None:
-        return self._by_trigger.get(key[0], {}).get(key[1])
-
-    def consumers_of(self, trigger: str) -> list[Consumer]:
+    def consumers_of(self, name: str) -> list[Consumer]:
         """Of all triggers for an empty name."""
-        if trigger:
-            return list(self._by_trigger.get(trigger, {}).values())
-        return [consumer for consumers in self._by_region.values() for consumer in consumers]
+        return [one for one in self._followers.of(trigger(name)) if isinstance(one, Consumer)]
 
-    def consumers_in(self, region: Region) -> Sequence[Consumer]:
-        return self._by_region.get(region.info.region_id, ())
-
-    def consumers_at(self, region_id: int) -> Sequence[Consumer]:
-        return self._by_region.get(region_id, ())
-
-    def drop(self, consumer: Consumer) -> None:
-        """Forget it.  Calls in flight keep their thread and their timeout, and are answered into the void."""
-        name, region_id = key = _key(consumer)
-        if self.find(key) is not consumer:
-            return
-        self._by_region[region_id].remove(consumer)
-        if not self._by_region[region_id]:
-            del self._by_region[region_id]
-        del self._by_trigger[name][region_id]
-        if not self._by_trigger[name]:
-            del self._by_trigger[name]
+    def dropped(self, consumer: Consumer) -> None:
+        """Forget it.  Calls in flight keep their thread and their timeout, and their answers change nothing."""
         for lane in (self.main, self.ward):
             for call in lane.calls.values():
                 call.is_abandoned = call.is_abandoned or call.consumer is consumer
@@ -115,54 +79,39 @@ class Feeder:
             timer = timers.pop(id(consumer), None)
             if timer is not None:
                 timer.cancel()
-        self._tell(key)
 
     def _is_there(self, consumer: Consumer) -> bool:
-        return self.find(_key(consumer)) is consumer
+        return self._followers.has(consumer)
 
-    def pause(self, trigger: str) -> None:
-        self._paused.add(trigger)
+    def pause(self, name: str) -> None:
+        self._paused.add(name)
 
-    def resume(self, trigger: str) -> None:
-        self._paused.discard(trigger)
-        for consumer in self.consumers_of(trigger):
-            self._go_on(consumer)
+    def resume(self, name: str) -> None:
+        self._paused.discard(name)
+        for consumer in self.consumers_of(name):
+            self.go_on(consumer)
 
-    def is_paused(self, trigger: str) -> bool:
-        return trigger in self._paused
+    def is_paused(self, name: str) -> bool:
+        return name in self._paused
 
-    def hold(self, region_id: int) -> None:
-        """Take up nothing more from the region; what is in flight ends as it would."""
-        self._held.add(region_id)
-        waiting = [held for held in self._suspects if _key(held[0])[1] == region_id]
-        self._suspects = deque(held for held in self._suspects if _key(held[0])[1] != region_id)
-        for consumer, delivery in waiting:
+    def held(self, consumer: Consumer) -> None:
+        """Take up nothing more of it; what is in flight ends as it would."""
+        waiting = [delivery for held, delivery in self._suspects if held is consumer]
+        self._suspects = deque(held for held in self._suspects if held[0] is not consumer)
+        for delivery in waiting:
             self._not_delivered(consumer, delivery.sequence)
 
-    def let_go(self, region_id: int) -> None:
-        self._held.discard(region_id)
-        for consumer in list(self.consumers_at(region_id)):
-            self._go_on(consumer)
-
     def _rests(self, consumer: Consumer) -> bool:
-        is_kept = consumer.registration.name in self._paused or consumer.region.info.region_id in self._held
-        return is_kept or id(consumer) in self._unreadable
+        is_kept = consumer.registration.name in self._paused
+        is_held = self._followers.is_held(consumer.region.info.region_id)
+        return is_kept or is_held or id(consumer) in self._unreadable
 
     def calls_in_flight(self) -> int:
         return len(self.main.calls) + len(self.ward.calls)
 
-    # --- from regions ------------------------------------------------------------------------------
-
-    def changes_durable(self, region: Region) -> None:
-        for consumer in list(self.consumers_in(region)):
-            consumer.note_durable()
-            self._go_on(consumer)
-        self.upkeep.brake(region)
-        self.upkeep.soon(region)
-
     # --- delivering --------------------------------------------------------------------------------
 
-    def _go_on(self, consumer: Consumer) -> None:
+    def go_on(self, consumer: Consumer) -> None:
         """Read what there is room for, and queue for a turn when something is ready."""
         if self._closing.is_set() or self._rests(consumer):
             return
@@ -172,7 +121,7 @@ class Feeder:
         if consumer.state.has_ready:
             self._queue(consumer)
         self._arm(consumer)
-        self._tell(_key(consumer))
+        self._followers.notify(consumer.key)
         self.deliver()
 
     def _fill(self, consumer: Consumer) -> bool:
@@ -204,11 +153,11 @@ class Feeder:
 
     def _read_again(self, consumer: Consumer) -> None:
         del self._unreadable[id(consumer)]
-        self._go_on(consumer)
+        self.go_on(consumer)
 
     def _go_on_if_there(self, consumer: Consumer) -> None:
         if self._is_there(consumer):
-            self._go_on(consumer)
+            self.go_on(consumer)
 
     def _queue(self, consumer: Consumer) -> None:
         if id(consumer) not in self._waiting_turn:
@@ -427,36 +376,9 @@ class Feeder:
         consumer.dirty = True
         if self._is_there(consumer):
             self.upkeep.soon(consumer.region)
-            self._go_on(consumer)
-            self._tell(_key(consumer))  # of paused ones too
+            self.go_on(consumer)
+            self._followers.notify(consumer.key)  # of paused ones too
         self.deliver()
-
-    def watch(self, keys: Sequence[Key], watcher: Callable[[Key], None]) -> Callable[[], None]:
-        """Call ``watcher`` after each progress of one of ``keys``, until the returned function is called."""
-        for key in keys:
-            self._watchers.setdefault(key, []).append(watcher)
-        return partial(self._unwatch, keys, watcher)
-
-    def watch_regions(self, watcher: RegionWatcher) -> Callable[[], None]:
-        """Call ``watcher`` when regions take the place of others, until the returned function is called."""
-        self._region_watchers.append(watcher)
-        return partial(self._region_watchers.remove, watcher)
-
-    def replaced(self, gone: frozenset[int], fresh: Sequence[int]) -> None:
-        """Regions ``fresh`` are open in the place of ``gone``, whose consumers are dropped."""
-        self._held -= gone
-        for watcher in list(self._region_watchers):
-            watcher(gone, fresh)
-
-    def _unwatch(self, keys: Sequence[Key], watcher: Callable[[Key], None]) -> None:
-        for key in keys:
-            self._watchers[key].remove(watcher)
-            if not self._watchers[key]:
-                del self._watchers[key]
-
-    def _tell(self, key: Key) -> None:
-        for watcher in list(self._watchers.get(key, ())):
-            watcher(key)
 
     async def close(self) -> None:
         """Stop delivering; what is in flight will be delivered again at the next start."""
@@ -470,8 +392,3 @@ class Feeder:
                 await lane.link.close()
         if self._burials:
             await asyncio.wait(self._burials)
-        self.upkeep.close()
-
-
-def _key(consumer: Consumer) -> Key:
-    return consumer.registration.name, consumer.region.info.region_id

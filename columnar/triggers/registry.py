@@ -18,7 +18,6 @@ from typing import Final
 
 from columnar.errors import DamagedData, TriggerError
 from columnar.flows import numbers
-from columnar.flows.follower_name import TRIGGER, of_key
 from columnar.flows.numbers import Numbers
 from columnar.model.mutation import Delete, Put, RowMutation
 from columnar.regions.tables import Tables
@@ -28,6 +27,7 @@ from columnar.triggers.system_tables import SystemTables
 _log = logging.getLogger(__name__)
 
 _NUMBERS: Final = b"#numbers"  # no trigger's name
+_STRAY: Final = "its row has neither a registration nor a number"
 
 
 class Registry:
@@ -53,8 +53,12 @@ class Registry:
             if self._numbers is not None and number and self._numbers.is_removed(number):
                 continue  # its row was still to be deleted
             self._number_of[name] = number
+            data = cells.get(b"info:registration")
+            if data is None and not number:
+                self._rest(name, _STRAY)
+                continue
             try:
-                self._take(from_json(cells.get(b"info:registration", b"")))
+                self._take(from_json(data or b""))
             except DamagedData as error:
                 self._rest(name, error.text)
             if cells.get(b"info:state") == b"paused":
@@ -112,7 +116,7 @@ class Registry:
 
     def resting(self) -> dict[str, str]:
         """Names of registrations that are there and cannot be used, each with the reason."""
-        return dict(self._rests)
+        return {name: why for name, why in self._rests.items() if why != _STRAY}
 
     def of_table(self, table: str) -> list[Registration]:
         return list(self._by_table.get(table, ()))
@@ -123,12 +127,14 @@ class Registry:
     def all(self) -> list[Registration]:
         return [self._known[name] for name in sorted(self._known)]
 
-    def is_removed(self, cursor: str, number: int) -> bool:
-        """Whether the cursor of that key and number is a removed trigger's.  O(spans)."""
+    def is_removed(self, name: str, number: int) -> bool:
+        """Whether the trigger that began a cursor is removed (``flows.follower.Kind``).  O(spans)."""
         if number:
             return self._numbers is not None and self._numbers.is_removed(number)
-        name = of_key(cursor)
-        return name.kind == TRIGGER and name.name not in self._number_of  # earlier versions recorded nothing else
+        return name not in self._number_of  # earlier versions recorded nothing else
+
+    def number_of(self, name: str) -> int:
+        return self._number_of[name]
 
     # --- changes: one at a time, by whoever holds the keeper's lock -----------------------------------
 

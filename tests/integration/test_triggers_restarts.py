@@ -118,7 +118,7 @@ def test_a_full_log_slows_then_refuses_and_drops_nothing(start: Start, caplog: p
             for n in range(written, written + 4):
                 batch.put(b"a-%d" % n, {b"f:a": b"1"})
 
-    with caplog.at_level(logging.WARNING, logger="columnar.triggers.log_upkeep"):
+    with caplog.at_level(logging.WARNING, logger="columnar.flows.log_upkeep"):
         while not any(region.refuses_writes for region in regions(serving)):
             write()
             written += 4

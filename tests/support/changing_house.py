@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 from columnar.clock import Clock
+from columnar.flows.hub import Hub
 from columnar.limits import OPEN_REGIONS
 from columnar.master.catalogue import Catalogue
 from columnar.master.region_changes import RegionChanges
@@ -87,8 +88,8 @@ class ChangingHouse:
         self.committer = Committer(asyncio.get_running_loop(), threads=2)
         self.server = RegionServer(engine, folder, self.committer, clock, open_regions=open_regions)
         self.catalogue = Catalogue(rows.read, rows.write)
-        self.keeper = TriggerKeeper(self.server, ("m",))
-        self.server.listener = self.keeper
+        self.keeper = TriggerKeeper(self.server, Hub(self.server), ("m",))
+        self.server.listener = self.keeper.hub.listener
         self.changes = SchemaChanges(self.catalogue, LocalRegions(self.server, self.keeper))
         hand = ReplacingRegions(self.server, region_bytes, lambda: 1 << 60)
         self.regions = RegionChanges(self.catalogue, self.changes, hand)

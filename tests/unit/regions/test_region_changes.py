@@ -353,7 +353,7 @@ async def test_a_backfill_goes_over_to_both_daughters(house: House) -> None:
         await SystemTables(house.server).write(TRIGGERS_TABLE, registration_row(held))
         house.keeper.load()
         await house.regions.split(house.infos[0], b"40")
-        assert any(c.needs_backfill for c in house.keeper.feeder.consumers_of("all")), "it shows nothing"
+        assert any(not c.is_prepared for c in house.keeper.feeder.consumers_of("all")), "it shows nothing"
         await house.regions.split(house.infos[0], b"05")
         with pytest.raises(RegionTooBusy, match="not yet seen all of its rows"):
             await house.regions.merge(house.infos[1], house.infos[2])
@@ -380,7 +380,7 @@ async def test_a_table_that_is_dropped_meanwhile_is_gone(house: House) -> None:
 async def test_a_region_far_behind_is_not_merged(house: House) -> None:
     house.keeper.feeder.pause("trigger-0")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("columnar.triggers.handover.CARRIED_CHANGES", 1)
+        patch.setattr("columnar.flows.handover.CARRIED_CHANGES", 1)
         patch.setattr("columnar.regions.merging.HOLD_PATIENCE_S", 0.01)
         await house.put(b"10", b"11", b"90")
         with pytest.raises(RegionTooBusy, match="a trigger is far behind"):

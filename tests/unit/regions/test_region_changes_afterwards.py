@@ -171,7 +171,7 @@ def test_a_trigger_that_goes_meanwhile_leaves_nothing_in_the_successors(
         await house.put(b"10", b"90")
         await house.drain()
         for info in house.infos:
-            for consumer in house.keeper.feeder.consumers_in(house.region(info.start)):
+            for consumer in house.keeper.hub.followers.in_region(house.region(info.start)):
                 consumer.save()
         gone: list[str] = []
 

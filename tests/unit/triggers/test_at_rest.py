@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import pytest
 
+from columnar.flows import follower, log_upkeep
 from columnar.regions import change_log
 from columnar.regions.change_record import ChangeRecord
-from columnar.triggers import consumer, log_upkeep
 from tests.unit.triggers.test_feeder import Bench, on_bench
 
 LOOKS = 100  # of a loop that comes to rest: some 10
@@ -84,7 +84,7 @@ def test_an_idle_trigger() -> None:
 def test_a_trigger_whose_table_is_written_by_others_only() -> None:
     async def run(bench: Bench, watch: Watch) -> None:
         await bench.add("t")
-        others = [ChangeRecord(b"%d" % n, 5, (), (), "other") for n in range(2 * consumer.FILL_RECORDS)]
+        others = [ChangeRecord(b"%d" % n, 5, (), (), "other") for n in range(2 * follower.FILL_RECORDS)]
         await bench.region(b"a").log_records(others, {})
         assert await watch.rest()
         assert bench.main.take() == []
@@ -143,7 +143,7 @@ async def test_a_long_way_through_the_changes_of_others_is_gone_without_being_to
     await bench.add("t")
     await bench.keeper.pause("t")
     region = bench.region(b"a")
-    others = [ChangeRecord(b"%d" % n, 5, (), (), "other") for n in range(3 * consumer.FILL_RECORDS)]
+    others = [ChangeRecord(b"%d" % n, 5, (), (), "other") for n in range(3 * follower.FILL_RECORDS)]
     await region.log_records(others, {})
     await bench.put(b"mine")
     await bench.keeper.resume("t")

@@ -8,14 +8,15 @@ import types
 
 import pytest
 
+from columnar.flows import follower
+from columnar.flows.backpressure import LogBounds, backpressure_of
 from columnar.flows.delivery_state import Cursor, pack_cursor
+from columnar.flows.follower_name import trigger
 from columnar.limits import LOG_BYTES, LOG_RECORDS
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.schema import Family
 from columnar.regions.change_record import Sequence
 from columnar.storage.memory import MemoryEngine
-from columnar.triggers import consumer
-from columnar.triggers.log_brake import LogBounds, brake_for
 from tests.support.changing_house import CatalogueRows, ChangingHouse
 from tests.support.held_engine import FakeClock
 from tests.unit.triggers.test_feeder import ROWS, Bench, on_bench
@@ -39,7 +40,7 @@ async def deliver(bench: Bench, name: str) -> list[bytes]:
 
 def test_the_lag_of_what_an_earlier_run_left_counts_from_the_opening(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = types.SimpleNamespace(now_s=100.0)
-    monkeypatch.setattr(consumer, "time", types.SimpleNamespace(monotonic=lambda: clock.now_s))
+    monkeypatch.setattr(follower, "time", types.SimpleNamespace(monotonic=lambda: clock.now_s))
 
     @on_bench()
     async def run(bench: Bench) -> None:
@@ -125,15 +126,16 @@ async def test_of_what_is_undelivered_open_changes_count_and_those_whose_record_
     region = bench.region(b"a")
     held = [sequence for sequence, _ in region.log.read(None)]
     for one in bench.feeder.consumers_of("t"):
-        bench.feeder.drop(one)
+        bench.hub.listener.drop(one)
     never = Sequence(held[0].origin, held[0].epoch - 1, 5)
     region.log.save_cursor("t", pack_cursor(Cursor(held[1], ((never, 0), (held[0], 2)))))
-    assert consumer.undelivered(region, "t") == 2, "the open one and the unread one"
+    assert follower.undelivered(region, trigger("t")) == 2, "the open one and the unread one"
+    region.log.drop_cursor("t")
     assert region.log.cursors() == {}
-    assert consumer.undelivered(region, "t") == 0, "it is forgotten"
+    assert follower.undelivered(region, trigger("t")) == 0, "it is forgotten"
 
 
-# --- the brake ---------------------------------------------------------------------------------
+# --- backpressure ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -152,18 +154,18 @@ async def test_of_what_is_undelivered_open_changes_count_and_those_whose_record_
         (5_000, 5_000_000, 1.0, True),
     ],
 )
-def test_a_brake_in_numbers(records: int, size_bytes: int, delay_s: float, refuses: bool) -> None:
-    brake = brake_for(records, size_bytes, LogBounds(1_000, 1_000_000))
-    assert brake.delay_s == pytest.approx(delay_s, abs=1e-3)
-    assert brake.refuses is refuses
-    assert brake.alarms is (max(records / 1_000, size_bytes / 1_000_000) >= 0.5)
+def test_backpressure_in_numbers(records: int, size_bytes: int, delay_s: float, refuses: bool) -> None:
+    pressure = backpressure_of(records, size_bytes, LogBounds(1_000, 1_000_000))
+    assert pressure.delay_s == pytest.approx(delay_s, abs=1e-3)
+    assert pressure.refuses is refuses
+    assert pressure.alarms is (max(records / 1_000, size_bytes / 1_000_000) >= 0.5)
 
 
 def test_the_bounds_are_those_with_names() -> None:
     assert LogBounds() == LogBounds(records=LOG_RECORDS, size_bytes=LOG_BYTES)
-    assert brake_for(LOG_RECORDS - 1, LOG_BYTES - 1).refuses is False
-    assert brake_for(LOG_RECORDS, 0).refuses
-    assert brake_for(0, LOG_BYTES).refuses
+    assert backpressure_of(LOG_RECORDS - 1, LOG_BYTES - 1).refuses is False
+    assert backpressure_of(LOG_RECORDS, 0).refuses
+    assert backpressure_of(0, LOG_BYTES).refuses
 
 
 # --- what is needed of a log that is kept ------------------------------------------------------
@@ -200,4 +202,4 @@ def keep_log(bench: Bench) -> None:
     attributes = bench.table.schema.attributes
     assert isinstance(attributes, dict)
     attributes["CHANGE_LOG"] = "3600"
-    bench.keeper.table_installed("t")
+    bench.hub.table_installed("t")

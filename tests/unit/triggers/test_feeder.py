@@ -12,6 +12,8 @@ import pytest
 
 from columnar.clock import StoreClock
 from columnar.errors import HostError
+from columnar.flows.follower_name import trigger
+from columnar.flows.hub import Hub
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
@@ -20,6 +22,7 @@ from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
+from columnar.triggers.consumer import Consumer
 from columnar.triggers.frames import WORKER_THREADS as THREADS
 from columnar.triggers.keeper import TriggerKeeper
 from columnar.triggers.registration import SYSTEM_TABLES, Registration
@@ -44,8 +47,9 @@ class Bench:
         self._start_keeper()
 
     def _start_keeper(self) -> None:
-        self.keeper = TriggerKeeper(self.server, ("m",))
-        self.server.listener = self.keeper
+        self.hub = Hub(self.server)
+        self.keeper = TriggerKeeper(self.server, self.hub, ("m",))
+        self.server.listener = self.hub.listener
         self.keeper.load()
         self.links: list[FakeLink] = []
         self.keeper.start_with(self._link)
@@ -323,15 +327,15 @@ async def test_a_wait_for_one_change_costs_what_its_region_does(bench: Bench) ->
     assert sequence is not None
     waiting = asyncio.ensure_future(bench.keeper.wait("t", sequence.token, 10.0))
     await asyncio.sleep(0)
-    assert list(bench.feeder._watchers) == [("t", sequence.origin)]
+    assert list(bench.hub.followers._watchers) == [(trigger("t"), sequence.origin)]
     bench.main.answer(call_id)
     assert await waiting
-    assert bench.feeder._watchers == {}
+    assert bench.hub.followers._watchers == {}
     abandoned = asyncio.ensure_future(bench.keeper.wait("t", f"{sequence.origin}-99-1", 10.0))
     await asyncio.sleep(0)
     abandoned.cancel()
     await asyncio.gather(abandoned, return_exceptions=True)
-    assert bench.feeder._watchers == {}
+    assert bench.hub.followers._watchers == {}
 
 
 @on_bench()
@@ -342,7 +346,7 @@ async def test_a_waiter_is_let_go_when_its_trigger_is_removed(bench: Bench) -> N
     await asyncio.sleep(0)
     await bench.keeper.remove("t")
     assert await waiting
-    assert bench.feeder._watchers == {}
+    assert bench.hub.followers._watchers == {}
 
 
 @on_bench()
@@ -372,18 +376,17 @@ async def test_lag_in_seconds_reaches_back_to_its_beginning(bench: Bench) -> Non
 @on_bench()
 async def test_a_backfill_that_was_cut_off_does_not_stand_in_the_way_of_the_next(bench: Bench) -> None:
     await bench.put(*ROWS)
-    braked = asyncio.Event()
-    brake = bench.keeper._brake_backfill
+    slowed = asyncio.Event()
 
-    async def for_ever(_region: Region) -> None:
-        braked.set()
+    async def for_ever(_consumer: Consumer) -> None:
+        slowed.set()
         await asyncio.Event().wait()
 
-    bench.keeper._brake_backfill = for_ever
-    await bench.add("t", from_where="beginning")
-    await braked.wait()
-    await bench.keeper.remove("t")
-    bench.keeper._brake_backfill = brake
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Consumer, "_feel_backpressure", for_ever)
+        await bench.add("t", from_where="beginning")
+        await slowed.wait()
+        await bench.keeper.remove("t")
     bench.feeder.main.take_all()
     bench.main.take()
     await bench.add("t", from_where="beginning")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from columnar.errors import HostError, TriggerError
+from columnar.flows import follower
+from columnar.flows.backpressure import LogBounds
 from columnar.flows.delivery_state import Cursor, pack_cursor
+from columnar.flows.follower_name import trigger
 from columnar.model.mutation import Delete, Put, RowMutation
 from columnar.regions.change_record import Sequence
-from columnar.triggers import consumer
-from columnar.triggers.log_brake import LogBounds
 from columnar.triggers.registration import TRIGGERS_TABLE
 from columnar.triggers.system_tables import SystemTables
 from tests.unit.triggers.test_feeder import Bench, on_bench
@@ -32,8 +33,8 @@ async def deliver(bench: Bench, name: str) -> list[bytes]:
     rows = []
     while not await bench.keeper.wait(name, "", 0.0):
         await bench.main.until(lambda: bench.main.sent)
-        for call_id, trigger, row in bench.main.take():
-            rows += [row] if trigger == name else []
+        for call_id, called, row in bench.main.take():
+            rows += [row] if called == name else []
             bench.main.answer(call_id)
     return rows
 
@@ -109,7 +110,7 @@ async def test_writers_are_told_of_a_place_without_a_registration(bench: Bench) 
     while region.log.count_step(10):
         pass
     upkeep._bounds = LogBounds(records=2)
-    upkeep.brake(region)
+    upkeep.slow_writers(region)
     assert region.refuses_writes
     assert "trigger t has a place" in region.log_obstacle
 
@@ -156,7 +157,7 @@ async def test_a_registration_that_was_half_made_leaves_no_cursor(bench: Bench) 
     await bench.add("other")
     registry = bench.keeper._registry
     number = await registry.begin()
-    await consumer.begin_after(bench.region(b"a"), "half", number)
+    await follower.begin_after(bench.region(b"a"), trigger("half"), number)
     await bench.restart()
     assert set(bench.region(b"a").log.cursors()) == {"other"}
     await bench.add("half")
@@ -225,6 +226,6 @@ async def make_older(bench: Bench, name: bytes) -> None:
 async def test_a_merge_does_not_lose_a_place_that_nobody_can_carry(bench: Bench) -> None:
     await bench.add("t")
     region = bench.region(b"a")
-    assert await bench.keeper.merge_obstacle(region, 0.0) == ""
+    assert await bench.hub.listener.merge_obstacle(region, 0.0) == ""
     region.log.save_cursor("stream:audit", ELSEWHERE)
-    assert "stream:audit" in await bench.keeper.merge_obstacle(region, 0.0)
+    assert "stream audit" in await bench.hub.listener.merge_obstacle(region, 0.0)

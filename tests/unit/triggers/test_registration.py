@@ -1,4 +1,4 @@
-"""Registrations are refused with what would be right; brakes press as their bound comes near."""
+"""Registrations are refused with what would be right; backpressure rises towards the bound."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from columnar.errors import IllegalArgument, TriggerError
-from columnar.triggers.log_brake import LONGEST_DELAY_S, LogBounds, brake_for
+from columnar.flows.backpressure import LONGEST_DELAY_S, LogBounds, backpressure_of
 from columnar.triggers.registration import Registration, checked
 
 GOOD = Registration("links", "pages", "wiki.triggers:links", ("link",))
@@ -46,16 +46,16 @@ def test_only_the_very_modules_that_are_allowed(allowed: tuple[str, ...]) -> Non
         checked(GOOD, allowed)
 
 
-def test_the_brake_is_gentle_then_steep_then_full() -> None:
+def test_backpressure_is_gentle_then_steep_then_full() -> None:
     bounds = LogBounds(1_000, 1_000_000)
-    assert brake_for(499, 0, bounds).delay_s == 0.0
-    assert not brake_for(499, 0, bounds).alarms
-    assert brake_for(500, 0, bounds).alarms
-    delays = [brake_for(n, 0, bounds).delay_s for n in range(500, 1_001, 50)]
+    assert backpressure_of(499, 0, bounds).delay_s == 0.0
+    assert not backpressure_of(499, 0, bounds).alarms
+    assert backpressure_of(500, 0, bounds).alarms
+    delays = [backpressure_of(n, 0, bounds).delay_s for n in range(500, 1_001, 50)]
     assert delays == sorted(delays)
     assert delays[5] == pytest.approx(LONGEST_DELAY_S / 8)
     assert delays[-1] == LONGEST_DELAY_S
-    assert not brake_for(999, 0, bounds).refuses
-    assert brake_for(1_000, 0, bounds).refuses
-    assert brake_for(0, 1_000_000, bounds).refuses
-    assert brake_for(10_000, 0, bounds).delay_s == LONGEST_DELAY_S
+    assert not backpressure_of(999, 0, bounds).refuses
+    assert backpressure_of(1_000, 0, bounds).refuses
+    assert backpressure_of(0, 1_000_000, bounds).refuses
+    assert backpressure_of(10_000, 0, bounds).delay_s == LONGEST_DELAY_S

@@ -1,0 +1,222 @@
+"""Followers of changes: a kind, a subscription to a table, and the follower that it has on each open region.
+
+A new kind of follower is a subclass of ``Follower`` and one ``Hub.register`` of its ``Kind``.
+
+The follower reads its region's log into a ``DeliveryState`` and saves its cursor; what it does with a change is its
+subclass's.  Owned by the loop.  Steps are short: FILL_RECORDS of the log, then the loop is given back.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from asyncio import Future
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from columnar.flows.delivery_state import Cursor, DeliveryState, pack_cursor, unpack_cursor
+from columnar.flows.follower_name import FollowerName
+from columnar.regions.change_record import ChangeRecord, Sequence
+from columnar.regions.region import Region
+
+FILL_RECORDS: Final = 256
+LAG_MARKS: Final = 512  # moments remembered for the lag in seconds
+LAG_MARK_S: Final = 0.2
+LAG_COUNTED: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """All followers of one kind."""
+
+    name: str
+    promises: bool  # the log keeps what such a follower needs, and slows its writers for it
+    is_removed: Callable[[str, int], bool]  # name and number of a cursor: is the removal of its registration recorded?
+    marks: tuple[bytes, ...] = ()  # prefixes of keys in ``meta`` that go with a cursor, each before the name
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """One registration: who follows which table, what is logged for it, and how its follower on a region is made."""
+
+    name: FollowerName
+    number: int  # of the registration; 0: of an earlier version
+    table: str
+    families: frozenset[bytes]  # whose entries are recorded
+    before: frozenset[bytes]  # a subset: whose cells before the change are recorded
+    follow: Callable[[Region], Follower]
+
+
+class Follower(ABC):
+    """One subscription on one open region."""
+
+    def __init__(self, name: FollowerName, region: Region, families: frozenset[bytes]) -> None:
+        self.name = name
+        self.region = region
+        self.families = families & region.views.keys()
+        self.dirty = False  # the cursor has moved since it was saved
+        self._marks: deque[tuple[Sequence, float]] = deque()  # at most LAG_MARKS
+        self._since = time.monotonic()
+        self.state = self._restored()
+
+    def _restored(self) -> DeliveryState:
+        saved = self.region.log.cursor(self.name.key)
+        if saved is None:
+            return DeliveryState(None)
+        cursor = unpack_cursor(saved)
+        state = DeliveryState(cursor.read_to)
+        for sequence, attempts in cursor.open:
+            record = self.region.log.record_at(sequence)
+            if record is not None and self.region.info.holds(record.row):  # else a sister of a split delivers it
+                state.read(sequence, record.row, attempts)
+        return state
+
+    @property
+    def key(self) -> tuple[FollowerName, int]:
+        return self.name, self.region.info.region_id
+
+    # --- what a kind decides -------------------------------------------------------------------------
+
+    @abstractmethod
+    def step(self) -> float | None:
+        """Do a bounded part of what there is; seconds until the next step, None: when the log is longer."""
+
+    def held(self) -> None:  # noqa: B027 - most kinds have nothing under way between two steps
+        """Take up nothing more: the region is about to be replaced.  ``step`` is called again if it stays."""
+
+    def dropped(self) -> None:  # noqa: B027
+        """The region closes, or the subscription is removed: nothing may touch the region after this call."""
+
+    def preparing(self) -> Future[None] | None:
+        """What must end before the follower has all that it begins with; None: it has."""
+        return None
+
+    @property
+    def is_prepared(self) -> bool:
+        """Every row that it begins with is in the log."""
+        return True
+
+    def obstacle(self) -> str:
+        """Why it is behind and what to do, for people."""
+        return f"{self.name} is behind{self.failure}; try again later"
+
+    @property
+    def failure(self) -> str:
+        error = self.state.last_error.strip()
+        return f" (its last error: {error.rpartition(chr(10))[2]})" if error and self.state.open_count else ""
+
+    # --- reading the log -----------------------------------------------------------------------------
+
+    def fill(self) -> bool:
+        """Read one step of the log; True when there is more to read and room for it."""
+        state, log = self.state, self.region.log
+        count = min(FILL_RECORDS, state.room)
+        if count <= 0:
+            return False
+        seen = 0
+        for sequence, record in islice(log.read(state.read_to), count):
+            seen += 1
+            if self.wants(record):
+                state.read(sequence, record.row)
+            else:
+                state.passed(sequence)
+        if seen:
+            self.dirty = True
+        if seen < count:
+            self._reached_end()
+        return seen == count and state.room > 0
+
+    def _reached_end(self) -> None:
+        """Nothing more is durable: what lies between is no change of the log."""
+        durable = self.region.log.durable
+        if self.state.read_to is None or durable > self.state.read_to:
+            self.state.passed(durable)
+
+    def wants(self, record: ChangeRecord) -> bool:
+        """A log inherited from a split holds changes of the sister's rows too."""
+        if not self.region.info.holds(record.row):
+            return False
+        if record.only_for is not None:
+            return record.only_for == self.name.key
+        return any(entry.family in self.families for entry in record.entries)
+
+    # --- the cursor ----------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        if self.dirty:
+            self.dirty = False
+            self.region.log.save_cursor(self.name.key, pack_cursor(self.state.cursor()))
+
+    def needed_from(self) -> Sequence | None:
+        """The oldest record this follower may still read; None: all of them."""
+        return self.state.oldest_open() or self.state.read_to
+
+    def still_open(self, most: int) -> list[tuple[Sequence, int]]:
+        """Everything still to be delivered, with the attempts it had; the log is on disk to its end."""
+        fresh = islice(self.region.log.read(self.state.read_to), most)
+        return [*self.state.cursor().open, *((sequence, 0) for sequence, record in fresh if self.wants(record))]
+
+    # --- lag -----------------------------------------------------------------------------------------
+
+    def note_durable(self) -> None:
+        """The log has become longer: remember when."""
+        now = time.monotonic()
+        last = self.region.log.last_logged
+        if last is None or (self._marks and now - self._marks[-1][1] < LAG_MARK_S):
+            return
+        self._forget_passed()
+        if len(self._marks) >= LAG_MARKS:  # a long lag is reported more coarsely; where it began is kept
+            self._marks = deque(islice(self._marks, 0, None, 2))
+        self._marks.append((last, now))
+
+    def _forget_passed(self) -> None:
+        while len(self._marks) > 1 and self.state.is_past(self._marks[0][0]):
+            self._marks.popleft()
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is open, nothing is left to read."""
+        return (
+            self.state.open_count == 0 and self.is_prepared and self.region.log.count_after(self.state.read_to, 1) == 0
+        )
+
+    @property
+    def lag_changes(self) -> int:
+        """Open changes and those not yet read, others' among them; exact up to LAG_COUNTED."""
+        return self.state.open_count + self.region.log.count_after(self.state.read_to, LAG_COUNTED)
+
+    @property
+    def lag_seconds(self) -> float:
+        if self.lag_changes == 0:
+            self._marks.clear()
+            return 0.0
+        if not self._marks:
+            return time.monotonic() - self._since  # what was left by an earlier run
+        self._forget_passed()
+        return time.monotonic() - self._marks[0][1]
+
+    def has_passed(self, target: Sequence) -> bool:
+        """Everything up to ``target`` is delivered, rows that it begins with among it."""
+        return self.is_prepared and self.state.is_past(target)
+
+
+def begin_after(region: Region, name: FollowerName, number: int) -> Future[None]:
+    """A new follower, which has no cursor yet, starts after what is in the log now.  Resolves after the fsync."""
+    if not region.log.cursor_names():
+        region.log.keep_all()  # nobody needs what is there
+    region.log.begin_cursor(name.key, pack_cursor(Cursor(region.log.written_to, ())), number)
+    return region.log_records([], {})
+
+
+def undelivered(region: Region, name: FollowerName) -> int:
+    """How many changes a follower that is no more had still to see; exact up to LAG_COUNTED."""
+    saved = region.log.cursor(name.key)
+    if saved is None:
+        return 0
+    cursor = unpack_cursor(saved)
+    found = [region.log.record_at(sequence) for sequence, _ in cursor.open]
+    found += [record for _, record in islice(region.log.read(cursor.read_to), LAG_COUNTED)]
+    return sum(1 for record in found if record is not None and region.info.holds(record.row))

@@ -1,0 +1,100 @@
+"""The followers that are open, found by name and by region; callers wait for progress here.  Owned by the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from columnar.flows.follower import Follower
+from columnar.flows.follower_name import FollowerName
+from columnar.regions.region import Region
+
+Key = tuple[FollowerName, int]  # name and region id
+RegionWatcher = Callable[[frozenset[int], Sequence[int]], None]  # the ids of regions gone, and of their successors
+
+
+class Followers:
+    def __init__(self) -> None:
+        self._by_name: dict[FollowerName, dict[int, Follower]] = {}  # by region id
+        self._by_region: dict[int, list[Follower]] = {}
+        self._held: set[int] = set()  # regions that are about to be replaced: nothing is taken up from them
+        self._watchers: dict[Key, list[Callable[[Key], None]]] = {}
+        self._region_watchers: list[RegionWatcher] = []
+
+    def add(self, follower: Follower) -> None:
+        name, region_id = follower.key
+        self._by_name.setdefault(name, {})[region_id] = follower
+        self._by_region.setdefault(region_id, []).append(follower)
+
+    def discard(self, follower: Follower) -> None:
+        """It must be there."""
+        name, region_id = follower.key
+        self._by_region[region_id].remove(follower)
+        if not self._by_region[region_id]:
+            del self._by_region[region_id]
+        del self._by_name[name][region_id]
+        if not self._by_name[name]:
+            del self._by_name[name]
+
+    # --- looks ---------------------------------------------------------------------------------------
+
+    def find(self, key: Key) -> Follower | None:
+        return self._by_name.get(key[0], {}).get(key[1])
+
+    def has(self, follower: Follower) -> bool:
+        return self.find(follower.key) is follower
+
+    def of(self, name: FollowerName) -> list[Follower]:
+        """On all open regions; of the whole kind for an empty name."""
+        if name.name:
+            return list(self._by_name.get(name, {}).values())
+        return [
+            one for held, by_region in self._by_name.items() if held.kind == name.kind for one in by_region.values()
+        ]
+
+    def in_region(self, region: Region) -> Sequence[Follower]:
+        return self._by_region.get(region.info.region_id, ())
+
+    def at(self, region_id: int) -> Sequence[Follower]:
+        return self._by_region.get(region_id, ())
+
+    # --- regions that are replaced ---------------------------------------------------------------------
+
+    def hold(self, region_id: int) -> None:
+        self._held.add(region_id)
+
+    def let_go(self, region_id: int) -> None:
+        self._held.discard(region_id)
+
+    def is_held(self, region_id: int) -> bool:
+        return region_id in self._held
+
+    def replaced(self, gone: frozenset[int], fresh: Sequence[int]) -> None:
+        """Regions ``fresh`` are open in the place of ``gone``, whose followers are dropped."""
+        self._held -= gone
+        for watcher in list(self._region_watchers):
+            watcher(gone, fresh)
+
+    # --- progress --------------------------------------------------------------------------------------
+
+    def notify(self, key: Key) -> None:
+        """The follower has made progress, or is dropped."""
+        for watcher in list(self._watchers.get(key, ())):
+            watcher(key)
+
+    def watch(self, keys: Sequence[Key], watcher: Callable[[Key], None]) -> Callable[[], None]:
+        """Call ``watcher`` after each progress of one of ``keys``, until the returned function is called."""
+        for key in keys:
+            self._watchers.setdefault(key, []).append(watcher)
+        return partial(self._unwatch, keys, watcher)
+
+    def watch_regions(self, watcher: RegionWatcher) -> Callable[[], None]:
+        """Call ``watcher`` when regions are replaced, until the returned function is called."""
+        self._region_watchers.append(watcher)
+        return partial(self._region_watchers.remove, watcher)
+
+    def _unwatch(self, keys: Sequence[Key], watcher: Callable[[Key], None]) -> None:
+        for key in keys:
+            self._watchers[key].remove(watcher)
+            if not self._watchers[key]:
+                del self._watchers[key]

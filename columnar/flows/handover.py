@@ -1,0 +1,98 @@
+"""Handover of followers when regions are split and merged: they come to rest and are carried over, with their waits.
+
+A region's followers save in their cursors what they delivered, before its successors are made.  The rest is delivered
+by exactly one successor, the one that holds the row.  Invariants:
+    I1. While a region is held nothing of it is in flight: no successor repeats what its parent had under way.
+    I2. The cursor of a merged region has read everything before its first own sequence; what either parent
+        had still to deliver is among its open changes, in the order of the rows.
+    I3. A wait for a region that goes becomes a wait for those in its place, for the same changes.
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from columnar.flows.delivery_state import OPEN_CHANGES, Cursor, pack_cursor
+from columnar.flows.follower_name import FollowerName, of_key
+from columnar.flows.followers import Followers, Key
+from columnar.flows.log_upkeep import LogUpkeep
+from columnar.model.region_info import RegionInfo
+from columnar.regions import change_record
+from columnar.regions.region import Region
+
+CARRIED_CHANGES: Final = OPEN_CHANGES // 4  # of one follower in one region: they become open ones of the merged
+
+
+class Handover:
+    def __init__(self, followers: Followers, upkeep: LogUpkeep) -> None:
+        self._followers = followers
+        self._upkeep = upkeep
+
+    async def hold(self, region: Region, patience_s: float) -> str:
+        """Returns when nothing of the region is in flight and its cursors are saved; else says what is."""
+        region_id = region.info.region_id
+        self._followers.hold(region_id)
+        for follower in self._followers.at(region_id):
+            follower.held()
+
+        def is_at_rest() -> bool:
+            return not any(follower.state.in_flight_count for follower in self._followers.at(region_id))
+
+        if not await self._until(is_at_rest, self._keys(region), patience_s):
+            busy = next(one for one in self._followers.at(region_id) if one.state.in_flight_count)
+            return f"{busy.name} has been running for {patience_s:g} s"
+        self._upkeep.save(region)
+        return ""
+
+    async def merge_obstacle(self, region: Region, patience_s: float) -> str:
+        region_id = region.info.region_id
+        found = self._followers.at(region_id)
+        if not all(follower.is_prepared for follower in found):
+            return "a trigger has not yet seen all of its rows; wait with columnar trigger wait"
+        without = region.log.cursor_names() - {follower.name.key for follower in found}
+        if without:
+            return f"{of_key(min(without))} has a place in its log and no registration that can be read; remove it"
+
+        def is_short() -> bool:
+            return all(follower.lag_changes <= CARRIED_CHANGES for follower in self._followers.at(region_id))
+
+        if not await self._until(is_short, self._keys(region), patience_s):
+            return "a trigger is far behind; columnar trigger list shows which"
+        return ""
+
+    def merged_cursors(self, regions: Sequence[Region], read_to: change_record.Sequence) -> dict[str, bytes]:
+        opened: dict[FollowerName, list[tuple[change_record.Sequence, int]]] = {}
+        for region in regions:
+            for follower in self._followers.in_region(region):
+                opened.setdefault(follower.name, []).extend(follower.still_open(OPEN_CHANGES))
+        return {name.key: pack_cursor(Cursor(read_to, tuple(sorted(changes)))) for name, changes in opened.items()}
+
+    def regions_replaced(self, gone: Sequence[Region], fresh: Sequence[RegionInfo]) -> None:
+        old = frozenset(region.info.region_id for region in gone)
+        self._followers.replaced(old, [info.region_id for info in fresh])
+
+    def _keys(self, region: Region) -> list[Key]:
+        return [follower.key for follower in self._followers.in_region(region)]
+
+    async def _until(self, condition: Callable[[], bool], keys: Sequence[Key], patience_s: float) -> bool:
+        """Looks again at each progress of ``keys``."""
+        if condition():
+            return True
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def look(_: Key) -> None:
+            if not done.done() and condition():
+                done.set_result(None)
+
+        unwatch = self._followers.watch(keys, look)
+        try:
+            await asyncio.wait_for(done, patience_s)
+        except TimeoutError:
+            return condition()
+        finally:
+            unwatch()
+        return True

@@ -1,0 +1,180 @@
+"""Upkeep of change logs: saves cursors, trims what all followers have passed, slows writers.
+
+Runs every SAVE_S while there is work, and after STEP_PAUSE_S where there is more to trim than one step takes.  Owned
+by the loop.
+
+Invariants:
+    I1. Cursors are saved before what they passed is trimmed, both into the region's own log: a
+        crash keeps a prefix of the two, so no cursor ever stands before a trimmed record.
+    I2. A record goes when every promising follower has passed it and, with CHANGE_LOG, its time is over or more than
+        CHANGE_LOG_BYTES are there.  Without a promising follower and without CHANGE_LOG everything goes.
+    I3. Writers are slowed for what a promising follower still needs, never for what is only kept.
+    I4. A cursor without a follower counts as its follower would: it may be on the way, or unreadable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sized
+from typing import Final
+
+from columnar.errors import ColumnarError
+from columnar.flows.backpressure import NO_BACKPRESSURE, LogBounds, backpressure_of
+from columnar.flows.delivery_state import needed_from
+from columnar.flows.follower_name import FollowerName, of_key
+from columnar.flows.followers import Followers
+from columnar.regions import change_record
+from columnar.regions.change_log import TRIM_RECORDS
+from columnar.regions.region import Region
+
+_FIRST: Final = change_record.Sequence(0, 0, 0)
+_log = logging.getLogger(__name__)
+
+SAVE_S: Final = 0.5
+STEP_PAUSE_S: Final = 0.05  # after a step of TRIM_RECORDS, some 10 ms of the loop
+
+
+class LogUpkeep:
+    def __init__(
+        self,
+        followers: Followers,
+        promises: Callable[[FollowerName], bool],
+        bounds: LogBounds,
+    ) -> None:
+        self._followers = followers
+        self._promises = promises
+        self._bounds = bounds
+        self._unsaved: dict[int, Region] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
+        self._holds = 0  # who asked that cursors stand still on disk
+
+    def hold(self) -> None:
+        """No cursor is saved and nothing trimmed until ``release``; no follower begins a change meanwhile."""
+        self._holds += 1
+
+    @property
+    def is_held(self) -> bool:
+        return self._holds > 0
+
+    def release(self) -> None:
+        self._holds -= 1
+        for region in list(self._unsaved.values()):
+            self.soon(region)
+
+    def soon(self, region: Region) -> None:
+        self._unsaved[region.info.region_id] = region
+        if self._timer is None and not self._closed:
+            self._timer = asyncio.get_running_loop().call_later(SAVE_S, self.save_all)
+
+    def _go_on(self, region: Region) -> None:
+        """There is more to trim: after others had their turn."""
+        self._unsaved[region.info.region_id] = region
+        if self._timer is not None:
+            self._timer.cancel()
+        if not self._closed:
+            self._timer = asyncio.get_running_loop().call_later(STEP_PAUSE_S, self.save_all)
+
+    def save_all(self) -> None:
+        self._timer = None
+        unsaved, self._unsaved = self._unsaved, {}
+        for region in unsaved.values():
+            self.save(region)
+
+    def save(self, region: Region) -> None:
+        if self._holds and not self._closed:
+            self._unsaved[region.info.region_id] = region
+            return
+        try:
+            for follower in self._followers.in_region(region):
+                follower.save()
+            if self._trim(region):
+                self._go_on(region)
+        except ColumnarError as error:
+            _log.warning("cursors of region %s are not saved now: %s", region.info.encoded, error.text)
+        self.slow_writers(region)
+
+    def _trim(self, region: Region) -> bool:
+        """One step (I2); True: there is more to do."""
+        log, keep_s = region.log, region.table.change_log_s
+        if keep_s is not None:
+            log.retention.note(log.written_to, region.now_ms, keep_s)
+        needs = self._needs(region)
+        passed = self._passed(region, needs)
+        if passed is None:
+            return False
+        if keep_s is None:
+            return region.trim_log(passed) == TRIM_RECORDS
+        more = self._keep(region, needs, passed)
+        old = log.retention.older_than(region.now_ms, keep_s)
+        return region.trim_kept_log(old) == TRIM_RECORDS or more
+
+    def opened(self, region: Region) -> None:
+        """Before its log is counted: what of it followers need."""
+        needs = self._needs(region)
+        passed = self._passed(region, needs)
+        if passed is not None and region.table.change_log_s is not None:
+            self._keep(region, needs, passed)
+
+    def _needs(self, region: Region) -> dict[FollowerName, change_record.Sequence | None]:
+        """The oldest record that each promising follower, or cursor without one (I4), may still read; None: all."""
+        found = {one.name: one.needed_from() for one in self._followers.in_region(region) if self._promises(one.name)}
+        return found | {name: needed_from(region.log.cursor(name.key) or b"") for name in self._without(region)}
+
+    def _without(self, region: Region) -> list[FollowerName]:
+        """The cursors that have no follower."""
+        keys = region.log.cursor_names().difference(one.name.key for one in self._followers.in_region(region))
+        return [name for name in map(of_key, keys) if self._promises(name)]
+
+    def _passed(
+        self, region: Region, needs: Mapping[FollowerName, change_record.Sequence | None]
+    ) -> change_record.Sequence | None:
+        """Records below it are needed by nobody; None: all are needed."""
+        limits = [need for need in needs.values() if need is not None]
+        if len(limits) < len(needs):
+            return None
+        return min(limits, default=region.log.written_to)
+
+    def _keep(self, region: Region, needs: Sized, passed: change_record.Sequence) -> bool:
+        if needs:
+            return region.log.keep(passed)
+        region.log.keep_all()
+        return False
+
+    def slow_writers(self, region: Region) -> None:
+        """As far as the log is full of what is still needed (``backpressure``)."""
+        followers = self._followers.in_region(region)
+        is_needed = any(self._promises(one.name) for one in followers) or bool(self._without(region))
+        pressure = backpressure_of(*region.log.needed, self._bounds) if is_needed else NO_BACKPRESSURE
+        was_alarmed = bool(region.log_obstacle)
+        region.write_delay_s, region.refuses_writes = pressure.delay_s, pressure.refuses
+        region.log_obstacle = self._obstacle(region) if pressure.alarms else ""
+        if pressure.alarms and not was_alarmed:
+            _log.warning(
+                "the change log of region %s of %s is %d %% full, writers are slowed: %s",
+                region.info.encoded,
+                region.info.table,
+                pressure.share * 100,
+                region.log_obstacle,
+            )
+
+    def _obstacle(self, region: Region) -> str:
+        """Which follower is farthest behind, why, and what to do."""
+        needs = self._needs(region)
+        name = min(needs, key=lambda name: needs[name] or _FIRST)
+        follower = self._followers.find((name, region.info.region_id))
+        if follower is None:
+            return f"{name} has a place in it and no registration that can be read; remove it"
+        return follower.obstacle()
+
+    def forget(self, region: Region) -> None:
+        """The region is closing."""
+        if self._unsaved.get(region.info.region_id) is region:
+            del self._unsaved[region.info.region_id]
+
+    def close(self) -> None:
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self.save_all()

@@ -1,0 +1,153 @@
+"""The followers on the open regions of a server (``regions.hooks.ChangeListener``).
+
+A region that opens gets a follower for each subscription of its table; it loses them before it closes.  In between
+each durable change gives them their next step.
+
+Invariant I1: a cursor without a subscription goes only where its kind says that its registration is removed.
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+from columnar.flows.background import Background
+from columnar.flows.follower import Follower, Subscription
+from columnar.flows.follower_name import of_key
+from columnar.flows.followers import Followers
+from columnar.flows.handover import Handover
+from columnar.flows.kinds import Kinds
+from columnar.flows.log_upkeep import LogUpkeep
+from columnar.flows.region_openings import RegionOpenings
+from columnar.flows.subscriptions import Subscriptions
+from columnar.model.region_info import RegionInfo
+from columnar.regions import change_record
+from columnar.regions.region import Region
+
+COUNTED_AT_ONCE: Final = 10_000  # records of a log
+
+
+class RegionFollowers:
+    def __init__(
+        self,
+        kinds: Kinds,
+        subscriptions: Subscriptions,
+        followers: Followers,
+        upkeep: LogUpkeep,
+        openings: RegionOpenings,
+        background: Background,
+    ) -> None:
+        self._kinds = kinds
+        self._subscriptions = subscriptions
+        self._followers = followers
+        self._upkeep = upkeep
+        self._openings = openings
+        self._background = background
+        self._handover = Handover(followers, upkeep)
+        self._steps: dict[Follower, asyncio.TimerHandle] = {}
+        self.lock = asyncio.Lock()  # whoever holds it knows that nobody begins or ends to follow a table
+
+    # --- followers -----------------------------------------------------------------------------------
+
+    def follow(self, subscription: Subscription, region: Region) -> None:
+        follower = self._followers.find((subscription.name, region.info.region_id))
+        if follower is None:
+            follower = subscription.follow(region)
+            self._followers.add(follower)
+        self.go_on(follower)
+
+    def drop(self, follower: Follower) -> None:
+        if self._followers.has(follower):
+            self._followers.discard(follower)
+            self._end_step(follower)
+            follower.dropped()
+            self._followers.notify(follower.key)
+
+    def go_on(self, follower: Follower) -> None:
+        """Its next step now, unless its region is held."""
+        self._end_step(follower)
+        if not self._followers.has(follower) or self._followers.is_held(follower.region.info.region_id):
+            return
+        after_s = follower.step()
+        if after_s is not None:
+            self._steps[follower] = asyncio.get_running_loop().call_later(after_s, self.go_on, follower)
+        if follower.dirty:
+            self._upkeep.soon(follower.region)
+
+    def _end_step(self, follower: Follower) -> None:
+        timer = self._steps.pop(follower, None)
+        if timer is not None:
+            timer.cancel()
+
+    def close(self) -> None:
+        for timer in self._steps.values():
+            timer.cancel()
+        self._upkeep.close()
+
+    # --- regions.hooks.ChangeListener ------------------------------------------------------------------
+
+    def region_opened(self, region: Region) -> None:
+        for name in map(of_key, region.log.cursor_names()):
+            if not self._subscriptions.is_beginning(name) and self._kinds.is_removed(region, name):
+                self._kinds.forget(region, name)  # it was removed while the region was closed
+        for subscription in self._subscriptions.of_table(region.info.table):
+            self.follow(subscription, region)
+        self._upkeep.opened(region)
+        self._background.spawn(self._count_inherited(region))
+
+    async def _count_inherited(self, region: Region) -> None:
+        """Count what earlier openings left in the log, in steps: backpressure must know it."""
+        try:
+            while region.is_open and region.log.count_step(COUNTED_AT_ONCE):  # noqa: ASYNC110 - it counts
+                await asyncio.sleep(0)
+        finally:
+            if region.is_open:
+                self._upkeep.slow_writers(region)
+                self._upkeep.soon(region)
+
+    def changes_durable(self, region: Region) -> None:
+        for follower in list(self._followers.in_region(region)):
+            follower.note_durable()
+            self.go_on(follower)
+        self._upkeep.slow_writers(region)
+        self._upkeep.soon(region)
+
+    def may_close(self, region: Region) -> bool:
+        return all(follower.is_idle for follower in self._followers.in_region(region))
+
+    def region_closing(self, region: Region) -> None:
+        if not self.may_close(region):
+            self._openings.open_later(region.info)
+        self.region_leaving(region)
+
+    def region_leaving(self, region: Region) -> None:
+        self._upkeep.save(region)
+        self._upkeep.forget(region)
+        for follower in list(self._followers.in_region(region)):
+            self.drop(follower)
+
+    @asynccontextmanager
+    async def changing(self) -> AsyncIterator[None]:
+        async with self.lock:
+            yield
+
+    async def hold(self, region: Region, patience_s: float) -> str:
+        return await self._handover.hold(region, patience_s)
+
+    def release(self, region: Region) -> None:
+        self._followers.let_go(region.info.region_id)
+        for follower in list(self._followers.in_region(region)):
+            self.go_on(follower)
+
+    async def merge_obstacle(self, region: Region, patience_s: float) -> str:
+        return await self._handover.merge_obstacle(region, patience_s)
+
+    def merged_cursors(self, regions: Sequence[Region], read_to: change_record.Sequence) -> dict[str, bytes]:
+        return self._handover.merged_cursors(regions, read_to)
+
+    def regions_replaced(self, gone: Sequence[Region], fresh: Sequence[RegionInfo]) -> None:
+        self._handover.regions_replaced(gone, fresh)

@@ -1,0 +1,83 @@
+"""Opens regions that have followers, in the background: at the start, and again after a region could not be opened.
+
+A region that nobody reads or writes may still have changes to deliver.  Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+
+from columnar.errors import ColumnarError
+from columnar.flows.background import Background
+from columnar.flows.delivery_state import pause_s
+from columnar.model.region_info import RegionInfo
+from columnar.regions.server import RegionServer
+
+_log = logging.getLogger(__name__)
+
+
+class RegionOpenings:
+    def __init__(self, server: RegionServer, is_followed: Callable[[str], bool], background: Background) -> None:
+        self._server = server
+        self._is_followed = is_followed
+        self._background = background
+        self._is_on = False
+        self._tables: set[asyncio.Task[None]] = set()
+        self._again: dict[int, asyncio.Task[None]] = {}  # by region id
+
+    def start(self, tables: Iterable[str]) -> None:
+        self._is_on = True
+        for table in tables:
+            self.open_soon(table)
+
+    def stop(self) -> None:
+        self._is_on = False
+
+    def open_soon(self, table: str) -> None:
+        """All regions of the table, one after the other, where it is followed."""
+        served = self._server.tables.find(table.encode())
+        if self._is_on and served is not None and served.enabled and self._is_followed(table):
+            task = self._background.spawn(self._open_all(served.regions))
+            self._tables.add(task)
+            task.add_done_callback(self._tables.discard)
+
+    async def _open_all(self, regions: list[RegionInfo]) -> None:
+        for info in regions:
+            try:
+                self._open(info)
+            except ColumnarError as error:  # it holds up no other
+                _log.error("region %s of %s cannot be opened: %s", info.encoded, info.table, error.text)
+                self.open_later(info)
+            await asyncio.sleep(0)
+
+    def _open(self, info: RegionInfo) -> None:
+        served = self._server.tables.find(info.table.encode())
+        is_wanted = self._is_on and served is not None and served.enabled and self._is_followed(info.table)
+        if served is not None and is_wanted and self._server.tables.serves(info):
+            self._server.open_region(served, info)
+
+    def open_later(self, info: RegionInfo) -> None:
+        """After a growing pause, until it is open or nobody follows its table."""
+        served = self._server.tables.find(info.table.encode())
+        if self._is_on and served is not None and served.enabled:
+            self._background.spawn_as(self._again, info.region_id, self._try_to_open(info))
+
+    async def _try_to_open(self, info: RegionInfo) -> None:
+        tries = 0
+        while True:
+            tries += 1
+            await asyncio.sleep(pause_s(tries))
+            try:
+                return self._open(info)
+            except ColumnarError as error:
+                _log.info("region %s still cannot be opened: %s", info.encoded, error.text)
+
+    async def settled(self, timeout_s: float, region_id: int | None = None) -> bool:
+        """The regions that are being opened, or this one and those of whole tables, are open; False: not in time."""
+        tasks = [*self._tables, *(task for held, task in self._again.items() if region_id in (None, held))]
+        if not tasks:
+            return True
+        _, missing = await asyncio.wait(tasks, timeout=max(0.0, timeout_s))
+        return not missing

@@ -1,0 +1,53 @@
+"""(pure) The subscriptions of a store by name and by table, and what they want their tables to log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from columnar.flows.follower import Subscription
+from columnar.flows.follower_name import FollowerName
+
+
+class Subscriptions:
+    def __init__(self) -> None:
+        self._by_name: dict[FollowerName, Subscription] = {}
+        self._beginning: Subscription | None = None  # it is on the way: its table logs for it already
+
+    def add(self, subscription: Subscription) -> None:
+        self._by_name[subscription.name] = subscription
+
+    def remove(self, name: FollowerName) -> Subscription:
+        return self._by_name.pop(name)
+
+    @contextmanager
+    def beginning(self, subscription: Subscription) -> Iterator[None]:
+        """Its table logs for it, and its cursors stay, until ``add`` or the end."""
+        self._beginning = subscription
+        try:
+            yield
+        finally:
+            self._beginning = None
+
+    def is_beginning(self, name: FollowerName) -> bool:
+        return self._beginning is not None and self._beginning.name == name
+
+    def __contains__(self, name: FollowerName) -> bool:
+        return name in self._by_name
+
+    def of_table(self, table: str) -> list[Subscription]:
+        return [held for held in self._by_name.values() if held.table == table]
+
+    def is_followed(self, table: str) -> bool:
+        return any(held.table == table for held in self._by_name.values())
+
+    def tables(self) -> list[str]:
+        return list(dict.fromkeys(held.table for held in self._by_name.values()))
+
+    def wanted(self, table: str) -> tuple[frozenset[bytes], frozenset[bytes]]:
+        """Families whose entries are recorded, and those whose cells before a change are."""
+        held = self.of_table(table)
+        if self._beginning is not None and self._beginning.table == table:
+            held.append(self._beginning)
+        families = frozenset(family for one in held for family in one.families)
+        return families, frozenset(family for one in held for family in one.before)

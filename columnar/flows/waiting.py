@@ -1,0 +1,145 @@
+"""Waits until followers have passed given points.  A wait costs what its own followers do, whatever others do."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from columnar.errors import IllegalArgument
+from columnar.flows.follower import Follower
+from columnar.flows.follower_name import FollowerName
+from columnar.flows.followers import Followers, Key
+from columnar.flows.region_openings import RegionOpenings
+from columnar.flows.subscriptions import Subscriptions
+from columnar.regions import change_record
+from columnar.regions.region import Region
+from columnar.regions.server import RegionServer
+
+HasPassed = Callable[[Follower], bool]
+
+
+class Waits:
+    """Owned by the loop."""
+
+    def __init__(
+        self, server: RegionServer, followers: Followers, subscriptions: Subscriptions, openings: RegionOpenings
+    ) -> None:
+        self._server = server
+        self._followers = followers
+        self._subscriptions = subscriptions
+        self._openings = openings
+
+    async def wait(self, name: FollowerName, token: str, timeout_s: float) -> bool:
+        """Until the change ``token`` (empty: everything written now) is delivered; False: not in time.
+
+        An empty name stands for all followers of its kind.  Rows that a follower begins with and that are still to be
+        logged count as written.
+        """
+        deadline = time.monotonic() + timeout_s
+        if token:
+            sequence = checked_token(token)
+            await self._server.all_there(timeout_s)
+            if not self._followers.at(sequence.origin):
+                await self._openings.settled(deadline - time.monotonic(), sequence.origin)
+            targets = self._targets_of(name, sequence)
+        else:
+            is_there = await self._server.all_there(timeout_s)
+            if not is_there or not await self._openings.settled(deadline - time.monotonic()):
+                return False
+            preparing = [task for one in self._followers.of(name) if (task := one.preparing()) is not None]
+            if preparing:
+                await asyncio.wait(preparing, timeout=max(0.0, deadline - time.monotonic()))
+            targets = self._targets(name)
+        left_s = max(0.0, deadline - time.monotonic())
+        return await until_passed(self._followers, targets, self._subscriptions.__contains__, left_s)
+
+    def _targets_of(self, name: FollowerName, sequence: change_record.Sequence) -> dict[Key, HasPassed]:
+        """The followers that may still have to deliver the change.
+
+        Where its region has been split or merged these are the ones whose log has it still.
+        """
+        found: Sequence[Follower] = self._followers.at(sequence.origin)
+        if found:
+            found = [one for one in found if one.name.kind == name.kind and name.name in ("", one.name.name)]
+        else:
+            found = [one for one in self._followers.of(name) if _inherited(one.region, sequence)]
+        return {one.key: lambda held: held.state.is_delivered(sequence) for one in found}
+
+    def _targets(self, name: FollowerName) -> dict[Key, HasPassed]:
+        targets: dict[Key, HasPassed] = {}
+        for follower in self._followers.of(name):
+            follower.region.sync_async_writes()
+            targets[follower.key] = partial(_has_passed, follower.region.log.last_to_wait_for)
+        return targets
+
+
+def _has_passed(target: change_record.Sequence, follower: Follower) -> bool:
+    return follower.has_passed(target)
+
+
+def _inherited(region: Region, sequence: change_record.Sequence) -> bool:
+    record = region.log.record_at(sequence)
+    return record is not None and region.info.holds(record.row)
+
+
+async def until_passed(
+    followers: Followers, targets: Mapping[Key, HasPassed], is_known: Callable[[FollowerName], bool], timeout_s: float
+) -> bool:
+    """True: each follower has passed its target, or its registration is removed; False: not in time.
+
+    A follower whose region is closed for the moment has not passed: it will be back, or others in its place.
+    """
+
+    wanted = {key: [has_passed] for key, has_passed in targets.items()}  # more than one where regions were merged
+
+    def is_done(key: Key) -> bool:
+        follower = followers.find(key)
+        if follower is None:
+            return not is_known(key[0])
+        return all(has_passed(follower) for has_passed in wanted[key])
+
+    missing = {key for key in wanted if not is_done(key)}
+    if not missing:
+        return True
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    unwatch: list[Callable[[], None]] = []
+
+    def look(key: Key) -> None:
+        if key in missing and is_done(key):
+            missing.discard(key)
+        if not missing and not done.done():
+            done.set_result(None)
+
+    def replaced(gone: frozenset[int], fresh: Sequence[int]) -> None:
+        """A wait for a region that is gone becomes a wait for each of its successors."""
+        heirs: set[Key] = set()
+        for key in [key for key in missing if key[1] in gone]:
+            missing.discard(key)
+            for region_id in fresh:
+                heir = (key[0], region_id)
+                wanted.setdefault(heir, []).extend(wanted[key])
+                heirs.add(heir)
+        missing.update(heirs)
+        unwatch.append(followers.watch(tuple(heirs), look))
+        for heir in heirs:
+            look(heir)
+
+    unwatch += [followers.watch(tuple(missing), look), followers.watch_regions(replaced)]
+    try:
+        await asyncio.wait_for(done, timeout_s)
+        return True
+    except TimeoutError:
+        return False
+    finally:
+        for end in unwatch:
+            end()
+
+
+def checked_token(token: str) -> change_record.Sequence:
+    """Up to where a client wants to wait; IllegalArgument for what we have not given."""
+    try:
+        return change_record.parse_token(token)
+    except ValueError:
+        raise IllegalArgument(f"'{token[:40]}' is no sequence of ours") from None

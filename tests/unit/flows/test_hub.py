@@ -1,0 +1,219 @@
+"""The hub with a kind of follower of the test's own: one class and one registration, beside the triggers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from columnar.flows.backpressure import LogBounds
+from columnar.flows.follower import Follower, Kind, Subscription
+from columnar.flows.follower_name import FollowerName
+from columnar.flows.log_upkeep import LogUpkeep
+from columnar.regions.region import Region
+from tests.unit.triggers.test_feeder import Bench, on_bench
+
+COLLECTOR = "collector"
+
+
+class Collector(Follower):
+    """Collects the rows of changes in process, one a step."""
+
+    seen: list[bytes]
+    is_off = False
+
+    def step(self) -> float | None:
+        if self.is_off:
+            return None
+        more = self.fill()
+        delivery = self.state.take(asyncio.get_running_loop().time())
+        if delivery is None:
+            return 0.0 if more else None
+        self.seen.append(delivery.row)
+        self.state.done(delivery.sequence)
+        self.dirty = True
+        return 0.0
+
+
+class Collecting:
+    """What another package would keep: its registrations, here in memory."""
+
+    def __init__(self, bench: Bench, *, promises: bool = True) -> None:
+        self.seen: list[bytes] = []
+        self.removed: set[int] = set()
+        self.recorded: list[str] = []
+        self.hub = bench.hub
+        bench.hub.register(Kind(COLLECTOR, promises, lambda _name, number: number in self.removed))
+
+    def subscription(self, name: str, number: int) -> Subscription:
+        follow = partial(self._follow, FollowerName(COLLECTOR, name))
+        return Subscription(FollowerName(COLLECTOR, name), number, "t", frozenset({b"f"}), frozenset(), follow)
+
+    def _follow(self, name: FollowerName, region: Region) -> Collector:
+        made = Collector(name, region, frozenset({b"f"}))
+        made.seen = self.seen
+        return made
+
+    async def add(self, name: str, number: int = 1) -> None:
+        async with self.hub.lock:
+            await self.hub.subscribe(self.subscription(name, number), partial(self._record, name))
+
+    async def _record(self, name: str) -> None:
+        self.recorded.append(name)
+
+    async def drain(self) -> None:
+        assert await self.hub.waits.wait(FollowerName(COLLECTOR, ""), "", 5.0)
+
+
+@on_bench(regions=2)
+async def test_another_kind_of_follower(bench: Bench) -> None:
+    collecting = Collecting(bench)
+    await bench.put(b"before")
+    await collecting.add("c")
+    assert collecting.recorded == ["c"]
+    await bench.put(b"00", b"01", b"00")
+    await collecting.drain()
+    assert sorted(collecting.seen) == [b"00", b"00", b"01"]
+    assert set(bench.region(b"00").log.cursors()) == {"collector:c"}
+
+
+@on_bench()
+async def test_kinds_do_not_meet(bench: Bench) -> None:
+    """A trigger and a collector of one name: two places, two waits, two ends."""
+    collecting = Collecting(bench)
+    await collecting.add("t")
+    await bench.add("t")
+    await bench.put(b"a")
+    await collecting.drain()
+    assert not await bench.keeper.wait("t", "", 0.0), "the trigger's worker has not answered"
+    await bench.keeper.remove("t")
+    assert set(bench.region(b"a").log.cursors()) == {"collector:t"}
+    await bench.put(b"b")
+    await collecting.drain()
+    assert collecting.seen == [b"a", b"b"]
+
+
+@on_bench()
+async def test_it_goes_on_where_it_was_after_a_closing(bench: Bench) -> None:
+    collecting = Collecting(bench)
+    await collecting.add("c")
+    await bench.put(b"a")
+    await collecting.drain()
+    bench.server._close(bench.region(b"a"))
+    await bench.put(b"b")
+    await collecting.drain()
+    assert collecting.seen == [b"a", b"b"]
+
+
+@on_bench()
+async def test_the_table_logs_before_the_registration_is_durable(bench: Bench) -> None:
+    collecting = Collecting(bench)
+
+    async def record() -> None:
+        await bench.put(b"meanwhile")
+
+    async with bench.hub.lock:
+        await bench.hub.subscribe(collecting.subscription("c", 1), record)
+    await collecting.drain()
+    assert collecting.seen == [b"meanwhile"]
+
+
+@on_bench()
+async def test_a_subscription_that_fails_leaves_no_log(bench: Bench) -> None:
+    collecting = Collecting(bench)
+
+    async def record() -> None:
+        raise OSError
+
+    with pytest.raises(OSError):
+        await bench.hub.subscribe(collecting.subscription("c", 1), record)
+    assert bench.server.policy_of("t") is None
+    collecting.removed.add(1)
+    await collecting.add("other", 2)
+    bench.server._close(bench.region(b"a"))
+    assert set(bench.region(b"a").log.cursors()) == {"collector:other"}
+
+
+@on_bench()
+async def test_the_cursor_of_a_removed_one_goes_and_that_of_an_unknown_kind_stays(bench: Bench) -> None:
+    collecting = Collecting(bench)
+    await collecting.add("c", 7)
+    await bench.add("t")
+    region = bench.region(b"a")
+    region.log.begin_cursor("view:v", region.log.cursors()["t"], 7)
+    bench.server._close(region)
+    bench.hub.unsubscribe(FollowerName(COLLECTOR, "c"))
+    assert set(bench.region(b"a").log.cursors()) == {"collector:c", "view:v", "t"}, "no removal is recorded"
+    collecting.removed.add(7)
+    bench.server._close(bench.region(b"a"))
+    assert set(bench.region(b"a").log.cursors()) == {"view:v", "t"}
+
+
+# --- what is needed of a log -----------------------------------------------------------------------
+
+
+def lagging(promises: bool) -> Callable[[], None]:
+    @on_bench()
+    async def run(bench: Bench) -> None:
+        collecting = Collecting(bench, promises=promises)
+        await collecting.add("c")
+        (follower,) = bench.hub.followers.of(FollowerName(COLLECTOR, "c"))
+        assert isinstance(follower, Collector)
+        follower.is_off = True
+        upkeep: LogUpkeep = bench.hub.upkeep
+        upkeep._bounds = LogBounds(records=3)
+        await bench.put(b"a", b"b", b"c", b"d")
+        region = bench.region(b"a")
+        upkeep.save(region)
+        assert region.refuses_writes is promises
+        assert (region.log.count_after(None, 9) == 4) is promises
+        if promises:
+            assert "collector c is behind" in region.log_obstacle
+
+    return run
+
+
+def test_a_follower_that_promises_slows_writers_and_keeps_the_log() -> None:
+    lagging(promises=True)()
+
+
+def test_a_follower_that_promises_nothing_slows_nobody() -> None:
+    lagging(promises=False)()
+
+
+@on_bench()
+async def test_of_a_trigger_and_a_slow_stream_only_the_trigger_counts(bench: Bench) -> None:
+    collecting = Collecting(bench, promises=False)
+    await collecting.add("c")
+    (follower,) = bench.hub.followers.of(FollowerName(COLLECTOR, "c"))
+    assert isinstance(follower, Collector)
+    follower.is_off = True
+    await bench.add("t")
+    bench.hub.upkeep._bounds = LogBounds(records=4)
+    for _ in range(5):
+        await bench.put(b"a", b"b")
+        for call_id, _, _ in bench.main.take():
+            bench.main.answer(call_id)
+        bench.hub.upkeep.save(bench.region(b"a"))
+        assert not bench.region(b"a").refuses_writes
+    await bench.keeper.pause("t")
+    await bench.put(b"a", b"b", b"c", b"d")
+    assert bench.region(b"a").refuses_writes
+
+
+# --- regions that are replaced ---------------------------------------------------------------------
+
+
+@on_bench()
+async def test_a_held_region_is_not_followed_until_it_is_released(bench: Bench) -> None:
+    collecting = Collecting(bench)
+    await collecting.add("c")
+    region = bench.region(b"a")
+    assert await bench.hub.listener.hold(region, 1.0) == ""
+    await bench.put(b"a")
+    assert collecting.seen == []
+    bench.hub.listener.release(region)
+    await collecting.drain()
+    assert collecting.seen == [b"a"]
