@@ -40,6 +40,7 @@ HOT: Final = (
     "columnar.regions.family_view",
     "columnar.regions.found_rows",
     "columnar.regions.hot_cells",
+    "columnar.regions.log_tail",
     "columnar.regions.patience",
     "columnar.regions.plain_rows",
     "columnar.regions.reached",

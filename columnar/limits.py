@@ -61,6 +61,8 @@ BATCH_BYTES: Final = 4 * MIB  # one engine write: it holds the interpreter lock 
 # --- change logs -----------------------------------------------------------------------------------
 LOG_RECORDS: Final = 1_000_000  # of one region, that a trigger still needs: from half of it on writers are slowed
 LOG_BYTES: Final = 1024 * MIB
+LOG_TAIL_BYTES: Final = MIB  # of one region: its last change records in memory, where somebody follows them
+LOG_TAILS_BYTES: Final = 64 * MIB  # of all regions
 KEPT_LOG_BYTES: Final = 256 * MIB  # of one region, that CHANGE_LOG keeps though no trigger needs them; CHANGE_LOG_BYTES
 
 # --- turns on the loop -----------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from columnar.flows.region_openings import RegionOpenings
 from columnar.flows.subscriptions import Subscriptions
 from columnar.model.region_info import RegionInfo
 from columnar.regions import change_record
+from columnar.regions.log_tail import LogTails
 from columnar.regions.region import Region
 
 COUNTED_AT_ONCE: Final = 10_000  # records of a log
@@ -48,6 +49,7 @@ class RegionFollowers:
         self._openings = openings
         self._background = background
         self._handover = Handover(followers, upkeep)
+        self._tails = LogTails()
         self._steps: dict[Follower, asyncio.TimerHandle] = {}
         self.lock = asyncio.Lock()  # whoever holds it knows that nobody begins or ends to follow a table
 
@@ -56,6 +58,7 @@ class RegionFollowers:
     def follow(self, subscription: Subscription, region: Region) -> None:
         follower = self._followers.find((subscription.name, region.info.region_id))
         if follower is None:
+            region.log.begin_tail(self._tails)
             follower = subscription.follow(region)
             self._followers.add(follower)
         self.go_on(follower)
@@ -63,6 +66,8 @@ class RegionFollowers:
     def drop(self, follower: Follower) -> None:
         if self._followers.has(follower):
             self._followers.discard(follower)
+            if not self._followers.in_region(follower.region):
+                follower.region.log.end_tail()
             self._end_step(follower)
             follower.dropped()
             self._followers.notify(follower.key)
@@ -92,7 +97,7 @@ class RegionFollowers:
 
     def region_opened(self, region: Region) -> None:
         for name in map(of_key, region.log.cursor_names()):
-            if not self._subscriptions.is_beginning(name) and self._kinds.is_removed(region, name):
+            if self._kinds.is_removed(region, name):
                 self._kinds.forget(region, name)  # it was removed while the region was closed
         for subscription in self._subscriptions.of_table(region.info.table):
             self.follow(subscription, region)

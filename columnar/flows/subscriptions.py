@@ -22,15 +22,12 @@ class Subscriptions:
 
     @contextmanager
     def beginning(self, subscription: Subscription) -> Iterator[None]:
-        """Its table logs for it, and its cursors stay, until ``add`` or the end."""
+        """Its table logs for it until ``add`` or the end."""
         self._beginning = subscription
         try:
             yield
         finally:
             self._beginning = None
-
-    def is_beginning(self, name: FollowerName) -> bool:
-        return self._beginning is not None and self._beginning.name == name
 
     def __contains__(self, name: FollowerName) -> bool:
         return name in self._by_name

@@ -1,4 +1,4 @@
-"""The change log of one region: written in the batch of the cells, read by consumers from their cursors.
+"""The change log of one region: written in the batch of the cells, read by followers from their cursors.
 
 It lives in the region's own store, in the space ``log`` (records, by sequence) and in ``meta``
 (the cursors).  Invariants:
@@ -6,12 +6,14 @@ It lives in the region's own store, in the space ``log`` (records, by sequence) 
         without the other.
     I2. Within one opening n rises by one with each mutation of the region; each opening has a new
         epoch, so sequences of one origin only ever grow.
-    I3. A record is removed only when every consumer's cursor has passed it, and, where the table
+    I3. A record is removed only when every follower that promises delivery has passed it, and, where the table
         says CHANGE_LOG, not before that time, unless more than CHANGE_LOG_BYTES are there.
-    I5. ``kept`` are the records that are there though every consumer has passed them; all others are needed.
-    I4. Consumers see a record only after an fsync that covers it (``durable``).
+    I4. Followers see a record only after an fsync that covers it (``durable``).
+    I5. ``kept`` are the records that are there though no follower needs them; all others are needed.
 
-Knows nothing of triggers: a consumer is a name with a cursor, whose bytes are its own.
+The last records are in memory too where somebody follows the log (``log_tail``).
+
+Knows nothing of kinds of followers: a consumer is the key of a cursor, whose bytes are its own.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import Final
 
 from columnar.regions.change_record import ChangeRecord, Sequence, pack, pack_key, unpack, unpack_key
 from columnar.regions.log_retention import META_SPACE, LogRetention
+from columnar.regions.log_tail import LogTail, LogTails
 from columnar.storage.api import Batch, Store
 from columnar.storage.layout import END_OF_COLUMN
 
@@ -63,6 +66,8 @@ class ChangeLog:
         self.records = 0  # in the log; those of earlier openings as far as ``count_step`` has come
         self.size_bytes = 0
         self.retention = LogRetention(store)
+        self._tail: LogTail | None = None  # where somebody follows the log
+        self._staged: list[tuple[Sequence, ChangeRecord, int]] = []  # for the tail: of a batch that is not written yet
         self._cursor_names: frozenset[str] | None = None  # None: to be looked up
         self._counted_to = b""  # key: inherited records up to here are in ``records``
         self._inherited_end = pack_key(Sequence(origin, self.epoch, 0))
@@ -97,6 +102,8 @@ class ChangeLog:
         """Add the record to the batch of its cells (I1); ``written`` must follow when the batch is."""
         data = pack(record)
         batch.put(LOG_SPACE, pack_key(sequence), data)
+        if self._tail is not None:
+            self._staged.append((sequence, record, len(data)))
         return len(data)
 
     def written(self, sequence: Sequence, records: int, size_bytes: int) -> None:
@@ -104,9 +111,31 @@ class ChangeLog:
         self.last_logged = sequence
         self.records += records
         self.size_bytes += size_bytes
+        tail = self._tail
+        if tail is not None:
+            for one, record, packed_bytes in self._staged[-records:]:  # others are of batches that were never written
+                tail.append(one, record, packed_bytes)
+            self._staged.clear()
+
+    def begin_tail(self, tails: LogTails) -> None:
+        """Hold the last records in memory from now on (``log_tail``)."""
+        if self._tail is None:
+            self._tail = LogTail(tails, self.written_to)
+
+    def end_tail(self) -> None:
+        if self._tail is not None:
+            self._tail.clear()
+            self._tail = None
+            self._staged.clear()
 
     def read(self, after: Sequence | None) -> Iterator[tuple[Sequence, ChangeRecord]]:
         """Durable records after ``after`` (None: from the oldest), in order.  Lazy."""
+        tail = self._tail
+        if tail is not None and after is not None and tail.covers(after):
+            return tail.read(after, self.durable)
+        return self._read_store(after)
+
+    def _read_store(self, after: Sequence | None) -> Iterator[tuple[Sequence, ChangeRecord]]:
         start = pack_key(after) + END_OF_COLUMN if after is not None else b""
         last = pack_key(self.durable)
         for key, data in self._store.scan(LOG_SPACE, start, None):
@@ -129,6 +158,9 @@ class ChangeLog:
         return self._cursor_names
 
     def record_at(self, sequence: Sequence) -> ChangeRecord | None:
+        held = self._tail.find(sequence) if self._tail is not None else None
+        if held is not None:
+            return held
         data = self._store.get(LOG_SPACE, pack_key(sequence))
         return unpack(data) if data is not None else None
 
@@ -162,6 +194,9 @@ class ChangeLog:
 
     def count_after(self, after: Sequence | None, limit: int) -> int:
         """How many records stand after ``after``, at most ``limit``.  O(answer)."""
+        tail = self._tail
+        if tail is not None and after is not None and tail.covers(after):
+            return min(limit, tail.count_after(after))
         start = pack_key(after) + END_OF_COLUMN if after is not None else b""
         return sum(1 for _ in islice(self._store.scan(LOG_SPACE, start, None), limit))
 
@@ -183,6 +218,8 @@ class ChangeLog:
             if count >= TRIM_RECORDS:
                 return True
         kept.to = max(kept.to, end)
+        if self._tail is not None:
+            self._tail.trim(Sequence(below.origin, below.epoch, below.n - 1))
         return False
 
     def keep_all(self) -> None:
@@ -219,6 +256,8 @@ class ChangeLog:
         batch.put(META_SPACE, mark, highest.to_bytes(8, "big"))
         self._store.write(batch)
         self._trimmed_to = end
+        if self._tail is not None:
+            self._tail.trim(unpack_key(doomed[-1][0]))
         for key, size in doomed:
             if self._is_counted(key):
                 self.records, self.size_bytes = self.records - 1, self.size_bytes - size
