@@ -1,0 +1,166 @@
+"""(pure) Positions in the changes of a table: how far each range of its rows was read.
+
+    position := msgpack [1, table, [[start, [origin, epoch, n] | nil, x | nil], ...]]    starts ascend from b""
+
+A range goes from its start to the next one's.  ``p`` is the sequence up to which its changes were read (None: nothing
+was).  ``x`` is set while rows are read beside the changes, as by a snapshot: rows below x are as of p, rows from x on
+were not read yet (None: all were).
+
+A record is wanted if its row is below the range's x and its sequence is above the range's p.
+
+Positions name rows, not regions, so splits and merges need no lineage: daughters of a split inherit the parent's log,
+a merged region has the logs of both, and sequences keep the origin in which they were given.
+
+Invariants:
+    I1. The ranges cover all rows without hole or overlap.
+    I2. ``advance`` never moves a sequence of one origin back.
+    I3. No two neighbours are equal: what regions do to ranges leaves no trace.
+
+Sequences compare as the keys of the log do.  What a region inherits stands before its own, whose origin is higher, so
+within a range that one region holds a higher sequence is a later change.
+
+Knows nothing of regions, logs and disks.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from columnar.errors import DamagedData
+from columnar.regions.change_record import Sequence
+
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    start: bytes
+    p: Sequence | None
+    x: bytes | None
+
+    def wants(self, row: bytes, sequence: Sequence) -> bool:
+        return (self.x is None or row < self.x) and (self.p is None or sequence > self.p)
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    ranges: tuple[Range, ...]
+
+    def range_of(self, row: bytes) -> Range:
+        return self.ranges[bisect_right(self.ranges, row, key=_start) - 1]
+
+    def wants(self, row: bytes, sequence: Sequence) -> bool:
+        return self.range_of(row).wants(row, sequence)
+
+    def check(self) -> None:
+        """The invariants, for tests."""
+        starts = [one.start for one in self.ranges]
+        assert starts[:1] == [b""]
+        assert starts == sorted(set(starts))
+        pairs = zip(self.ranges, self.ranges[1:], strict=False)
+        assert not any((one.p, one.x) == (other.p, other.x) for one, other in pairs)
+
+
+def _start(one: Range) -> bytes:
+    return one.start
+
+
+def unread() -> Position:
+    """No row was read, and nothing is wanted before some are (``show``)."""
+    return Position((Range(b"", None, b""),))
+
+
+def oldest() -> Position:
+    """Before every change that is in a log."""
+    return Position((Range(b"", None, None),))
+
+
+def at(starts_and_ends: Iterable[tuple[bytes, Sequence]]) -> Position:
+    """After what regions with these starts, ascending from b"", have in their logs up to these sequences."""
+    return _joined(Range(start, sequence, None) for start, sequence in starts_and_ends)
+
+
+def clip(position: Position, start: bytes, end: bytes) -> tuple[Range, ...]:
+    """The ranges of the rows ``start <= row < end`` (empty: to the last); the first begins at ``start``."""
+    first = bisect_right(position.ranges, start, key=_start) - 1
+    held = [one for one in position.ranges[first:] if not end or one.start < end]
+    return (Range(start, held[0].p, held[0].x), *held[1:])
+
+
+def join(parts: Iterable[tuple[Range, ...]]) -> Position:
+    """Of clipped parts that cover all rows, ascending."""
+    return _joined(one for part in parts for one in part)
+
+
+def advance(position: Position, start: bytes, end: bytes, to: Sequence) -> Position:
+    """The changes of these rows were read up to ``to``, by whoever read them from the log that holds them."""
+    moved = tuple(Range(one.start, _later(one.p, to), one.x) for one in clip(position, start, end))
+    return _replaced(position, start, end, moved)
+
+
+def show(position: Position, start: bytes, end: bytes, x: bytes | None) -> Position:
+    """The rows below ``x`` (None: all) of ``start <= row < end``, of one range, were read as of the range's ``p``.
+
+    Whoever calls reads the rows at the last sequence of their log, has the changes read up to it, and then shows them.
+    """
+    (held,) = clip(position, start, end)
+    assert held.p is not None, "rows are as of a sequence"
+    assert held.x is not None, "all its rows were read"
+    assert x is None or x >= held.x, "rows that were read stay read"
+    return _replaced(position, start, end, (Range(start, held.p, x),))
+
+
+def _replaced(position: Position, start: bytes, end: bytes, fresh: tuple[Range, ...]) -> Position:
+    before = clip(position, b"", start) if start else ()
+    after = clip(position, end, b"") if end else ()
+    return join((before, fresh, after))
+
+
+def _later(one: Sequence | None, other: Sequence) -> Sequence:
+    return other if one is None or other > one else one
+
+
+def _joined(ranges: Iterable[Range]) -> Position:
+    held: list[Range] = []
+    for one in ranges:
+        if not held or (held[-1].p, held[-1].x) != (one.p, one.x):
+            held.append(one)
+    return Position(tuple(held))
+
+
+def pack(position: Position, table: str) -> bytes:
+    import msgpack  # as in ``delivery_state``
+
+    ranges = [[one.start, None if one.p is None else list(one.p), one.x] for one in position.ranges]
+    packed: bytes = msgpack.packb([_VERSION, table, ranges])
+    return packed
+
+
+def unpack(data: bytes) -> tuple[Position, str]:
+    """The position and its table.  DamagedData when the bytes are none of ours: clients hold them."""
+    import msgpack
+
+    try:
+        version, table, ranges = msgpack.unpackb(data)
+        if version != _VERSION:
+            raise DamagedData(f"position of version {version}; this program knows {_VERSION}")
+        found = tuple(_range(*one) for one in ranges)
+        starts = [one.start for one in found]
+        if not isinstance(table, str) or starts[:1] != [b""] or starts != sorted(set(starts)):
+            raise DamagedData("position: its ranges do not cover a table")
+        return Position(found), table
+    except (ValueError, TypeError, msgpack.UnpackException) as error:
+        raise DamagedData(f"position: {error}") from error
+
+
+def _range(start: object, p: object, x: object) -> Range:
+    if not isinstance(start, bytes) or not (x is None or isinstance(x, bytes)):
+        raise ValueError("a range begins and ends with a row")
+    if p is None:
+        return Range(start, None, x)
+    if not isinstance(p, list) or len(p) != 3 or not all(isinstance(part, int) and part >= 0 for part in p):
+        raise ValueError("a sequence has three numbers")
+    return Range(start, Sequence(*p), x)
