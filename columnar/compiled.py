@@ -37,6 +37,8 @@ HOT: Final = (
     "columnar.operations.scans",
     "columnar.operations.writes",
     "columnar.regions.applied",
+    "columnar.regions.change_logging",
+    "columnar.regions.drafting",
     "columnar.regions.family_view",
     "columnar.regions.found_rows",
     "columnar.regions.hot_cells",

@@ -105,10 +105,10 @@ class LogUpkeep:
         if passed is None:
             return False
         if keep_s is None:
-            return region.trim_log(passed) == TRIM_RECORDS
+            return region.logging.trim(passed, region.now_ms) == TRIM_RECORDS
         more = self._keep(region, needs, passed)
         old = log.retention.older_than(region.now_ms, keep_s)
-        return region.trim_kept_log(old) == TRIM_RECORDS or more
+        return region.logging.trim_kept(old, region.table.change_log_bytes, region.now_ms) == TRIM_RECORDS or more
 
     def opened(self, region: Region) -> None:
         """Before its log is counted: what of it followers need."""

@@ -48,6 +48,15 @@ class Applied:
         self.durable = durable  # a future, resolved when it may be answered (None: at once); shared, never cancel it
 
 
+def touches_synced(mutation: RowWrite, unsynced: frozenset[bytes]) -> bool:
+    """The mutation wants the fsync, and so does some family of it: then the whole row waits for it."""
+    if isinstance(mutation, RowPuts):
+        return any(family not in unsynced for family, _ in mutation.columns)
+    return mutation.durability is Durability.SYNC and any(
+        operation.family not in unsynced for operation in mutation.operations
+    )
+
+
 def wants_sync(mutations: list[RowWrite]) -> bool:
     for mutation in mutations:  # no any() over a generator: it costs 0.7 us, and this is asked for every put
         if isinstance(mutation, RowPuts) or mutation.durability is Durability.SYNC:

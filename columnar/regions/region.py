@@ -8,14 +8,11 @@ Invariants:
     I2. ``barrier`` names the fsync that a reply must wait for: a read never returns what a crash
         can take back (promise 3).  Writes that asked for no fsync raise no barrier.
     I3. An acknowledgement is given only when the lease is still ours after the fsync (D10).
-    I4. Timestamps that the region gives to the rows of a logged table rise strictly row by row: they are the
-        stamps of their records (``row_stamps``).
-    I5. No cell has a timestamp above both ``meta/future`` and the clock at its writing: once the clock
-        has passed that mark, what the clock stamps is the newest, and need not be compared.
-    I6. No timestamp that a clock gave to a row is above ``meta/reached``, and none is given below it.
+    I4. No timestamp that a clock gave to a row is above ``meta/reached``, and none is given below it.
 
-Cost: a put of one cell reads one key and writes one batch; nothing depends on the number of rows,
-versions or regions.
+What a mutation writes is decided by ``drafting``, what of it is logged by ``change_logging``.
+
+Cost: one batch a mutation; nothing depends on the number of regions.
 """
 
 from __future__ import annotations
@@ -24,38 +21,33 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
-from typing import Final
 
 from columnar.clock import Clock
 from columnar.errors import ColumnarError, DamagedData, HostError, OutcomeUnknown, TableReadOnly
-from columnar.model.mutation import Durability, RowMutation, RowPuts, RowWrite
+from columnar.model.mutation import Durability, RowMutation, RowWrite
 from columnar.model.read import ReadSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.prompt_future import PromptFuture
-from columnar.regions.applied import Applied, Step, wants_sync
+from columnar.regions.applied import Applied, Step, touches_synced, wants_sync
 from columnar.regions.change_log import LOG_SPACE, ChangeLog
-from columnar.regions.change_record import ChangeRecord, Sequence
+from columnar.regions.change_logging import ChangeLogging
+from columnar.regions.change_record import ChangeRecord
+from columnar.regions.drafting import FUTURE, Drafting
 from columnar.regions.family_view import Views, views_of
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.hot_cells import HotCells
 from columnar.regions.log_retention import META_SPACE
 from columnar.regions.reached import REACHED, Reached
-from columnar.regions.row_draft import VERSIONS_SPACE, RowDraft
+from columnar.regions.row_draft import VERSIONS_SPACE
 from columnar.regions.row_range import delete_spans, row_spans
 from columnar.regions.row_reader import Cells, RawRow, column_versions, fetch_row, read_column, visible_cells
 from columnar.regions.row_stamps import STAMP, RowStamps
 from columnar.regions.spaces import follow_spaces
-from columnar.regions.unread_puts import UnreadPuts, put_row
 from columnar.storage.api import Batch, Store, StoreClosed
 from columnar.storage.commit import Committer
 from columnar.storage.layout import unescape
-
-_EPOCH_SHIFT: Final = 40
-_NO_FAMILIES: Final[frozenset[bytes]] = frozenset()
-FUTURE: Final = b"future"  # in ``meta``: the highest timestamp written ahead of the clock (I5)
 
 
 def spaces_of(table: Table) -> frozenset[str]:
@@ -106,11 +98,9 @@ class Region:
         self._committer = committer
         self._clock = clock
         self._groups: deque[_Group] = deque()
-        self._hot = HotCells(self.store)
-        self._unread = UnreadPuts(self.views)
         self._reached = reached
-        self._future = future_ms
-        self._stamps = RowStamps(self.store, self.log, self._future)
+        self.logging = ChangeLogging(self.log, RowStamps(self.store, self.log, future_ms))
+        self.drafting = Drafting(self.store, self.logging, future_ms, table, self.views)
         self._async_dirty = False
         self._refusing: ColumnarError | None = None  # why it takes no writes now, whatever its table says
         self._obey(table)
@@ -118,7 +108,6 @@ class Region:
     # --- its schema --------------------------------------------------------------------------------
 
     def _obey(self, table: Table) -> None:
-        self._markers = table.delete_markers_ms is not None
         self._unsynced = table.unsynced_families
         self._sync_by_default = len(self._unsynced) < len(table.families)
         self._refuses = table.is_read_only or self._refusing is not None
@@ -128,8 +117,7 @@ class Region:
         follow_spaces(self.store, self.table, table)
         self.table = table
         self.views = views_of(table)
-        self._unread = UnreadPuts(self.views)
-        self._hot.clear()
+        self.drafting.follow(table, self.views)
         self._obey(table)
 
     def refuse_writes(self, why: ColumnarError | None) -> None:
@@ -156,10 +144,12 @@ class Region:
         """One row, one atomic step; returns before the fsync.  CallerError: nothing was changed."""
         batch = self.store.batch()
         now_ms = self._clock()
-        step = self._draft_into(batch, mutation, now_ms)
+        if self._refuses:
+            raise self._refusal()
+        step = self.drafting.row(batch, mutation, now_ms, self.log_policy)
         synced = self._sync_by_default and mutation.durability is Durability.SYNC
         if synced and self._unsynced:
-            synced = self._touches_synced(mutation)
+            synced = touches_synced(mutation, self._unsynced)
         if step.failed_condition is None:
             self._write(batch, [step], synced, now_ms)
         return self._applied(step, [mutation.row], synced)
@@ -173,25 +163,20 @@ class Region:
         assert len(set(rows)) == len(rows), "a row's mutations go into one RowMutation"
         assert listed, "at least one row"
         assert not any(isinstance(m, RowMutation) and m.conditions for m in listed), "conditions are for single rows"
+        if self._refuses:
+            raise self._refusal()
+        drafting, policy = self.drafting, self.log_policy
         steps = [
-            self._draft_into(batch, mutation, now_ms)
+            drafting.row(batch, mutation, now_ms, policy)
             if isinstance(mutation, RowMutation)
-            else self._put_into(batch, mutation, now_ms)
+            else drafting.puts(batch, mutation, now_ms, policy)
             for mutation in listed
         ]
         synced = self._sync_by_default and wants_sync(listed)
         if synced and self._unsynced:
-            synced = any(self._touches_synced(mutation) for mutation in listed)
+            synced = any(touches_synced(mutation, self._unsynced) for mutation in listed)
         self._write(batch, steps, synced, now_ms)
         return self._applied(steps[-1], rows, synced)
-
-    def _touches_synced(self, mutation: RowWrite) -> bool:
-        """The mutation wants the fsync, and so does some family of it: then the whole row waits for it."""
-        if isinstance(mutation, RowPuts):
-            return any(family not in self._unsynced for family, _ in mutation.columns)
-        return mutation.durability is Durability.SYNC and any(
-            operation.family not in self._unsynced for operation in mutation.operations
-        )
 
     def _write(self, batch: Batch, steps: list[Step], synced: bool, now_ms: int) -> None:
         bound_ms = self._reached.covering(batch, now_ms)
@@ -207,76 +192,7 @@ class Region:
             raise
         self._reached.bound_ms = bound_ms
         self.writes += len(steps)
-        logged = [step for step in steps if step.logged_bytes]
-        if logged:
-            self.log.written(logged[-1].sequence, len(logged), sum(step.logged_bytes for step in logged))
-
-    def _draft_into(self, batch: Batch, mutation: RowMutation, now_ms: int) -> Step:
-        """Decide one row's next state into ``batch``; nothing where a condition fails."""
-        if self._refuses:
-            raise self._refusal()
-        if not mutation.conditions and not self._must_read(now_ms) and self._unread.can_put(mutation):
-            sequence = self.log.next()
-            self._unread.put(batch, mutation, now_ms, (sequence.epoch << _EPOCH_SHIFT) | sequence.n)
-            return Step(sequence, now_ms, (), None, 0)
-        clock_ms = now_ms
-        if self.log_policy is not None:
-            now_ms = self._stamps.give(batch, mutation.row, now_ms)
-        sequence, policy = self.log.next(), self.log_policy
-        draft = RowDraft(
-            self.store,
-            self.views,
-            mutation.row,
-            now_ms=now_ms,
-            sequence=(sequence.epoch << _EPOCH_SHIFT) | sequence.n,
-            markers=self._markers,
-            logged=policy is not None,
-            all_older=clock_ms > self._future and not self._markers,
-            known=policy.before if policy is not None else _NO_FAMILIES,
-        )
-        failed = draft.check(mutation.conditions)
-        if failed is not None:
-            return Step(sequence, now_ms, (), failed, 0)
-        if len(mutation.operations) > 1:
-            draft.prefetch(mutation.operations)
-        for operation in mutation.operations:
-            draft.apply(operation)
-        draft.emit(batch)
-        for column in draft.columns.values():
-            if column.pushed:
-                self._hot.trim(batch, column, now_ms)
-        if draft.highest > max(clock_ms, self._future):
-            self._future = draft.highest
-            batch.put(META_SPACE, FUTURE, draft.highest.to_bytes(8, "big"))
-        logged = self._log(batch, draft, sequence, now_ms)
-        return Step(sequence, draft.timestamp, draft.results, None, logged)
-
-    def _put_into(self, batch: Batch, mutation: RowPuts, now_ms: int) -> Step:
-        """A row of a bulk load, as ``_draft_into`` would."""
-        if self._refuses:
-            raise self._refusal()
-        places = None if self._must_read(now_ms) else self._unread.places(mutation.columns)
-        if places is None:
-            return self._draft_into(batch, mutation.spelled_out(), now_ms)
-        sequence = self.log.next()
-        put_row(batch, mutation, places, now_ms, (sequence.epoch << _EPOCH_SHIFT) | sequence.n)
-        return Step(sequence, now_ms, (), None, 0)
-
-    def _must_read(self, now_ms: int) -> bool:
-        """Whether what stands in a row matters to every put."""
-        return self.log_policy is not None or self._markers or now_ms <= self._future
-
-    def _log(self, batch: Batch, draft: RowDraft, sequence: Sequence, stamp: int) -> int:
-        """Add the change record; the bytes it has, 0 where nobody wants one."""
-        policy = self.log_policy
-        if policy is None:
-            return 0
-        entries = tuple(entry for entry in draft.entries if entry.family in policy.families)
-        if not entries:
-            return 0
-        timestamp = max(entry.timestamp for entry in entries)
-        record = ChangeRecord(draft.row, timestamp, entries, draft.before(policy.before), None, stamp)
-        return self.log.append(batch, sequence, record)
+        self.logging.written(steps)
 
     def log_records(self, records: Iterable[ChangeRecord], marks: Mapping[bytes, bytes]) -> asyncio.Future[None]:
         """Append records that stand for no mutation (a backfill), with ``marks`` in ``meta``, as one batch.
@@ -286,11 +202,7 @@ class Region:
         if self._refusing is not None:
             raise self._refusing
         batch, now_ms = self.store.batch(), self._clock()
-        steps = []
-        for record in records:
-            sequence = self.log.next()
-            stamped = replace(record, stamp=self._stamps.give(batch, record.row, now_ms))
-            steps.append(Step(sequence, stamped.timestamp, (), None, self.log.append(batch, sequence, stamped)))
+        steps = self.logging.add(batch, records, now_ms)
         for key, value in marks.items():
             batch.put(META_SPACE, key, value)
         self._write(batch, steps, True, 0)
@@ -302,7 +214,7 @@ class Region:
         Nor is the region being split or merged: what replaces it is told of rows, not of ranges.
         """
         quiet = self.log_policy is None and self.touched is None
-        return quiet and not self._markers and now_ms > self._future
+        return quiet and self.drafting.can_delete_unread(now_ms)
 
     def delete_at_once(self, start: bytes, stop: bytes) -> asyncio.Future[None]:
         """Remove the rows ``start <= row < stop`` (empty: to the last) by one range in each space.
@@ -315,34 +227,24 @@ class Region:
         delete_spans(self.store, batch, row_spans(self.views, start, stop))
         self.store.write(batch)
         self.writes += 1
-        self._hot.clear()
+        self.drafting.rows_deleted()
         group = self._gather()
         group.whole = True
         return group.acknowledged
 
     def highest_marks(self) -> dict[bytes, int]:
         """What those that take this region's place must begin with, in ``meta``; of two regions the higher."""
-        stamp = self._stamps.mark(self._clock())
-        return {FUTURE: self._future, STAMP: stamp, REACHED: self._reached.highest_ms}
-
-    def trim_log(self, below: Sequence) -> int:
-        """Remove records below ``below``, a bounded number; returns how many.  What was stamped stays known."""
-        return self.log.trim(below, STAMP, self._stamps.mark(self._clock()))
-
-    def trim_kept_log(self, old: Sequence | None) -> int:
-        """As ``trim_log``: of what only CHANGE_LOG keeps, what is over its time or its size."""
-        return self.log.trim_kept(old, self.table.change_log_bytes, STAMP, self._stamps.mark(self._clock()))
+        stamp = self.logging.stamps.mark(self._clock())
+        return {FUTURE: self.drafting.future_ms, STAMP: stamp, REACHED: self._reached.highest_ms}
 
     async def note(self, key: bytes, value: bytes | None, highest: int) -> None:
-        """``key`` of ``meta`` (None: gone), and that timestamps up to ``highest`` may come (I5); after the fsync."""
+        """``key`` of ``meta`` (None: gone), and that timestamps up to ``highest`` may come; after the fsync."""
         batch = self.store.batch()
         if value is None:
             batch.delete(META_SPACE, key)
         else:
             batch.put(META_SPACE, key, value)
-        if highest > max(self._clock(), self._future):
-            self._future = highest
-            batch.put(META_SPACE, FUTURE, highest.to_bytes(8, "big"))
+        self.drafting.note_future(batch, highest, self._clock())
         self.store.gather(batch)
         await asyncio.shield(self._gather().acknowledged)
 

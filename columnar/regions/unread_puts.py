@@ -1,6 +1,6 @@
 """Puts whose rows need not be read: by the clock, of families that keep one version.
 
-Nothing that stands in the row can matter to them: they are its newest (invariant I5 of ``region``), no version
+Nothing that stands in the row can matter to them: they are its newest (invariant I1 of ``drafting``), no version
 is kept behind them, nobody wants to know what changed.  What is written is what ``RowDraft`` would come to.
 
 Invariant: what is remembered of the columns of the last rows is of these views.  Cost: a cell of a bulk load is

@@ -123,7 +123,7 @@ class Harness:
 
     def watch_clock(self) -> None:
         """Note which time the region gives to each mutation; rows of a logged table never see one twice (I4)."""
-        stamps = self.region._stamps
+        stamps = self.region.logging.stamps
         give = stamps.give
 
         def noted(batch: Any, row: bytes, now_ms: int) -> int:

@@ -239,7 +239,7 @@ def test_a_wide_row_is_deleted_by_one_range(family: bytes, monkeypatch: pytest.M
                 house.clock.now_ms += 1
         house.clock.now_ms += 1
         batch, deletion = house.region().store.batch(), (Delete(family, None), Put(family, b"new", b"3"))
-        step = house.region()._draft_into(batch, RowMutation(b"r", deletion), house.clock())
+        step = house.region().drafting.row(batch, RowMutation(b"r", deletion), house.clock(), None)
         assert step.failed_condition is None
         assert len(batch.operations) <= 3
         await house.put(b"r", Delete(family, None), Put(family, b"new", b"3"))

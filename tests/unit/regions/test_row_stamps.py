@@ -12,9 +12,9 @@ from columnar.model.mutation import Delete, Put
 from columnar.model.schema import Family, make_table
 from columnar.regions.change_log import LOG_SPACE
 from columnar.regions.change_record import ChangeRecord, Sequence, pack_key, unpack
+from columnar.regions.drafting import FUTURE
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.log_retention import META_SPACE
-from columnar.regions.region import FUTURE
 from columnar.regions.row_stamps import OLD_AHEAD_MS, REMEMBERED_ROWS, STAMP
 from tests.support.golden import FOLDER
 from tests.support.region_house import House
@@ -74,7 +74,7 @@ def test_under_a_slower_clock_they_go_on_above_all_there_was(is_trimmed: bool) -
         for behind_ms in (HOUR_MS, 0, 2 * HOUR_MS):
             if is_trimmed:
                 region = house.region()
-                region.trim_log(Sequence(region.info.region_id, region.log.epoch + 1, 0))
+                region.logging.trim(Sequence(region.info.region_id, region.log.epoch + 1, 0), region.now_ms)
                 assert records(house) == []
             await reopen(house, NOW - behind_ms)
             found += [await stamp(house), await stamp(house)]
@@ -96,7 +96,7 @@ async def test_trimming_before_the_first_write_of_a_slower_clock_forgets_nothing
     before = await stamp(house)
     await reopen(house, NOW - HOUR_MS)
     region = house.region()
-    region.trim_log(Sequence(region.info.region_id, region.log.epoch, 0))
+    region.logging.trim(Sequence(region.info.region_id, region.log.epoch, 0), region.now_ms)
     await reopen(house, NOW - 2 * HOUR_MS)
     assert records(house) == []
     assert await stamp(house) > before
@@ -107,13 +107,13 @@ async def test_behind_a_clock_that_stands_still_rows_are_forgotten_and_rise_all_
     """A clock that is an hour behind must not cost memory for an hour's rows."""
     region = house.region()
     batch = region.store.batch()
-    give = region._stamps.give
+    give = region.logging.stamps.give
     rows = [b"%06d" % n for n in range(3 * REMEMBERED_ROWS)]
     for _ in range(2):
         first = {row: give(batch, row, NOW) for row in rows}
         again = {row: give(batch, row, NOW) for row in rows}
         assert all(again[row] > first[row] for row in rows)
-        assert len(region._stamps._recent) <= REMEMBERED_ROWS
+        assert len(region.logging.stamps._recent) <= REMEMBERED_ROWS
     assert max(again.values()) < NOW + 100, "they do not run away"
 
 

@@ -1,0 +1,62 @@
+"""Logging of a region's changes: what a write adds to the change log, and what goes out of it.
+
+Knows what is recorded of a row (``hooks.LogPolicy``) and at which stamp (``row_stamps``); the log itself is
+``change_log``, and who follows it is nothing to this module.
+
+Invariant I1: timestamps that the region gives to the rows of a logged table rise strictly row by row.  They are the
+stamps of the rows' records, and what is trimmed from the log leaves its highest stamp behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from columnar.regions.applied import Step
+from columnar.regions.change_log import ChangeLog
+from columnar.regions.change_record import ChangeRecord, Sequence
+from columnar.regions.hooks import LogPolicy
+from columnar.regions.row_draft import RowDraft
+from columnar.regions.row_stamps import STAMP, RowStamps
+from columnar.storage.api import Batch
+
+
+class ChangeLogging:
+    """Of one region; owned by the loop's thread."""
+
+    def __init__(self, log: ChangeLog, stamps: RowStamps) -> None:
+        self.log = log
+        self.stamps = stamps
+
+    def record(self, batch: Batch, draft: RowDraft, sequence: Sequence, stamp: int, policy: LogPolicy) -> int:
+        """Add the record of the draft; the bytes it has, 0 where no family of it is logged."""
+        entries = tuple(entry for entry in draft.entries if entry.family in policy.families)
+        if not entries:
+            return 0
+        timestamp = max(entry.timestamp for entry in entries)
+        record = ChangeRecord(draft.row, timestamp, entries, draft.before(policy.before), None, stamp)
+        return self.log.append(batch, sequence, record)
+
+    def add(self, batch: Batch, records: Iterable[ChangeRecord], now_ms: int) -> list[Step]:
+        """Add records that stand for no mutation, stamped as changes that come now."""
+        steps = []
+        for record in records:
+            sequence = self.log.next()
+            stamped = replace(record, stamp=self.stamps.give(batch, record.row, now_ms))
+            logged_bytes = self.log.append(batch, sequence, stamped)
+            steps.append(Step(sequence, stamped.timestamp, (), None, logged_bytes))
+        return steps
+
+    def written(self, steps: list[Step]) -> None:
+        """The batch of these steps is in the store."""
+        logged = [step for step in steps if step.logged_bytes]
+        if logged:
+            self.log.written(logged[-1].sequence, len(logged), sum(step.logged_bytes for step in logged))
+
+    def trim(self, below: Sequence, now_ms: int) -> int:
+        """Remove records below ``below``, a bounded number; returns how many."""
+        return self.log.trim(below, STAMP, self.stamps.mark(now_ms))
+
+    def trim_kept(self, old: Sequence | None, most_bytes: int, now_ms: int) -> int:
+        """As ``trim``: of what only CHANGE_LOG keeps, records below ``old`` and those over ``most_bytes``."""
+        return self.log.trim_kept(old, most_bytes, STAMP, self.stamps.mark(now_ms))

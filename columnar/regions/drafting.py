@@ -1,0 +1,114 @@
+"""Drafting: decides the next state of a region's rows into batches.
+
+A row is read only where what stands in it matters (``_must_read``); else a put is written unread (``unread_puts``).
+
+Invariant I1: no cell has a timestamp above both ``meta/future`` and the clock at its writing.  Once the clock has
+passed that mark, what the clock stamps is the newest, and need not be compared.
+
+Cost: a put of one cell reads one key at most; nothing depends on the number of rows or versions.
+
+Knows nothing of fsyncs, acknowledgements and leases (``region``).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from columnar.model.mutation import RowMutation, RowPuts
+from columnar.model.schema import Table
+from columnar.regions.applied import Step
+from columnar.regions.change_logging import ChangeLogging
+from columnar.regions.family_view import Views
+from columnar.regions.hooks import LogPolicy
+from columnar.regions.hot_cells import HotCells
+from columnar.regions.log_retention import META_SPACE
+from columnar.regions.row_draft import RowDraft
+from columnar.regions.unread_puts import UnreadPuts, put_row
+from columnar.storage.api import Batch, Store
+
+FUTURE: Final = b"future"  # in ``meta``: the highest timestamp written ahead of the clock (I1)
+_EPOCH_SHIFT: Final = 40
+_NO_FAMILIES: Final[frozenset[bytes]] = frozenset()
+
+
+class Drafting:
+    """Of one region; owned by the loop's thread."""
+
+    def __init__(self, store: Store, logging: ChangeLogging, future_ms: int, table: Table, views: Views) -> None:
+        """``future_ms``: what ``meta/future`` holds."""
+        self._store = store
+        self._logging = logging
+        self.future_ms = future_ms
+        self._hot = HotCells(store)
+        self.follow(table, views)
+
+    def follow(self, table: Table, views: Views) -> None:
+        """Draft by this schema from now on."""
+        self._views = views
+        self._markers = table.delete_markers_ms is not None
+        self._unread = UnreadPuts(views)
+        self._hot.clear()
+
+    def row(self, batch: Batch, mutation: RowMutation, now_ms: int, policy: LogPolicy | None) -> Step:
+        """Decide one row's next state into ``batch``; nothing where a condition fails."""
+        log = self._logging.log
+        if not mutation.conditions and not self._must_read(now_ms, policy) and self._unread.can_put(mutation):
+            sequence = log.next()
+            self._unread.put(batch, mutation, now_ms, (sequence.epoch << _EPOCH_SHIFT) | sequence.n)
+            return Step(sequence, now_ms, (), None, 0)
+        clock_ms = now_ms
+        if policy is not None:
+            now_ms = self._logging.stamps.give(batch, mutation.row, now_ms)
+        sequence = log.next()
+        draft = RowDraft(
+            self._store,
+            self._views,
+            mutation.row,
+            now_ms=now_ms,
+            sequence=(sequence.epoch << _EPOCH_SHIFT) | sequence.n,
+            markers=self._markers,
+            logged=policy is not None,
+            all_older=clock_ms > self.future_ms and not self._markers,
+            known=policy.before if policy is not None else _NO_FAMILIES,
+        )
+        failed = draft.check(mutation.conditions)
+        if failed is not None:
+            return Step(sequence, now_ms, (), failed, 0)
+        if len(mutation.operations) > 1:
+            draft.prefetch(mutation.operations)
+        for operation in mutation.operations:
+            draft.apply(operation)
+        draft.emit(batch)
+        for column in draft.columns.values():
+            if column.pushed:
+                self._hot.trim(batch, column, now_ms)
+        self.note_future(batch, draft.highest, clock_ms)
+        logged = self._logging.record(batch, draft, sequence, now_ms, policy) if policy is not None else 0
+        return Step(sequence, draft.timestamp, draft.results, None, logged)
+
+    def puts(self, batch: Batch, mutation: RowPuts, now_ms: int, policy: LogPolicy | None) -> Step:
+        """A row of a bulk load, as ``row`` would."""
+        places = None if self._must_read(now_ms, policy) else self._unread.places(mutation.columns)
+        if places is None:
+            return self.row(batch, mutation.spelled_out(), now_ms, policy)
+        sequence = self._logging.log.next()
+        put_row(batch, mutation, places, now_ms, (sequence.epoch << _EPOCH_SHIFT) | sequence.n)
+        return Step(sequence, now_ms, (), None, 0)
+
+    def _must_read(self, now_ms: int, policy: LogPolicy | None) -> bool:
+        """Whether what stands in a row matters to every put."""
+        return policy is not None or self._markers or now_ms <= self.future_ms
+
+    def note_future(self, batch: Batch, highest_ms: int, clock_ms: int) -> None:
+        """The batch has timestamps up to ``highest_ms`` (I1)."""
+        if highest_ms > max(clock_ms, self.future_ms):
+            self.future_ms = highest_ms
+            batch.put(META_SPACE, FUTURE, highest_ms.to_bytes(8, "big"))
+
+    def can_delete_unread(self, now_ms: int) -> bool:
+        """No delete marker must stay, no cell lies in the future, which deletes spare."""
+        return not self._markers and now_ms > self.future_ms
+
+    def rows_deleted(self) -> None:
+        """Rows went without a draft."""
+        self._hot.clear()
