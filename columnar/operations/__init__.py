@@ -7,7 +7,8 @@
     scanners      a place in a table that moves on with each call; the table of the open ones
     scans         scanners with their filters, as a call opens them
     row_deletes   a range of rows
-    descriptions  what there is: tables, their regions, how large they are
+    descriptions  tables and their regions: names, state, sizes
+    region_rows   the rows of one region, for the server itself
     upkeep        flushes and compactions that a person asks for
     retries       a call whose region is unavailable for a moment
     slow_log      a line for each slow request

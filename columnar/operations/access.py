@@ -99,7 +99,7 @@ class TableAccess:
         return region
 
     def acknowledgement(self, region: Region, applied: Applied) -> Any:
-        """What the answer to a write waits for (None: nothing): its fsync, and the delay of a nearly full log."""
+        """A future that the answer waits for (None: nothing): of the fsync, and of the delay of a nearly full log."""
         if applied.durable is None and applied.failed_condition is None:
             self._server.async_write_done()
         if region.write_delay_s > 0:
@@ -135,7 +135,7 @@ async def _all(futures: list[Any]) -> None:
 
 
 def joined(waits: list[Any]) -> Any:
-    """One awaitable for several futures, or None; the same future is not waited for twice."""
+    """Join several futures into one awaitable, or None; the same future is not waited for twice."""
     distinct = list({id(future): future for future in waits if future is not None}.values())
     if not distinct:
         return None

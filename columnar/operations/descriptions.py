@@ -1,4 +1,4 @@
-"""What there is: tables by name, their regions by name, and how each region stands.
+"""Descriptions of tables and regions: by their names, and how each region stands.
 
 Owned by the loop, but for the sizes of closed regions, which a thread asks the disk for.
 """
@@ -76,7 +76,7 @@ class Descriptions:
         return self._server.open_count()
 
     def states_of(self, tables: Iterable[ServedTable]) -> list[RegionState]:
-        """Of all regions of these tables, in order; some 20 microseconds for each open one."""
+        """All regions of these tables, in order; some 20 microseconds for each open one."""
         opened = {region.info.region_id: region for region in self._server.all_open()}
         states = []
         for served in tables:

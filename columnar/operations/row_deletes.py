@@ -1,11 +1,11 @@
-"""Delete the rows of a range: by one range in each region, or row by row where somebody must hear of each.
+"""Deletes of a range of rows: by one range in each region, or row by row where each delete must be seen.
 
-Where changes are logged (a trigger, CHANGE_LOG) or deletes leave markers, every row is deleted as a
-client would delete it, so that triggers see it and a derived table follows; elsewhere the engine
-forgets the range whole, at a cost that does not depend on how many rows there were.
+Every row is deleted as a client would delete it where changes are logged (a trigger, CHANGE_LOG) or deletes leave
+markers, so that triggers see it and a derived table follows.  Elsewhere the engine drops the range whole, at a cost
+that does not depend on the number of rows.
 
-A call does a bounded amount and says where to go on.  It can be repeated: after a crash what was
-acknowledged is gone and the rest is still there.
+A call does a bounded amount and says where to go on.  It can be repeated: after a crash the acknowledged deletes
+stand and the other rows are still there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from columnar.storage.layout import range_start
 ROWS_PER_STEP: Final = 200  # deleted in one batch; its fsync comes before the next: writers go between
 ROWS_PER_CALL: Final = 10_000
 LOOKED_AT_PER_STEP: Final = 2_000  # rows without a visible cell among them
-BRAKE_PAUSE_S: Final = 0.1
+FULL_LOG_PAUSE_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Deleted:
 
 
 async def delete_rows(access: TableAccess, table: bytes, start: bytes, stop: bytes) -> Deleted:
-    """Rows ``start <= row < stop``, an empty stop to the last, as they are when their turn comes."""
+    """Rows ``start <= row < stop``, an empty stop to the last, as they are when the call reaches them."""
     counted: int | None = None
     row: bytes | None = start
     while row is not None:
@@ -68,9 +68,9 @@ async def _delete_at_once(region: Region, row: bytes, stop: bytes) -> None:
 
 
 async def _delete_step(region: Region, row: bytes, stop: bytes) -> tuple[int, bytes | None]:
-    """One batch; how many rows, and where the next begins."""
-    while region.refuses_writes and region.is_open:  # noqa: ASYNC110 - as a writer that is told to try later
-        await asyncio.sleep(BRAKE_PAUSE_S)
+    """Delete one batch; the number of its rows, and where the next begins."""
+    while region.refuses_writes and region.is_open:  # noqa: ASYNC110 - as a writer that is refused and tries later
+        await asyncio.sleep(FULL_LOG_PAUSE_S)
     doomed, after = _visible_rows(region, row, stop)
     if doomed:
         families = [family.bytes_name for family in region.table.families]

@@ -45,7 +45,7 @@ from columnar.turns import HasGone, stays
 
 
 class _Place(NamedTuple):
-    """Where the next step begins: at ``row``, or just past it in the scan's direction."""
+    """The place of the next step: at ``row``, or just past it in the scan's direction."""
 
     row: bytes | None  # None: the table's end, for a reversed scan
     past: bool
@@ -75,7 +75,7 @@ class Scanner:
         """Up to ``count`` rows; fewer only at the end or where the reply reaches its bound, none only at the end.
 
         ``pack``: how rows are to be packed for the reply, where they go there as they are stored.  ClientGone before
-        the step that nobody would hear of.
+        a step whose client has ended its connection.
         """
         if self.busy:
             raise IllegalArgument("this scanner is in use by another call")
@@ -133,7 +133,7 @@ class Scanner:
     def _step(self, found: FoundRows, count: int) -> bool:
         """Add rows until the step's budget is used up; True: the call is done."""
         cells_left, bytes_left = STEP_CELLS, STEP_BYTES
-        ends = perf_counter() + STEP_S if self._filter is not None else 0.0  # how dear a filter is nobody knows
+        ends = perf_counter() + STEP_S if self._filter is not None else 0.0  # the cost of a filter is unknown
         while found.count < count and found.size_bytes < REPLY_BYTES:
             if self._rest is not None:
                 self._hand_out(found, *self._rest)
@@ -302,7 +302,7 @@ class ScannerTable:
 
     @property
     def size_bytes(self) -> int:
-        """Of what the open ones remember; bounded by ``limits.SCANNERS_BYTES``."""
+        """Bytes that the open ones remember; bounded by ``limits.SCANNERS_BYTES``."""
         return self._size_bytes
 
     def open(self, scanner: Scanner, connection: int) -> int:

@@ -26,14 +26,14 @@ class Scans:
         self._scanners = scanners
 
     def open(self, caller: Caller, served: ServedTable, spec: ScanSpec) -> Any:
-        """The scanner's id.  CallerError tells of a mistake here, not by the first rows (observed row 2)."""
+        """The scanner's id.  A mistake is a CallerError of the opening, not of the first rows (observed row 2)."""
         connection = caller.connection_id
         if _has_long_filter(spec):
             return self.scanner(caller, served, spec, lambda scanner: self._scanners.open(scanner, connection))
         return self._scanners.open(Scanner(self._access, _name(served), spec, _filter_of(spec)), connection)
 
     def scanner(self, caller: Caller, served: ServedTable, spec: ScanSpec, use: Use) -> Any:
-        """What ``use`` makes of a scanner that is in no table of open ones.  Errors as of ``open``."""
+        """The result of ``use`` on a scanner that is in no table of open ones.  Errors as of ``open``."""
         if _has_long_filter(spec):
             return self._in_steps(served, spec, use, caller.has_gone)
         return use(Scanner(self._access, _name(served), spec, _filter_of(spec)))

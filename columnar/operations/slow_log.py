@@ -25,7 +25,7 @@ LINES_PER_SECOND: Final = 8  # one slow fsync makes slow requests of all that wa
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a request was about, as far as it says."""
+    """The subject of a request, as far as the request names it."""
 
     table: bytes | None = None
     row: bytes | None = None

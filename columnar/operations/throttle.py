@@ -68,7 +68,7 @@ class Throttle:
         self._buckets = [Bucket(limit, now_s) for limit in sorted(limits, key=lambda limit: _ORDER.index(limit.kind))]
 
     def admit(self, writes: bool, now_s: float) -> None:
-        """A call that reads, or writes, may begin.  Throttled: not before the wait that it tells."""
+        """A call that reads, or writes, may begin.  Throttled: not before the wait that the error names."""
         other = "read" if writes else "write"
         for bucket in self._buckets:
             if bucket.limit.scope != other:

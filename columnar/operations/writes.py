@@ -7,8 +7,8 @@
 A small call does all of it at once; one that takes longer than a step goes on as a coroutine.
 
 Invariants:
-    I1. What a row is asked to do is at most ``limits.ROW_OPERATIONS`` operations a step; a row that one call names
-        again and again gets several steps, in the order given.
+    I1. A row has at most ``limits.ROW_OPERATIONS`` operations a step; a row that one call names again and again gets
+        several steps, in the order given.
     I2. Work is linear in what the call holds, however often it names a row.
     I3. No batch is begun once the call's connection has ended.
 """
@@ -143,7 +143,7 @@ class RowWrites:
     # --- what services call ------------------------------------------------------------------------
 
     def write(self, caller: Caller, served: ServedTable, mutation: RowMutation, answer: Answer) -> Any:
-        """One row, one step; ``answer`` makes the reply from what was applied."""
+        """Write one row as one step; ``answer`` makes the reply from what was applied."""
         access = self._access
         if served.is_throttled:
             access.admit(served, writes=True)
@@ -213,7 +213,7 @@ class RowWrites:
     # --- batch by batch ----------------------------------------------------------------------------
 
     def _write_work(self, caller: Caller, work: Work, answer: Answer) -> Any:
-        """Batch after batch.  Where the engine falls behind, the rest is written when it has recovered."""
+        """Batch after batch; the rest waits where the engine falls behind."""
         waits: list[Any] = []
         applied: Applied | None = None
         ends = perf_counter() + STEP_S

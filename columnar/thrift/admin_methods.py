@@ -137,7 +137,7 @@ def _change_of(change: Any) -> TableChange:
 
 
 def _given(options: Any) -> dict[str, str]:
-    """What FamilyOptions say, by attribute; fields of their own go before the map."""
+    """The attributes that FamilyOptions give; fields of their own go before the map."""
     given = {name.upper(): text for name, text in (options.attributes or {}).items()}
     ttl = options.ttlSeconds
     if ttl is not None:

@@ -2,7 +2,7 @@
 
 An IllegalArgument goes out as such where the method declares it and as IOError elsewhere (design
 7 of the observations: "IllegalArgument where declared, else IOError").  ``canRetry`` is false for
-what the caller must mend himself.
+what the caller must change.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from columnar.wire.idl import columnar, hbase
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What ``columnarStatus`` tells beside what the server counts."""
+    """The parts of ``columnarStatus`` beside what the server counts."""
 
     version: str
     data_folder: str

@@ -1,4 +1,4 @@
-"""The store has a port for each of two services; who knocks at the wrong one is told where the other is."""
+"""The other of the two services: a client at the wrong port learns where the right one is."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class OtherDoor:
-    """The other service, as the one at hand tells of it."""
+    """The other service, as the one at hand describes it."""
 
     def __init__(self, definition: Callable[[], Any], title: str, port: Callable[[], int | None]) -> None:
         """``definition`` is asked for at the first stranger; ``port`` each time, None: it is not served."""

@@ -19,7 +19,7 @@ from columnar.wire.service import CallContext, Handler
 
 
 class ThriftService:
-    """What ``columnar.wire`` calls; see ``columnar.wire.service.Service``."""
+    """The service that ``columnar.wire`` calls; see ``columnar.wire.service.Service``."""
 
     def __init__(
         self,

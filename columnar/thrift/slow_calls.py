@@ -1,4 +1,4 @@
-"""What a slow call was about, by the names of its arguments in the IDL (``operations.slow_log`` logs it)."""
+"""The subject of a slow call, by the names of its arguments in the IDL, for ``operations.slow_log``."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class TableMethods:
         }
 
     def getTableRegions(self, _ctx: Any, table: bytes) -> list[Any]:
-        """Of a table that is not there: none, and no error (gateway behaviour 8)."""
+        """A table that is not there has none; it is no error (gateway behaviour 8)."""
         served = self._descriptions.find(table)
         return [self._region(info) for info in served.regions] if served is not None else []
 

@@ -101,7 +101,7 @@ def checked_operations(count: int, row: bytes) -> None:
 
 
 def checked_bound(row: bytes | None) -> bytes:
-    """Where a scan begins or ends; none and an empty one are the table's end."""
+    """The row where a scan begins or ends; none and an empty one are the table's end."""
     if row and len(row) > ROW_KEY_BYTES:
         raise IllegalArgument(f"row key has {len(row)} bytes, at most {ROW_KEY_BYTES} are allowed")
     return row or b""
@@ -199,7 +199,7 @@ def condition_from_wire(table: Table, condition: Any) -> Condition:
 
 
 def row_operation_from_wire(table: Table, operation: Any) -> Operation:
-    """One RowOperation of ``columnarCheckAndMutate``."""
+    """Translate one RowOperation of ``columnarCheckAndMutate``."""
     timestamp = checked_timestamp(operation.timestamp)
     family, qualifier = parse_column(operation.column or b"")
     table.family(family)

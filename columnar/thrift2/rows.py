@@ -47,7 +47,7 @@ class RowMethods2:
         return Result(row, translate.cut_by_family(list(cells), tget))
 
     def getMultiple(self, ctx: Any, table: bytes | None, tgets: Any) -> Any:
-        """One result for each get, in their order; an empty one for a row that is not there."""
+        """A result for each get, in their order; an empty one for a row that is not there."""
         return self._several(ctx, table, tgets, _results)
 
     def exists(self, ctx: Any, table: bytes | None, tget: Any) -> Any:

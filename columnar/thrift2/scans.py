@@ -45,7 +45,7 @@ class ScanMethods2:
         return _results(found, scanner) if isinstance(found, FoundRows) else _awaited(found, scanner)
 
     def closeScanner(self, _ctx: Any, scanner_id: int | None) -> None:
-        """One that is not open needs no closing: HBase 2.6.1 says nothing to it either."""
+        """A scanner that is not open needs no closing: HBase 2.6.1 says nothing to it either."""
         try:
             self._scanners.close(translate.given(scanner_id, "scanner id"))
         except ScannerNotFound:

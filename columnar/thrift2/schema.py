@@ -1,8 +1,8 @@
 """(pure) Table and family descriptors of the Thrift 2 service to our schema and back.
 
-What a descriptor says beyond our schema is accepted where it is HBase's own default, as clients send
-it that fill in everything, and refused by name where it asks for something else: an attribute that is
-taken and not acted on would be a promise broken in silence.
+A field of a descriptor beyond our schema is accepted with HBase's own default, as clients send it that
+fill in everything, and refused by name with any other value: an attribute that is taken and not acted on
+would be a promise broken in silence.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BLOOM_FILTERS: Final = ("NONE", "ROW", "ROWCOL", "ROWPREFIX_FIXED_LENGTH")
 _COMPRESSIONS: Final = ("LZO", "GZ", "NONE", "SNAPPY", "LZ4", "BZIP2", "ZSTD")
 _BLOCK_SIZE: Final = 65536  # HBase's default; clients that fill everything in send it, so it stands for ours
 _DURABILITIES: Final = ("USE_DEFAULT", "SKIP_WAL", "ASYNC_WAL", "SYNC_WAL", "FSYNC_WAL")
-# Of families, beside what Family knows: the values of HBase, which change nothing here.
+# Fields of families beside those of Family: the values of HBase, which change nothing here.
 _DEFAULTS: Final[Mapping[str, object]] = {
     "dfsReplication": 0,
     "dataBlockEncoding": 0,
@@ -53,7 +53,7 @@ def table_name_to_wire(name: str) -> Any:
 
 
 def family_from_wire(wire: Any) -> Family:
-    """What is left out has HBase's defaults: one version, for ever, a Bloom filter of rows, the block cache."""
+    """Fields left out have HBase's defaults: one version, for ever, a Bloom filter of rows, the block cache."""
     name = checked_family_name(given(wire.name, "name of a column family"))
     said = _texts(wire.attributes, f"family {name}")
     for field, default in _DEFAULTS.items():

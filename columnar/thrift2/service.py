@@ -24,7 +24,7 @@ DEFINITION: Final[Any] = SERVICE2
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the service tells of the server that it is part of."""
+    """The server that the service is part of, as its answers describe it."""
 
     address: Callable[[], tuple[str, int]]  # asked for once calls come in: before that the port may not be known
     cluster_id: str

@@ -79,7 +79,7 @@ class TableMethods2:
         return schema.table_to_wire(self._descriptions.known(schema.table_name(name)).schema)
 
     def getTableDescriptors(self, _ctx: Any, names: Any) -> list[Any]:
-        """Those that are there."""
+        """The descriptors of the tables that are there."""
         found = [self._descriptions.find(schema.table_name(name)) for name in given(names, "list of tables")]
         return [schema.table_to_wire(served.schema) for served in found if served is not None]
 
@@ -139,7 +139,7 @@ class TableMethods2:
         return self._location(served.holding(checked_row(row) if row else b""))
 
     def getAllRegionLocations(self, _ctx: Any, table: bytes | None) -> list[Any]:
-        """Of a table that is not there: none, and no error, as HBase answers."""
+        """A table that is not there has none; it is no error, as in HBase."""
         served = self._descriptions.find(given(table, "table name"))
         return [self._location(info) for info in served.regions] if served is not None else []
 

@@ -1,6 +1,6 @@
 """(pure) The structs of the Thrift 2 service to our values and back.
 
-What a running HBase 2.6.1 does with them: a timestamp on a column of a get or a scan is ignored; a
+As a running HBase 2.6.1 takes them: a timestamp on a column of a get or a scan is ignored; a
 ``timestamp`` of a get means exactly that one; a delete's ``timestamp`` is looked at only where it names
 no columns; the deletes of columns take a missing qualifier for the empty one and those of families ignore it.
 

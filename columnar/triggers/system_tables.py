@@ -6,12 +6,10 @@ import asyncio
 from collections.abc import Iterator
 
 from columnar.model.mutation import RowMutation
-from columnar.model.read import ReadSpec, projection
 from columnar.operations.access import TableAccess
+from columnar.operations.region_rows import rows_of
 from columnar.regions.patience import patiently
-from columnar.regions.row_reader import RowCursor, wire_cells
 from columnar.regions.server import RegionServer
-from columnar.storage.layout import range_start
 
 
 class SystemTables:
@@ -29,20 +27,14 @@ class SystemTables:
     def rows(self, table: str, start: bytes = b"") -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
         """(row, {column: value}) from ``start``; a table of the system has one region.
 
-        Where nothing was ever written no store is made for the looking: most servers have no triggers, and a
-        store is 50 ms and half a megabyte.
+        A region that was never written is not opened: most servers have no triggers, and a store is 50 ms and half a
+        megabyte.
         """
         served = self._access.table(table.encode())
         if all(self._server.is_untouched(info) for info in served.regions):
             return
-        region = self._access.region_for(served, start)
-        spec = ReadSpec(projection(served.schema, ()))
-        cursor = RowCursor(region.store, region.views, spec.projection, range_start(start), None, reverse=False)
-        while (found := cursor.next_row()) is not None:
-            row, raw = found
-            cells = wire_cells(region.store, row, raw, spec, region.now_ms)
-            if cells:
-                yield row, {column: value for column, value, _ in cells}
+        for row, cells in rows_of(self._access.region_for(served, start), start):
+            yield row, {column: value for column, value, _ in cells}
 
     def has(self, table: str, row: bytes) -> bool:
         found = next(self.rows(table, row), None)
