@@ -18,12 +18,11 @@ from contextlib import suppress
 from typing import Final
 
 from columnar.errors import ColumnarError, DamagedData, HostError
-from columnar.master.catalogue import META_SCHEMA, Rows
+from columnar.master.catalogue import Rows
 from columnar.model.mutation import RowMutation
-from columnar.model.read import ReadSpec, projection
+from columnar.operations.region_rows import rows_of
 from columnar.regions.patience import patiently
 from columnar.regions.region import Region
-from columnar.regions.row_reader import RowCursor, wire_cells
 
 _log = logging.getLogger(__name__)
 
@@ -59,14 +58,9 @@ class MetaRegion:
         return self._rows_of(self._region)
 
     def _rows_of(self, region: Region) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
-        spec = ReadSpec(projection(META_SCHEMA, []))
-        cursor = RowCursor(region.store, region.views, spec.projection, b"", None, reverse=False)
-        while (found := cursor.next_row()) is not None:
-            row, raw = found
-            cells = wire_cells(region.store, row, raw, spec, region.now_ms)
-            if cells:
-                self.newest_ms = max(self.newest_ms, *(timestamp for _, _, timestamp in cells))
-                yield row, {column: value for column, value, _ in cells}
+        for row, cells in rows_of(region):
+            self.newest_ms = max(self.newest_ms, *(timestamp for _, _, timestamp in cells))
+            yield row, {column: value for column, value, _ in cells}
 
     async def write(self, mutations: list[RowMutation]) -> None:
         """OutcomeUnknown where the fsync failed."""
