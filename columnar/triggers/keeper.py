@@ -125,7 +125,7 @@ class TriggerKeeper:
                 return
             if held is not None:
                 raise IllegalArgument(f"trigger {registration.name} exists with other settings; remove it first")
-            served = self._server.tables.enabled(registration.table.encode())
+            served = self._system.access.table(registration.table.encode())
             if served.schema.is_system:
                 raise IllegalArgument(f"{served.schema.name} is a table of the system; triggers go on your own")
             for family in registration.family_bytes:

@@ -15,12 +15,12 @@ from columnar.regions.server import RegionServer
 class SystemTables:
     def __init__(self, server: RegionServer) -> None:
         self._server = server
-        self._access = TableAccess(server)
+        self.access = TableAccess(server)
 
     async def write(self, table: str, mutation: RowMutation) -> None:
         """Returns after the fsync."""
-        served = self._access.table(table.encode())
-        applied = await patiently(lambda: self._access.region_for(served, mutation.row).apply(mutation))
+        served = self.access.table(table.encode())
+        applied = await patiently(lambda: self.access.region_for(served, mutation.row).apply(mutation))
         assert applied.durable is not None, "tables of the system are synced"
         await asyncio.shield(applied.durable)
 
@@ -30,10 +30,10 @@ class SystemTables:
         A region that was never written is not opened: most servers have no triggers, and a store is 50 ms and half a
         megabyte.
         """
-        served = self._access.table(table.encode())
+        served = self.access.table(table.encode())
         if all(self._server.is_untouched(info) for info in served.regions):
             return
-        for row, cells in rows_of(self._access.region_for(served, start), start):
+        for row, cells in rows_of(self.access.region_for(served, start), start):
             yield row, {column: value for column, value, _ in cells}
 
     def has(self, table: str, row: bytes) -> bool:
