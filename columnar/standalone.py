@@ -13,6 +13,7 @@ import logging
 import os
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from columnar.clock import ClockFile, StoreClock, system_ms
@@ -24,18 +25,16 @@ from columnar.master.alterations import Alterations
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
 from columnar.master.region_changes import RegionChanges
 from columnar.master.schema_changes import SchemaChanges
-from columnar.master.snapshots import Snapshots
+from columnar.master.snapshots import CopyTools, Snapshots
+from columnar.meta_region import MetaRegion
 from columnar.model.region_info import RegionInfo
-from columnar.model.schema import Table
 from columnar.operations.scanners import ScannerTable
 from columnar.operations.slow_log import SlowLog
 from columnar.operations.table_operations import TableOperations
+from columnar.region_owner import RegionOwner
 from columnar.regions.opening import opened
+from columnar.regions.region_copy import forget_log_at
 from columnar.regions.server import RegionServer
-from columnar.regions.tables import ServedTable
-from columnar.replacing_regions import ReplacingRegions
-from columnar.standalone_catalogue import MetaRegion
-from columnar.standalone_copies import LocalCopies
 from columnar.storage.commit import Committer
 from columnar.storage.data_folder import ALL_FOLDERS_SINCE, FORMAT_VERSIONS, DataFolder, newest_write_ms
 from columnar.storage.descriptors import stores_within
@@ -72,50 +71,6 @@ SCANNER_SWEEP_S: Final = 5.0
 RECOVERY_PAUSE_S: Final = 0.03  # between two regions that are brought up to date, each some 15 ms of the loop
 CLOCK_GRAIN_MS: Final = 20  # a file's time may be so much behind the clock by which it was written
 STOP_GRACE_S: Final = 5.0  # for calls in flight
-
-
-class LocalRegions:
-    """The master's hand on the region server of the same process (``master.schema_changes.RegionHost``)."""
-
-    def __init__(self, server: RegionServer, keeper: TriggerKeeper) -> None:
-        self._server = server
-        self._keeper = keeper
-
-    def install(self, table: Table, enabled: bool, regions: list[RegionInfo]) -> None:
-        self._server.tables.install(ServedTable(table, enabled, regions))
-        self._keeper.hub.table_installed(table.name)
-
-    async def close_table(self, name: str) -> None:
-        await self._server.close_table(name)
-
-    def remove(self, name: str) -> None:
-        self._server.tables.remove(name)
-
-    async def follow_schema(self, name: str) -> None:
-        await self._server.upkeep.follow_schema(name)
-        self._keeper.hub.schema_followed(name)
-
-    async def prepare_regions(self, table: Table, regions: list[RegionInfo]) -> None:
-        await self._server.hosting.prepare(table, regions)
-
-    async def close_regions(self, regions: list[RegionInfo]) -> None:
-        await self._server.close_regions(regions)
-
-    def triggers_stay(self) -> asyncio.Lock:
-        return self._keeper.lock
-
-    def watchers(self, table: str) -> dict[str, frozenset[str]]:
-        return {one.name: frozenset(one.families) for one in self._keeper.registrations() if one.table == table}
-
-    def make_regions(self, infos: list[RegionInfo]) -> None:
-        """Only where others are: a data folder that was moved away is not begun anew."""
-        self._server.folders.make_beside_others([info.encoded for info in infos])
-
-    def destroy_region(self, info: RegionInfo) -> None:
-        self._server.folders.destroy(info.encoded)
-
-    async def table_dropping(self, name: str) -> None:
-        await self._keeper.table_dropping(name)
 
 
 class Standalone:
@@ -162,23 +117,27 @@ class Standalone:
         self._meta = meta = MetaRegion(
             lambda: opened(self._engine, meta_path, meta_info, META_SCHEMA, self._committer, clock)
         )
+        meta.open()
         self.catalogue = Catalogue(meta.read_all, meta.write)
         meta.changes_wanted = self.catalogue.mending
         clock.observe(meta.newest_ms)  # else a change of the catalogue would lose against what it changes
         hub = Hub(self.server, LogBounds(self.config.log_records, self.config.log_bytes))
         self.keeper = TriggerKeeper(self.server, hub, self.config.trigger_modules)
         self.server.listener = hub.listener
-        host = LocalRegions(self.server, self.keeper)
-        self.changes = SchemaChanges(self.catalogue, host)
-        self.alterations = Alterations(self.catalogue, host, self.changes)
-        copies = LocalCopies(self.server, self.keeper, self._meta, self._engine)
-        self.snapshots = Snapshots(self.folder.path, self.catalogue, self.changes, host, copies, clock)
+        self.server.hosting.state.epoch = await self.catalogue.raise_epoch()
+        owner = RegionOwner(self.server, self.keeper, self.config.region_bytes)
+        folders = self.server.folders
+        self.changes = SchemaChanges(self.catalogue, owner, folders)
+        self.alterations = Alterations(self.catalogue, owner, self.changes)
+        tools = CopyTools(meta.copy, partial(forget_log_at, self._engine))
+        self.snapshots = Snapshots(self.folder.path, self.catalogue, self.changes, owner, folders, tools, clock)
         self.snapshots.sweep()
         self._see_to_folders()
-        self.changes.start()
+        await self.changes.start()
         self._warn_of_unnamed()
-        hand = ReplacingRegions(self.server, self.config.region_bytes, self.server.folders.free_bytes)
-        self.region_changes = RegionChanges(self.catalogue, self.changes, hand)
+        self.region_changes = RegionChanges(self.catalogue, self.changes, owner, folders)
+        owner.follow(self.region_changes)
+        owner.changing.at = lambda step: self.region_changes.at(step)
         meta.on_mended = [self.region_changes.catalogue_mended, self.changes.catalogue_mended]
         for name, family in SYSTEM_TABLES:
             if name not in self.catalogue.tables:

@@ -13,10 +13,9 @@ What each does to triggers and logs (promise 6: a derived table equals what reco
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Protocol
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
 
 from columnar.errors import (
     IllegalArgument,
@@ -28,45 +27,18 @@ from columnar.errors import (
 )
 from columnar.master.catalogue import BUILT_IN_NAMESPACES, Catalogue, TableEntry
 from columnar.master.schema_changes import SchemaChanges, ranges_from
+from columnar.model import region_messages as messages
 from columnar.model.alteration import TableChange, altered, expiry_changes
-from columnar.model.region_info import RegionInfo
+from columnar.model.region_messages import Peer
 from columnar.model.schema import Table, checked_namespace, namespace_of, table_name_text
 
 _log = logging.getLogger(__name__)
 
 
-class AlterationHost(Protocol):
-    """Whoever serves regions and knows of triggers."""
-
-    def install(self, table: Table, enabled: bool, regions: list[RegionInfo]) -> None:
-        """Serve the table by this schema and in these regions from now on."""
-
-    async def follow_schema(self, name: str) -> None:
-        """Return when every open region of the table serves by its schema."""
-
-    def make_regions(self, infos: list[RegionInfo]) -> None:
-        """Called in a thread: return when each has its folder, after a power cut too.  HostError."""
-
-    async def prepare_regions(self, table: Table, regions: list[RegionInfo]) -> None:
-        """Make what can be made of regions that are not served yet, so that their first requests need not wait."""
-
-    async def close_regions(self, regions: list[RegionInfo]) -> None:
-        """Return when none of them is open any more."""
-
-    def destroy_region(self, info: RegionInfo) -> None:
-        """Called in a thread: removing large files takes its time."""
-
-    def triggers_stay(self) -> AbstractAsyncContextManager[object]:
-        """While it is entered no trigger is added or removed."""
-
-    def watchers(self, table: str) -> dict[str, frozenset[str]]:
-        """Triggers of the table, and the families each is for."""
-
-
 class Alterations:
-    def __init__(self, catalogue: Catalogue, host: AlterationHost, changes: SchemaChanges) -> None:
+    def __init__(self, catalogue: Catalogue, owner: Peer, changes: SchemaChanges) -> None:
         self._catalogue = catalogue
-        self._host = host
+        self._owner = owner
         self._changes = changes
         self._lock = changes.lock
 
@@ -74,21 +46,33 @@ class Alterations:
 
     async def alter(self, name: bytes, change: TableChange) -> None:
         """All of the change or nothing; the table serves meanwhile, by the new schema when this returns."""
-        async with self._lock, self._host.triggers_stay():
+        async with self._lock, self._triggers_stay():
             entry = self._of_user(name, "changed")
             before, after = entry.schema, altered(entry.schema, change)
-            self._check_watched(before, after, change)
+            await self._check_watched(before, after, change)
             if after == before:
                 return
-            with self._changes.losing(after.name) if change.drop else nullcontext():
+            async with self._changes.losing(after.name) if change.drop else nullcontext():
                 entry = await self._catalogue.alter(after)
-            self._host.install(after, entry.enabled, entry.regions)
-            await self._host.follow_schema(after.name)
+            await self._changes.publish(entry)
+            await self._owner.ask(messages.FollowSchema(after.name))
         _log.info("table %s altered", after.name)
 
-    def _check_watched(self, before: Table, after: Table, change: TableChange) -> None:
+    @asynccontextmanager
+    async def _triggers_stay(self) -> AsyncIterator[None]:
+        """While it is entered no trigger is added or removed."""
+        await self._owner.ask(messages.FreezeTriggers())
+        try:
+            yield
+        finally:
+            await self._owner.ask(messages.ThawTriggers())
+
+    async def _watchers(self, table: str) -> list[tuple[str, frozenset[str]]]:
+        return sorted((await self._owner.ask(messages.Watchers(table))).items())
+
+    async def _check_watched(self, before: Table, after: Table, change: TableChange) -> None:
         expiring = expiry_changes(before, after)
-        for trigger, families in sorted(self._host.watchers(before.name).items()):
+        for trigger, families in await self._watchers(before.name):
             gone = sorted(families & change.drop)
             if gone:
                 raise NotAllowed(
@@ -104,29 +88,26 @@ class Alterations:
 
     async def truncate(self, name: bytes, preserve_splits: bool) -> int:
         """All rows go as one atomic step; how many regions they were in."""
-        async with self._lock, self._host.triggers_stay():
+        async with self._lock, self._triggers_stay():
             entry = self._of_user(name, "truncated")
-            self._check_unheard(entry.schema)
+            await self._check_unheard(entry.schema)
             table, starts = entry.schema, [info.start for info in entry.regions] if preserve_splits else [b""]
             async with self._changes.announced(table.name, ranges_from(starts)) as regions:
-                await asyncio.to_thread(self._host.make_regions, regions)
-                await self._host.prepare_regions(table, regions)
+                await self._changes.make_folders(regions)
+                await self._owner.ask(messages.PrepareRegions(table, tuple(regions)))
             # What is written until the new ones serve counts as written before: it goes too.
-            with self._changes.losing(table.name):
+            async with self._changes.losing(table.name):
                 old = await self._catalogue.adopt(table, regions)
-            self._host.install(table, entry.enabled, regions)
-            await self._host.close_regions(old)
-            for info in old:
-                await asyncio.to_thread(self._host.destroy_region, info)
-            await self._catalogue.forget_dropped(old)
+            await self._changes.publish(self._catalogue.tables[table.name])
+            await self._changes.close_dropped(old)
         _log.info("table %s truncated: %d regions in place of %d", table.name, len(starts), len(old))
         return len(old)
 
-    def _check_unheard(self, table: Table) -> None:
+    async def _check_unheard(self, table: Table) -> None:
         instead = f"delete its rows instead, which is logged (columnar delete-rows {table.name} --all)"
-        watchers = sorted(self._host.watchers(table.name))
+        watchers = await self._watchers(table.name)
         if watchers:
-            raise NotAllowed(f"{table.name} is not truncated: trigger {watchers[0]} would not hear of it; {instead}")
+            raise NotAllowed(f"{table.name} is not truncated: trigger {watchers[0][0]} would not hear of it; {instead}")
         if table.change_log_s is not None:
             raise NotAllowed(f"{table.name} is not truncated: CHANGE_LOG keeps its changes for readers; {instead}")
         if table.delete_markers_ms is not None:

@@ -6,6 +6,7 @@ r"""The catalogue: the table ``columnar:meta``, a row for each table and one for
                                folder goes at the next start
     row ``ns/NAME``           info:state = enabled: a namespace; ``default`` and the system's have none
     row ``n``                  info:next = the next region id, eight bytes
+    row ``e``                  info:epoch = the epoch of this start's owner of all regions, eight bytes
 
 A change of several rows (a table with its regions) is one atomic batch of the catalogue's one
 region (design D12), so no reader ever sees half a table.
@@ -49,6 +50,7 @@ class Catalogue:
         self.tables: dict[str, TableEntry] = {}
         self.dropped: list[RegionInfo] = []
         self.namespaces: set[str] = set(BUILT_IN_NAMESPACES)
+        self.epoch = 0  # of the owner; none has been named yet
         self._next_region_id = _FIRST_REGION_ID
         self._load(read_all())
 
@@ -64,10 +66,18 @@ class Catalogue:
                 self.dropped.append(region_info.from_json(cells[b"info:region"]))
             elif row.startswith(b"ns/"):
                 self.namespaces.add(row[3:].decode())
+            elif row == b"e":
+                self.epoch = int.from_bytes(cells[b"info:epoch"], "big")
             elif row == b"n":
                 self._next_region_id = int.from_bytes(cells[b"info:next"], "big")
         for info in sorted(regions, key=lambda info: info.start):
             self.tables[info.table].regions.append(info)
+
+    async def raise_epoch(self) -> int:
+        """On disk when this returns: no owner before had this epoch.  Once per start, before any region opens."""
+        await self._write([_put(b"e", epoch=_u64(self.epoch + 1))])
+        self.epoch += 1
+        return self.epoch
 
     async def alter(self, table: Table) -> TableEntry:
         """The schema of a table that is there is this one from now on."""
@@ -105,7 +115,7 @@ class Catalogue:
         return list(range(first, first + count))
 
     def _next_id(self) -> RowMutation:
-        return _put(b"n", next=self._next_region_id.to_bytes(8, "big"))
+        return _put(b"n", next=_u64(self._next_region_id))
 
     async def replace(self, gone: list[RegionInfo], fresh: list[RegionInfo]) -> None:
         """``fresh`` in the place of ``gone``, in one write; the old ones are remembered as dropped."""
@@ -189,6 +199,8 @@ class Catalogue:
             rows[_table_row(name)] = {b"info:schema": schema.to_json(entry.schema), b"info:state": state}
             rows |= {_region_row(info): {b"info:region": region_info.to_json(info)} for info in entry.regions}
         rows |= {_dropped_row(info): {b"info:region": region_info.to_json(info)} for info in self.dropped}
+        if self.epoch:
+            rows[b"e"] = {b"info:epoch": _u64(self.epoch)}
         rows |= {_namespace_row(name): {b"info:state": b"enabled"} for name in self.namespaces - BUILT_IN_NAMESPACES}
         return rows
 
@@ -215,6 +227,10 @@ def _region_row(info: RegionInfo) -> bytes:
 
 def _dropped_row(info: RegionInfo) -> bytes:
     return b"d/" + info.encoded.encode()
+
+
+def _u64(number: int) -> bytes:
+    return number.to_bytes(8, "big")
 
 
 def _put(row: bytes, **columns: bytes) -> RowMutation:

@@ -1,6 +1,6 @@
 """Splits and merges, on request and by size: one at a time, each committed by one write of the catalogue.
 
-    begin -> prepare -> [locks] hold -> shut -> make -> COMMIT -> succeed -> [unlocks] remove, clean up
+    decide -> announce -> BeginChange -> [lock] FinishChange, which asks for COMMIT [unlock] -> remove, give space back
 
 Invariants:
     I1. The write of the catalogue is the commit: a crash before it leaves the old regions, after it the new
@@ -10,106 +10,52 @@ Invariants:
     I3. Where nobody knows whether the commit is on disk, neither old nor new regions are served until the
         catalogue is written anew, without it (``catalogue_mended``), or a restart has read it: else what is
         written meanwhile could be lost.
+    I4. Only the change that is being finished is committed, under the lock of the catalogue.
 
-What is done with the regions is the host's (``Changing``); in which order and under which locks is said here.
+The master decides; the owner of the regions carries out (``model.region_messages``), and asks for the commit.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from typing import Final, Protocol
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Final
 
 from columnar.errors import (
     ColumnarError,
     IllegalArgument,
     NotServingRegion,
     OutcomeUnknown,
-    RegionTooBusy,
     TableNotEnabled,
     TableNotFound,
 )
 from columnar.master.catalogue import Catalogue
-from columnar.master.replacements import Load, Plan, check_merge, check_split, due, merge_plan, split_plan
+from columnar.master.replacements import Plan, check_merge, check_split, due, merge_plan, split_plan
 from columnar.master.schema_changes import SchemaChanges
+from columnar.model import region_messages as messages
 from columnar.model.region_info import RegionInfo
+from columnar.model.region_messages import Message, Peer, RegionChange
+from columnar.storage.region_folders import RegionFolders
 
 _log = logging.getLogger(__name__)
 
 LOOK_S: Final = 30.0  # between two looks for regions that have grown too large
-TRIES: Final = 5  # to make the new ones within a pause; between two of them requests are served
-
-
-class Changing(Protocol):
-    """One split or one merge under way; ``leave`` is called whatever becomes of it."""
-
-    async def middle(self) -> bytes | None:
-        """The row at which the region falls in two halves; None: it has fewer than two rows."""
-
-    async def prepare(self, fresh: Sequence[RegionInfo]) -> None:
-        """All that can be done while the old regions serve."""
-
-    async def hold(self) -> None:
-        """Triggers take up nothing more, and little is left to be done; again after ``let_in``."""
-
-    async def shut(self) -> None:
-        """Requests wait from here on."""
-
-    async def make(self, fresh: Sequence[RegionInfo]) -> bool:
-        """The new regions are on disk when this returns; False: requests have waited too long for it."""
-
-    def let_in(self) -> None:
-        """The end of ``shut``, where nothing came of it."""
-
-    def discard(self, fresh: Sequence[RegionInfo]) -> None: ...
-
-    def succeed(self, fresh: Sequence[RegionInfo]) -> None: ...
-
-    def condemn(self, why: str) -> None: ...
-
-    def pardon(self) -> None:
-        """After ``condemn``: the old regions are those of the catalogue."""
-
-    def leave(self) -> None: ...
-
-    async def remove_folders(self) -> None: ...
-
-    @property
-    def is_over(self) -> bool:
-        """The catalogue names the new ones, or nobody knows whether it does."""
-
-    @property
-    def shut_s(self) -> float: ...
-
-
-class RegionHost(Protocol):
-    """Whoever serves the regions."""
-
-    def begin(self, infos: Sequence[RegionInfo]) -> Changing: ...
-
-    def changing_triggers(self) -> AbstractAsyncContextManager[None]:
-        """While it is held no trigger comes or goes."""
-
-    async def clean_up(self, info: RegionInfo) -> None:
-        """Give back what of a new region's files is not its own."""
-
-    def loads(self) -> list[Load]: ...
-
-    def free_bytes(self) -> int: ...
 
 
 class RegionChanges:
     """Owned by the loop."""
 
-    def __init__(self, catalogue: Catalogue, changes: SchemaChanges, host: RegionHost) -> None:
+    def __init__(self, catalogue: Catalogue, changes: SchemaChanges, owner: Peer, folders: RegionFolders) -> None:
         self._catalogue = catalogue
         self._changes = changes
-        self._host = host
+        self._owner = owner
+        self._folders = folders
         self._one_at_a_time = asyncio.Lock()
+        self._finishing: RegionChange | None = None  # its commit is answered; under the catalogue's lock
         self._tried: dict[int, int] = {}  # of regions that could not be split: their size then
-        self._condemned: list[tuple[Changing, Plan]] = []  # until the catalogue is mended
+        self._unsure: list[RegionChange] = []  # until the catalogue is mended
         self._stopping = False
         self._looking: asyncio.Task[None] | None = None
         self._cleaning: set[asyncio.Task[None]] = set()
@@ -125,13 +71,12 @@ class RegionChanges:
             self._check(parent)
             if row is not None:
                 check_split(parent, row)
-            async with self._begun([parent]) as work:
-                at = row if row is not None else await work.middle()
-                if at is None:
-                    raise IllegalArgument(f"region {parent.encoded} has fewer than two rows and cannot be split")
-                plan = split_plan(parent, at, self._catalogue.next_ids(2))
-                await self._carry_out(work, plan)
-        _log.info("region %s of %s is split; requests waited %.0f ms", parent.encoded, parent.table, 1e3 * work.shut_s)
+            at = row if row is not None else await self._owner.ask(messages.MiddleRow(parent))
+            if at is None:
+                raise IllegalArgument(f"region {parent.encoded} has fewer than two rows and cannot be split")
+            plan = split_plan(parent, at, self._catalogue.next_ids(2))
+            pause_s = await self._carry_out(plan)
+        _log.info("region %s of %s is split; requests waited %.0f ms", parent.encoded, parent.table, 1e3 * pause_s)
         self._clean_soon(plan.fresh)
         return list(plan.fresh)
 
@@ -142,9 +87,8 @@ class RegionChanges:
             plan = merge_plan(one, other, *self._catalogue.next_ids(1))
             for info in plan.gone:
                 self._check(info)
-            async with self._begun(plan.gone) as work:
-                await self._carry_out(work, plan)
-        _log.info("two regions of %s are merged; requests waited %.0f ms", one.table, 1e3 * work.shut_s)
+            pause_s = await self._carry_out(plan)
+        _log.info("two regions of %s are merged; requests waited %.0f ms", one.table, 1e3 * pause_s)
         return plan.fresh[0]
 
     def _check(self, info: RegionInfo) -> None:
@@ -160,82 +104,81 @@ class RegionChanges:
         if not entry.enabled:
             raise TableNotEnabled(info.table)
 
-    @asynccontextmanager
-    async def _begun(self, infos: Sequence[RegionInfo]) -> AsyncIterator[Changing]:
-        work = self._host.begin(infos)
-        try:
-            yield work
-        finally:
-            work.leave()
-
-    async def _carry_out(self, work: Changing, plan: Plan) -> None:
+    async def _carry_out(self, plan: Plan) -> float:
+        """How long requests waited, in seconds."""
+        change = RegionChange(plan.gone, plan.fresh, self._catalogue.epoch)
         await self._catalogue.announce(plan.fresh)
         try:
-            await work.prepare(plan.fresh)
+            await self._owner.ask(messages.BeginChange(change))
             self.at("prepared")
-            async with self._changes.lock, self._host.changing_triggers():
-                await self._change(work, plan)
+            pause_s = await self._finish(change)
         except BaseException:
-            if not work.is_over:  # nothing was written: those to come never were
-                work.discard(plan.fresh)
+            if change not in self._unsure and not self._is_committed(change):
+                await self._owner.ask(messages.CallOffChange(change))
                 await self._forget(plan.fresh)
             raise
-        await self._remove(work, plan)
+        await self._remove(plan.gone)
+        return pause_s
 
-    async def _change(self, work: Changing, plan: Plan) -> None:
-        for info in plan.gone:
-            self._check(info)
-        await self._make(work, plan)
-        self.at("made")
+    async def _finish(self, change: RegionChange) -> float:
+        async with self._changes.lock:
+            for info in change.gone:
+                self._check(info)
+            self._finishing = change
+            try:
+                return await self._owner.ask(messages.FinishChange(change))
+            finally:
+                self._finishing = None
+
+    async def ask(self, message: Message[Any]) -> Any:
+        """What an owner asks."""
+        assert isinstance(message, messages.Commit), "owners ask nothing else"
+        await self._commit(message.change)
+
+    async def _commit(self, change: RegionChange) -> None:
+        if change != self._finishing:
+            raise NotServingRegion("the split or merge was called off meanwhile")
         try:
-            await self._catalogue.replace(list(plan.gone), list(plan.fresh))
-        except (OutcomeUnknown, asyncio.CancelledError) as error:
-            work.condemn(f"what became of its split or merge is known when the disk takes writes again ({error})")
-            self._condemned.append((work, plan))
+            await self._catalogue.replace(list(change.gone), list(change.fresh))
+        except (OutcomeUnknown, asyncio.CancelledError):
+            self._unsure.append(change)
             raise
         self.at("committed")
-        work.succeed(plan.fresh)
-        self.at("succeeded")
 
-    def catalogue_mended(self) -> None:
+    def _is_committed(self, change: RegionChange) -> bool:
+        entry = self._catalogue.tables.get(change.fresh[0].table)
+        return entry is not None and change.fresh[0] in entry.regions
+
+    async def catalogue_mended(self) -> None:
         """What it was told last, of unknown outcome, was taken back: old regions serve again."""
-        condemned, self._condemned = self._condemned, []
-        for work, plan in condemned:
-            work.pardon()
+        unsure, self._unsure = self._unsure, []
+        for change in unsure:
+            await self._owner.ask(messages.SettleChange(change))
             try:
-                work.discard(plan.fresh)
-            except ColumnarError as error:
-                _log.warning("folders of regions that never came to be are removed at the next start: %s", error.text)
+                await self._destroy(change.fresh)
+            except (OSError, ColumnarError) as error:
+                _log.warning("folders of regions that never came to be are removed at the next start: %s", error)
 
-    async def _make(self, work: Changing, plan: Plan) -> None:
-        for _ in range(TRIES):
-            await work.hold()
-            self.at("held")
-            await work.shut()
-            self.at("shut")
-            if await work.make(plan.fresh):
-                return
-            work.let_in()
-        raise RegionTooBusy(
-            f"a split or merge of {plan.gone[0].table} was called off: {TRIES} times requests would have waited for "
-            "too long; the disk is slow or busy, try again"
-        )
+    async def _destroy(self, infos: Sequence[RegionInfo]) -> None:
+        for info in infos:
+            await asyncio.to_thread(self._folders.destroy, info.encoded)  # files may be large
 
-    async def _remove(self, work: Changing, plan: Plan) -> None:
+    async def _remove(self, gone: Sequence[RegionInfo]) -> None:
         """The old folders.  What fails is done at the next start: the catalogue remembers them."""
         try:
-            await work.remove_folders()
+            await self._destroy(gone)
             self.at("removed")
-            await self._catalogue.forget_dropped(list(plan.gone))
+            await self._catalogue.forget_dropped(list(gone))
             self.at("forgotten")
         except (OSError, ColumnarError) as error:
             _log.warning("folders of split or merged regions are removed at the next start: %s", error)
 
     async def _forget(self, infos: Sequence[RegionInfo]) -> None:
         try:
+            await self._destroy(infos)
             await self._catalogue.forget_dropped(list(infos))
-        except ColumnarError as error:
-            _log.warning("the catalogue forgets regions that never came to be at the next start: %s", error.text)
+        except (OSError, ColumnarError) as error:
+            _log.warning("what was made for regions that never came to be is removed at the next start: %s", error)
 
     # --- afterwards --------------------------------------------------------------------------------
 
@@ -256,7 +199,7 @@ class RegionChanges:
             if self._stopping or entry is None or not entry.enabled or info not in entry.regions:
                 return
             try:
-                await self._host.clean_up(info)
+                await self._owner.ask(messages.GiveBackSpace(info))
             except ColumnarError as error:  # the engine gives it back by itself, later
                 _log.info("region %s is not cleaned up now: %s", info.encoded, error.text)
 
@@ -277,10 +220,10 @@ class RegionChanges:
         """Split the region that is most over its limit; False: there is none."""
         if self._cleaning or self._stopping:
             return False  # sizes are told right again when what is no longer needed is given back
-        loads = self._host.loads()
+        loads = await self._owner.ask(messages.Loads())
         ids = {load.info.region_id for load in loads}
         self._tried = {region_id: size for region_id, size in self._tried.items() if region_id in ids}
-        info = due(loads, self._tried, self._host.free_bytes())
+        info = due(loads, self._tried, self._folders.free_bytes())
         if info is None:
             return False
         try:

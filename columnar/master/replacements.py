@@ -6,6 +6,7 @@ whatever is planned here keeps that.  Nothing here knows how a region's rows get
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,6 +14,7 @@ from itertools import pairwise
 from columnar.errors import IllegalArgument, shown
 from columnar.limits import ROW_KEY_BYTES
 from columnar.model.region_info import RegionInfo
+from columnar.model.region_messages import RegionLoad
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +77,10 @@ def check_merge(left: RegionInfo, right: RegionInfo) -> None:
 def replaced(
     regions: Sequence[RegionInfo], gone: Sequence[RegionInfo], fresh: Sequence[RegionInfo]
 ) -> list[RegionInfo]:
-    """The table's regions after the change, ascending."""
-    left = {info.region_id for info in gone}
-    return sorted([*(info for info in regions if info.region_id not in left), *fresh], key=lambda info: info.start)
+    """The table's regions after the change, ascending; ``gone`` are neighbours, ``fresh`` cover the same rows."""
+    first = bisect_left(regions, gone[0].start, key=lambda info: info.start)
+    assert tuple(regions[first : first + len(gone)]) == tuple(gone), "neighbours, ascending"
+    return [*regions[:first], *fresh, *regions[first + len(gone) :]]
 
 
 def hole_or_overlap(regions: Sequence[RegionInfo]) -> str | None:
@@ -96,16 +99,7 @@ def hole_or_overlap(regions: Sequence[RegionInfo]) -> str | None:
 # --- by themselves -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
-    """What is known of an open region when it is looked at."""
-
-    info: RegionInfo
-    size_bytes: int
-    limit_bytes: int  # of its table
-
-
-def due(loads: Iterable[Load], tried: dict[int, int], free_bytes: int) -> RegionInfo | None:
+def due(loads: Iterable[RegionLoad], tried: dict[int, int], free_bytes: int) -> RegionInfo | None:
     """The region that should split next, the one that is most over its limit; None: none should.
 
     ``tried``: by region id, the size at which a region could not be split; it is left alone until it has grown by

@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from itertools import pairwise
-from typing import Protocol
 
 from columnar.errors import (
     ColumnarError,
@@ -30,49 +29,29 @@ from columnar.errors import (
     shown,
 )
 from columnar.limits import ROW_KEY_BYTES
-from columnar.master.catalogue import Catalogue
+from columnar.master.catalogue import Catalogue, TableEntry
+from columnar.model import region_messages as messages
 from columnar.model.region_info import RegionInfo
+from columnar.model.region_messages import Peer
 from columnar.model.schema import (
     SYSTEM_NAMESPACE,
     Family,
-    Table,
     checked_table,
     checked_table_name,
     make_table,
     namespace_of,
     table_name_text,
 )
+from columnar.storage.region_folders import RegionFolders
 
 _log = logging.getLogger(__name__)
 
 
-class RegionHost(Protocol):
-    """Whoever serves regions: here the server in the same process, in a cluster every server."""
-
-    def install(self, table: Table, enabled: bool, regions: list[RegionInfo]) -> None:
-        """Serve the table (again), from now on in this state."""
-
-    async def close_table(self, name: str) -> None:
-        """Return when no region of the table is open any more."""
-
-    async def close_regions(self, infos: list[RegionInfo]) -> None:
-        """Return when none of these regions, which no table has any more, is open."""
-
-    def remove(self, name: str) -> None: ...
-
-    def make_regions(self, infos: list[RegionInfo]) -> None:
-        """Called in a thread: return when each has its folder, after a power cut too.  HostError."""
-
-    def destroy_region(self, info: RegionInfo) -> None: ...
-
-    async def table_dropping(self, name: str) -> None:
-        """Say and settle what becomes of the table's triggers; after it they are gone."""
-
-
 class SchemaChanges:
-    def __init__(self, catalogue: Catalogue, host: RegionHost) -> None:
+    def __init__(self, catalogue: Catalogue, owner: Peer, folders: RegionFolders) -> None:
         self._catalogue = catalogue
-        self._host = host
+        self._owner = owner
+        self._folders = folders
         self._one_at_a_time = asyncio.Lock()
         self._unsure: list[str] = []  # tables out of service until ``catalogue_mended``
 
@@ -81,16 +60,20 @@ class SchemaChanges:
         """Held by every change of the catalogue, wherever it is made."""
         return self._one_at_a_time
 
-    def start(self) -> None:
-        """Serve every table of the catalogue; finish what a crash left of dropped ones."""
+    async def start(self) -> None:
+        """Have every table of the catalogue served."""
         for name in sorted(self._catalogue.tables):
-            entry = self._catalogue.tables[name]
-            self._host.install(entry.schema, entry.enabled, entry.regions)
+            await self.publish(self._catalogue.tables[name])
+
+    async def publish(self, entry: TableEntry, *, is_served: bool = True) -> None:
+        """Return when the table is served as the catalogue says; not ``is_served``: as a disabled one."""
+        is_enabled = entry.enabled and is_served
+        await self._owner.ask(messages.Publish(entry.schema, is_enabled, tuple(entry.regions)))
 
     async def finish_drops(self) -> None:
         for info in list(self._catalogue.dropped):
             _log.info("removing what is left of region %s of %s", info.encoded, info.table)
-            self._host.destroy_region(info)
+            self._folders.destroy(info.encoded)
             await self._catalogue.forget_dropped([info])
 
     async def create(
@@ -111,9 +94,9 @@ class SchemaChanges:
             if text in self._catalogue.tables:
                 raise TableExists(text)
             async with self.announced(text, ranges_from(starts)) as regions:
-                await asyncio.to_thread(self._host.make_regions, regions)
+                await self.make_folders(regions)
             await self._catalogue.adopt(table, regions)
-            self._host.install(table, True, regions)
+            await self.publish(self._catalogue.tables[text])
         _log.info("table %s created with %d families in %d regions", text, len(table.families), len(starts))
 
     def check_namespace(self, namespace: str, *, system: bool = False) -> None:
@@ -130,7 +113,7 @@ class SchemaChanges:
             if entry.enabled:
                 raise TableNotDisabled(text)
             await self._catalogue.set_enabled(text, True)
-            self._host.install(entry.schema, True, entry.regions)
+            await self.publish(entry)
 
     async def disable(self, name: bytes) -> None:
         """When this returns no request reads or writes the table any more."""
@@ -142,19 +125,19 @@ class SchemaChanges:
             if entry.schema.is_system:
                 raise IllegalArgument(f"{text} is a table of the system and stays enabled")
             await self._catalogue.set_enabled(text, False)
-            self._host.install(entry.schema, False, entry.regions)
-            await self._host.close_table(text)
+            await self.publish(entry)
+            await self._owner.ask(messages.CloseTable(text))
 
     async def drop(self, name: bytes) -> None:
         async with self._one_at_a_time:
             text = self._known(name)
             if self._catalogue.tables[text].enabled:
                 raise TableNotDisabled(text)
-            await self._host.table_dropping(text)
+            await self._owner.ask(messages.DropTriggers(text))
             regions = await self._catalogue.drop(text)
-            self._host.remove(text)
+            await self._owner.ask(messages.Withdraw(text))
             for info in regions:
-                self._host.destroy_region(info)
+                self._folders.destroy(info.encoded)
             await self._catalogue.forget_dropped(regions)
         _log.info("table %s dropped with its %d regions", text, len(regions))
 
@@ -168,16 +151,27 @@ class SchemaChanges:
             await self._forget(regions)
             raise
 
+    async def make_folders(self, regions: Sequence[RegionInfo]) -> None:
+        """Each of them is there after a power cut too.  HostError."""
+        await asyncio.to_thread(self._folders.make_beside_others, [info.encoded for info in regions])
+
+    async def close_dropped(self, regions: list[RegionInfo]) -> None:
+        """Regions that no table has any more: closed, removed with their folders, forgotten."""
+        await self._owner.ask(messages.CloseRegions(tuple(regions)))
+        for info in regions:
+            await asyncio.to_thread(self._folders.destroy, info.encoded)
+        await self._catalogue.forget_dropped(regions)
+
     async def _forget(self, regions: list[RegionInfo]) -> None:
         try:
             for info in regions:
-                await asyncio.to_thread(self._host.destroy_region, info)
+                await asyncio.to_thread(self._folders.destroy, info.encoded)
             await self._catalogue.forget_dropped(regions)
         except ColumnarError as error:
             _log.error("what was begun of %d regions goes at the next start: %s", len(regions), error.text)
 
-    @contextmanager
-    def losing(self, name: str) -> Iterator[None]:
+    @asynccontextmanager
+    async def losing(self, name: str) -> AsyncIterator[None]:
         """Around the catalogue's write of a change that takes rows from a table, where it is there already."""
         try:
             yield
@@ -186,15 +180,14 @@ class SchemaChanges:
             if entry is not None:
                 _log.error("table %s is not served until it is known what became of its change", name)
                 self._unsure.append(name)
-                self._host.install(entry.schema, False, entry.regions)
+                await self.publish(entry, is_served=False)
             raise
 
-    def catalogue_mended(self) -> None:
+    async def catalogue_mended(self) -> None:
         """What it was told last, of unknown outcome, was taken back: tables are served as they were."""
         unsure, self._unsure = self._unsure, []
         for name in unsure:
-            entry = self._catalogue.tables[name]
-            self._host.install(entry.schema, entry.enabled, entry.regions)
+            await self.publish(self._catalogue.tables[name])
 
     def _known(self, name: bytes | None) -> str:
         name = name or b""

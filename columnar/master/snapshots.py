@@ -23,9 +23,9 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from columnar.clock import Clock
 from columnar.errors import (
@@ -41,10 +41,11 @@ from columnar.errors import (
 )
 from columnar.master import snapshot_manifest
 from columnar.master.catalogue import Catalogue, TableEntry
-from columnar.master.schema_changes import RegionHost, SchemaChanges
+from columnar.master.schema_changes import SchemaChanges
 from columnar.master.snapshot_manifest import MANIFEST, FileFacts, RegionCopy, SnapshotManifest
 from columnar.master.staging import Staging
-from columnar.model.region_info import RegionInfo
+from columnar.model import region_messages as messages
+from columnar.model.region_messages import Peer
 from columnar.model.schema import Table, checked_table_name, namespace_of, table_name_text
 from columnar.storage.data_folder import META, REGIONS, SNAPSHOTS, STAGING
 from columnar.storage.durable_files import rename_durably, sync_file, sync_folder, write_durably
@@ -56,6 +57,7 @@ from columnar.storage.file_copies import (
     remove_tree,
 )
 from columnar.storage.folders import make_lasting_within
+from columnar.storage.region_folders import RegionFolders
 from columnar.storage.rocks_errors import refused
 
 _log = logging.getLogger(__name__)
@@ -72,28 +74,12 @@ class Staged(NamedTuple):
     folder: str  # absolute
 
 
-class RegionCopies(Protocol):
-    """Whoever serves regions, asked for copies of them."""
+@dataclass(frozen=True, slots=True)
+class CopyTools:
+    """What is done to copies on this machine, whoever made them."""
 
-    async def copy(self, info: RegionInfo, path: str) -> None:
-        """The region's store as it is now, log and cursors and all, at ``path``; served meanwhile."""
-
-    async def copy_catalogue(self, path: str) -> None: ...
-
-    def forget_log(self, path: str, table: Table) -> None:
-        """Take log and cursors out of a copy.  Blocks."""
-
-    def watchers_of(self, table: str) -> list[str]:
-        """Names of the triggers on it."""
-
-    async def hold_triggers(self) -> None:
-        """No call of a trigger runs and no cursor moves on disk until ``release_triggers``.
-
-        Then every copy of a table that triggers write holds what was derived from changes that are in the copy
-        of their source, and of changes that the cursors have not passed: those come again.  RetryLater.
-        """
-
-    def release_triggers(self) -> None: ...
+    copy_catalogue: Callable[[str], Awaitable[None]]  # to this path
+    forget_log: Callable[[str, Table], None]  # take log and cursors out of the copy at this path; blocks
 
 
 class Snapshots:
@@ -102,17 +88,18 @@ class Snapshots:
         folder: str,
         catalogue: Catalogue,
         changes: SchemaChanges,
-        host: RegionHost,
-        copies: RegionCopies,
+        owner: Peer,
+        folders: RegionFolders,
+        tools: CopyTools,
         clock: Clock,
     ) -> None:
         self._folder = os.path.join(folder, SNAPSHOTS)
-        self._regions_folder = os.path.join(folder, REGIONS)
+        self._region_folders = folders
         self.staging = Staging(os.path.join(folder, STAGING))
         self._catalogue = catalogue
         self._changes = changes
-        self._host = host
-        self._copies = copies
+        self._owner = owner
+        self._tools = tools
         self._clock = clock
         self._in_use: Counter[str] = Counter()
         self._stopping = False  # set on the loop, read in any thread
@@ -181,7 +168,7 @@ class Snapshots:
             created_ms = self._clock()
             for info in entry.regions:
                 self._go_on()
-                await self._copies.copy(info, os.path.join(folder, info.encoded))
+                await self._owner.ask(messages.CopyRegion(info, os.path.join(folder, info.encoded)))
             regions = tuple(RegionCopy(info.encoded, info.start, info.end, {}) for info in entry.regions)
             return SnapshotManifest(name, created_ms, entry.schema, regions, self._clock())
 
@@ -191,7 +178,7 @@ class Snapshots:
         for region in manifest.regions:
             path = os.path.join(folder, region.folder)
             self._go_on()
-            self._copies.forget_log(path, manifest.table)
+            self._tools.forget_log(path, manifest.table)
             for name in files_of(path):
                 sync_file(os.path.join(path, name))
             sync_folder(path)
@@ -258,10 +245,11 @@ class Snapshots:
         """
         async with self._verified(name) as manifest, self._changes.lock:
             table = manifest.table.name
-            watchers = self._copies.watchers_of(table)
+            watchers = await self._owner.ask(messages.Watchers(table))
             if watchers:
+                names = ", ".join(sorted(watchers))
                 raise CallerError(
-                    f"table {table} is watched by {', '.join(watchers)}: what they derive from it would be wrong after "
+                    f"table {table} is watched by {names}: what they derive from it would be wrong after "
                     "a restore. Remove them with 'columnar trigger remove', restore, empty what they derived, and add "
                     "them again from the beginning"
                 )
@@ -286,17 +274,13 @@ class Snapshots:
         self._clock.observe(manifest.clock_ms)
         async with self._changes.announced(table.name, manifest.ranges) as regions:
             for copy, info in zip(manifest.regions, regions, strict=True):
-                source, target = os.path.join(folder, copy.folder), os.path.join(self._regions_folder, info.encoded)
+                source, target = os.path.join(folder, copy.folder), self._region_folders.path(info.encoded)
                 await self._in_thread(partial(link_folder, source, target))
-        with self._changes.losing(table.name):
+        async with self._changes.losing(table.name):
             old = await self._catalogue.adopt(table, regions)
-        entry = self._catalogue.tables[table.name]
-        self._host.install(entry.schema, entry.enabled, entry.regions)
+        await self._changes.publish(self._catalogue.tables[table.name])
         if old:
-            await self._host.close_regions(old)
-            for info in old:
-                self._host.destroy_region(info)
-            await self._catalogue.forget_dropped(old)
+            await self._changes.close_dropped(old)
 
     @asynccontextmanager
     async def _verified(self, name: str) -> AsyncIterator[SnapshotManifest]:
@@ -343,17 +327,17 @@ class Snapshots:
     async def _copy_everything_into(self, token: str) -> None:
         """The system's tables come first: a dead letter that is gone from its copy has had its effect in the others."""
         folder = self.staging.path(token, REGIONS)
-        await self._copies.hold_triggers()
+        await self._owner.ask(messages.HoldDeliveries())
         try:
             async with self._changes.lock:
                 await self._in_thread(lambda: os.mkdir(folder))
                 for entry in sorted(self._catalogue.tables.values(), key=lambda entry: not entry.schema.is_system):
                     for info in entry.regions:
                         self._go_on()
-                        await self._copies.copy(info, os.path.join(folder, info.encoded))
-                await self._copies.copy_catalogue(os.path.join(folder, META))
+                        await self._owner.ask(messages.CopyRegion(info, os.path.join(folder, info.encoded)))
+                await self._tools.copy_catalogue(os.path.join(folder, META))
         finally:
-            self._copies.release_triggers()
+            await self._owner.ask(messages.ReleaseDeliveries())
 
     async def release(self, token: str) -> None:
         await self._in_thread(lambda: self.staging.remove(token), tidying=True)
@@ -397,5 +381,3 @@ def _read_manifest(folder: str) -> SnapshotManifest:
     path = os.path.join(folder, MANIFEST)
     with open(path, "rb") as held:
         return snapshot_manifest.from_json(held.read(), path)
-
-

@@ -11,8 +11,6 @@ What is special is ``meta``, and that both change logs end up in one:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from columnar.errors import RegionTooBusy
 from columnar.model.region_info import RegionInfo
 from columnar.regions import change_record, log_retention
@@ -20,27 +18,19 @@ from columnar.regions.carrying import Carrying
 from columnar.regions.change_log import CURSOR
 from columnar.regions.log_retention import META_SPACE
 from columnar.regions.replacing import HOLD_PATIENCE_S, Replacement
-from columnar.regions.server import RegionServer
-from columnar.regions.tables import ServedTable
 from columnar.storage.api import Store
 
 
 class Merging(Replacement):
     """Of two neighbours; see ``Replacement``."""
 
-    def __init__(self, server: RegionServer, served: ServedTable, infos: Sequence[RegionInfo]) -> None:
-        super().__init__(server, served, infos)
-        self._small, self._base = sorted(self.regions, key=lambda region: region.store.size_bytes())
+    def carrying(self) -> Carrying:
+        small, base = sorted(self.regions, key=lambda region: region.store.size_bytes())
+        return Carrying(self.server, base, (small,), self.change.fresh, self.check_open)
 
-    async def middle(self) -> bytes | None:
-        raise AssertionError("a merge has no middle")
-
-    def carrying(self, fresh: Sequence[RegionInfo]) -> Carrying:
-        return Carrying(self.server, self._base, (self._small,), fresh, self.check_open)
-
-    async def prepare(self, fresh: Sequence[RegionInfo]) -> None:
+    async def prepare(self) -> None:
         await self._check_triggers(HOLD_PATIENCE_S)
-        await super().prepare(fresh)
+        await super().prepare()
 
     async def hold(self) -> None:
         await self._check_triggers(HOLD_PATIENCE_S)  # one may have come meanwhile; from here on none does
@@ -61,9 +51,10 @@ class Merging(Replacement):
                 batch.delete(META_SPACE, key)
         for name, state in self.server.listener.merged_cursors(self.regions, read_to).items():
             batch.put(META_SPACE, CURSOR + name.encode(), state)
-        others = self._small.highest_marks()
-        for mark, highest in self._base.highest_marks().items():
+        one, other = self.regions
+        others = other.highest_marks()
+        for mark, highest in one.highest_marks().items():
             batch.put(META_SPACE, mark, max(highest, others[mark]).to_bytes(8, "big"))
-        if self._base.table.change_log_s is not None:
-            batch.put(META_SPACE, *log_retention.mark(self._base.now_ms, read_to))
+        if one.table.change_log_s is not None:
+            batch.put(META_SPACE, *log_retention.mark(one.now_ms, read_to))
         store.write(batch)

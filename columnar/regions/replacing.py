@@ -1,22 +1,18 @@
-"""Others in the place of regions: what splits and merges have in common, from the first pin to the last folder.
+"""Others in the place of regions: what splits and merges have in common, from the first copy to the last row.
 
-    serving --hold--> held --shut--> shut --(catalogue)--> gone: ``succeed``
-       ^                |  ^           |
-       |                |  +--let_in---+   what was to be made took too long
-       +----- leave ----+--------------+
-
-While ``held`` requests are served as ever, but the region's consumers take up nothing more, so that
-nothing is under way when it goes: what they were told once they are not told again by its successors.
-While ``shut`` requests wait; that is the pause.  Nearly all is on disk before it begins; where the rest is
-not ready after MADE_S requests are let in again, and after it comes one write of the catalogue.
+The states are those of ``hosting_state``: a region is REPLACING while it serves and is copied, HOLDING while requests
+wait, and ends as REPLACED or, where it is called off, as OPEN.  Its consumers are held before the pause and take up
+nothing more, so that nothing is under way when the region goes: what they were told once is not told again by its
+successors.  Nearly all is on disk before the pause begins; where the rest is not ready after MADE_S requests are let
+in again, and after it comes one write of the catalogue.
 
 Invariants:
     I1. Until the catalogue names the successors nothing of the old regions has changed for a reader, and
         ``leave`` makes them serve on.
-    I2. A region is not closed while it is shut, unless its disk failed; then nothing succeeds it.
+    I2. A region is not closed while requests wait for it, unless its disk failed.
     I3. Successors of logged regions are open, with their consumers, before any request reaches them.
 
-Knows nothing of the catalogue: whoever calls writes it between ``shut`` and ``succeed``.
+Knows nothing of the catalogue: the caller has it written between ``make`` and ``succeed``.
 """
 
 from __future__ import annotations
@@ -24,12 +20,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from time import monotonic
 from typing import Final
 
 from columnar.errors import ColumnarError, NotServingRegion, RegionTooBusy
 from columnar.model.region_info import RegionInfo
+from columnar.model.region_messages import RegionChange
+from columnar.model.schema import Table
 from columnar.regions.carrying import Carrying
 from columnar.regions.hosting_state import Event, State
 from columnar.regions.region import Region
@@ -48,43 +45,48 @@ LOOK_S: Final = 0.02
 class Replacement(ABC):
     """Owned by the loop.  One use.  What is made of the regions is ``splitting``'s and ``merging``'s."""
 
-    def __init__(self, server: RegionServer, served: ServedTable, infos: Sequence[RegionInfo]) -> None:
-        """Opens the regions.  RegionTooBusy: one of them is being replaced already."""
+    def __init__(self, server: RegionServer, served: ServedTable, change: RegionChange) -> None:
         self.server = server
-        self._name = served.schema.name.encode()
-        self.regions = [server.open_region(served, info) for info in infos]
-        for region in self.regions:
-            region.check_disk()
-            if server.hosting.state_of(region) is not State.OPEN:
-                raise RegionTooBusy(f"region {region.info.encoded} is being split, merged or closed already")
-        self._schemas = {region.info.region_id: region.table for region in self.regions}
-        self._tell(Event.REPLACEMENT_BEGINS)
+        self.change = change
+        self._served = served
+        self.regions: list[Region] = []
+        self._schemas: list[Table] = []
         self._held: list[Region] = []
         self._carrying: Carrying | None = None
-        self.is_over = False  # the catalogue names the successors, or nobody knows whether it does
         self._shut_at = 0.0
         self.shut_s = 0.0  # how long requests waited at most, once it is over
+
+    async def begin(self) -> None:
+        """Open the regions.  RegionTooBusy: one of them is being replaced already."""
+        regions = [self.server.open_region(self._served, info) for info in self.change.gone]
+        for region in regions:
+            region.check_disk()
+            if self.server.hosting.state_of(region) is not State.OPEN:
+                raise RegionTooBusy(f"region {region.info.encoded} is being split, merged or closed already")
+        self.regions = regions
+        self._schemas = [region.table for region in regions]
+        self._tell(Event.REPLACEMENT_BEGINS)
 
     def _tell(self, event: Event, why: str = "") -> None:
         for region in self.regions:
             self.server.hosting.tell(region, event, why)
 
     @abstractmethod
-    def carrying(self, fresh: Sequence[RegionInfo]) -> Carrying:
-        """What brings the regions' rows to ``fresh``."""
+    def carrying(self) -> Carrying:
+        """What brings the regions' rows to their successors."""
 
     @abstractmethod
     def finish(self, info: RegionInfo, store: Store) -> None:
         """While it is shut: what of ``meta`` the new region is to have."""
 
-    async def prepare(self, fresh: Sequence[RegionInfo]) -> None:
+    async def prepare(self) -> None:
         """All that can be done while the old ones serve: their successors' stores, but for the last few rows."""
         await self._wait_for_upkeep()
-        self._carrying = self.carrying(fresh)
+        self._carrying = self.carrying()
         await self._carrying.begin()
         await self._carrying.catch_up()
 
-    async def make(self, fresh: Sequence[RegionInfo]) -> bool:
+    async def make(self) -> bool:
         """While they are shut: the rest.  The successors' stores are on disk when this returns.
 
         False: it took too long; ``let_in``, and begin again with ``hold`` or call it off.
@@ -92,7 +94,7 @@ class Replacement(ABC):
         carrying = self._carrying
         assert carrying is not None, "prepared before"
         await carrying.round()
-        for info, store in zip(fresh, carrying.stores, strict=True):
+        for info, store in zip(self.change.fresh, carrying.stores, strict=True):
             self.finish(info, store)
         await carrying.sync()
         return monotonic() - self._shut_at <= MADE_S
@@ -128,31 +130,23 @@ class Replacement(ABC):
         self.check_open()
 
     def check_open(self) -> None:
-        for region in self.regions:
+        for region, schema in zip(self.regions, self._schemas, strict=True):
             is_ours = self.server.hosting.state_of(region) in (State.REPLACING, State.HOLDING)
             if not is_ours or not self.server.tables.serves(region.info):
                 raise NotServingRegion(f"region {region.info.encoded} was closed meanwhile; try again")
-            if region.table != self._schemas[region.info.region_id]:
+            if region.table != schema:
                 raise NotServingRegion(f"table {region.info.table} was changed meanwhile; try again")
 
-    def discard(self, fresh: Sequence[RegionInfo]) -> None:
-        """Remove what was made for successors that never came to be."""
-        if self._carrying is not None:
-            self._carrying.abandon()
-        for info in fresh:
-            self.server.folders.destroy(info.encoded)
-
-    def succeed(self, fresh: Sequence[RegionInfo]) -> None:
-        """The catalogue names ``fresh``: they serve from now on."""
+    def succeed(self) -> None:
+        """The catalogue names the successors: they serve from now on."""
         assert self._carrying is not None, "prepared before"
-        self.is_over = True
-        server, gone = self.server, {region.info.region_id for region in self.regions}
+        server, fresh = self.server, self.change.fresh
         for region in self.regions:
             server.listener.region_leaving(region)
             region.is_open = False
         self._tell(Event.COMMITTED)
-        served = server.tables.known(self._name)
-        kept = [info for info in served.regions if info.region_id not in gone]
+        served = server.tables.known(self._served.schema.name.encode())
+        kept = [info for info in served.regions if info not in self.change.gone]
         served.replace_regions(sorted([*kept, *fresh], key=lambda info: info.start))
         for info, store in zip(fresh, self._carrying.stores, strict=True):
             self._open(info, store)
@@ -174,24 +168,23 @@ class Replacement(ABC):
         self._tell(Event.LET_IN)
 
     def leave(self) -> None:
-        """Called off: the old regions serve on.  Does nothing after ``succeed`` or ``condemn``."""
-        if self._carrying is not None:
-            self._carrying.stop()
-        if self.is_over:
-            return
+        """Called off: the old regions serve on, and no store of a successor is open."""
         for region in self._held:
             self.server.listener.release(region)
-        self._held.clear()
         self._tell(Event.CALLED_OFF)
+        self._let_go()
 
     def condemn(self, why: str) -> None:
         """Nobody knows what the catalogue names: none of them is served until ``pardon``, or a restart reads it."""
-        assert self._carrying is not None, "prepared before"
-        self.is_over = True
-        self._carrying.abandon()
         for region in self.regions:
             self.server.listener.region_leaving(region)
         self._tell(Event.UNSURE, why)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._carrying is not None:
+            self._carrying.stop()
+            self._carrying.abandon()
 
     def pardon(self) -> None:
         """After ``condemn``: the catalogue names the old regions, whoever asks for one opens it."""
@@ -199,9 +192,3 @@ class Replacement(ABC):
         for region in self.regions:
             self.server.listener.release(region)
             self.server.open_for_consumers(region)
-
-    async def remove_folders(self) -> None:
-        """Of the old regions, once the catalogue has forgotten them; in a thread, files may be large."""
-        loop = asyncio.get_running_loop()
-        for region in self.regions:
-            await loop.run_in_executor(None, self.server.folders.destroy, region.info.encoded)

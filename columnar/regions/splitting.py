@@ -8,14 +8,12 @@ which they were given, and consumers take only rows of their own region.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 from columnar.model.region_info import RegionInfo
 from columnar.regions.carrying import Carrying
 from columnar.regions.change_log import EPOCH
 from columnar.regions.log_retention import META_SPACE
-from columnar.regions.middle_row import middle_row
 from columnar.regions.region import Region
 from columnar.regions.replacing import Replacement
 from columnar.regions.row_range import outside_spans
@@ -25,15 +23,9 @@ from columnar.storage.api import Store
 class Splitting(Replacement):
     """Of one region; see ``Replacement``."""
 
-    async def middle(self) -> bytes | None:
-        """The row at which it falls in two halves; None: it has fewer than two rows."""
+    def carrying(self) -> Carrying:
         (parent,) = self.regions
-        await parent.aside(parent.store.flush)  # the engine tells of files only
-        return await middle_row(parent)
-
-    def carrying(self, fresh: Sequence[RegionInfo]) -> Carrying:
-        (parent,) = self.regions
-        return Carrying(self.server, parent, (), fresh, self.check_open)
+        return Carrying(self.server, parent, (), self.change.fresh, self.check_open)
 
     def finish(self, info: RegionInfo, store: Store) -> None:
         """``meta`` as the parent has it now; the daughter counts its own openings."""

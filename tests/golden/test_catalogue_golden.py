@@ -64,6 +64,7 @@ async def administration(catalogue: Catalogue, written: list[RowMutation]) -> No
     await catalogue.adopt(catalogue.tables["wiki"].schema, await catalogue.reserve("wiki", [(b"", b"")]))
     await catalogue.create_namespace("team")
     await catalogue.drop_namespace("team")
+    await catalogue.raise_epoch()
 
 
 EVERY = {

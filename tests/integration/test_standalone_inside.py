@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from columnar import standalone, standalone_catalogue
+from columnar import meta_region, standalone
 from columnar.client import Connection
 from columnar.client.errors import IOError
 from columnar.client.regions import RegionAdmin
@@ -50,7 +50,7 @@ def test_a_catalogue_that_cannot_be_synced_is_mended_when_it_can(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nobody knows what of the change is on disk: a second one on top of it could end in half tables."""
-    monkeypatch.setattr(standalone_catalogue, "RETRY_S", 0.05)
+    monkeypatch.setattr(meta_region, "RETRY_S", 0.05)
     engine = HeldEngine(RocksEngine())
     with monkeypatch.context() as patch:
         patch.setattr(standalone, "RocksEngine", lambda: engine)
@@ -88,7 +88,7 @@ def test_a_catalogue_that_cannot_be_synced_is_mended_when_it_can(
 def test_a_region_whose_split_is_of_unknown_outcome_serves_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(standalone_catalogue, "RETRY_S", 0.05)
+    monkeypatch.setattr(meta_region, "RETRY_S", 0.05)
     engine = HeldEngine(RocksEngine())
 
     def at(step: str) -> None:
@@ -130,7 +130,7 @@ LOSSES: dict[str, tuple[str, Callable[[Connection], object]]] = {  # the catalog
 def test_a_table_that_may_have_lost_its_rows_takes_nothing_that_could_be_lost_with_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, change: Callable[[Connection], object]
 ) -> None:
-    monkeypatch.setattr(standalone_catalogue, "RETRY_S", 0.05)
+    monkeypatch.setattr(meta_region, "RETRY_S", 0.05)
     engine = HeldEngine(RocksEngine())
     with monkeypatch.context() as patch:
         patch.setattr(standalone, "RocksEngine", lambda: engine)

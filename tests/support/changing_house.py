@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Sequence
 from typing import Any
 
 from columnar.clock import Clock
@@ -15,13 +16,13 @@ from columnar.master.schema_changes import SchemaChanges
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family
+from columnar.region_owner import RegionOwner
 from columnar.regions.applied import Applied
 from columnar.regions.patience import patiently
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
-from columnar.replacing_regions import ReplacingRegions
-from columnar.standalone import LocalRegions
 from columnar.storage.commit import Committer
+from columnar.storage.region_folders import RegionFolders
 from columnar.triggers import registration
 from columnar.triggers.keeper import TriggerKeeper
 from columnar.triggers.registration import SYSTEM_TABLES, TRIGGERS_TABLE, Registration
@@ -54,6 +55,16 @@ class CatalogueRows:
                     self.cells.setdefault(mutation.row, {})[b"info:" + (operation.qualifier or b"")] = operation.value
                 else:
                     self.cells.pop(mutation.row, None)
+
+
+class RoomyFolders(RegionFolders):
+    """Of stores in memory, too."""
+
+    def make_beside_others(self, encoded: Sequence[str]) -> None:
+        self.make(encoded)
+
+    def free_bytes(self) -> int:
+        return 1 << 60
 
 
 class Worker(FakeLink):
@@ -90,15 +101,19 @@ class ChangingHouse:
         self.catalogue = Catalogue(rows.read, rows.write)
         self.keeper = TriggerKeeper(self.server, Hub(self.server), ("m",))
         self.server.listener = self.keeper.hub.listener
-        self.changes = SchemaChanges(self.catalogue, LocalRegions(self.server, self.keeper))
-        hand = ReplacingRegions(self.server, region_bytes, lambda: 1 << 60)
-        self.regions = RegionChanges(self.catalogue, self.changes, hand)
+        self.owner = RegionOwner(self.server, self.keeper, region_bytes)
+        self.folders = RoomyFolders(folder, engine)
+        self.changes = SchemaChanges(self.catalogue, self.owner, self.folders)
+        self.regions = RegionChanges(self.catalogue, self.changes, self.owner, self.folders)
+        self.owner.follow(self.regions)
+        self.owner.changing.at = lambda step: self.regions.at(step)
         self.told: list[tuple[bytes, str]] = []
         self.workers: list[Worker] = []
         self._rng = random.Random(seed)
 
     async def start(self) -> None:
-        self.changes.start()
+        self.server.hosting.state.epoch = await self.catalogue.raise_epoch()
+        await self.changes.start()
         for name, family in SYSTEM_TABLES:
             if name not in self.catalogue.tables:
                 await self.changes.create(name.encode(), [family], system=True)

@@ -33,10 +33,9 @@ LAYERS: dict[str, float] = {
     "columnar.backup": 4,
     "columnar.checking": 5,
     "columnar.standalone": 7,
-    "columnar.standalone_catalogue": 7,
-    "columnar.standalone_copies": 7,
+    "columnar.meta_region": 7,
+    "columnar.region_owner": 7,
     "columnar.standalone_process": 7,
-    "columnar.replacing_regions": 7,
     "columnar.cli": 7,
     "columnar.__main__": 7,
 }

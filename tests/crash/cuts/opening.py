@@ -25,6 +25,7 @@ from columnar.client.errors import IOError
 from columnar.clock import StoreClock, system_ms
 from columnar.errors import ColumnarError
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
+from columnar.meta_region import MetaRegion
 from columnar.model.mutation import RowMutation
 from columnar.model.read import ReadSpec, projection
 from columnar.model.region_info import RegionInfo
@@ -32,7 +33,6 @@ from columnar.model.schema import Table, to_json
 from columnar.regions.opening import opened
 from columnar.regions.region import Region
 from columnar.regions.row_reader import RowCursor, wire_cells
-from columnar.standalone_catalogue import MetaRegion
 from columnar.storage.commit import Committer
 from columnar.storage.data_folder import SERVER_LOG
 from columnar.storage.rocks import RocksEngine
@@ -161,7 +161,9 @@ class Opener:
             with_folder = self._written(files, "meta")
             region = self._open(with_folder, META_SCHEMA, info)
             try:
-                catalogue = self._catalogues[key] = Catalogue(MetaRegion(lambda: region).read_all, _no_writes)
+                meta = MetaRegion(lambda: region)
+                meta.open()
+                catalogue = self._catalogues[key] = Catalogue(meta.read_all, _no_writes)
                 for entry in catalogue.tables.values():
                     self._schemas[id(entry.schema)] = to_json(entry.schema)
             finally:

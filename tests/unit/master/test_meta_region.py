@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from columnar import standalone_catalogue
+from columnar import meta_region
 from columnar.errors import HostError, OutcomeUnknown
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
+from columnar.meta_region import MetaRegion
 from columnar.model.region_info import RegionInfo
 from columnar.regions.opening import opened
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
-from columnar.standalone_catalogue import MetaRegion
 from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
 from tests.support.held_engine import FakeClock, HeldEngine
@@ -46,10 +46,14 @@ class Kept:
         self.clock = FakeClock()
         self.server = RegionServer(self.engine, "regions", self.committer, self.clock)
         self.meta = MetaRegion(self._opened)
+        self.meta.open()
         self.catalogue = Catalogue(self.meta.read_all, self.meta.write)
         self.meta.changes_wanted = self.catalogue.mending
         self.told: list[bool] = []  # whether it could be written when it was told to be mended
-        self.meta.on_mended = [lambda: self.told.append(self.is_sound)]
+        self.meta.on_mended = [self.mended]
+
+    async def mended(self) -> None:
+        self.told.append(self.is_sound)
 
     def _opened(self) -> Region:
         self.tries += 1
@@ -90,7 +94,7 @@ class Kept:
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Kept], Awaitable[None]]], list[str]]:
     """Runs the test, closes the catalogue; what namespaces another start finds."""
-    monkeypatch.setattr(standalone_catalogue, "RETRY_S", 0.005)
+    monkeypatch.setattr(meta_region, "RETRY_S", 0.005)
 
     def run(test: Callable[[Kept], Awaitable[None]]) -> list[str]:
         async def main() -> list[str]:

@@ -7,8 +7,9 @@ import random
 import pytest
 
 from columnar.errors import IllegalArgument
-from columnar.master.replacements import Load, due, hole_or_overlap, merge_plan, replaced, split_plan
+from columnar.master.replacements import due, hole_or_overlap, merge_plan, replaced, split_plan
 from columnar.model.region_info import RegionInfo
+from columnar.model.region_messages import RegionLoad
 
 WHOLE = RegionInfo("t", 2)
 LEFT, RIGHT = RegionInfo("t", 3, b"", b"m"), RegionInfo("t", 4, b"m", b"")
@@ -88,8 +89,8 @@ def test_whatever_is_planned_leaves_neither() -> None:
         assert hole_or_overlap(regions) is None
 
 
-def load(number: int, size: int, limit: int = 100) -> Load:
-    return Load(RegionInfo("t", number), size, limit)
+def load(number: int, size: int, limit: int = 100) -> RegionLoad:
+    return RegionLoad(RegionInfo("t", number), size, limit)
 
 
 def test_the_region_most_over_its_limit_splits_first() -> None:

@@ -16,7 +16,6 @@ from columnar.model import region_info
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family
-from columnar.standalone import LocalRegions
 from columnar.storage.rocks import RocksEngine
 from tests.support.changing_house import CatalogueRows, ChangingHouse
 from tests.support.held_engine import FakeClock
@@ -64,8 +63,8 @@ def test_a_table_is_made_and_truncated_with_folders(tmp_path: Path) -> None:
         await house.changes.create(b"new", [Family("f")], splits=[b"g", b"p"])
         first = house.catalogue.tables["new"].regions
         assert [(info.start, info.end) for info in first] == [(b"", b"g"), (b"g", b"p"), (b"p", b"")]
-        host = LocalRegions(house.server, house.keeper)
-        assert await Alterations(house.catalogue, host, house.changes).truncate(b"new", preserve_splits=True) == 3
+        alterations = Alterations(house.catalogue, house.owner, house.changes)
+        assert await alterations.truncate(b"new", preserve_splits=True) == 3
         second = house.catalogue.tables["new"].regions
         assert [(info.start, info.end) for info in second] == [(info.start, info.end) for info in first]
         assert not set(first) & set(second)
@@ -123,7 +122,7 @@ def test_what_became_of_a_new_table_is_unknown(tmp_path: Path) -> None:
 def test_what_became_of_truncating_is_unknown(tmp_path: Path) -> None:
     async def check(house: ChangingHouse, rows: SeenRows) -> None:
         await house.changes.create(b"old", [Family("f")])
-        alterations = Alterations(house.catalogue, LocalRegions(house.server, house.keeper), house.changes)
+        alterations = Alterations(house.catalogue, house.owner, house.changes)
         with lost_in_the_last_write(house, rows):
             await alterations.truncate(b"old", preserve_splits=False)
         assert len(announced(rows)) == 1

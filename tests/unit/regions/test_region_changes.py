@@ -17,8 +17,9 @@ from columnar.errors import (
     TableNotEnabled,
     TableNotFound,
 )
-from columnar.master.replacements import Load
 from columnar.model.mutation import Put, RowMutation
+from columnar.model.region_info import RegionInfo
+from columnar.model.region_messages import Commit, Loads, RegionChange
 from columnar.regions import carrying, replacing
 from columnar.regions.ingestion import obstacles_of
 from columnar.triggers import consumer
@@ -114,7 +115,7 @@ async def test_when_the_catalogue_is_mended_the_old_ones_serve_again(house: Hous
         await house.regions.split(before, b"50")
     house.rows.failure, house.regions.at = None, lambda _step: None
     await house.rows.write(house.catalogue.mending(house.rows.read()))
-    house.regions.catalogue_mended()
+    await house.regions.catalogue_mended()
     assert house.infos == [before]
     assert house.server.is_open(before), "its changes are still to be delivered"
     assert house.rows_held() == [b"10", b"90"]
@@ -411,23 +412,55 @@ async def test_what_cannot_be_says_so(house: House) -> None:
     assert house.rows_held() == [b"10", b"90"]
 
 
-@housed()
+@housed(region_bytes=100)
 async def test_a_large_region_splits_by_itself(house: House) -> None:
     await house.put(*(b"%02d" % n for n in range(0, 100, 5)))
-    limit = [100]
-
-    class Host:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(own, name)
-
-        def loads(self) -> list[Load]:
-            return [Load(load.info, load.size_bytes, limit[0]) for load in own.loads()]
-
-    own = house.regions._host
-    house.regions._host = Host()  # type: ignore[assignment]
     while await house.regions.split_the_largest():
         await asyncio.gather(*house.regions._cleaning)
     assert len(house.infos) > 4
-    sizes = [house.region(info.start or b"0").store.size_bytes() for info in house.infos]
-    assert all(load.size_bytes <= 100 or load.info.region_id in house.regions._tried for load in own.loads()), sizes
+    loads = await house.owner.ask(Loads())
+    assert len(loads) == len(house.infos)
+    assert all(load.size_bytes <= 100 or load.info.region_id in house.regions._tried for load in loads), loads
     assert len(house.rows_held()) == 20
+
+
+@housed()
+async def test_only_the_owner_at_its_epoch_carries_a_change_out(house: House) -> None:
+    await house.put(b"10", b"90")
+    house.catalogue.epoch += 1  # another was named meanwhile
+    with pytest.raises(NotServingRegion, match="not owned at epoch"):
+        await house.regions.split(house.infos[0], b"50")
+    house.catalogue.epoch -= 1
+    assert house.catalogue.dropped == []
+    assert len(await house.regions.split(house.infos[0], b"50")) == 2
+
+
+@housed()
+async def test_nothing_is_committed_but_the_change_that_is_being_finished(house: House) -> None:
+    """An owner that was called off, or fenced, may come late."""
+    await house.put(b"10", b"90")
+    low, high = (RegionInfo("t", 1_000 + n, start, end) for n, (start, end) in enumerate(((b"", b"5"), (b"5", b""))))
+    late = RegionChange(tuple(house.infos), (low, high), house.catalogue.epoch)
+    with pytest.raises(NotServingRegion, match="called off"):
+        await house.regions.ask(Commit(late))
+
+    def at(step: str) -> None:
+        if step == "made":
+            seen.append(asyncio.ensure_future(house.regions.ask(Commit(late))))
+
+    seen: list[asyncio.Future[None]] = []
+    house.regions.at = at
+    fresh = await house.regions.split(house.infos[0], b"50")
+    with pytest.raises(NotServingRegion, match="called off"):
+        await seen[0]
+    assert house.infos == fresh
+
+
+@housed()
+async def test_an_epoch_is_never_given_twice(house: House) -> None:
+    first = house.catalogue.epoch
+    assert house.server.hosting.state.epoch == first
+    await house.rows.write(house.catalogue.mending(house.rows.read()))
+    again = await house.restarted()
+    assert again.catalogue.epoch == again.server.hosting.state.epoch == first + 1
+    await again.close()

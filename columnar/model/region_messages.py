@@ -1,0 +1,215 @@
+"""(pure) What a master asks of the servers that own regions, and the one question that they ask back: values.
+
+A message is a frozen value, and so is its answer; in one process they are handed over as they are, in a cluster
+they travel.  Each is answered by an error, too, and an error leaves things as they were, unless it says that the
+outcome is unknown.
+
+    master -> owner    tables     Publish, Withdraw, CloseTable, CloseRegions, FollowSchema, PrepareRegions
+                       triggers   Watchers, FreezeTriggers, ThawTriggers, DropTriggers
+                       copies     HoldDeliveries, ReleaseDeliveries, CopyRegion
+                       changes    MiddleRow, BeginChange, FinishChange, CallOffChange, SettleChange, GiveBackSpace
+                                  Loads
+    owner -> master    Commit
+
+Knows nothing of who answers, nor of how a message gets there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from columnar.model.region_info import RegionInfo
+from columnar.model.schema import Table
+
+R = TypeVar("R")
+
+
+class Message(Generic[R]):
+    """Its answer is an ``R``."""
+
+    __slots__ = ()
+
+
+class Peer(Protocol):
+    """Whoever answers messages: an owner of regions, or the master."""
+
+    async def ask(self, message: Message[R]) -> R: ...
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Publish(Message[None]):
+    """Serve the table by this schema, in this state and in these regions from now on."""
+
+    table: Table
+    is_enabled: bool
+    regions: tuple[RegionInfo, ...]  # ascending
+
+
+@dataclass(frozen=True, slots=True)
+class Withdraw(Message[None]):
+    """There is no such table any more."""
+
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class CloseTable(Message[None]):
+    """Answered when no region of the table is open any more; requests for it are refused already."""
+
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class CloseRegions(Message[None]):
+    """Answered when none of these, which no table has any more, is open."""
+
+    regions: tuple[RegionInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FollowSchema(Message[None]):
+    """Answered when every open region of the table serves by its schema."""
+
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareRegions(Message[None]):
+    """Make the stores of regions that are not served yet, so that their first requests need not wait for it."""
+
+    table: Table
+    regions: tuple[RegionInfo, ...]
+
+
+# --- triggers ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Watchers(Message[dict[str, frozenset[str]]]):
+    """Triggers of the table, and the families that each is for."""
+
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class FreezeTriggers(Message[None]):
+    """No trigger is added or removed until ``ThawTriggers``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThawTriggers(Message[None]):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class DropTriggers(Message[None]):
+    """Remove the triggers of a table that is about to be dropped, and log what they had not delivered."""
+
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class HoldDeliveries(Message[None]):
+    """No call of a trigger runs and no cursor moves on disk until ``ReleaseDeliveries``.  RetryLater.
+
+    Then every copy of a table that triggers write holds what was derived from changes that are in the copy of
+    their source, and of changes that the cursors have not passed: those come again.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseDeliveries(Message[None]):
+    pass
+
+
+# --- copies --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRegion(Message[None]):
+    """The region's store as it is now, log and cursors and all, at ``path``; the region serves meanwhile."""
+
+    region: RegionInfo
+    path: str
+
+
+# --- regions in the place of others --------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RegionChange:
+    """A split or a merge: ``fresh`` hold together exactly the rows of ``gone``."""
+
+    gone: tuple[RegionInfo, ...]
+    fresh: tuple[RegionInfo, ...]  # announced: their folders may be made
+    epoch: int  # at which the owner of ``gone`` carries it out
+
+
+@dataclass(frozen=True, slots=True)
+class MiddleRow(Message[bytes | None]):
+    """The row at which the region falls in two halves; None: it has fewer than two rows."""
+
+    region: RegionInfo
+
+
+@dataclass(frozen=True, slots=True)
+class BeginChange(Message[None]):
+    """All that can be done while the old regions serve: the successors' stores, but for the last few rows."""
+
+    change: RegionChange
+
+
+@dataclass(frozen=True, slots=True)
+class FinishChange(Message[float]):
+    """Let requests wait, bring the rest over, ask for ``Commit``, serve the successors.  Answer: the pause in seconds.
+
+    OutcomeUnknown: neither old nor new regions are served until ``SettleChange``, or a restart.
+    """
+
+    change: RegionChange
+
+
+@dataclass(frozen=True, slots=True)
+class CallOffChange(Message[None]):
+    """The old regions serve on, and nothing is left of the new ones.  Does nothing where it is over already."""
+
+    change: RegionChange
+
+
+@dataclass(frozen=True, slots=True)
+class SettleChange(Message[None]):
+    """After an unknown outcome: the catalogue names the old regions, which serve again."""
+
+    change: RegionChange
+
+
+@dataclass(frozen=True, slots=True)
+class GiveBackSpace(Message[None]):
+    """Rewrite those files of a new region that hold rows outside its range."""
+
+    region: RegionInfo
+
+
+@dataclass(frozen=True, slots=True)
+class RegionLoad:
+    """What is known of an open region."""
+
+    info: RegionInfo
+    size_bytes: int
+    limit_bytes: int  # of its table
+
+
+@dataclass(frozen=True, slots=True)
+class Loads(Message[tuple[RegionLoad, ...]]):
+    """Of open regions of users' tables that may be split: one that is closed does not grow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit(Message[None]):
+    """To the master: write the catalogue, which is the change's commit.  OutcomeUnknown; else nothing was written."""
+
+    change: RegionChange

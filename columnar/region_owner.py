@@ -1,0 +1,115 @@
+"""The owner of regions as masters ask it: each message of ``model.region_messages`` has one method here.
+
+Stands on the region server and on the triggers of the same process.  Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+from columnar.errors import RetryLater
+from columnar.model import region_messages as messages
+from columnar.model.region_messages import Message, Peer
+from columnar.regions.region_changes import ChangingRegions
+from columnar.regions.region_copy import copy_region
+from columnar.regions.server import RegionServer
+from columnar.regions.tables import ServedTable
+from columnar.triggers.keeper import TriggerKeeper
+
+CALLS_PATIENCE_S: Final = 40.0  # over the default time limit of a call
+CALLS_POLL_S: Final = 0.01
+
+R = TypeVar("R")
+
+
+class RegionOwner:
+    """Answers messages of the master, and asks it to commit splits and merges."""
+
+    def __init__(self, server: RegionServer, keeper: TriggerKeeper, region_bytes: int) -> None:
+        self._server = server
+        self._keeper = keeper
+        self._master: Peer | None = None
+        self.changing = ChangingRegions(server, self._commit, region_bytes)
+        self._answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {
+            messages.Publish: self._publish,
+            messages.Withdraw: self._withdraw,
+            messages.CloseTable: lambda asked: server.close_table(asked.table),
+            messages.CloseRegions: lambda asked: server.close_regions(list(asked.regions)),
+            messages.FollowSchema: self._follow_schema,
+            messages.PrepareRegions: lambda asked: server.hosting.prepare(asked.table, list(asked.regions)),
+            messages.Watchers: self._watchers,
+            messages.FreezeTriggers: lambda _: keeper.lock.acquire(),
+            messages.ThawTriggers: self._thaw_triggers,
+            messages.DropTriggers: lambda asked: keeper.table_dropping(asked.table),
+            messages.HoldDeliveries: self._hold_deliveries,
+            messages.ReleaseDeliveries: self._release_deliveries,
+            messages.CopyRegion: lambda asked: copy_region(server, asked.region, asked.path),
+            messages.MiddleRow: lambda asked: self.changing.middle(asked.region),
+            messages.BeginChange: lambda asked: self.changing.begin(asked.change),
+            messages.FinishChange: lambda asked: self.changing.finish(asked.change),
+            messages.CallOffChange: self._call_off_change,
+            messages.SettleChange: self._settle_change,
+            messages.GiveBackSpace: lambda asked: self.changing.give_back_space(asked.region),
+            messages.Loads: self._loads,
+        }
+
+    async def ask(self, message: Message[R]) -> R:
+        answer: R = await self._answers[type(message)](message)
+        return answer
+
+    def follow(self, master: Peer) -> None:
+        """From now on it is this one that is asked to commit."""
+        self._master = master
+
+    async def _commit(self, change: messages.RegionChange) -> None:
+        assert self._master is not None, "whoever tells of a change answers for it"
+        await self._master.ask(messages.Commit(change))
+
+    # --- tables ------------------------------------------------------------------------------------
+
+    async def _publish(self, asked: messages.Publish) -> None:
+        self._server.tables.install(ServedTable(asked.table, asked.is_enabled, list(asked.regions)))
+        self._keeper.hub.table_installed(asked.table.name)
+
+    async def _withdraw(self, asked: messages.Withdraw) -> None:
+        self._server.tables.remove(asked.table)
+
+    async def _follow_schema(self, asked: messages.FollowSchema) -> None:
+        await self._server.upkeep.follow_schema(asked.table)
+        self._keeper.hub.schema_followed(asked.table)
+
+    # --- triggers ----------------------------------------------------------------------------------
+
+    async def _watchers(self, asked: messages.Watchers) -> dict[str, frozenset[str]]:
+        return {one.name: frozenset(one.families) for one in self._keeper.registrations() if one.table == asked.table}
+
+    async def _thaw_triggers(self, _asked: messages.ThawTriggers) -> None:
+        self._keeper.lock.release()
+
+    async def _hold_deliveries(self, _asked: messages.HoldDeliveries) -> None:
+        """A call that runs may read what is newer than a copy, so those under way are waited for."""
+        feeder = self._keeper.feeder
+        feeder.upkeep.hold()
+        deadline_s = asyncio.get_running_loop().time() + CALLS_PATIENCE_S
+        while feeder.calls_in_flight():
+            if asyncio.get_running_loop().time() > deadline_s:
+                await self.ask(messages.ReleaseDeliveries())
+                raise RetryLater(f"triggers are still running after {CALLS_PATIENCE_S:.0f} s; try again")
+            await asyncio.sleep(CALLS_POLL_S)
+
+    async def _release_deliveries(self, _asked: messages.ReleaseDeliveries) -> None:
+        self._keeper.feeder.upkeep.release()
+        self._keeper.feeder.deliver()
+
+    # --- regions in the place of others --------------------------------------------------------------
+
+    async def _call_off_change(self, asked: messages.CallOffChange) -> None:
+        self.changing.call_off(asked.change)
+
+    async def _settle_change(self, asked: messages.SettleChange) -> None:
+        self.changing.settle(asked.change)
+
+    async def _loads(self, _asked: messages.Loads) -> tuple[messages.RegionLoad, ...]:
+        return self.changing.loads()

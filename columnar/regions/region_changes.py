@@ -1,0 +1,134 @@
+"""Splits and merges as the owner of the regions carries them out; the master decides on them (``RegionChange``).
+
+    begin     the successors' stores are made and nearly filled while the old regions serve
+    finish    hold -> shut -> make -> COMMIT, asked of the master -> the successors serve
+
+Invariants:
+    I1. What fails before the commit changes nothing for anybody: the old regions serve on.
+    I2. Where nobody knows whether the commit is on disk, neither old nor new regions are served until ``settle``:
+        else what is written meanwhile could be lost.
+    I3. Only the owner at the change's epoch carries it out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from columnar.errors import NotServingRegion, OutcomeUnknown, RegionTooBusy
+from columnar.model.region_info import RegionInfo
+from columnar.model.region_messages import RegionChange, RegionLoad
+from columnar.regions.hosting_state import State
+from columnar.regions.merging import Merging
+from columnar.regions.middle_row import middle_row
+from columnar.regions.replacing import Replacement
+from columnar.regions.server import RegionServer
+from columnar.regions.splitting import Splitting, clean_up
+from columnar.regions.tables import ServedTable
+
+TRIES: Final = 5  # to make the new ones within a pause; between two of them requests are served
+
+
+def _nothing(_step: str) -> None:
+    pass
+
+
+class ChangingRegions:
+    """Owned by the loop."""
+
+    def __init__(
+        self, server: RegionServer, commit: Callable[[RegionChange], Awaitable[None]], region_bytes: int
+    ) -> None:  # fmt: skip
+        """``commit`` returns when the catalogue names the successors.  ``region_bytes``: the bound of most tables."""
+        self._server = server
+        self._commit = commit
+        self._region_bytes = region_bytes
+        self._under_way: dict[RegionChange, Replacement] = {}
+        self._unsure: dict[RegionChange, Replacement] = {}  # until ``settle``
+        self.at: Callable[[str], None] = _nothing  # told each step that it is over: tests die there
+
+    async def middle(self, info: RegionInfo) -> bytes | None:
+        region = self._server.open_region(self._served(info.table), info)
+        with region.kept_up():
+            await region.aside(region.store.flush)  # the engine tells of files only
+            return await middle_row(region)
+
+    async def begin(self, change: RegionChange) -> None:
+        for info in change.gone:
+            if self._server.hosting.state.epoch_of(info.region_id) != change.epoch:
+                raise NotServingRegion(f"region {info.encoded} is not owned at epoch {change.epoch}; ask again")
+        kind = Splitting if len(change.gone) == 1 else Merging
+        work = kind(self._server, self._served(change.gone[0].table), change)
+        await work.begin()
+        self._under_way[change] = work
+        try:
+            await work.prepare()
+        except BaseException:
+            self.call_off(change)
+            raise
+
+    async def finish(self, change: RegionChange) -> float:
+        """How long requests waited at most, in seconds."""
+        work = self._under_way[change]
+        try:
+            async with self._server.listener.changing():
+                await self._make(work)
+                self.at("made")
+                await self._committed(change, work)
+                work.succeed()
+                self.at("succeeded")
+        except BaseException:
+            self.call_off(change)
+            raise
+        return work.shut_s
+
+    async def _make(self, work: Replacement) -> None:
+        for _ in range(TRIES):
+            await work.hold()
+            self.at("held")
+            await work.shut()
+            self.at("shut")
+            if await work.make():
+                return
+            work.let_in()
+        raise RegionTooBusy(
+            f"a split or merge of {work.change.gone[0].table} was called off: {TRIES} times requests would have waited "
+            "for too long; the disk is slow or busy, try again"
+        )
+
+    async def _committed(self, change: RegionChange, work: Replacement) -> None:
+        try:
+            await self._commit(change)
+        except (OutcomeUnknown, asyncio.CancelledError) as error:
+            self._unsure[change] = self._under_way.pop(change)
+            work.condemn(f"what became of its split or merge is known when the disk takes writes again ({error})")
+            raise
+        del self._under_way[change]
+
+    def call_off(self, change: RegionChange) -> None:
+        work = self._under_way.pop(change, None)
+        if work is not None:
+            work.leave()
+
+    def settle(self, change: RegionChange) -> None:
+        work = self._unsure.pop(change, None)
+        if work is not None:
+            work.pardon()
+
+    async def give_back_space(self, info: RegionInfo) -> None:
+        await clean_up(self._server.open_region(self._served(info.table), info))
+
+    def loads(self) -> tuple[RegionLoad, ...]:
+        """Some 10 us a region."""
+        return tuple(
+            RegionLoad(region.info, region.store.size_bytes(), region.table.max_filesize or self._region_bytes)
+            for region in self._server.all_open()
+            if not region.table.is_system and self._server.hosting.state_of(region) is State.OPEN
+        )
+
+    def _served(self, table: str) -> ServedTable:
+        served = self._server.tables.find(table.encode())
+        if served is None:
+            raise NotServingRegion(f"table {table} was dropped meanwhile")
+        return served
