@@ -89,9 +89,9 @@ async def _serve(config: StandaloneConfig) -> int:
     except OSError as error:
         raise HostError(f"cannot open {config.data}: {error}; mend it or choose another --data") from error
     sources = replace(store.sources(), hot_modules=compiling.state)
-    web = WebServer(bound, sources, store.tls, store.visitors) if bound is not None else None
-    if store.tls is not None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, store.tls.certificate.renew)
+    web = WebServer(bound, sources, store.doors.tls, store.doors.visitors) if bound is not None else None
+    if store.doors.tls is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, store.doors.tls.certificate.renew)
     with suppress(BrokenPipeError):  # whoever started us no longer listens: serve all the same
         _log.info("hot modules: %s", compiling.state())
         print(_ready_line(config, store, web), flush=True)  # noqa: T201 - the one line that scripts wait for
@@ -148,9 +148,9 @@ def _stop_on_signals() -> asyncio.Event:
 
 def _ready_line(config: StandaloneConfig, store: Standalone, web: WebServer | None) -> str:
     host = f"[{config.host}]" if ":" in config.host else config.host
-    page = f"http{'s' if store.tls is not None else ''}://{host}:{web.port}/" if web is not None else "-"
+    page = f"http{'s' if store.doors.tls is not None else ''}://{host}:{web.port}/" if web is not None else "-"
     data = os.path.abspath(config.data)
-    thrift2 = f" thrift2={host}:{store.thrift2_port}" if store.thrift2_port is not None else ""
+    thrift2 = f" thrift2={host}:{store.doors.thrift2_port}" if store.doors.thrift2_port is not None else ""
     return f"columnar ready store={host}:{store.port} web={page}{thrift2} pid={os.getpid()} data={data}"
 
 

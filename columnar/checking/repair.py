@@ -34,6 +34,7 @@ from columnar.storage.api import Engine
 from columnar.storage.commit import Committer
 from columnar.storage.data_folder import LOST_AND_FOUND, META, REGIONS
 from columnar.storage.durable_files import sync_folder
+from columnar.storage.region_folders import RegionFolders
 
 
 @dataclass(slots=True)
@@ -56,12 +57,13 @@ class _Repair:
     def __init__(self, engine: Engine, data: str, result: Repaired) -> None:
         self._engine = engine
         self._regions = os.path.join(data, REGIONS)
+        self._folders = RegionFolders(self._regions, engine)
         self._aside = os.path.join(data, LOST_AND_FOUND)
         self._result = result
 
     async def run(self, damaged: list[Damaged]) -> None:
         """The catalogue is opened as the server opens it."""
-        path = os.path.join(self._regions, META)
+        path = self._folders.path(META)
         _, rows = strays(read_rows(self._engine, path, META_SCHEMA))
         loop = asyncio.get_running_loop()
         committer = Committer(loop)
@@ -86,7 +88,7 @@ class _Repair:
 
     def _empty(self, damaged: Damaged) -> None:
         region = f"{damaged.table} {damaged.info.encoded}"
-        self._engine.make_folders([os.path.join(self._regions, damaged.info.encoded)])
+        self._folders.make([damaged.info.encoded])
         self._result.done.append(f"{region}: an empty region, for its folder is missing")
         self._result.left.append(f"{region}: all that was written to it is lost; restore the table from a snapshot")
 
@@ -94,13 +96,12 @@ class _Repair:
         entry = self._catalogue.tables[damaged.table]
         old = damaged.info
         (new,) = await self._catalogue.reserve(damaged.table, [(old.start, old.end)])
-        target = os.path.join(self._regions, new.encoded)
-        self._engine.destroy(target)
+        source, target = self._folders.path(old.encoded), self._folders.path(new.encoded)
+        self._folders.destroy(new.encoded)
         try:
-            source = os.path.join(self._regions, old.encoded)
             found = salvage(self._engine, source, target, entry.schema, can_be_opened=damaged.can_be_opened)
         except ColumnarError as error:
-            self._engine.destroy(target)
+            self._folders.destroy(new.encoded)
             await self._catalogue.forget_dropped([new])
             advice = "restore the table from a snapshot, or the store from a backup"
             self._result.left.append(f"{damaged.table} {old.encoded}: nothing can be saved ({error.text}); {advice}")
@@ -117,9 +118,8 @@ class _Repair:
             for fault in faults_of(entry.regions):
                 if isinstance(fault, Hole):
                     new = await self._catalogue.reserve(name, [(fault.start, fault.end)])
-                    path = os.path.join(self._regions, new[0].encoded)
-                    self._engine.destroy(path)
-                    self._engine.make_folders([path])
+                    self._folders.destroy(new[0].encoded)
+                    self._folders.make([new[0].encoded])
                     await self._catalogue.exchange(name, [], new)
                     self._result.done.append(f"{name}: an empty region {new[0].encoded} where none was")
                 else:

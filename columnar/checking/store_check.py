@@ -26,8 +26,8 @@ from columnar.model.schema import Table
 from columnar.regions.family_view import views_of
 from columnar.storage.api import Engine
 from columnar.storage.data_folder import META, REGIONS, SNAPSHOTS
-from columnar.storage.durable_files import HALF
-from columnar.storage.file_copies import HALF_CHECKPOINT, TABLE_FILE, check_file
+from columnar.storage.file_copies import TABLE_FILE, check_file
+from columnar.storage.region_folders import RegionFolders, entries_of
 
 Progress = Callable[[int], None]  # bytes of values since the last call
 
@@ -53,7 +53,7 @@ class StoreCheck:
         """``has_all_folders``: False for a data folder of a version below ALL_FOLDERS_SINCE."""
         self._has_all_folders = has_all_folders
         self._engine = engine
-        self._folder = regions_folder
+        self._folders = RegionFolders(regions_folder, engine)
         self._progress = progress
         self.report = Report()
         self.catalogue: Catalogue | None = None
@@ -75,7 +75,7 @@ class StoreCheck:
     def _read_catalogue(self) -> Catalogue | None:
         advice = "restore the store from a backup ('columnar restore-backup'), or copy the regions' folders aside"
         try:
-            rows = read_rows(self._engine, os.path.join(self._folder, META), META_SCHEMA)
+            rows = read_rows(self._engine, self._folders.path(META), META_SCHEMA)
             stray, sane = strays(rows)
             for row in stray:
                 self.report.add(Severity.ERROR, "catalogue", f"row {shown(row)} names a region of no table")
@@ -89,7 +89,7 @@ class StoreCheck:
 
     def _catalogue_region(self) -> None:
         """Its other spaces too: an opening reads them, and ends where a block of them is damaged."""
-        store = self._engine.open_reading(os.path.join(self._folder, META))
+        store = self._engine.open_reading(self._folders.path(META))
         try:
             info = RegionInfo(META_SCHEMA.name, META_REGION_ID)
             RegionCheck(store, META_SCHEMA, info, self.report, "catalogue").run()
@@ -113,7 +113,7 @@ class StoreCheck:
 
     def _region(self, table: Table, info: RegionInfo) -> None:
         place = f"{table.name} {info.encoded}"
-        path = os.path.join(self._folder, info.encoded)
+        path = self._folders.path(info.encoded)
         if not os.path.isdir(path):
             self._without_folder(table, info, place)
             return
@@ -156,7 +156,7 @@ def folders_nobody_names(names: list[str], catalogue: Catalogue) -> list[str]:
     for entry in catalogue.tables.values():
         known.update(info.encoded for info in entry.regions)
     for info in catalogue.dropped:
-        known.update(info.encoded + end for end in ("", ".deleted", HALF, HALF_CHECKPOINT))
+        known.update(entries_of(info.encoded))
     return sorted(name for name in names if name not in known)
 
 

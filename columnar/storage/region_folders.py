@@ -75,6 +75,11 @@ class RegionFolders:
         return found.f_bavail * found.f_frsize
 
 
+def entries_of(encoded: str) -> list[str]:
+    """What may stand in ``regions`` of one region."""
+    return [encoded, *(encoded + end for end in _ENDS)]
+
+
 def bare(name: str) -> str:
     """The encoded name of the region that an entry of ``regions`` belongs to: a half made one is of its region."""
     for end in _ENDS:

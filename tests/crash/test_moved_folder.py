@@ -62,7 +62,7 @@ def test_the_log_of_the_server_is_not_begun_in_its_place(tmp_path: Path, monkeyp
 
     def write() -> None:
         connection.table(b"t").put(b"r", {b"f:x": b"w"})
-        rounds = store.do(lambda: store.store._committer._rounds)
+        rounds = store.do(lambda: store.store.stores.committer._rounds)
         assert rounds is not None
         rounds._appender.submit(lambda: None).result(10)  # behind what readies the log
 
@@ -70,7 +70,7 @@ def test_the_log_of_the_server_is_not_begun_in_its_place(tmp_path: Path, monkeyp
     assert not data.exists()
     assert connection.table(b"t").row(b"r") == {b"f:x": b"w"}, "by the region's own log"
     away.rename(data)
-    store.do(lambda: store.store._committer._rounds._may_prepare())  # type: ignore[union-attr]
+    store.do(lambda: store.store.stores.committer._rounds._may_prepare())  # type: ignore[union-attr]
     write()
     assert (data / "server-log" / "run").exists()
     store.stop()

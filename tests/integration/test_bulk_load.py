@@ -93,7 +93,7 @@ def test_an_empty_table_takes_files_by_ingestion(
     again = run("bulk-load", "t", *files)
     assert (again["ingested_regions"], again["written_regions"]) == (0, 2)
     check_loaded(connection, b"t")
-    regions = {region.info.start: region for region in serving.store.server.open_regions_of("t")}
+    regions = {region.info.start: region for region in serving.store.serving.server.open_regions_of("t")}
     assert serving.do(lambda: [r.mark(b"ingesting") for r in regions.values()]) == [None, None]
 
 

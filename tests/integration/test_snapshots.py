@@ -83,7 +83,7 @@ def test_a_restored_table_is_what_it_was_and_outlives_a_restart(serving: Serving
     connection.snapshots.restore_snapshot("s1")
     assert dump(connection, b"t") == then
     regions = Path(serving.store.folder.path) / "regions"
-    named = {info.encoded for entry in serving.store.catalogue.tables.values() for info in entry.regions}
+    named = {info.encoded for entry in serving.store.leading.catalogue.tables.values() for info in entry.regions}
     assert {path.name for path in regions.iterdir()} - {"meta"} <= named, "folders of old regions are gone"
     serving.stop()
     serving.start()
@@ -142,7 +142,7 @@ def test_a_disabled_table_can_be_kept_and_stays_disabled(serving: Serving, conne
     then = dump(connection, b"t")
     connection.disable_table(b"t")
     connection.snapshots.take_snapshot("s1", b"t")
-    assert serving.do(lambda: serving.store.server.open_regions_of("t")) == []
+    assert serving.do(lambda: serving.store.serving.server.open_regions_of("t")) == []
     connection.snapshots.clone_snapshot("s1", b"copy")
     assert dump(connection, b"copy") == then
     connection.snapshots.restore_snapshot("s1")
@@ -168,7 +168,7 @@ def test_triggers_keep_a_table_from_being_restored_and_do_not_follow_a_clone(
     cells = serving.do(
         lambda: [
             (list(region.store.scan("log", b"", None)), region.log.cursors())
-            for region in serving.store.server.open_regions_of("clone")
+            for region in serving.store.serving.server.open_regions_of("clone")
         ]
     )
     assert cells == [([], {}), ([], {})]
@@ -217,7 +217,7 @@ def test_regions_that_are_closed_are_copied_without_being_opened(tmp_path: Path)
         connection.create_table(b"t", {"a": {"max_versions": 3}, "b": {}}, splits=[b"c", b"d", b"m", b"r"])
         fill(connection, b"t", 60)
         then = dump(connection, b"t")
-        server = serving.store.server
+        server = serving.store.serving.server
         before = serving.do(lambda: {region.info.region_id for region in server.all_open()})
         assert len(serving.do(lambda: server.open_regions_of("t"))) < 5
         connection.snapshots.take_snapshot("s1", b"t")

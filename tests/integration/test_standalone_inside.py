@@ -102,12 +102,12 @@ def test_a_region_whose_split_is_of_unknown_outcome_serves_again(
             connection.create_table("t", {"f": {}})
             for row in (b"a", b"z"):
                 connection.table("t").put(row, {b"f:q": b"v"})
-            store.inside.region_changes.at = at
+            store.inside.leading.region_changes.at = at
             with pytest.raises(IOError, match="refused to sync"):
                 RegionAdmin(connection).split(b"t", b"m")
             with pytest.raises(IOError, match="known when the disk takes writes again"):
                 connection.table("t").row(b"a")
-            store.inside.region_changes.at = lambda _step: None
+            store.inside.leading.region_changes.at = lambda _step: None
             engine.gate.release()
             until_it_works(lambda: connection.table("t").put(b"b", {b"f:q": b"v"}))
             assert [row for row, _ in connection.table("t").scan()] == [b"a", b"b", b"z"]
@@ -139,13 +139,13 @@ def test_a_table_that_may_have_lost_its_rows_takes_nothing_that_could_be_lost_wi
             connection.create_table("t", {"f": {}, "g": {}})
             connection.snapshots.take_snapshot("empty", b"t")
             connection.table("t").put(b"a", {b"f:q": b"v", b"g:q": b"v"})
-            write = getattr(store.inside.catalogue, method)
+            write = getattr(store.inside.leading.catalogue, method)
 
             async def refused(*asked: Any) -> Any:
                 engine.gate.fail()
                 return await write(*asked)
 
-            patch.setattr(store.inside.catalogue, method, refused)
+            patch.setattr(store.inside.leading.catalogue, method, refused)
             with pytest.raises(IOError, match="refused to sync"):
                 change(connection)
             with pytest.raises(IOError, match="TableNotEnabled"):

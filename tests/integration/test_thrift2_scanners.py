@@ -62,7 +62,7 @@ def test_scan_row_by_row(scanned: Any) -> None:
 
 def test_a_scanner_that_is_used_lives_and_one_that_is_not_expires(scanned: Any, serving: Serving) -> None:
     late = [0.0]
-    scanners = serving.store.scanners
+    scanners = serving.store.serving.scanners
     clock = scanners._now
     serving.do(lambda: setattr(scanners, "_now", lambda: clock() + late[0]))
     used, unused = scanned.openScanner(T, scan()), scanned.openScanner(T, scan())
@@ -142,11 +142,11 @@ def test_limits(scanned: Any) -> None:
 
 
 def test_results_without_a_scanner(scanned: Any, serving: Serving) -> None:
-    before = len(serving.store.scanners)
+    before = len(serving.store.serving.scanners)
     assert rows(scanned.getScannerResults(T, scan(), 3)) == ALL[:3]
     assert rows(scanned.getScannerResults(T, scan(startRow=b"s3"), 3)) == ALL[3:6]
     assert rows(scanned.getScannerResults(T, scan(startRow=b"s3", stopRow=b"s5"), 100)) == ALL[3:5]
     assert rows(scanned.getScannerResults(T, scan(startRow=b"s9", stopRow=b"s7", reversed=True), 100)) == ALL[:7:-1]
     assert rows(scanned.getScannerResults(T, scan(startRow=b"s5", stopRow=b"s5"), 100)) == [b"s5"]
     assert scanned.getScannerResults(T, scan(startRow=b"nothing", stopRow=b"nothingz"), 100) == []
-    assert len(serving.store.scanners) == before
+    assert len(serving.store.serving.scanners) == before

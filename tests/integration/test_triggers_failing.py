@@ -125,7 +125,7 @@ def test_pauses_grow(connection: Connection) -> None:
 def test_a_call_of_a_removed_trigger_still_ends_by_its_timeout(serving: Serving, connection: Connection) -> None:
     make(connection, "ghost", timeout_ms=300)
     table = connection.table(b"ghost")
-    feeder = serving.store.keeper.feeder
+    feeder = serving.store.serving.keeper.feeder
     for n in range(8):
         table.put(b"g-%d" % n, {b"f:do": b"hang"})
     connection.triggers.remove("ghost")

@@ -42,7 +42,7 @@ def make(connection: Connection, **settings: object) -> None:
 
 
 def regions(serving: Serving) -> list[Region]:
-    return serving.do(lambda: serving.store.server.open_regions_of("t"))
+    return serving.do(lambda: serving.store.serving.server.open_regions_of("t"))
 
 
 def test_a_paused_trigger_and_its_changes_survive_a_restart(start: Start) -> None:
@@ -135,7 +135,7 @@ def test_a_full_log_slows_then_refuses_and_drops_nothing(start: Start, caplog: p
     table.put(b"z", {b"f:a": b"another region is not slowed"})
     connection.triggers.resume("t")
     assert connection.triggers.wait()
-    serving.do(serving.store.keeper.feeder.upkeep.save_all)
+    serving.do(serving.store.serving.keeper.feeder.upkeep.save_all)
     table.put(b"a", {b"f:a": b"1"})
     assert connection.triggers.wait()
     rows = [row for row, _ in connection.table(b"audit").scan(columns=[b"a:log"])]
@@ -165,7 +165,7 @@ def test_the_log_ends_with_its_last_reader(start: Start) -> None:
         for n in range(12):
             batch.put(b"a-%d" % n, {b"f:a": b"1"})
     connection.triggers.remove("t")
-    serving.do(serving.store.keeper.feeder.upkeep.save_all)
+    serving.do(serving.store.serving.keeper.feeder.upkeep.save_all)
     connection.table(b"t").put(b"b", {b"f:a": b"1"})
     (region,) = (region for region in regions(serving) if region.info.start == b"")
     assert serving.do(lambda: region.log.count_after(None, 100)) <= 1
@@ -182,11 +182,11 @@ def test_idle_regions_with_triggers_are_closed_over_the_bound_and_busy_ones_stay
     for n in range(10):
         connection.table(b"many").put(b"%02d" % n, {b"f:a": b"1"})
         assert connection.triggers.wait("many")
-    assert serving.do(serving.store.server.open_count) <= 6
+    assert serving.do(serving.store.serving.server.open_count) <= 6
     connection.triggers.pause("many")
     for n in range(10):
         connection.table(b"many").put(b"%02d" % n, {b"f:a": b"2"})
-    assert serving.do(serving.store.server.open_count) >= 10, "their changes have not been delivered"
+    assert serving.do(serving.store.serving.server.open_count) >= 10, "their changes have not been delivered"
     connection.triggers.resume("many")
     assert connection.triggers.wait("many")
     assert [len(seen(connection, b"%02d" % n)) for n in range(10)] == [3, *[2] * 9]
@@ -199,7 +199,7 @@ def test_a_region_that_a_failed_fsync_closed_comes_back_for_its_triggers(start: 
     connection.table(b"t").put(b"a", {b"f:a": b"1"})
     (region,) = (region for region in regions(serving) if region.info.start == b"")
     connection.triggers.resume("t")
-    serving.do(lambda: serving.store.server.evict(region))
+    serving.do(lambda: serving.store.serving.server.evict(region))
     assert connection.triggers.wait("t")
     assert len(seen(connection, b"a")) >= 1
 
@@ -211,7 +211,7 @@ def test_change_log_keeps_records_for_its_time_without_any_reader(start: Start) 
     connection.table(b"t").put(b"a", {b"g:a": b"2"})
     serving, connection = start()
     connection.table(b"t").put(b"a", {b"g:a": b"3"})
-    upkeep = serving.store.keeper.feeder.upkeep
+    upkeep = serving.store.serving.keeper.feeder.upkeep
     (region,) = regions(serving)
     serving.do(upkeep.save_all)
     assert serving.do(lambda: [len(record.entries) for _, record in region.log.read(None)]) == [2, 1, 1]
@@ -236,7 +236,7 @@ def test_a_log_that_nobody_needs_slows_nobody(start: Start) -> None:
     serving, connection = start(log_records=40)
     connection.create_table("audit", {"a": {}})
     connection.create_table(b"t", {"f": {}}, attributes={"CHANGE_LOG": "3600"})
-    upkeep = serving.store.keeper.feeder.upkeep
+    upkeep = serving.store.serving.keeper.feeder.upkeep
     for n in range(4):
         fill(connection, 30 * n, 30)
     (region,) = regions(serving)
@@ -281,14 +281,14 @@ def test_a_backlog_of_large_changes_is_refused_by_its_bytes_and_says_why(start: 
         connection.table(b"t").put(b"a", {b"f:a": b"1"})
     connection.triggers.remove("o")
     assert connection.triggers.wait()
-    serving.do(serving.store.keeper.feeder.upkeep.save_all)
+    serving.do(serving.store.serving.keeper.feeder.upkeep.save_all)
     connection.table(b"t").put(b"a", {b"f:do": b"", b"f:a": b"1"})
 
 
 def test_a_kept_log_ends_at_its_size_before_its_time(start: Start) -> None:
     serving, connection = start()
     connection.create_table(b"t", {"f": {}}, attributes={"CHANGE_LOG": "3600", "CHANGE_LOG_BYTES": "10000"})
-    upkeep = serving.store.keeper.feeder.upkeep
+    upkeep = serving.store.serving.keeper.feeder.upkeep
     for n in range(10):
         fill(connection, 30 * n, 30)
     serving.do(upkeep.save_all)

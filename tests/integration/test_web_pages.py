@@ -42,7 +42,7 @@ class Served:
         store = Standalone(StandaloneConfig(data=str(folder), port=0, slow_request_ms=0))
         await store.start()
         sources = replace(store.sources(), triggers=lambda: self.trigger_lines)
-        web = WebServer(bind("127.0.0.1", 0), sources, visitors=store.visitors)
+        web = WebServer(bind("127.0.0.1", 0), sources, visitors=store.doors.visitors)
         await web.start()
         return store, web
 
@@ -142,7 +142,7 @@ def test_slow_requests_are_logged_with_table_region_and_cost(served: Served, cap
         list(connection.table("pages").scan())
     connection.close()
     (line,) = [one.message for one in caplog.records if "scannerGetList" in one.message and "rows=1" in one.message]
-    region = served.store.server.tables.known(b"pages").regions[1].encoded
+    region = served.store.serving.server.tables.known(b"pages").regions[1].encoded
     assert f"table=pages region={region} rows=1 cells=1 cells_read=1; peer=127.0.0.1:" in line
 
 

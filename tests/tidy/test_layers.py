@@ -36,6 +36,9 @@ LAYERS: dict[str, float] = {
     "columnar.meta_region": 7,
     "columnar.region_owner": 7,
     "columnar.standalone_process": 7,
+    "columnar.leading": 7,
+    "columnar.serving": 7,
+    "columnar.doors": 7,
     "columnar.cli": 7,
     "columnar.__main__": 7,
 }

@@ -101,7 +101,7 @@ async def test_it_goes_on_where_it_was_after_a_closing(bench: Bench) -> None:
     await collecting.add("c")
     await bench.put(b"a")
     await collecting.drain()
-    bench.server._close(bench.region(b"a"))
+    bench.server.evict(bench.region(b"a"))
     await bench.put(b"b")
     await collecting.drain()
     assert collecting.seen == [b"a", b"b"]
@@ -132,7 +132,7 @@ async def test_a_subscription_that_fails_leaves_no_log(bench: Bench) -> None:
     assert bench.server.policy_of("t") is None
     collecting.removed.add(1)
     await collecting.add("other", 2)
-    bench.server._close(bench.region(b"a"))
+    bench.server.evict(bench.region(b"a"))
     assert set(bench.region(b"a").log.cursors()) == {"collector:other"}
 
 
@@ -143,11 +143,11 @@ async def test_the_cursor_of_a_removed_one_goes_and_that_of_an_unknown_kind_stay
     await bench.add("t")
     region = bench.region(b"a")
     region.log.begin_cursor("view:v", region.log.cursors()["t"], 7)
-    bench.server._close(region)
+    bench.server.evict(region)
     bench.hub.unsubscribe(FollowerName(COLLECTOR, "c"))
     assert set(bench.region(b"a").log.cursors()) == {"collector:c", "view:v", "t"}, "no removal is recorded"
     collecting.removed.add(7)
-    bench.server._close(bench.region(b"a"))
+    bench.server.evict(bench.region(b"a"))
     assert set(bench.region(b"a").log.cursors()) == {"view:v", "t"}
 
 

@@ -1,0 +1,178 @@
+"""The ports of a server: which services listen where, over which transport, and to whom they answer.
+
+Translates nothing itself: handlers stand in ``thrift`` and ``thrift2``.  Owned by one event loop.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from columnar.config import StandaloneConfig
+from columnar.errors import HostError
+from columnar.leading import Leading
+from columnar.operations.slow_log import SlowLog
+from columnar.serving import Serving
+from columnar.storage.data_folder import DataFolder
+from columnar.thrift.admin_methods import AdminMethods
+from columnar.thrift.checks import CheckMethods
+from columnar.thrift.extension import ExtensionMethods, Facts
+from columnar.thrift.other_door import OtherDoor
+from columnar.thrift.reads import ReadMethods
+from columnar.thrift.region_methods import RegionMethods
+from columnar.thrift.scans import ScanMethods
+from columnar.thrift.service import ThriftService
+from columnar.thrift.snapshot_methods import SnapshotMethods
+from columnar.thrift.tables import TableMethods
+from columnar.thrift.trigger_methods import TriggerMethods
+from columnar.thrift.writes import WriteMethods
+from columnar.version import VERSION
+from columnar.webui.counters import RequestCounters
+from columnar.wire.browsers import Visitors
+from columnar.wire.idl import SERVICE
+from columnar.wire.server import WireServer
+
+if TYPE_CHECKING:
+    from columnar.wire.private_socket import PrivateSocket
+    from columnar.wire.tls_door import Tls
+
+STOP_GRACE_S: Final = 5.0  # for calls in flight
+
+
+class Doors:
+    def __init__(self, config: StandaloneConfig, folder: DataFolder) -> None:
+        """HostError: a certificate cannot be read."""
+        self.config = config
+        self.folder = folder
+        self.started_s = time.time()
+        self.counters = RequestCounters()
+        self.wire2: WireServer | None = None  # of the Thrift 2 service, where it is served
+        self._private: PrivateSocket | None = None  # of the trigger worker, where the port speaks TLS
+        self.tls = self._make_tls()
+        self.visitors = Visitors.of(config.host, config.allow_origins)
+
+    def _make_tls(self) -> Tls | None:
+        config = self.config
+        if not config.tls_cert:
+            return None
+        from columnar.wire import tls_context, tls_door  # most stores have no use for them
+
+        files = tls_context.TlsFiles(config.tls_cert, config.tls_key, config.tls_client_ca)
+        return tls_door.Tls(tls_context.ServerTls(files))
+
+    async def open(self, serving: Serving, leading: Leading) -> PrivateSocket | None:
+        """Listen; where the trigger worker connects if the port speaks TLS.  HostError: a port is taken."""
+        operations = serving.operations
+        writes = WriteMethods(operations)
+        ids = itertools.count(1)  # scanners are known by the connection that opened them
+        thrift2 = OtherDoor(_thrift2_definition, "Thrift 2", lambda: self.thrift2_port)
+        facts = Facts(VERSION, self.folder.path, self.started_s, lambda: self.connections, self.counters.calls)
+        self.slow_log = SlowLog(operations.descriptions, serving.scanners, self.config.slow_request_ms)
+        self.service = ThriftService(
+            serving.scanners,
+            self.slow_log,
+            ReadMethods(operations),
+            writes,
+            CheckMethods(operations),
+            ScanMethods(operations),
+            TableMethods(operations, leading.changes, lambda: (self.config.host, self.port), self.folder.cluster_id),
+            ExtensionMethods(operations, writes, leading.changes, facts),
+            TriggerMethods(serving.keeper),
+            AdminMethods(operations, leading.alterations, serving.triggers_of),
+            RegionMethods(operations.descriptions, leading.region_changes),
+            SnapshotMethods(operations, leading.snapshots),
+            other_door=thrift2,
+        )
+        self.wire = WireServer(
+            self.service,
+            self.counters,
+            connection_ids=ids,
+            elsewhere=thrift2.where_is,
+            tls=self.tls,
+            visitors=self.visitors,
+        )
+        await self._open_port(self.wire, self.config.port, "--port")
+        if self.config.thrift2_port >= 0:
+            await self._open_thrift2(serving, leading, ids)
+        return await self._open_privately()
+
+    async def _open_thrift2(self, serving: Serving, leading: Leading, ids: Iterator[int]) -> None:
+        from columnar.thrift2 import service as thrift2  # 2 MB that most stores have no use for
+
+        thrift1 = OtherDoor(lambda: SERVICE, "Thrift 1", lambda: self.port)
+        facts = thrift2.Facts(lambda: (self.config.host, self.port), self.folder.cluster_id, self.started_s)
+        service = thrift2.make(serving.operations, self.slow_log, leading.changes, leading.alterations, facts, thrift1)
+        self.wire2 = WireServer(
+            service,
+            self.counters.of_service("thrift2."),
+            definition=thrift2.DEFINITION,
+            connection_ids=ids,
+            elsewhere=thrift1.where_is,
+            tls=self.tls,
+            visitors=self.visitors,
+        )
+        await self._open_port(self.wire2, self.config.thrift2_port, "--thrift2-port")
+
+    async def _open_privately(self) -> PrivateSocket | None:
+        """For the trigger worker, which has no certificate."""
+        if self.tls is None:
+            return None
+        from columnar.wire.private_socket import PrivateSocket
+
+        try:
+            self._private = PrivateSocket()
+        except OSError as error:
+            raise HostError(f"cannot make a socket for the trigger worker: {error}; set TMPDIR") from error
+        await self.wire.serve_privately(self._private.listening)
+        return self._private
+
+    async def _open_port(self, wire: WireServer, port: int, option: str) -> None:
+        try:
+            await wire.start(self.config.host, port)
+        except OSError as error:
+            raise HostError(
+                f"cannot listen on {self.config.host}:{port}: {error.strerror}; choose another with {option}"
+            ) from error
+
+    @property
+    def port(self) -> int:
+        return int(self.wire.port)
+
+    @property
+    def thrift2_port(self) -> int | None:
+        """None where the Thrift 2 service is not served."""
+        return self.wire2.port if self.wire2 is not None else None
+
+    @property
+    def connections(self) -> int:
+        return int(self.wire.connections) + (self.wire2.connections if self.wire2 is not None else 0)
+
+    @property
+    def held_bytes(self) -> dict[str, int]:
+        """Of requests and of replies that are under way."""
+        wires = [self.wire, self.wire2] if self.wire2 is not None else [self.wire]
+        return {
+            "input": sum(wire.input_bytes for wire in wires),
+            "output": sum(wire.output_bytes for wire in wires),
+        }
+
+    async def close_thrift2(self) -> None:
+        """Calls in flight are answered, or ended when their time of grace is over."""
+        if self.tls is not None:
+            self.tls.handshakes.close()
+        if self.wire2 is not None:
+            await self.wire2.close(STOP_GRACE_S)
+
+    async def close(self) -> None:
+        """Calls in flight as ``close_thrift2``."""
+        await self.wire.close(STOP_GRACE_S)
+        if self._private is not None:
+            self._private.close()
+
+
+def _thrift2_definition() -> Any:
+    from columnar.wire.idl2 import SERVICE2
+
+    return SERVICE2

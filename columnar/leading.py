@@ -1,0 +1,110 @@
+"""The role of a master: the catalogue, and everything that changes it.
+
+    open        the catalogue is read, and the owner's epoch raised in it
+    lead        from now on an owner of regions is told what to serve
+    start       every table of the catalogue is served, the system's own among them
+    begin       what a crash left of dropped regions goes; regions split by size
+
+Owned by one event loop.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from columnar.master.alterations import Alterations
+from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
+from columnar.master.region_changes import RegionChanges
+from columnar.master.schema_changes import SchemaChanges
+from columnar.master.snapshots import CopyTools, Snapshots
+from columnar.meta_region import MetaRegion
+from columnar.model.region_info import RegionInfo
+from columnar.model.region_messages import Peer
+from columnar.model.schema import Family
+from columnar.regions.opening import opened
+from columnar.regions.region import Region
+from columnar.regions.region_copy import forget_log_at
+from columnar.storage.data_folder import ALL_FOLDERS_SINCE, FORMAT_VERSIONS
+from columnar.storage.process_stores import ProcessStores
+
+_log = logging.getLogger(__name__)
+
+
+class Leading:
+    def __init__(self, stores: ProcessStores) -> None:
+        self._stores = stores
+        self._folders = stores.region_folders
+
+    async def open(self) -> int:
+        """The epoch at which owners serve from now on.  HostError, DamagedData."""
+        path, clock = self._folders.catalogue(), self._stores.clock
+        self._meta = meta = MetaRegion(partial(self._opened, path))
+        meta.open()
+        self.catalogue = Catalogue(meta.read_all, meta.write)
+        meta.changes_wanted = self.catalogue.mending
+        clock.observe(meta.newest_ms)  # else a change of the catalogue would lose against what it changes
+        return await self.catalogue.raise_epoch()
+
+    def _opened(self, path: str) -> Region:
+        stores, info = self._stores, RegionInfo(META_SCHEMA.name, META_REGION_ID)
+        return opened(stores.engine, path, info, META_SCHEMA, stores.committer, stores.clock)
+
+    def lead(self, owner: Peer) -> None:
+        catalogue, folders = self.catalogue, self._folders
+        self.changes = SchemaChanges(catalogue, owner, folders)
+        self.alterations = Alterations(catalogue, owner, self.changes)
+        self.region_changes = RegionChanges(catalogue, self.changes, owner, folders)
+        tools = CopyTools(self._meta.copy, partial(forget_log_at, self._stores.engine))
+        data = self._stores.folder.path
+        self.snapshots = Snapshots(data, catalogue, self.changes, owner, folders, tools, self._stores.clock)
+        self._meta.on_mended = [self.region_changes.catalogue_mended, self.changes.catalogue_mended]
+
+    async def start(self, system_tables: tuple[tuple[str, Family], ...]) -> None:
+        self.snapshots.sweep()
+        self._see_to_folders()
+        await self.changes.start()
+        self._warn_of_unnamed()
+        for name, family in system_tables:
+            if name not in self.catalogue.tables:
+                await self.changes.create(name.encode(), [family], system=True)
+
+    def _see_to_folders(self) -> None:
+        """Older programs named regions before they had folders: from now on one that is missing was lost."""
+        folder = self._stores.folder
+        if folder.format < ALL_FOLDERS_SINCE:
+            tables = self.catalogue.tables.values()
+            self._folders.make([info.encoded for entry in tables for info in entry.regions])
+        folder.raise_format(FORMAT_VERSIONS[-1])
+
+    def _warn_of_unnamed(self) -> None:
+        """They may be all that is left of a table: nothing but a person's word removes them."""
+        tables = self.catalogue.tables.values()
+        named = [info.encoded for entry in tables for info in entry.regions]
+        named += [info.encoded for info in self.catalogue.dropped]
+        unnamed = self._folders.unnamed(named)
+        if unnamed:
+            _log.warning(
+                "%d folders under %s belong to no table, the first is %s; columnar repair moves them aside",
+                len(unnamed),
+                self._folders.root,
+                unnamed[0],
+            )
+
+    async def begin(self) -> None:
+        """When requests are served."""
+        await self.changes.finish_drops()
+        self.region_changes.start()
+
+    def stop_copies(self) -> None:
+        """Copies under way are given up at their next file."""
+        self.snapshots.stop()
+
+    async def stop_changes(self) -> None:
+        """No split or merge begins any more; what is under way is finished or called off."""
+        await self.region_changes.close()
+
+    async def close(self, quiesce: Callable[[Region], Awaitable[None]]) -> None:
+        """When no region is open any more.  ``quiesce`` returns when no write of a region waits for its fsync."""
+        await self._meta.close(quiesce)

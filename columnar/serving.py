@@ -1,0 +1,115 @@
+"""The role of a region server: regions, their scanners, their triggers, and the owner that a master asks.
+
+Owned by one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING, Final
+
+from columnar.config import StandaloneConfig
+from columnar.flows.backpressure import LogBounds
+from columnar.flows.hub import Hub
+from columnar.master.region_changes import RegionChanges
+from columnar.operations.scanners import ScannerTable
+from columnar.operations.table_operations import TableOperations
+from columnar.region_owner import RegionOwner
+from columnar.regions.server import RegionServer
+from columnar.storage.descriptors import stores_within
+from columnar.storage.process_stores import ProcessStores
+from columnar.triggers.keeper import TriggerKeeper
+from columnar.webui.status import TriggerLine
+
+if TYPE_CHECKING:
+    from columnar.wire.private_socket import PrivateSocket
+
+_log = logging.getLogger(__name__)
+
+SCANNER_SWEEP_S: Final = 5.0
+RECOVERY_PAUSE_S: Final = 0.03  # between two regions that are brought up to date, each some 15 ms of the loop
+
+
+class Serving:
+    def __init__(self, config: StandaloneConfig, stores: ProcessStores, epoch: int) -> None:
+        """``epoch``: at which this process owns its regions."""
+        self._config = config
+        self._stores = stores
+        self.server = RegionServer(
+            stores.engine,
+            stores.region_folders.root,
+            stores.committer,
+            stores.clock,
+            open_regions=stores_within(config.open_regions),
+            epoch=epoch,
+        )
+        hub = Hub(self.server, LogBounds(config.log_records, config.log_bytes))
+        self.keeper = TriggerKeeper(self.server, hub, config.trigger_modules)
+        self.server.listener = hub.listener
+        self.owner = RegionOwner(self.server, self.keeper, config.region_bytes)
+        self.scanners = ScannerTable(time.monotonic, lease_s=config.scanner_lease_s)
+        self.operations = TableOperations(self.server, self.scanners)
+        self._timer: asyncio.TimerHandle | None = None
+        self._recovery: asyncio.Task[None] | None = None
+
+    def follow(self, master: RegionChanges) -> None:
+        """It is this one that is asked to commit splits and merges."""
+        self.owner.follow(master)
+        self.owner.changing.at = lambda step: master.at(step)
+
+    def load(self) -> None:
+        """Read the triggers; before the first request."""
+        self.keeper.load()
+
+    def deliver(self, port: int, private: PrivateSocket | None) -> None:
+        """The store listens there, so that triggers can write: begin to deliver."""
+        self.keeper.start(_reachable(self._config.host), port, private)
+
+    def begin(self) -> None:
+        """Work in the background: sweeps, expired scanners, and what a crash left in the server's log."""
+        self.server.upkeep.start_sweeping()
+        self._recovery = asyncio.ensure_future(self._recover())
+        self._sweep_scanners()
+
+    async def _recover(self) -> None:
+        """After a crash: regions that nobody asks for get what the server's log has of them, too."""
+        log = self._stores.server_log
+        behind = len(log.left)
+        for _ in log.recovering(self._stores.engine):
+            await asyncio.sleep(RECOVERY_PAUSE_S)
+        if behind:
+            _log.info("%d regions are up to date with the server's log", behind - len(log.left))
+
+    def _sweep_scanners(self) -> None:
+        self.scanners.expire()
+        self._timer = asyncio.get_running_loop().call_later(SCANNER_SWEEP_S, self._sweep_scanners)
+
+    def triggers_of(self, table: str) -> list[str]:
+        return [one.name for one in self.keeper.registrations() if one.table == table]
+
+    def trigger_lines(self) -> list[TriggerLine]:
+        return [
+            TriggerLine(
+                s.name, s.table, s.function, s.state, s.lag_changes, s.lag_seconds, s.parked, s.letters, s.error
+            )
+            for s in self.keeper.summaries()
+        ]
+
+    async def stop_triggers(self) -> None:
+        """Before the port closes: a call cut off by it would count as failed."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._recovery is not None:
+            self._recovery.cancel()
+        await self.keeper.close()
+
+    async def close(self) -> None:
+        """Sync and close every region."""
+        await self.server.close()
+
+
+def _reachable(host: str) -> str:
+    """The address at which a process of this machine reaches a server that listens on ``host``."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104 - compared, not bound
