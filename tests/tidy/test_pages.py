@@ -1,0 +1,79 @@
+"""Pages name files that are there and link to headings that are there: a module that moves takes its pages along."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "ARCHITECTURE.md",
+    ROOT / "COMPATIBILITY.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+EXAMPLES = {"my_triggers.py", "hello.py"}  # no file of ours: the reader writes it, or shows it on a page of the wiki
+
+_BLOCK = re.compile(r"^```.*?^```$", re.S | re.M)
+_FILE = re.compile(r"(?<![\w/.-])((?:\w[\w-]*/)*\w[\w-]*\.(?:py|md|thrift))\b")
+_LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(#[^)\s]+)?\)")
+
+
+def ids(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def files() -> set[str]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {name for name in listed.stdout.splitlines() if (ROOT / name).is_file()}
+
+
+def missing_files(text: str, there: set[str]) -> list[str]:
+    """Files that ``text`` names, by their path or its end, and that are not there."""
+    ends = {"/".join(parts[begin:]) for parts in (name.split("/") for name in there) for begin in range(len(parts))}
+    named = _FILE.findall(_BLOCK.sub("", _LINK.sub("", text)))
+    return sorted(set(named) - ends - EXAMPLES)
+
+
+def anchors(text: str) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", _BLOCK.sub("", text), re.M)
+    return {"#" + re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def broken_links(text: str, page: Path) -> list[str]:
+    broken = []
+    for target, anchor in _LINK.findall(_BLOCK.sub("", text)):
+        path = page.parent / target if target else page
+        if not path.exists() or (anchor and anchor not in anchors(path.read_text())):
+            broken.append(target + anchor)
+    return broken
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_a_page_names_files_that_are_there(page: Path) -> None:
+    assert missing_files(page.read_text(), files()) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_a_page_links_to_what_is_there(page: Path) -> None:
+    assert broken_links(page.read_text(), page) == []
+
+
+def test_missing_files_and_broken_links_are_found() -> None:
+    there = {"columnar/wire/detect.py", "docs/faults.md"}
+    text = "`wire/detect.py`, `detect.py` and `columnar/wire/gone.py`; (docs/gone.md)\n\n```\nlater.py\n```\n`tect.py`"
+    assert missing_files(text, there) == ["columnar/wire/gone.py", "docs/gone.md", "tect.py"]
+    page = ROOT / "docs" / "security.md"
+    linked = (
+        "[a](faults.md) [b](faults.md#faults) [c](faults.md#gone) [d](gone.md) [e](#web-pages) [f](https://x.org/y)"
+    )
+    assert broken_links(linked, page) == ["faults.md#gone", "gone.md"]
