@@ -60,8 +60,7 @@ class Bench:
         """Every region is closed, and the triggers are those that their table names now."""
         await self.keeper.close()
         for region in self.server.all_open():
-            await self.server.quiesce(region)
-            self.server._close(region)
+            await self.server.hosting.close(region)
         self._start_keeper()
 
     def _link(self, listener: Any) -> FakeLink:
