@@ -47,6 +47,7 @@ HOT: Final = (
     "columnar.regions.plain_rows",
     "columnar.regions.reached",
     "columnar.regions.region",
+    "columnar.regions.region_reads",
     "columnar.regions.row_draft",
     "columnar.regions.row_reader",
     "columnar.regions.row_stamps",

@@ -19,6 +19,7 @@ from columnar.model.read import Projection, ReadSpec
 from columnar.operations.access import Caller, TableAccess, after, after_all, joined
 from columnar.regions.found_rows import CELL_OVERHEAD_BYTES, ScanRow, size_of
 from columnar.regions.patience import patiently
+from columnar.regions.region_reads import get_column, get_family, get_row
 from columnar.regions.row_reader import Cells
 from columnar.regions.tables import ServedTable
 from columnar.turns import HasGone
@@ -98,7 +99,7 @@ class RowReads:
         if served.is_throttled:
             self._access.admit(served, writes=False)
         region = self._access.region_for(served, row)
-        cells = region.get_column(row, family, qualifier, spec)
+        cells = get_column(region, row, family, qualifier, spec)
         if served.is_throttled:
             self._access.charge(served, 1, _bytes_of(row, cells, len(family) + len(qualifier)), writes=False)
         return after(region.barrier(row), cells)
@@ -108,7 +109,7 @@ class RowReads:
         if served.is_throttled:
             self._access.admit(served, writes=False)
         region = self._access.region_for(served, row)
-        cells = region.get_family(row, family, spec)
+        cells = get_family(region, row, family, spec)
         if served.is_throttled:
             self._access.charge(served, 1, _bytes_of(row, cells, len(family)), writes=False)
         return after(region.barrier(row), cells)
@@ -117,7 +118,7 @@ class RowReads:
         if served.is_throttled:
             self._access.admit(served, writes=False)
         region = self._access.region_for(served, row)
-        cells = region.get_row(row, spec)
+        cells = get_row(region, row, spec)
         if served.is_throttled:
             self._access.charge(served, 1, size_of((row, cells)), writes=False)
         return after(region.barrier(row), answer(row, cells))
@@ -159,7 +160,7 @@ class RowReads:
                 check_families(served, spec)
                 checked = spec
             region = self._access.region_for(served, row)
-            cells = region.get_row(row, spec)
+            cells = get_row(region, row, spec)
             barrier = region.barrier(row)
             if barrier is not None:
                 reading.barriers.append(barrier)

@@ -10,7 +10,7 @@ Invariants:
     I3. An acknowledgement is given only when the lease is still ours after the fsync (D10).
     I4. No timestamp that a clock gave to a row is above ``meta/reached``, and none is given below it.
 
-What a mutation writes is decided by ``drafting``, what of it is logged by ``change_logging``.
+``drafting`` decides what a mutation writes, ``change_logging`` what of it is logged; ``region_reads`` reads rows.
 
 Cost: one batch a mutation; nothing depends on the number of regions.
 """
@@ -22,12 +22,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 
 from columnar.clock import Clock
 from columnar.errors import ColumnarError, DamagedData, HostError, OutcomeUnknown, TableReadOnly
 from columnar.model.mutation import Durability, RowMutation, RowWrite
-from columnar.model.read import ReadSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.prompt_future import PromptFuture
@@ -42,12 +40,10 @@ from columnar.regions.log_retention import META_SPACE
 from columnar.regions.reached import REACHED, Reached
 from columnar.regions.row_draft import VERSIONS_SPACE
 from columnar.regions.row_range import delete_spans, row_spans
-from columnar.regions.row_reader import Cells, RawRow, column_versions, fetch_row, read_column, visible_cells
 from columnar.regions.row_stamps import STAMP, RowStamps
 from columnar.regions.spaces import follow_spaces
 from columnar.storage.api import Batch, Store, StoreClosed
 from columnar.storage.commit import Committer
-from columnar.storage.layout import unescape
 
 
 def spaces_of(table: Table) -> frozenset[str]:
@@ -133,10 +129,7 @@ class Region:
     def check_writable(self) -> None:
         """TableReadOnly, or StoreBusy while it is about to be opened anew."""
         if self._refuses:
-            raise self._refusal()
-
-    def _refusal(self) -> ColumnarError:
-        return self._refusing or TableReadOnly(self.table.name)
+            raise self._refusing or TableReadOnly(self.table.name)
 
     # --- writing -----------------------------------------------------------------------------------
 
@@ -145,7 +138,7 @@ class Region:
         batch = self.store.batch()
         now_ms = self._clock()
         if self._refuses:
-            raise self._refusal()
+            self.check_writable()
         step = self.drafting.row(batch, mutation, now_ms, self.log_policy)
         synced = self._sync_by_default and mutation.durability is Durability.SYNC
         if synced and self._unsynced:
@@ -164,7 +157,7 @@ class Region:
         assert listed, "at least one row"
         assert not any(isinstance(m, RowMutation) and m.conditions for m in listed), "conditions are for single rows"
         if self._refuses:
-            raise self._refusal()
+            self.check_writable()
         drafting, policy = self.drafting, self.log_policy
         steps = [
             drafting.row(batch, mutation, now_ms, policy)
@@ -222,7 +215,7 @@ class Region:
         As one atomic step; only where ``can_delete_at_once``.  The future resolves after its fsync.
         """
         if self._refuses:
-            raise self._refusal()
+            self.check_writable()
         batch = self.store.batch()
         delete_spans(self.store, batch, row_spans(self.views, start, stop))
         self.store.write(batch)
@@ -300,7 +293,7 @@ class Region:
         """Begin an fsync if unsynced writes wait for one: their changes are fed to consumers after it."""
         return self._gather().acknowledged if self._async_dirty else None
 
-    # --- reading -----------------------------------------------------------------------------------
+    # --- what replies wait for -----------------------------------------------------------------------
 
     def barrier(self, row: bytes) -> asyncio.Future[None] | None:
         """The fsync that a reply about ``row`` must wait for, or None (I2)."""
@@ -312,28 +305,6 @@ class Region:
     def barrier_any(self) -> asyncio.Future[None] | None:
         """The fsync that a reply about a range of rows must wait for."""
         return self._groups[-1].acknowledged if self._groups else None
-
-    def fetch(self, row: bytes, spec: ReadSpec) -> RawRow:
-        self.reads += 1
-        return fetch_row(self.store, self.views, row, spec.projection)
-
-    def get_row(self, row: bytes, spec: ReadSpec) -> Cells:
-        """The visible cells of one row, column ascending; empty where there are none."""
-        return visible_cells(self.store, row, self.fetch(row, spec), spec, self._clock())
-
-    def get_column(self, row: bytes, family: bytes, qualifier: bytes, spec: ReadSpec) -> list[tuple[bytes, int]]:
-        """(value, timestamp) of one column, newest first."""
-        self.reads += 1
-        return read_column(self.store, self.views[family], row, qualifier, spec, self._clock())
-
-    def get_family(self, row: bytes, family: bytes, spec: ReadSpec) -> list[tuple[bytes, int]]:
-        """(value, timestamp) of every version of every column of a family, column ascending, newest first."""
-        view, now_ms, found = self.views[family], self._clock(), []
-        for _, group in self.fetch(row, spec):
-            for qualifier, raw in group:
-                versions = column_versions(self.store, view, row, unescape(qualifier), raw, spec, now_ms)
-                found += [(cell.value, cell.timestamp) for cell in islice(versions, spec.max_versions)]
-        return found
 
     @property
     def now_ms(self) -> int:

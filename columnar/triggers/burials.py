@@ -10,6 +10,7 @@ from columnar.model.read import ReadSpec, projection
 from columnar.operations.access import TableAccess
 from columnar.regions.change_record import ChangeRecord
 from columnar.regions.patience import patiently
+from columnar.regions.region_reads import fetch
 from columnar.regions.row_reader import latest_timestamp
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
@@ -72,5 +73,5 @@ class Burials:
 
     def _log_again(self, served: ServedTable, row: bytes, name: str) -> asyncio.Future[None]:
         region = self._access.region_for(served, row)
-        newest = latest_timestamp(region.fetch(row, ReadSpec(projection(region.table, ()))), region.now_ms)
+        newest = latest_timestamp(fetch(region, row, ReadSpec(projection(region.table, ()))), region.now_ms)
         return region.log_records([ChangeRecord(row, newest or region.now_ms, (), (), name)], {})

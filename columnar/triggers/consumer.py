@@ -24,6 +24,7 @@ from columnar.model.read import Projection, ReadSpec
 from columnar.regions.change_record import ChangeRecord, Sequence
 from columnar.regions.patience import patiently
 from columnar.regions.region import Region
+from columnar.regions.region_reads import get_row
 from columnar.regions.row_reader import RowCursor, latest_timestamp
 from columnar.storage.layout import range_start
 from columnar.triggers.registration import Registration
@@ -98,7 +99,7 @@ class Consumer(Follower):
         record = self.region.log.record_at(delivery.sequence)
         if record is None:
             return None
-        cells = self.region.get_row(record.row, self._spec)
+        cells = get_row(self.region, record.row, self._spec)
         return [
             self.registration.table.encode(),
             record.row,

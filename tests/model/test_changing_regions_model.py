@@ -22,6 +22,7 @@ from columnar.model.read import ReadSpec, ScanSpec, projection
 from columnar.model.schema import Family
 from columnar.operations.access import TableAccess
 from columnar.operations.scanners import Scanner
+from columnar.regions.region_reads import get_column
 from columnar.storage.memory import MemoryEngine
 from columnar.storage.rocks import RocksEngine
 from tests.support.changing_house import CatalogueRows, ChangingHouse
@@ -150,7 +151,7 @@ class Run:
             return
         spec = ReadSpec(projection(house.table.schema, [b"b:q"]), max_versions=5)
         for row in ROWS:
-            versions = house.server.region_for(house.table, row).get_column(row, b"b", b"q", spec)
+            versions = get_column(house.server.region_for(house.table, row), row, b"b", b"q", spec)
             assert versions == [(value, at) for at, value in self.model.versions(row, b"b", b"q", now)]
 
     def check_told(self) -> None:

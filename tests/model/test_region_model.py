@@ -41,6 +41,7 @@ from columnar.regions.applied import Applied
 from columnar.regions.change_record import Sequence, unpack
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.region import Region
+from columnar.regions.region_reads import get_column, get_row
 from columnar.regions.row_reader import RowCursor, wire_cells
 from columnar.regions.server import RegionServer
 from columnar.regions.sweeper import sweep
@@ -248,22 +249,22 @@ class Harness:
         region, model, now = self.region, self.model, self.clock.now_ms
         everything = projection(self.table, [])
         for row in ROWS:
-            assert region.get_row(row, ReadSpec(everything)) == model.row(row, now)
+            assert get_row(region, row, ReadSpec(everything)) == model.row(row, now)
             for low, high in ((0, now), (now - 3, now + 1), (0, START - 4)):
-                found = region.get_row(row, ReadSpec(everything, (low, high)))
+                found = get_row(region, row, ReadSpec(everything, (low, high)))
                 assert found == model.row(row, now, low, high), (row, low, high)
             for family in self.table.families:
                 name = family.bytes_name
                 for qualifier in QUALIFIERS:
                     spec = ReadSpec(projection(self.table, [name + b":" + qualifier]), max_versions=5)
                     expected = [(value, at) for at, value in model.versions(row, name, qualifier, now)]
-                    assert region.get_column(row, name, qualifier, spec) == expected
+                    assert get_column(region, row, name, qualifier, spec) == expected
                 spec = ReadSpec(projection(self.table, [name + b":q", name + b":"]))
                 wanted = (name + b":", name + b":q")
-                assert region.get_row(row, spec) == [cell for cell in model.row(row, now) if cell[0] in wanted]
+                assert get_row(region, row, spec) == [cell for cell in model.row(row, now) if cell[0] in wanted]
             ranges = ((b"b", (now - 5, now - 1)),)
             several = ReadSpec(everything, (0, now), max_versions=2, family_ranges=ranges)
-            assert region.get_row(row, several) == model.versions_in(row, now, several)
+            assert get_row(region, row, several) == model.versions_in(row, now, several)
 
     def check_scans(self) -> None:
         spec = ReadSpec(projection(self.table, []))

@@ -13,6 +13,7 @@ from typing import Any
 
 from columnar.model.read import ReadSpec, projection
 from columnar.model.schema import Family
+from columnar.regions.region_reads import get_row
 from columnar.triggers.api import Change
 from columnar.triggers.registration import TRIGGERS_TABLE, Registration
 from columnar.triggers.system_tables import SystemTables
@@ -68,7 +69,7 @@ class Derived:
         assert self.house is not None, "while a store runs"
         served, server = self.house.table, self.house.server
         spec = ReadSpec(projection(served.schema, []))
-        return {column: value for column, value, _ in server.region_for(served, row).get_row(row, spec)}
+        return {column: value for column, value, _ in get_row(server.region_for(served, row), row, spec)}
 
 
 class _Source:

@@ -13,6 +13,7 @@ from columnar.model.read import ReadSpec, projection
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family
 from columnar.regions.region import Region
+from columnar.regions.region_reads import get_row
 from columnar.storage.api import SpaceOptions
 from columnar.storage.memory import MemoryEngine
 from tests.support.changing_house import CatalogueRows, ChangingHouse
@@ -57,7 +58,7 @@ class House(ChangingHouse):
     def rows_held(self) -> list[bytes]:
         spec = ReadSpec(projection(self.table.schema, []))
         names = [b"%02d" % n for n in range(100)]
-        return [row for row in names if self.server.region_for(self.table, row).get_row(row, spec)]
+        return [row for row in names if get_row(self.server.region_for(self.table, row), row, spec)]
 
     def is_of_t(self, path: str) -> bool:
         tables = self.catalogue.tables.values()

@@ -19,6 +19,7 @@ from columnar.model.schema import Family, make_table
 from columnar.operations import writes
 from columnar.regions import row_draft
 from columnar.regions.hooks import LogPolicy
+from columnar.regions.region_reads import get_column
 from columnar.regions.row_draft import WIDE_ROW
 from columnar.thrift.extension import ExtensionMethods
 from columnar.thrift2.rows import RowMethods2
@@ -92,7 +93,7 @@ def test_appends_to_one_cell_make_one_answer_and_linear_memory(call: Any, cells:
                 tracemalloc.stop()
             assert len(found) == (cells or count // 2)
             appended = count if cells else count // 2
-            ((value, _),) = house.region().get_column(b"r%d" % count, b"a", b"q", house.read())
+            ((value, _),) = get_column(house.region(), b"r%d" % count, b"a", b"q", house.read())
             assert value == PIECE * appended
             if cells:
                 assert found[0][0] == value
@@ -133,7 +134,7 @@ def test_operations_between_appends_see_what_was_appended() -> None:
         counted = [Increment(b"v", b"n", 3), Increment(b"v", b"n", 4)]
         applied = house.apply(b"r", *grown, Put(b"v", b"q", b"old", 5), *grown, *counted)
         assert [value[-1:] for _, value, _ in applied.results] == [b"\x03", b"\x07", b"d"]
-        values = [value for value, _ in house.region().get_column(b"r", b"v", b"q", house.read())]
+        values = [value for value, _ in get_column(house.region(), b"r", b"v", b"q", house.read())]
         assert values == [b"abcdabcd"]
         house.apply(b"r", *grown, Delete(b"v", b"q"), *grown)
         assert house.row(b"r", b"v:q")[0][1] == b"abcd"
@@ -245,7 +246,7 @@ def test_a_wide_row_is_deleted_by_one_range(family: bytes, monkeypatch: pytest.M
         await house.put(b"r", Delete(family, None), Put(family, b"new", b"3"))
         assert [cell[:2] for cell in house.row(b"r")] == [(family + b":new", b"3")]
         assert len(house.row(b"q")) == len(house.row(b"s")) == len(names)
-        assert house.region().get_column(b"r", family, names[0], house.read()) == []
+        assert get_column(house.region(), b"r", family, names[0], house.read()) == []
         with pytest.raises(RequestTooBig, match="too many to delete in one step; nothing was deleted"):
             house.apply(b"q", Delete(family, None, 5))  # older than some: each must be looked at
         assert len(house.row(b"q")) == len(names)

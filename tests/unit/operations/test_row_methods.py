@@ -22,6 +22,7 @@ from columnar.model.read import ReadSpec, projection
 from columnar.model.schema import Family, Table, make_table
 from columnar.operations import reads
 from columnar.regions import row_draft
+from columnar.regions.region_reads import get_column
 from columnar.storage.layout import TIMESTAMP_MAX
 from columnar.wire.idl import hbase
 from columnar.wire.sent_puts import SHAPE_BYTES, SentPuts
@@ -237,7 +238,7 @@ def test_a_load_follows_a_family_that_keeps_more_from_now_on() -> None:
             await region.apply_many([RowPuts(b"r", parsed, [value])]).durable
             house.clock.now_ms += 1
         spec = ReadSpec(projection(region.table, (b"a:1",)), max_versions=5)
-        assert [value for value, _ in region.get_column(b"r", b"a", b"1", spec)] == [b"4", b"3"]
+        assert [value for value, _ in get_column(region, b"r", b"a", b"1", spec)] == [b"4", b"3"]
 
     in_a_house(work)
 

@@ -13,6 +13,7 @@ from columnar.model.alteration import TableChange, altered
 from columnar.model.mutation import Delete, Durability, Put, RowMutation
 from columnar.model.schema import Family, Table, make_table
 from columnar.regions.hosting_state import State
+from columnar.regions.region_reads import get_column, get_row
 from columnar.regions.sweeper import sweep
 from columnar.regions.tables import ServedTable
 from columnar.storage.api import StoreBusy
@@ -35,7 +36,7 @@ async def alter(house: House, change: TableChange) -> None:
 
 def versions(house: House, family: bytes) -> list[tuple[bytes, int]]:
     spec = replace(house.read(family + b":q"), max_versions=10)
-    return house.region().get_column(b"r", family, b"q", spec)
+    return get_column(house.region(), b"r", family, b"q", spec)
 
 
 async def three_versions(house: House, family: bytes) -> None:
@@ -115,7 +116,7 @@ def test_a_caller_with_an_older_schema_changes_nothing() -> None:
         region = house.server.region_for(older, b"r")
         assert region.table is house.served.schema
         await house.server.close_regions(older.regions)
-        assert house.server.region_for(older, b"r").get_row(b"r", house.read(b"c:q"))
+        assert get_row(house.server.region_for(older, b"r"), b"r", house.read(b"c:q"))
         await house.close()
 
     asyncio.run(main())

@@ -16,6 +16,7 @@ from columnar.errors import HostError
 from columnar.model.mutation import Put
 from columnar.model.schema import Family, make_table
 from columnar.regions.ingestion import INGESTING, IncomingRows, ingest
+from columnar.regions.region_reads import get_column
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.rocks_store import RocksStore
 from tests.support.region_house import House
@@ -112,7 +113,7 @@ def test_an_ingestion_that_was_cut_off_is_undone(tmp_path: Path, spaces: tuple[i
         assert await ingest(house.region(b"b"), incoming(tmp_path, b"c"))
         await house.put(b"b", Put(b"a", b"q", b"the only version"))
         every = replace(house.read(b"a:q"), max_versions=9)
-        assert [value for value, _ in house.region(b"b").get_column(b"b", b"a", b"q", every)] == [b"the only version"]
+        assert [value for value, _ in get_column(house.region(b"b"), b"b", b"a", b"q", every)] == [b"the only version"]
         await house.close()
 
     in_loop(work)

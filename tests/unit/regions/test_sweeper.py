@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from columnar.model.mutation import Delete, Durability, Increment, Put
 from columnar.model.schema import Family, make_table
+from columnar.regions.region_reads import get_column
 from columnar.regions.sweeper import sweep
 from tests.support.region_house import House
 
@@ -25,7 +26,7 @@ async def swept(house: House) -> int:
 
 def versions(house: House, family: bytes, qualifier: bytes = b"q") -> list[tuple[bytes, int]]:
     spec = replace(house.read(family + b":" + qualifier), max_versions=10)
-    return house.region().get_column(b"r", family, qualifier, spec)
+    return get_column(house.region(), b"r", family, qualifier, spec)
 
 
 def test_ten_thousand_overwrites_leave_a_bounded_number_of_entries() -> None:
