@@ -19,7 +19,7 @@ LONGEST_DELAY_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class LogBounds:
-    """Of what the slowest promising follower still needs of the change log of one region."""
+    """Bounds on what the slowest promising follower still needs of the change log of one region."""
 
     records: int = LOG_RECORDS
     size_bytes: int = LOG_BYTES

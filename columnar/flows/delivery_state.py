@@ -10,10 +10,10 @@ written to the dead letters and then reported by ``given_up``.
 
 Invariants:
     I1. Everything up to ``read_to`` that is not open has been delivered or given up.
-    I2. Of a row at most one change is in flight, and it is the oldest open one.
+    I2. At most one change of a row is in flight, and it is the oldest open one.
     I3. At most ``bound`` changes are open: then no more is read, and the log holds the rest.
 
-What is durable is ``Cursor``: after a restart the open changes are delivered again, with the
+``Cursor`` is the durable part: after a restart the open changes are delivered again, with the
 attempts they had, and nothing before them.  Its bytes: msgpack of
 ``[1, read_to, [[sequence, attempts], ...]]`` where a sequence is ``[origin, epoch, n]``.
 

@@ -40,7 +40,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """One registration: who follows which table, what is logged for it, and how its follower on a region is made."""
+    """A registration: who follows which table, what is logged for it, and how its follower on a region is made."""
 
     name: FollowerName
     number: int  # of the registration; 0: of an earlier version
@@ -51,7 +51,7 @@ class Subscription:
 
 
 class Follower(ABC):
-    """One subscription on one open region."""
+    """A subscription on one open region."""
 
     def __init__(self, name: FollowerName, region: Region, families: frozenset[bytes]) -> None:
         self.name = name
@@ -91,7 +91,7 @@ class Follower(ABC):
         """The region closes, or the subscription is removed: nothing may touch the region after this call."""
 
     def preparing(self) -> Future[None] | None:
-        """What must end before the follower has all that it begins with; None: it has."""
+        """A future that ends when the follower has all that it begins with; None: it has."""
         return None
 
     @property

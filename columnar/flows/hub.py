@@ -1,6 +1,6 @@
 """The hub of followers: who follows which tables of a server, and what those tables log.
 
-A kind of follower registers once; its registrations subscribe to tables.  What a table logs is the union of what its
+A kind of follower registers once; its registrations subscribe to tables.  A table logs the union of what its
 subscriptions want.  Followers on open regions are ``region_followers``'s, which is the server's listener; cursors,
 trimming and backpressure ``log_upkeep``'s, waits ``waiting``'s.
 
@@ -47,7 +47,7 @@ class Hub:
 
     @property
     def lock(self) -> asyncio.Lock:
-        """Whoever holds it knows that nobody begins or ends to follow a table."""
+        """While it is held nobody begins or ends to follow a table."""
         return self.listener.lock
 
     # --- life ----------------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ class Hub:
         self._kinds.register(kind)
 
     def load(self, subscriptions: Sequence[Subscription]) -> None:
-        """Of one kind, from its registrations; from now on their tables log.  Before the first request is served."""
+        """Take the subscriptions of one kind; from now on their tables log.  To be called before the first request."""
         for subscription in subscriptions:
             self._subscriptions.add(subscription)
         for table in {subscription.table for subscription in subscriptions}:
@@ -115,7 +115,7 @@ class Hub:
     async def subscribe(self, subscription: Subscription, record: Callable[[], Awaitable[None]]) -> None:
         """Follow the table from now on.  ``record`` makes the registration durable.
 
-        Whoever calls holds ``lock``.  Returns when every change is caught (I1).
+        The caller holds ``lock``.  Returns when every change is caught (I1).
         """
         table, name = subscription.table, subscription.name
         try:

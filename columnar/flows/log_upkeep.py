@@ -96,7 +96,7 @@ class LogUpkeep:
         self.slow_writers(region)
 
     def _trim(self, region: Region) -> bool:
-        """One step (I2); True: there is more to do."""
+        """Trim one step (I2); True: there is more to do."""
         log, keep_s = region.log, region.table.change_log_s
         if keep_s is not None:
             log.retention.note(log.written_to, region.now_ms, keep_s)
@@ -160,7 +160,7 @@ class LogUpkeep:
             )
 
     def _obstacle(self, region: Region) -> str:
-        """Which follower is farthest behind, why, and what to do."""
+        """Name the follower that is farthest behind, the reason, and what to do."""
         needs = self._needs(region)
         name = min(needs, key=lambda name: needs[name] or _FIRST)
         follower = self._followers.find((name, region.info.region_id))

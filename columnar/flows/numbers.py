@@ -30,7 +30,7 @@ class Numbers:
     beginning: int = 0  # 0: none
 
     def begun(self) -> Numbers:
-        """Give the next number, which is ``beginning`` then.  One that was still beginning is removed."""
+        """Give the next number, which is ``beginning`` then.  The number that was still beginning is removed."""
         settled = self.with_removed(self.beginning) if self.beginning else self
         return Numbers(settled.given + 1, settled.removed, settled.given + 1)
 

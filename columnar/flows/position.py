@@ -16,7 +16,7 @@ Invariants:
     I2. ``advance`` never moves a sequence of one origin back.
     I3. No two neighbours are equal: what regions do to ranges leaves no trace.
 
-Sequences compare as the keys of the log do.  What a region inherits stands before its own, whose origin is higher, so
+Sequences compare as the keys of the log do.  Inherited records stand before a region's own, whose origin is higher, so
 within a range that one region holds a higher sequence is a later change.
 
 Knows nothing of regions, logs and disks.
@@ -91,7 +91,7 @@ def clip(position: Position, start: bytes, end: bytes) -> tuple[Range, ...]:
 
 
 def join(parts: Iterable[tuple[Range, ...]]) -> Position:
-    """Of clipped parts that cover all rows, ascending."""
+    """Join clipped parts that cover all rows, ascending."""
     return _joined(one for part in parts for one in part)
 
 
@@ -104,7 +104,7 @@ def advance(position: Position, start: bytes, end: bytes, to: Sequence) -> Posit
 def show(position: Position, start: bytes, end: bytes, x: bytes | None) -> Position:
     """The rows below ``x`` (None: all) of ``start <= row < end``, of one range, were read as of the range's ``p``.
 
-    Whoever calls reads the rows at the last sequence of their log, has the changes read up to it, and then shows them.
+    The caller reads the rows at the last sequence of their log, has the changes read up to it, and then shows them.
     """
     (held,) = clip(position, start, end)
     assert held.p is not None, "rows are as of a sequence"

@@ -58,7 +58,7 @@ class Waits:
     def _targets_of(self, name: FollowerName, sequence: change_record.Sequence) -> dict[Key, HasPassed]:
         """The followers that may still have to deliver the change.
 
-        Where its region has been split or merged these are the ones whose log has it still.
+        After a split or merge of its region these are the followers whose log still has it.
         """
         found: Sequence[Follower] = self._followers.at(sequence.origin)
         if found:

@@ -14,7 +14,7 @@ Results = tuple[tuple[bytes, bytes, int], ...]  # column, new value, timestamp o
 
 
 class Step:
-    """One row's part of a batch."""
+    """The part of one row in a batch."""
 
     __slots__ = ("failed_condition", "logged_bytes", "results", "sequence", "timestamp")
 
@@ -29,7 +29,7 @@ class Step:
 
 
 class Applied:
-    """What a mutation did; constant."""
+    """The outcome of a mutation; constant."""
 
     __slots__ = ("durable", "failed_condition", "results", "sequence", "timestamp")
 

@@ -37,7 +37,7 @@ TRIM_RECORDS: Final = 10_000  # of one call
 
 
 def cursors_in(store: Store) -> dict[str, bytes]:
-    """What each consumer of a region's log last saved."""
+    """The last saved state of each consumer of a region's log."""
     found = store.scan(META_SPACE, CURSOR, CURSOR[:-1] + b"0")
     return {key[len(CURSOR) :].decode(): value for key, value in found}
 
@@ -145,14 +145,14 @@ class ChangeLog:
             yield unpack_key(key), unpack(data)
 
     def cursors(self) -> dict[str, bytes]:
-        """What each consumer last saved."""
+        """The last saved state of each consumer."""
         return cursors_in(self._store)
 
     def cursor(self, consumer: str) -> bytes | None:
         return self._store.get(META_SPACE, CURSOR + consumer.encode())
 
     def cursor_names(self) -> frozenset[str]:
-        """Whose cursors are there.  O(1), but for the first call."""
+        """The consumers that have cursors.  O(1), but for the first call."""
         if self._cursor_names is None:
             self._cursor_names = frozenset(self.cursors())
         return self._cursor_names
@@ -181,7 +181,7 @@ class ChangeLog:
         self._cursor_names = None
 
     def number_of(self, consumer: str) -> int:
-        """Of the registration that began the cursor; 0: an earlier version did."""
+        """The number of the registration that began the cursor; 0: an earlier version did."""
         return int.from_bytes(self._store.get(META_SPACE, NUMBER + consumer.encode()) or b"", "big")
 
     def drop_cursor(self, consumer: str, *marks: bytes) -> None:

@@ -22,7 +22,7 @@ from columnar.storage.api import Batch
 
 
 class ChangeLogging:
-    """Of one region; owned by the loop's thread."""
+    """The logging of one region; owned by the loop's thread."""
 
     def __init__(self, log: ChangeLog, stamps: RowStamps) -> None:
         self.log = log

@@ -32,7 +32,7 @@ _NO_FAMILIES: Final[frozenset[bytes]] = frozenset()
 
 
 class Drafting:
-    """Of one region; owned by the loop's thread."""
+    """The drafting of one region; owned by the loop's thread."""
 
     def __init__(self, store: Store, logging: ChangeLogging, future_ms: int, table: Table, views: Views) -> None:
         """``future_ms``: what ``meta/future`` holds."""

@@ -1,4 +1,4 @@
-"""Where consumers of changes plug in: regions imports neither triggers nor streams.
+"""The hooks into which followers of changes plug: regions imports neither triggers nor streams.
 
 A table with a consumer has a ``LogPolicy``: it says which families go into the change log, and
 of which the cells before a change are kept too.  After each fsync of a region with a log the
@@ -33,7 +33,7 @@ class ChangeListener(Protocol):
         """More of the region's log is on disk.  Must return at once."""
 
     def may_close(self, region: Region) -> bool:
-        """Nobody has anything left to read in the region's log: it may be closed when it is little used."""
+        """Whether nobody has anything left to read in its log: it may be closed when it is little used."""
 
     def region_closing(self, region: Region) -> None:
         """After this call nothing may touch the region."""
@@ -53,7 +53,7 @@ class ChangeListener(Protocol):
         """Why what it has still to read cannot be carried over into another region, for people; empty: it can."""
 
     def merged_cursors(self, regions: Sequence[Region], read_to: change_record.Sequence) -> dict[str, bytes]:
-        """Where each consumer of a merged region stands: all up to ``read_to`` is read, what is open is named."""
+        """The place of each consumer of a merged region: all up to ``read_to`` is read, what is open is named."""
 
     def region_leaving(self, region: Region) -> None:
         """Its cursors are saved; after this call nothing may touch the region.  It does not come back."""

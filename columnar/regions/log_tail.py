@@ -119,7 +119,7 @@ class LogTail:
         return self._records[at]
 
     def count_after(self, after: Sequence) -> int:
-        """Of a covered ``after``."""
+        """How many records stand above ``after``, which is covered."""
         return len(self._sequences) - bisect_right(self._sequences, after, self._first)
 
     def check(self) -> None:

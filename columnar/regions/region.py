@@ -1,4 +1,4 @@
-"""One region: the rows of one table from ``start`` to ``end``, in one store, owned by one loop.
+"""A region: the rows of one table from ``start`` to ``end``, in one store, owned by one loop.
 
 Nothing else runs between reading and writing a row, so checks, increments and appends are atomic
 by construction (design D2).  A mutation becomes one batch: cells and change-log record together.
@@ -75,7 +75,7 @@ class Region:
         committer: Committer,
         clock: Clock,
     ) -> None:
-        """Of what ``opening`` found in the store."""
+        """``opening`` passes what it found in the store."""
         self.info = info
         self.table = table
         self.views: Views = views_of(table)
@@ -134,7 +134,7 @@ class Region:
     # --- writing -----------------------------------------------------------------------------------
 
     def apply(self, mutation: RowMutation) -> Applied:
-        """One row, one atomic step; returns before the fsync.  CallerError: nothing was changed."""
+        """Mutate one row in one atomic step; returns before the fsync.  CallerError: nothing was changed."""
         batch = self.store.batch()
         now_ms = self._clock()
         if self._refuses:
@@ -202,7 +202,7 @@ class Region:
         return self._gather().acknowledged
 
     def can_delete_at_once(self, now_ms: int) -> bool:
-        """Nobody reads its changes, no marker must stay, no cell lies in the future, which deletes spare.
+        """Whether nobody reads its changes, no marker must stay, and no cell lies in the future, which deletes spare.
 
         Nor is the region being split or merged: what replaces it is told of rows, not of ranges.
         """
@@ -226,7 +226,7 @@ class Region:
         return group.acknowledged
 
     def highest_marks(self) -> dict[bytes, int]:
-        """What those that take this region's place must begin with, in ``meta``; of two regions the higher."""
+        """The marks in ``meta`` that successors of this region begin with; of two regions the higher."""
         stamp = self.logging.stamps.mark(self._clock())
         return {FUTURE: self.drafting.future_ms, STAMP: stamp, REACHED: self._reached.highest_ms}
 
@@ -242,7 +242,7 @@ class Region:
         await asyncio.shield(self._gather().acknowledged)
 
     def mark(self, key: bytes) -> bytes | None:
-        """What ``log_records`` left under ``key``."""
+        """The value that ``log_records`` left under ``key``."""
         return self.store.get(META_SPACE, key)
 
     def _applied(self, step: Step, rows: list[bytes], synced: bool) -> Applied:
@@ -313,7 +313,7 @@ class Region:
     # --- life --------------------------------------------------------------------------------------
 
     async def flush(self) -> None:
-        """What is in memory, to files; others are served meanwhile."""
+        """Write what is in memory to files; others are served meanwhile."""
         self.store.settle()
         await self.aside(self.store.flush)
 

@@ -1,6 +1,6 @@
 """Stamps of the records of a logged table: times that rise strictly with each record of a row.
 
-What triggers derive from a row's records is ordered by their stamps, so they must rise whatever timestamps
+Triggers order what they derive from a row's records by the stamps, so stamps must rise whatever timestamps
 clients give to cells, however many records fall into a millisecond, and whatever clock the region is opened
 under.  They follow the clock, and run ahead of it where they must.
 

@@ -1,4 +1,4 @@
-"""One trigger on one region: what its function is called with, and the rows that it begins with.
+"""A trigger on one region: what its function is called with, and the rows that it begins with.
 
 Backfill: a trigger that starts from the beginning is shown every row.  They are logged as changes for it alone, in
 steps of BACKFILL_ROWS, and ``meta`` remembers how far that has come:

@@ -63,7 +63,7 @@ class Feeder:
     # --- consumers ---------------------------------------------------------------------------------
 
     def consumers_of(self, name: str) -> list[Consumer]:
-        """Of all triggers for an empty name."""
+        """The consumers of a trigger on open regions; those of all triggers for an empty name."""
         return [one for one in self._followers.of(trigger(name)) if isinstance(one, Consumer)]
 
     def dropped(self, consumer: Consumer) -> None:
@@ -140,7 +140,7 @@ class Feeder:
     def _read_later(self, consumer: Consumer, error: ColumnarError) -> None:
         """The region cannot be read now, as on a disk that failed: again after a growing pause.
 
-        Where its store is broken the region closes meanwhile, and the consumer of its next opening goes on.
+        A region whose store is broken closes meanwhile, and the consumer of its next opening goes on.
         """
         consumer.failed_reads += 1
         after_s = pause_s(consumer.failed_reads)

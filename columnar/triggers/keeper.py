@@ -87,7 +87,7 @@ class TriggerKeeper:
 
     @property
     def lock(self) -> Lock:
-        """Whoever holds it knows that no trigger is added or removed."""
+        """While it is held no trigger is added or removed."""
         return self.hub.lock
 
     async def table_dropping(self, table: str) -> None:
