@@ -63,10 +63,15 @@ class Registry:
                 self._rest(name, error.text)
             if cells.get(b"info:state") == b"paused":
                 paused.append(name)
-        held = self._numbers
-        if held is not None and held.beginning and held.beginning not in self._number_of.values():
-            self._numbers = held.with_removed(held.beginning)  # the store ended before its registration was written
+        self._settle_beginning()
         return paused
+
+    def _settle_beginning(self) -> None:
+        """The store may have ended after it gave the number: either its registration is on disk, or it never was."""
+        held = self._numbers
+        if held is not None and held.beginning:
+            is_made = held.beginning in self._number_of.values()
+            self._numbers = held.made() if is_made else held.with_removed(held.beginning)
 
     def _load_numbers(self, data: bytes | None) -> None:
         try:

@@ -229,3 +229,17 @@ async def test_a_merge_does_not_lose_a_place_that_nobody_can_carry(bench: Bench)
     assert await bench.hub.listener.merge_obstacle(region, 0.0) == ""
     region.log.save_cursor("stream:audit", ELSEWHERE)
     assert "stream audit" in await bench.hub.listener.merge_obstacle(region, 0.0)
+
+
+@on_bench()
+async def test_a_trigger_that_was_the_last_to_be_added_before_a_restart_stays(bench: Bench) -> None:
+    await bench.add("t")
+    await bench.restart()
+    await bench.add("u")
+    await bench.keeper.pause("t")
+    await bench.put(b"a")
+    await bench.restart()
+    assert [one.name for one in bench.keeper.summaries()] == ["t", "u"]
+    assert set(bench.region(b"a").log.cursors()) == {"t", "u"}
+    await bench.keeper.resume("t")
+    assert await deliver(bench, "t") == [b"a"]
