@@ -1,4 +1,4 @@
-"""(pure) A cell, and the names of columns.
+"""(pure) A cell, and the names of columns and rows.
 
 A column is written ``family:qualifier``, split at the first colon; ``family`` alone means
 the whole family and ``family:`` the empty qualifier (HBase's ``CellUtil.parseColumn``).
@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from columnar.errors import IllegalArgument, shown
+from columnar.errors import IllegalArgument, NotSent, shown
+from columnar.limits import ROW_KEY_BYTES
 
 
 class Cell(NamedTuple):
@@ -41,3 +42,13 @@ def parse_column(name: bytes) -> tuple[bytes, bytes | None]:
     if not family:
         raise IllegalArgument(f"column '{shown(name)}' has no family; write it as family:qualifier")
     return family, qualifier
+
+
+def checked_row(row: bytes | None) -> bytes:
+    """A row key as it was sent; NotSent, or IllegalArgument for what can be no row's."""
+    if not row:
+        problem = IllegalArgument if row is not None else NotSent
+        raise problem("row key is empty; a row needs at least one byte")
+    if len(row) > ROW_KEY_BYTES:
+        raise IllegalArgument(f"row key has {len(row)} bytes, at most {ROW_KEY_BYTES} are allowed")
+    return row

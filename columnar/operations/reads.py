@@ -9,7 +9,7 @@ Invariant: a reply of several rows holds at most ``limits.ROWS_BYTES``, and all 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
 
@@ -40,18 +40,18 @@ class RowQuery:
 
     def __init__(
         self,
-        rows: Sequence[bytes],
-        specs: Sequence[ReadSpec],
+        rows: list[bytes],
+        specs: list[ReadSpec],
         *,
         keeps_absent: bool = False,
-        filters: Sequence[bytes | None] = (),
+        filters: list[bytes | None] | None = None,
         cut: Cut | None = None,
     ) -> None:
         """``keeps_absent``: a row without cells is in the answer; ``filters``: of each row, or of none."""
         self.rows = rows
         self.specs = specs
         self.keeps_absent = keeps_absent
-        self.filters = filters
+        self.filters = filters or []
         self.cut = cut
 
 

@@ -6,8 +6,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from columnar.errors import IllegalArgument, NotSent, TableNotEnabled, TableNotFound, shown
-from columnar.limits import ROW_KEY_BYTES
+from columnar.errors import IllegalArgument, TableNotEnabled, TableNotFound, shown
 from columnar.model.read import ReadSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
@@ -25,10 +24,11 @@ class ServedTable:
     starts: list[bytes] = field(init=False)
     specs: dict[tuple[object, ...], ReadSpec] = field(default_factory=dict)  # of recent reads; at most READ_SPECS
     is_throttled: bool = field(init=False)  # the table has quotas
-    throttle: Any = field(init=False, default=None)  # what ``operations.throttle`` keeps of them; None: nothing yet
+    throttle: Any = field(init=False)  # what ``operations.throttle`` keeps of them; None: nothing yet
 
     def __post_init__(self) -> None:
         self.is_throttled = bool(self.schema.throttle)
+        self.throttle = None
         self.starts = [info.start for info in self.regions]
         assert self.starts[0] == b"", "the first region begins at the first row"
 
@@ -100,12 +100,3 @@ class Tables:
         if not served.enabled:
             raise TableNotEnabled(served.schema.name)
         return served
-
-
-def checked_row(row: bytes | None) -> bytes:
-    if not row:
-        told = IllegalArgument if row is not None else NotSent
-        raise told("row key is empty; a row needs at least one byte")
-    if len(row) > ROW_KEY_BYTES:
-        raise IllegalArgument(f"row key has {len(row)} bytes, at most {ROW_KEY_BYTES} are allowed")
-    return row

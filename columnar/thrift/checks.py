@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from columnar.errors import IllegalArgument
+from columnar.model.cell import checked_row
 from columnar.model.mutation import Append, CompareOp, Condition, Increment, RowMutation
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.applied import Applied
-from columnar.regions.tables import ServedTable, checked_row
+from columnar.regions.tables import ServedTable
 from columnar.thrift import translate
 from columnar.wire.service import Sent, SentNumber
 

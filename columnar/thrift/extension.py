@@ -10,10 +10,10 @@ from typing import Any
 
 from columnar.errors import IllegalArgument
 from columnar.master.schema_changes import SchemaChanges
+from columnar.model.cell import checked_row
 from columnar.model.mutation import Increment, RowMutation
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.applied import Applied
-from columnar.regions.tables import checked_row
 from columnar.thrift import translate
 from columnar.thrift.admin_methods import family_of
 from columnar.thrift.writes import WriteMethods

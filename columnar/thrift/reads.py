@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from columnar.errors import VersionsNotPositive
-from columnar.model.cell import split_column
+from columnar.model.cell import checked_row, split_column
 from columnar.model.read import ReadSpec
 from columnar.operations.reads import RowQuery
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.row_reader import Cells
-from columnar.regions.tables import READ_SPECS, ServedTable, checked_row
+from columnar.regions.tables import READ_SPECS, ServedTable
 from columnar.thrift import translate
 from columnar.wire.codec_replies import RowList
 from columnar.wire.service import Sent, SentNumber

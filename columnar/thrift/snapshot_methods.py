@@ -9,11 +9,11 @@ from columnar.errors import IllegalArgument
 from columnar.master.snapshot_manifest import SnapshotManifest
 from columnar.master.snapshots import Snapshots
 from columnar.model import schema
+from columnar.model.cell import checked_row
 from columnar.model.mutation import RowMutation
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.applied import Applied
 from columnar.regions.ingestion import IncomingRows, ingest, obstacles_of
-from columnar.regions.tables import checked_row
 from columnar.thrift import translate
 from columnar.wire.idl import columnar
 

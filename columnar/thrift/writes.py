@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from columnar.model.cell import split_column
+from columnar.model.cell import checked_row, split_column
 from columnar.model.mutation import Delete, RowMutation, RowPuts, RowWrite
 from columnar.operations.table_operations import TableOperations
 from columnar.operations.writes import Answer
 from columnar.regions.applied import Applied
-from columnar.regions.tables import ServedTable, checked_row
+from columnar.regions.tables import ServedTable
 from columnar.thrift import translate
 from columnar.wire.sent_puts import SentPuts
 from columnar.wire.service import Sent, SentNumber

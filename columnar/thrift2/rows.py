@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
+from columnar.model.cell import checked_row
 from columnar.model.mutation import RowMutation
 from columnar.model.read import ReadSpec
 from columnar.operations.reads import RowQuery, RowsAnswer
@@ -15,7 +16,7 @@ from columnar.operations.table_operations import TableOperations
 from columnar.regions.applied import Applied
 from columnar.regions.found_rows import ScanRow
 from columnar.regions.row_reader import Cells
-from columnar.regions.tables import ServedTable, checked_row
+from columnar.regions.tables import ServedTable
 from columnar.thrift2 import translate
 from columnar.turns import HasGone
 from columnar.wire.codec_results import Result, Results

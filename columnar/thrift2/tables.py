@@ -8,10 +8,11 @@ from typing import Any, Final
 from columnar.errors import IllegalArgument, NamespaceNotFound, shown
 from columnar.master.alterations import Alterations
 from columnar.master.schema_changes import SchemaChanges
+from columnar.model.cell import checked_row
 from columnar.model.java_patterns import PatternProblem, compiled
 from columnar.model.region_info import RegionInfo
 from columnar.operations.descriptions import Descriptions
-from columnar.regions.tables import ServedTable, checked_row
+from columnar.regions.tables import ServedTable
 from columnar.thrift2 import schema
 from columnar.thrift2.translate import given
 from columnar.wire.idl2 import hbase2

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 
 from columnar.errors import IllegalArgument, NotSent, RequestTooBig, shown
 from columnar.limits import COLUMNS_PER_CALL
+from columnar.model.cell import checked_row
 from columnar.model.mutation import (
     Append,
     CompareOp,
@@ -28,7 +29,6 @@ from columnar.model.mutation import (
 )
 from columnar.model.read import ALL_TIME, ReadSpec, ScanSpec
 from columnar.model.schema import Table
-from columnar.regions.tables import checked_row
 from columnar.thrift import translate
 
 T = TypeVar("T")
