@@ -138,13 +138,20 @@ class RowReads:
         if served.is_throttled:
             self._access.admit(served, writes=False)
         if not self._access.gathering.is_full and self._step(served, reading, False):
-            if served.is_throttled:
-                self._access.charge(served, reading.at, reading.size_bytes, writes=False)
             return after_all(reading.barriers, answer(reading.found))
         return self._read_rest(served, reading, answer, filtered, caller.has_gone)
 
     def _step(self, served: ServedTable, reading: _Reading, has_waited: bool) -> bool:
         """Read for one step, or to a row with a filter; True: that was all."""
+        if not served.is_throttled:
+            return self._read_step(served, reading, has_waited)
+        at, size_bytes = reading.at, reading.size_bytes
+        try:
+            return self._read_step(served, reading, has_waited)
+        finally:  # an answer that became too large was read all the same
+            self._access.charge(served, reading.at - at, reading.size_bytes - size_bytes, writes=False)
+
+    def _read_step(self, served: ServedTable, reading: _Reading, has_waited: bool) -> bool:
         query = reading.query
         rows, specs, filters = query.rows, query.specs, query.filters
         cells_left, bytes_left = STEP_CELLS, STEP_BYTES
@@ -190,13 +197,13 @@ class RowReads:
                     gathering.end(ticket)  # the scan has a ticket of its own: two in one call would wait for each other
                     try:
                         row, spec = query.rows[number], query.specs[number]
-                        reading.take(await filtered(served, row, spec, filter_string, has_gone))
+                        size_bytes = reading.take(await filtered(served, row, spec, filter_string, has_gone))
+                        if served.is_throttled:
+                            access.charge(served, 1, size_bytes, writes=False)
                     finally:
                         ticket = gathering.begin(reading.size_bytes, has_gone)
                 else:
                     await patiently(partial(self._step, served, reading, True), has_gone)
-            if served.is_throttled:
-                access.charge(served, reading.at, reading.size_bytes, writes=False)
             waiting = joined(reading.barriers)
             if waiting is not None:
                 await asyncio.shield(waiting)

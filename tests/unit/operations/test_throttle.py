@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from columnar.errors import ClientGone, Throttled
+from columnar.errors import ClientGone, RequestTooBig, Throttled
 from columnar.model.mutation import Put
 from columnar.model.schema import Family, Table, make_table
 from columnar.model.throttle_limits import limits_of
@@ -357,6 +357,20 @@ def test_a_call_in_steps_is_charged_once_and_its_rest_is_not_refused(monkeypatch
             await answered(scene.calls.getRow(CTX, b"t", b"000", {}))
 
     in_scene("read:10req/s,read:1MB/s,write:10req/s,write:1MB/s", play)
+
+
+def test_an_answer_that_became_too_large_is_charged_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    from columnar.operations import reads
+
+    monkeypatch.setattr(reads, "ROWS_BYTES", 2 * ANSWERED)
+
+    async def play(scene: Scene) -> None:
+        await scene.house.put_value(b"r", b"value", b"a:q0")
+        with pytest.raises(RequestTooBig):
+            await answered(scene.calls.getRows(CTX, b"t", [b"r"] * 5, {}))
+        assert scene.spent(writes=False) == (2, 2 * (1 + ANSWERED))
+
+    in_scene(BOTH, play)
 
 
 def test_a_call_that_ends_with_its_client_is_charged_what_it_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
