@@ -151,7 +151,7 @@ class Doors:
 
     @property
     def held_bytes(self) -> dict[str, int]:
-        """Of requests and of replies that are under way."""
+        """Bytes of the requests and replies that are under way."""
         wires = [self.wire, self.wire2] if self.wire2 is not None else [self.wire]
         return {
             "input": sum(wire.input_bytes for wire in wires),

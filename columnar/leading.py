@@ -43,7 +43,7 @@ class Leading:
         self._meta = meta = MetaRegion(partial(self._opened, path))
         meta.open()
         self.catalogue = Catalogue(meta.read_all, meta.write)
-        meta.changes_wanted = self.catalogue.mending
+        meta.repairs_wanted = self.catalogue.repairs
         clock.observe(meta.newest_ms)  # else a change of the catalogue would lose against what it changes
         return await self.catalogue.raise_epoch()
 
@@ -59,7 +59,7 @@ class Leading:
         tools = CopyTools(self._meta.copy, partial(forget_log_at, self._stores.engine))
         data = self._stores.folder.path
         self.snapshots = Snapshots(data, catalogue, self.changes, owner, folders, tools, self._stores.clock)
-        self._meta.on_mended = [self.region_changes.catalogue_mended, self.changes.catalogue_mended]
+        self._meta.on_repaired = [self.region_changes.catalogue_repaired, self.changes.catalogue_repaired]
 
     async def start(self, system_tables: tuple[tuple[str, Family], ...]) -> None:
         self.snapshots.sweep()

@@ -1,10 +1,10 @@
-"""The catalogue's one region, which mends itself when its disk has failed.
+"""The catalogue's one region, which repairs itself when its disk has failed.
 
     sound --a write or an fsync fails--> unsound --every RETRY_S: opened anew, written, synced--> sound
 
-Other regions are closed after a failed fsync and opened from what is on disk.  Here everybody goes by the catalogue
-in memory, which has not taken the change in, while the disk may or may not have it.  So the disk is brought back to
-what memory says (``Catalogue.mending``): the change was answered with "outcome unknown", and now it is known not to be.
+Other regions are closed after a failed fsync and opened from what is on disk.  The catalogue in memory has not taken
+the change in, and everybody goes by it, while the disk may or may not have the change.  So the disk is brought back
+to what memory says (``Catalogue.repairs``): the change was answered with "outcome unknown", and now it is undone.
 
 Invariant: while it is unsound no other change is begun: on top of a half it could end in half a table.
 """
@@ -37,13 +37,11 @@ class MetaRegion:
         self._open_region = open_region
         self._region: Region | None = None
         self._failure = ""  # why it is unsound
-        self._mending: asyncio.Task[None] | None = None
+        self._repairing: asyncio.Task[None] | None = None
         self._closing: asyncio.Future[None] | None = None  # of a store that failed, in a thread
         self.newest_ms = 0  # the highest timestamp that was read
-        self.changes_wanted: Callable[[Rows], list[RowMutation]] = lambda _found: []  # the catalogue's
-        self.on_mended: list[
-            Callable[[], Awaitable[None]]
-        ] = []  # its change of unknown outcome is undone
+        self.repairs_wanted: Callable[[Rows], list[RowMutation]] = lambda _found: []  # the catalogue's
+        self.on_repaired: list[Callable[[], Awaitable[None]]] = []  # its change of unknown outcome is undone
 
     def open(self) -> None:
         """Before anything else; some 6 ms.  HostError, DamagedData."""
@@ -92,9 +90,9 @@ class MetaRegion:
                 "%s. The tables are served; none can be made, changed or dropped until the disk takes writes again",
                 self._failure,
             )
-            self._mending = asyncio.ensure_future(self._mend())
+            self._repairing = asyncio.ensure_future(self._repair())
 
-    async def _mend(self) -> None:
+    async def _repair(self) -> None:
         while self._failure:
             await self._close_broken()
             await asyncio.sleep(RETRY_S)
@@ -103,11 +101,11 @@ class MetaRegion:
                 await self._written_anew(region)
                 self._failure = ""
         _log.warning("the catalogue is whole: tables can be made, changed and dropped again")
-        for told in self.on_mended:
-            await told()
+        for repaired in self.on_repaired:
+            await repaired()
 
     async def _written_anew(self, region: Region) -> None:
-        mutations = self.changes_wanted(self._rows_of(region))
+        mutations = self.repairs_wanted(self._rows_of(region))
         applied = await patiently(lambda: region.apply_many(mutations))
         assert applied.durable is not None, "the catalogue is always synced"
         await asyncio.shield(applied.durable)
@@ -126,12 +124,12 @@ class MetaRegion:
 
     async def close(self, quiesce: Callable[[Region], Awaitable[None]]) -> None:
         """``quiesce`` returns when the region has no write that waits for its fsync."""
-        if self._mending is not None:
-            self._mending.cancel()
+        if self._repairing is not None:
+            self._repairing.cancel()
             with suppress(asyncio.CancelledError):
-                await self._mending
+                await self._repairing
         if self._closing is not None:
             await self._closing
         if self._region is not None:
-            await quiesce(self._region)  # mending may have an fsync under way
+            await quiesce(self._region)  # a repair may have an fsync under way
             self._region.close()

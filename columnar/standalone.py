@@ -62,7 +62,7 @@ class Standalone:
         return self.doors.port
 
     def sources(self) -> Sources:
-        """Where the status page and the metrics look; after ``start``."""
+        """Sources of the status page and the metrics; after ``start``."""
         serving, doors = self.serving, self.doors
         return Sources(
             version=VERSION,

@@ -4,7 +4,7 @@ Regions follow it; where a crash comes between, they follow at their next openin
 (``columnar.regions.spaces``), and what a truncated table held before is removed at the next start, as
 that of a dropped one.
 
-What each does to triggers and logs (promise 6: a derived table equals what recomputing it gives):
+Triggers and logs bound what is allowed (promise 6: a derived table equals what recomputing it gives):
     * a family that a trigger is for is not dropped, and what makes its cells vanish or come back by
       themselves (TTL, MIN_VERSIONS) is not changed: no trigger would hear of it;
     * a table with a trigger, with CHANGE_LOG or with DELETE_MARKERS is not truncated: its rows are
@@ -95,7 +95,7 @@ class Alterations:
             async with self._changes.announced(table.name, ranges_from(starts)) as regions:
                 await self._changes.make_folders(regions)
                 await self._owner.ask(messages.PrepareRegions(table, tuple(regions)))
-            # What is written until the new ones serve counts as written before: it goes too.
+            # Rows written until the new ones serve count as written before: they go too.
             async with self._changes.losing(table.name):
                 old = await self._catalogue.adopt(table, regions)
             await self._changes.publish(self._catalogue.tables[table.name])

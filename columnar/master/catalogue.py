@@ -170,8 +170,8 @@ class Catalogue:
             await self._write([_erase(_dropped_row(info)) for info in regions])
             self.dropped = [info for info in self.dropped if info not in regions]
 
-    def mending(self, found: Rows) -> list[RowMutation]:
-        """What makes ``found``, the rows on disk, those of this catalogue, after a write of unknown outcome.
+    def repairs(self, found: Rows) -> list[RowMutation]:
+        """Mutations that make ``found``, the rows on disk, those of this catalogue, after a write of unknown outcome.
 
         Never empty.  Regions that the catalogue does not know become dropped ones: they may have folders.  What is
         dropped stays so, unless the region serves: folders are announced before they are made.

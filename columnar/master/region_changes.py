@@ -6,9 +6,9 @@ Invariants:
     I1. The write of the catalogue is the commit: a crash before it leaves the old regions, after it the new
         ones.  Folders of the others stand in the catalogue as dropped, the new ones' before they are made,
         and are removed at the next start.  A folder that the catalogue does not name is never touched.
-    I2. What fails before the commit changes nothing for anybody, and says so.
-    I3. Where nobody knows whether the commit is on disk, neither old nor new regions are served until the
-        catalogue is written anew, without it (``catalogue_mended``), or a restart has read it: else what is
+    I2. A failure before the commit changes nothing for anybody, and is reported.
+    I3. While it is unknown whether the commit is on disk, neither old nor new regions are served until the
+        catalogue is written anew, without it (``catalogue_repaired``), or a restart has read it: else what is
         written meanwhile could be lost.
     I4. Only the change that is being finished is committed, under the lock of the catalogue.
 
@@ -55,13 +55,13 @@ class RegionChanges:
         self._one_at_a_time = asyncio.Lock()
         self._finishing: RegionChange | None = None  # its commit is answered; under the catalogue's lock
         self._tried: dict[int, int] = {}  # of regions that could not be split: their size then
-        self._unsure: list[RegionChange] = []  # until the catalogue is mended
+        self._unsure: list[RegionChange] = []  # until the catalogue is repaired
         self._stopping = False
         self._looking: asyncio.Task[None] | None = None
         self._cleaning: set[asyncio.Task[None]] = set()
         self._clean_one = asyncio.Lock()
         self._look_now = asyncio.Event()
-        self.at: Callable[[str], None] = lambda _step: None  # told each step that it is over: tests die there
+        self.at: Callable[[str], None] = lambda _step: None  # called when a step is over: tests die there
 
     # --- on request --------------------------------------------------------------------------------
 
@@ -131,7 +131,7 @@ class RegionChanges:
                 self._finishing = None
 
     async def ask(self, message: Message[Any]) -> Any:
-        """What an owner asks."""
+        """Answer an owner's question."""
         assert isinstance(message, messages.Commit), "owners ask nothing else"
         await self._commit(message.change)
 
@@ -149,8 +149,8 @@ class RegionChanges:
         entry = self._catalogue.tables.get(change.fresh[0].table)
         return entry is not None and change.fresh[0] in entry.regions
 
-    async def catalogue_mended(self) -> None:
-        """What it was told last, of unknown outcome, was taken back: old regions serve again."""
+    async def catalogue_repaired(self) -> None:
+        """Its last change, of unknown outcome, is undone: the old regions serve again."""
         unsure, self._unsure = self._unsure, []
         for change in unsure:
             await self._owner.ask(messages.SettleChange(change))
@@ -164,7 +164,7 @@ class RegionChanges:
             await asyncio.to_thread(self._folders.destroy, info.encoded)  # files may be large
 
     async def _remove(self, gone: Sequence[RegionInfo]) -> None:
-        """The old folders.  What fails is done at the next start: the catalogue remembers them."""
+        """Remove the old folders; the next start does it where this fails, for the catalogue remembers them."""
         try:
             await self._destroy(gone)
             self.at("removed")
@@ -219,7 +219,7 @@ class RegionChanges:
     async def split_the_largest(self) -> bool:
         """Split the region that is most over its limit; False: there is none."""
         if self._cleaning or self._stopping:
-            return False  # sizes are told right again when what is no longer needed is given back
+            return False  # sizes are right again when the space of rows outside the ranges is given back
         loads = await self._owner.ask(messages.Loads())
         ids = {load.info.region_id for load in loads}
         self._tried = {region_id: size for region_id, size in self._tried.items() if region_id in ids}

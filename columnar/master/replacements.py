@@ -84,7 +84,7 @@ def replaced(
 
 
 def hole_or_overlap(regions: Sequence[RegionInfo]) -> str | None:
-    """What is wrong with a table's ascending regions, for people; None: they cover all rows exactly once."""
+    """The first fault of a table's ascending regions, for people; None: they cover all rows exactly once."""
     if not regions or regions[0].start:
         return "no region begins at the first row"
     if regions[-1].end:

@@ -6,7 +6,7 @@ folders, and have folders before they are the table's, so that one without was l
 dropped table are named in the catalogue until they are gone.
 
 Invariant: where nobody knows whether rows or families of a table go, it is not served until that is known
-(``catalogue_mended``, or a restart): what is written meanwhile could go with them.
+(``catalogue_repaired``, or a restart): what is written meanwhile could go with them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class SchemaChanges:
         self._owner = owner
         self._folders = folders
         self._one_at_a_time = asyncio.Lock()
-        self._unsure: list[str] = []  # tables out of service until ``catalogue_mended``
+        self._unsure: list[str] = []  # tables out of service until ``catalogue_repaired``
 
     @property
     def lock(self) -> asyncio.Lock:
@@ -183,8 +183,8 @@ class SchemaChanges:
                 await self.publish(entry, is_served=False)
             raise
 
-    async def catalogue_mended(self) -> None:
-        """What it was told last, of unknown outcome, was taken back: tables are served as they were."""
+    async def catalogue_repaired(self) -> None:
+        """Its last change, of unknown outcome, is undone: tables are served as they were."""
         unsure, self._unsure = self._unsure, []
         for name in unsure:
             await self.publish(self._catalogue.tables[name])

@@ -76,7 +76,7 @@ class Staged(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CopyTools:
-    """What is done to copies on this machine, whoever made them."""
+    """Work on copies on this machine, whoever made them."""
 
     copy_catalogue: Callable[[str], Awaitable[None]]  # to this path
     forget_log: Callable[[str, Table], None]  # take log and cursors out of the copy at this path; blocks
@@ -270,7 +270,7 @@ class Snapshots:
         _log.info("table %s imported", text)
 
     async def _adopt(self, folder: str, manifest: SnapshotManifest, table: Table) -> None:
-        """Under the lock.  What comes was stamped by the clock of its time, and ours goes on from there."""
+        """Under the lock.  The rows were stamped by the clock of their time, and ours goes on from there."""
         self._clock.observe(manifest.clock_ms)
         async with self._changes.announced(table.name, manifest.ranges) as regions:
             for copy, info in zip(manifest.regions, regions, strict=True):

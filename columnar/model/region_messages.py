@@ -1,4 +1,4 @@
-"""(pure) What a master asks of the servers that own regions, and the one question that they ask back: values.
+"""(pure) Messages between a master and the owners of regions: values.
 
 A message is a frozen value, and so is its answer; in one process they are handed over as they are, in a cluster
 they travel.  Each is answered by an error, too, and an error leaves things as they were, unless it says that the
@@ -32,7 +32,7 @@ class Message(Generic[R]):
 
 
 class Peer(Protocol):
-    """Whoever answers messages: an owner of regions, or the master."""
+    """An owner of regions, or the master: it answers messages."""
 
     async def ask(self, message: Message[R]) -> R: ...
 
@@ -196,7 +196,7 @@ class GiveBackSpace(Message[None]):
 
 @dataclass(frozen=True, slots=True)
 class RegionLoad:
-    """What is known of an open region."""
+    """The size of an open region, and its bound."""
 
     info: RegionInfo
     size_bytes: int
@@ -205,7 +205,7 @@ class RegionLoad:
 
 @dataclass(frozen=True, slots=True)
 class Loads(Message[tuple[RegionLoad, ...]]):
-    """Of open regions of users' tables that may be split: one that is closed does not grow."""
+    """Ask for the loads of open regions of users' tables that may be split; a closed region does not grow."""
 
 
 @dataclass(frozen=True, slots=True)

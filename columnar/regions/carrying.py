@@ -1,4 +1,4 @@
-"""Brings what regions hold into the stores of those that will take their place, while they serve.
+"""Copies regions' data into the stores of their successors while the regions keep serving.
 
     begin    each successor's store is a checkpoint of the base, cut to its range; what other sources hold
              is copied into it
@@ -65,7 +65,7 @@ class Carrying:
         await base.aside(base.store.flush)  # or the checkpoint would hold the loop for it
         self._check()
         self._log_place[base.info.region_id] = pack_key(base.log.written_to)
-        for info in self.fresh:  # both of one moment: no turn of the loop between them
+        for info in self.fresh:  # both of one moment: nothing else runs between them
             base.store.checkpoint(self._server.folder_of(info))
         for info in self.fresh:
             await asyncio.sleep(0)  # an opening takes the loop some 10 ms
@@ -98,7 +98,7 @@ class Carrying:
         )
 
     async def round(self) -> int:
-        """What was written since the last one; returns how much that was."""
+        """Bring over the rows and records written since the last round; returns how many."""
         count = 0
         for source in self._sources:
             rows, source.touched = sorted(source.touched or ()), set()

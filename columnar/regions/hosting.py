@@ -1,8 +1,7 @@
 """Carries out what ``hosting_state`` says of each region: opens and closes stores, lets requests wait and go on.
 
-Whoever wants something of a region's life tells an event (``tell``); what follows from it is the machine's
-to say.  Requests that wait hold a future, their region's gate, and look anew for the region of their row when
-it is resolved.
+Callers report events (``tell``), and the machine says what follows from them.  Requests that wait hold a future,
+their region's gate, and look anew for the region of their row when it is resolved.
 
 Invariant: ``serving`` holds exactly the regions in a state of ``hosting_state.SERVING``, least used first.
 
@@ -66,7 +65,7 @@ class Hosting:
     # --- opening -----------------------------------------------------------------------------------
 
     def check_may_open(self, info: RegionInfo) -> None:
-        """RegionAway: ask again after its ``back``.  NotServingRegion."""
+        """RegionAway: retry after its ``back``.  NotServingRegion."""
         if self.state.is_stopping:
             raise NotServingRegion("the server is stopping; try another or try again")
         state = self.state.state(info.region_id)

@@ -141,7 +141,7 @@ class OutOfPlace(Exception):
 
 
 class HostingState:
-    """Of all regions of one server.  ``epoch``: at which it owns those that no master named since its start."""
+    """The states of a server's regions.  ``epoch``: at which it owns those that no master named since its start."""
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
@@ -157,7 +157,7 @@ class HostingState:
         return [region_id for region_id, state in self._states.items() if state in wanted]
 
     def told(self, region_id: int, event: Event) -> tuple[Do, ...]:
-        """What is to be done, in this order.  OutOfPlace."""
+        """Take the event in and return what is to be done, in this order.  OutOfPlace."""
         state = self.state(region_id)
         found = _TABLE.get((state, event))
         if found is None and event in _TOO_LATE:

@@ -1,6 +1,6 @@
 """Two neighbours become one: a checkpoint of the larger, into which the smaller is copied while both serve.
 
-What is special is ``meta``, and that both change logs end up in one:
+Special are ``meta``, and that both change logs end up in one:
 
     log        records of both; sequences carry the origin in which they were given, so none clash
     cursor/    everything up to the new region's first sequence is read; what either had still to deliver is open
@@ -22,7 +22,7 @@ from columnar.storage.api import Store
 
 
 class Merging(Replacement):
-    """Of two neighbours; see ``Replacement``."""
+    """Two neighbours by one region; see ``Replacement``."""
 
     def carrying(self) -> Carrying:
         small, base = sorted(self.regions, key=lambda region: region.store.size_bytes())

@@ -4,8 +4,8 @@
     finish    hold -> shut -> make -> COMMIT, asked of the master -> the successors serve
 
 Invariants:
-    I1. What fails before the commit changes nothing for anybody: the old regions serve on.
-    I2. Where nobody knows whether the commit is on disk, neither old nor new regions are served until ``settle``:
+    I1. A failure before the commit changes nothing for anybody: the old regions serve on.
+    I2. While the outcome of the commit is unknown, neither old nor new regions are served until ``settle``:
         else what is written meanwhile could be lost.
     I3. Only the owner at the change's epoch carries it out.
 """
@@ -46,7 +46,7 @@ class ChangingRegions:
         self._region_bytes = region_bytes
         self._under_way: dict[RegionChange, Replacement] = {}
         self._unsure: dict[RegionChange, Replacement] = {}  # until ``settle``
-        self.at: Callable[[str], None] = _nothing  # told each step that it is over: tests die there
+        self.at: Callable[[str], None] = _nothing  # called when a step is over: tests die there
 
     async def middle(self, info: RegionInfo) -> bytes | None:
         region = self._server.open_region(self._served(info.table), info)
@@ -102,7 +102,7 @@ class ChangingRegions:
             await self._commit(change)
         except (OutcomeUnknown, asyncio.CancelledError) as error:
             self._unsure[change] = self._under_way.pop(change)
-            work.condemn(f"what became of its split or merge is known when the disk takes writes again ({error})")
+            work.suspend(f"what became of its split or merge is known when the disk takes writes again ({error})")
             raise
         del self._under_way[change]
 
@@ -114,7 +114,7 @@ class ChangingRegions:
     def settle(self, change: RegionChange) -> None:
         work = self._unsure.pop(change, None)
         if work is not None:
-            work.pardon()
+            work.resume()
 
     async def give_back_space(self, info: RegionInfo) -> None:
         await clean_up(self._server.open_region(self._served(info.table), info))

@@ -2,9 +2,9 @@
 
 The states are those of ``hosting_state``: a region is REPLACING while it serves and is copied, HOLDING while requests
 wait, and ends as REPLACED or, where it is called off, as OPEN.  Its consumers are held before the pause and take up
-nothing more, so that nothing is under way when the region goes: what they were told once is not told again by its
-successors.  Nearly all is on disk before the pause begins; where the rest is not ready after MADE_S requests are let
-in again, and after it comes one write of the catalogue.
+nothing more, so that nothing is under way when the region goes, and its successors deliver nothing twice.  Nearly all
+is on disk before the pause begins; where the rest is not ready after MADE_S requests are let in again, and after the
+pause comes one write of the catalogue.
 
 Invariants:
     I1. Until the catalogue names the successors nothing of the old regions has changed for a reader, and
@@ -43,7 +43,7 @@ LOOK_S: Final = 0.02
 
 
 class Replacement(ABC):
-    """Owned by the loop.  One use.  What is made of the regions is ``splitting``'s and ``merging``'s."""
+    """Owned by the loop.  One use.  ``Splitting`` and ``Merging`` say what is made of the regions."""
 
     def __init__(self, server: RegionServer, served: ServedTable, change: RegionChange) -> None:
         self.server = server
@@ -73,7 +73,7 @@ class Replacement(ABC):
 
     @abstractmethod
     def carrying(self) -> Carrying:
-        """What brings the regions' rows to their successors."""
+        """The copying of the regions' rows to their successors."""
 
     @abstractmethod
     def finish(self, info: RegionInfo, store: Store) -> None:
@@ -174,8 +174,8 @@ class Replacement(ABC):
         self._tell(Event.CALLED_OFF)
         self._let_go()
 
-    def condemn(self, why: str) -> None:
-        """Nobody knows what the catalogue names: none of them is served until ``pardon``, or a restart reads it."""
+    def suspend(self, why: str) -> None:
+        """The outcome of the commit is unknown: none of them is served until ``resume``, or a restart."""
         for region in self.regions:
             self.server.listener.region_leaving(region)
         self._tell(Event.UNSURE, why)
@@ -186,8 +186,8 @@ class Replacement(ABC):
             self._carrying.stop()
             self._carrying.abandon()
 
-    def pardon(self) -> None:
-        """After ``condemn``: the catalogue names the old regions, whoever asks for one opens it."""
+    def resume(self) -> None:
+        """After ``suspend``: the catalogue names the old regions, and the next request opens each."""
         self._tell(Event.SETTLED)
         for region in self.regions:
             self.server.listener.release(region)

@@ -2,7 +2,7 @@
 
 The least used quiet region is closed over ``limits.OPEN_REGIONS`` (design D1).  A region whose disk refused an
 fsync is closed and opened again from what is on disk; its writers have heard "outcome unknown" (house rule 5).
-What may become of a region is said by ``hosting_state`` and carried out by ``hosting``.
+``hosting_state`` says what may become of a region, and ``hosting`` carries it out.
 
 Owned by one event loop; nothing here waits, but for what closes regions.
 """
@@ -71,7 +71,7 @@ class RegionServer:
         return self.folders.path(info.encoded)
 
     def is_untouched(self, info: RegionInfo) -> bool:
-        """Nobody has opened the region since it was made: it has no rows, and no store."""
+        """The region was never opened since it was made: it has no rows, and no store."""
         return info.region_id not in self._open and self.folders.is_untouched(info.encoded)
 
     def set_policy(self, table: str, policy: LogPolicy | None) -> None:
@@ -95,7 +95,7 @@ class RegionServer:
         return self.open_region(served, served.holding(row))
 
     def open_region(self, served: ServedTable, info: RegionInfo) -> Region:
-        """RegionAway: ask again after its ``back``.  NotServingRegion; HostError, DamagedData of the opening."""
+        """RegionAway: retry after its ``back``.  NotServingRegion; HostError, DamagedData of the opening."""
         last = self._last_used
         if last is not None and last.info is info and last.table is served.schema:
             return last
@@ -158,7 +158,7 @@ class RegionServer:
     # --- closing -----------------------------------------------------------------------------------
 
     def _close_surplus(self) -> None:
-        """Close the least used over the bound.  Those that may not be closed now are asked again last."""
+        """Close the least used over the bound.  A region that may not be closed now moves to the end of the order."""
         surplus = len(self._open) - self._open_bound
         if surplus <= 0:
             return

@@ -1,9 +1,9 @@
-"""One region becomes two: each begins as a checkpoint of the whole, cut to its range.
+"""A region becomes two: each begins as a checkpoint of the whole, cut to its range.
 
-A checkpoint links the engine's files and copies its small ones (1.5 ms, whatever the region's size);
-what is not a daughter's goes by range deletes.  What is written meanwhile is carried after
-(``carrying``).  Change log, cursors and marks are inherited whole by both: sequences carry the origin in
-which they were given, and consumers take only rows of their own region.
+A checkpoint links the engine's files and copies its small ones (1.5 ms, whatever the region's size); range deletes
+remove what is not a daughter's, and ``carrying`` brings over what is written meanwhile.  Both inherit change log,
+cursors and marks whole: sequences carry the origin in which they were given, and consumers take only rows of their
+own region.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from columnar.storage.api import Store
 
 
 class Splitting(Replacement):
-    """Of one region; see ``Replacement``."""
+    """One region by two; see ``Replacement``."""
 
     def carrying(self) -> Carrying:
         (parent,) = self.regions

@@ -1,4 +1,4 @@
-"""What all stores of one process share: engine, clock, the log of shared fsyncs, and the committer.
+"""Shared by all stores of one process: engine, clock, the log of shared fsyncs, and the committer.
 
 Owned by the loop.
 """

@@ -52,7 +52,7 @@ class RegionFolders:
         self._engine.destroy(self.path(encoded))
 
     def sync(self) -> None:
-        """Which folders there are survives a power cut."""
+        """The list of folders survives a power cut."""
         sync_folder_if_any(self.root)
 
     def catalogue(self) -> str:
@@ -76,7 +76,7 @@ class RegionFolders:
 
 
 def entries_of(encoded: str) -> list[str]:
-    """What may stand in ``regions`` of one region."""
+    """The entries of ``regions`` that one region may have."""
     return [encoded, *(encoded + end for end in _ENDS)]
 
 

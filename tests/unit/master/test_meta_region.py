@@ -48,9 +48,9 @@ class Kept:
         self.meta = MetaRegion(self._opened)
         self.meta.open()
         self.catalogue = Catalogue(self.meta.read_all, self.meta.write)
-        self.meta.changes_wanted = self.catalogue.mending
+        self.meta.repairs_wanted = self.catalogue.repairs
         self.told: list[bool] = []  # whether it could be written when it was told to be mended
-        self.meta.on_mended = [self.mended]
+        self.meta.on_repaired = [self.mended]
 
     async def mended(self) -> None:
         self.told.append(self.is_sound)

@@ -114,8 +114,8 @@ async def test_when_the_catalogue_is_mended_the_old_ones_serve_again(house: Hous
     with pytest.raises(OutcomeUnknown):
         await house.regions.split(before, b"50")
     house.rows.failure, house.regions.at = None, lambda _step: None
-    await house.rows.write(house.catalogue.mending(house.rows.read()))
-    await house.regions.catalogue_mended()
+    await house.rows.write(house.catalogue.repairs(house.rows.read()))
+    await house.regions.catalogue_repaired()
     assert house.infos == [before]
     assert house.server.is_open(before), "its changes are still to be delivered"
     assert house.rows_held() == [b"10", b"90"]
@@ -460,7 +460,7 @@ async def test_nothing_is_committed_but_the_change_that_is_being_finished(house:
 async def test_an_epoch_is_never_given_twice(house: House) -> None:
     first = house.catalogue.epoch
     assert house.server.hosting.state.epoch == first
-    await house.rows.write(house.catalogue.mending(house.rows.read()))
+    await house.rows.write(house.catalogue.repairs(house.rows.read()))
     again = await house.restarted()
     assert again.catalogue.epoch == again.server.hosting.state.epoch == first + 1
     await again.close()

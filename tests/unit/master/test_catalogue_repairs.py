@@ -58,7 +58,7 @@ async def announce(catalogue: Catalogue, rows: UnsureRows) -> None:
 
 async def mend(catalogue: Catalogue, rows: UnsureRows) -> None:
     rows.is_there = rows.is_told = True
-    mutations = catalogue.mending(rows.read())
+    mutations = catalogue.repairs(rows.read())
     names = [mutation.row for mutation in mutations]
     assert len(set(names)) == len(names), "a region takes each row once"
     await rows.write(mutations)
@@ -172,6 +172,6 @@ def test_there_is_always_something_to_write() -> None:
     async def main() -> None:
         rows = UnsureRows()
         catalogue = await made(rows)
-        assert [mutation.row for mutation in catalogue.mending(rows.read())] == [b"n"]
+        assert [mutation.row for mutation in catalogue.repairs(rows.read())] == [b"n"]
 
     asyncio.run(main())
