@@ -14,6 +14,7 @@ from columnar.model.schema import Family, make_table
 from columnar.operations.region_rows import rows_of
 from columnar.operations.retries import retried
 from columnar.regions import patience
+from columnar.regions.hosting_state import Event
 from columnar.regions.region import Region
 from columnar.wire.service import Later
 from tests.support.region_house import House
@@ -97,16 +98,16 @@ def test_rows_of_a_region_begin_where_they_are_asked_to() -> None:
 # --- upkeep ----------------------------------------------------------------------------------------
 
 
-def noted(house: House, monkeypatch: pytest.MonkeyPatch, method: str) -> list[bytes]:
-    """The starts of the regions that the server's ``method`` is called for."""
+def noted(owner: object, monkeypatch: pytest.MonkeyPatch, method: str) -> list[bytes]:
+    """The starts of the regions that ``method`` of ``owner`` is called for."""
     starts: list[bytes] = []
-    really = getattr(house.server, method)
+    really = getattr(owner, method)
 
     async def noting(region: Region) -> None:
         starts.append(region.info.start)
         await really(region)
 
-    monkeypatch.setattr(house.server, method, noting)
+    monkeypatch.setattr(owner, method, noting)
     return starts
 
 
@@ -115,7 +116,7 @@ def test_all_regions_of_a_table_are_compacted_or_the_one_that_is_named(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def play(house: House) -> None:
-        starts = noted(house, monkeypatch, method)
+        starts = noted(house.server.upkeep, monkeypatch, method)
         await getattr(house.operations.upkeep, method)(b"t")
         assert starts == [b"", b"m"]
         await getattr(house.operations.upkeep, method)(house.served.regions[1].name)
@@ -129,7 +130,7 @@ def test_all_regions_of_a_table_are_compacted_or_the_one_that_is_named(
 def test_a_flush_opens_no_region(monkeypatch: pytest.MonkeyPatch) -> None:
     async def play(house: House) -> None:
         house.region(b"z")
-        starts = noted(house, monkeypatch, "flush")
+        starts = noted(Region, monkeypatch, "flush")
         await house.operations.upkeep.flush(b"t")
         assert starts == [b"m"]
         assert house.server.open_count() == 1
@@ -140,12 +141,14 @@ def test_a_flush_opens_no_region(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_upkeep_waits_for_an_unavailable_region(monkeypatch: pytest.MonkeyPatch) -> None:
     async def play(house: House) -> None:
         region = house.region(b"a")
-        house.server.shut(region)
-        starts = noted(house, monkeypatch, "compact")
+        hosting = house.server.hosting
+        hosting.tell(region, Event.REPLACEMENT_BEGINS)
+        hosting.tell(region, Event.HELD)
+        starts = noted(house.server.upkeep, monkeypatch, "compact")
         working = asyncio.ensure_future(house.operations.upkeep.compact(b"t"))
         await a_while()
         assert (starts, working.done()) == ([], False)
-        house.server.lift(region)
+        hosting.tell(region, Event.CALLED_OFF)
         await working
         assert starts == [b"", b"m"]
 
@@ -154,18 +157,18 @@ def test_upkeep_waits_for_an_unavailable_region(monkeypatch: pytest.MonkeyPatch)
 
 def test_upkeep_passes_over_a_table_that_is_disabled_or_dropped_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     async def play(house: House) -> None:
-        starts = noted(house, monkeypatch, "major_compact")
-        really = house.server.major_compact
+        starts = noted(house.server.upkeep, monkeypatch, "major_compact")
+        really = house.server.upkeep.major_compact
 
         async def disabling(region: Region) -> None:
             await really(region)
             house.served.enabled = False
 
-        monkeypatch.setattr(house.server, "major_compact", disabling)
+        monkeypatch.setattr(house.server.upkeep, "major_compact", disabling)
         await house.operations.upkeep.major_compact(b"t")
         assert starts == [b""]
         house.served.enabled = True
-        monkeypatch.setattr(house.server, "major_compact", really)
+        monkeypatch.setattr(house.server.upkeep, "major_compact", really)
 
     in_house(play)
 
