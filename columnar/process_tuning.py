@@ -1,14 +1,14 @@
 """Settings of the interpreter and the allocator for a process that serves.
 
     switch interval    a thread that returns from an fsync waits SWITCH_S for the interpreter lock, not Python's 5 ms
-    collector          objects of the start are never looked through again; a collection starts after COLLECTED_EVERY
-    freed memory       goes back to the system while the process has little to do (``MemoryReturn``)
+    collector          objects made at the start are never traversed again; collections start after COLLECTED_EVERY
+    freed memory       is returned to the system while the process has little to do (``MemoryReturn``)
 
-glibc gives back only what lies free at the end of its heap; after large requests most of it lies in between (a
-store that had taken 820 KB from each of 128 clients at once stayed at 330 MB).  Every LOOK_S the resident memory is
-looked at.  Where it has grown by GROWN_BYTES over what it was after the last giving back, all that is free is
-given back, and again at each look as long as it pays.  It runs in a thread, but whoever wants memory
-meanwhile waits for it: so it is done only after LOOK_S in which the process had little to do.
+glibc returns only the memory that is free at the end of its heap; after large requests most free memory is in the
+middle (a store that had taken 820 KB from each of 128 clients at once stayed at 330 MB).  The resident memory is
+checked every LOOK_S.  When it has grown by GROWN_BYTES since the last return, all free memory is returned, and again at
+each check as long as a return frees PAYS_BYTES.  The return runs in a thread, but other threads that allocate
+meanwhile wait for it: so it runs only after LOOK_S in which the process had little to do.
 
 With another C library nothing happens.  Owned by the loop.
 """
@@ -29,7 +29,7 @@ SWITCH_S: Final = 0.0001
 COLLECTED_EVERY: Final = 20_000  # new containers; a reply of a scan has 2,000, and none of them in a cycle
 LOOK_S: Final = 2.0
 GROWN_BYTES: Final = 32 * MIB
-PAYS_BYTES: Final = 8 * MIB
+PAYS_BYTES: Final = 8 * MIB  # a return that frees less is not repeated
 BUSY_S: Final = 0.25 * LOOK_S  # of CPU between two looks
 
 
@@ -38,25 +38,25 @@ def switch_quickly() -> None:
 
 
 def calm_collector() -> None:
-    """Call it when the process has started: a collection of all that the start made takes 20 ms."""
+    """Exempt present objects from collection.  For the end of the start: collecting its objects takes 20 ms."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(COLLECTED_EVERY, 20, 20)
 
 
 def is_possible() -> bool:
-    """Here is glibc, and a /proc to see what it does."""
+    """Whether the process has glibc, and a /proc that shows its memory."""
     return "CS_GNU_LIBC_VERSION" in os.confstr_names and os.path.exists("/proc/self/statm")
 
 
 def malloc_trim() -> None:
-    import ctypes  # 0.4 MB that a store without large requests never takes
+    import ctypes  # 0.4 MB that a store without large requests does not need
 
     ctypes.CDLL(None).malloc_trim(0)
 
 
 def resident_bytes() -> int:
-    """Of this process."""
+    """The resident memory of this process."""
     with open("/proc/self/statm", "rb") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
@@ -72,11 +72,11 @@ class MemoryReturn:
         self._resident = resident
         self._cpu_s = cpu_s
         self._used_s = cpu_s()  # until the last look
-        self._least = resident()  # after the last giving back
+        self._least = resident()  # after the last return
         self._pays = False
 
     def look(self) -> int:
-        """Give back where there may be much; the bytes by which the process has shrunk.  Blocks for some ms."""
+        """Return free memory if there may be much; the bytes by which the process has shrunk.  Blocks for some ms."""
         used_s, self._used_s = self._used_s, self._cpu_s()
         if self._used_s - used_s > BUSY_S:
             return 0
@@ -91,7 +91,7 @@ class MemoryReturn:
 
 
 async def give_back_memory() -> None:
-    """Until it is cancelled; returns at once where it cannot be done."""
+    """Look every LOOK_S until cancelled; returns at once if the system cannot do it."""
     if not is_possible():
         return
     memory = MemoryReturn()

@@ -1,10 +1,10 @@
-"""Logging of a region's changes: what a write adds to the change log, and what goes out of it.
+"""Logging of a region's changes: adds the records of writes to the change log and trims records from it.
 
-Knows what is recorded of a row (``hooks.LogPolicy``) and at which stamp (``row_stamps``); the log itself is
-``change_log``, and who follows it is nothing to this module.
+Knows which families of a row are recorded (``hooks.LogPolicy``) and with which stamp (``row_stamps``).  The log itself
+is ``change_log``.  Knows nothing of followers.
 
-Invariant I1: timestamps that the region gives to the rows of a logged table rise strictly row by row.  They are the
-stamps of the rows' records, and what is trimmed from the log leaves its highest stamp behind.
+Invariant I1: timestamps that the region gives to writes of a row of a logged table rise strictly.  They are the stamps
+of the row's records; trimming records leaves their highest stamp behind.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ChangeLogging:
         self.stamps = stamps
 
     def record(self, batch: Batch, draft: RowDraft, sequence: Sequence, stamp: int, policy: LogPolicy) -> int:
-        """Add the record of the draft; the bytes it has, 0 where no family of it is logged."""
+        """Add the record of the draft; its size in bytes, 0 if none of its families is logged."""
         entries = tuple(entry for entry in draft.entries if entry.family in policy.families)
         if not entries:
             return 0
@@ -38,7 +38,7 @@ class ChangeLogging:
         return self.log.append(batch, sequence, record)
 
     def add(self, batch: Batch, records: Iterable[ChangeRecord], now_ms: int) -> list[Step]:
-        """Add records that stand for no mutation, stamped as changes that come now."""
+        """Add records that stand for no mutation, with the stamps of changes made now."""
         steps = []
         for record in records:
             sequence = self.log.next()
@@ -58,5 +58,5 @@ class ChangeLogging:
         return self.log.trim(below, STAMP, self.stamps.mark(now_ms))
 
     def trim_kept(self, old: Sequence | None, most_bytes: int, now_ms: int) -> int:
-        """As ``trim``: of what only CHANGE_LOG keeps, records below ``old`` and those over ``most_bytes``."""
+        """Trim records that only CHANGE_LOG keeps: records below ``old`` and the excess over ``most_bytes``."""
         return self.log.trim_kept(old, most_bytes, STAMP, self.stamps.mark(now_ms))

@@ -1,11 +1,11 @@
-"""Drafting: decides the next state of a region's rows into batches.
+"""Drafting: decides the next state of a region's rows and adds it to batches.
 
-A row is read only where what stands in it matters (``_must_read``); else a put is written unread (``unread_puts``).
+A put reads the row only if its present cells matter (``_must_read``); otherwise it is written unread (``unread_puts``).
 
 Invariant I1: no cell has a timestamp above both ``meta/future`` and the clock at its writing.  Once the clock has
-passed that mark, what the clock stamps is the newest, and need not be compared.
+passed that mark, a cell stamped by the clock is the newest of its column and needs no comparison.
 
-Cost: a put of one cell reads one key at most; nothing depends on the number of rows or versions.
+Cost: a put of one cell reads one key at most; the cost does not depend on the number of rows or versions.
 
 Knows nothing of fsyncs, acknowledgements and leases (``region``).
 """
@@ -35,7 +35,7 @@ class Drafting:
     """The drafting of one region; owned by the loop's thread."""
 
     def __init__(self, store: Store, logging: ChangeLogging, future_ms: int, table: Table, views: Views) -> None:
-        """``future_ms``: what ``meta/future`` holds."""
+        """``future_ms``: the value of ``meta/future``."""
         self._store = store
         self._logging = logging
         self.future_ms = future_ms
@@ -50,7 +50,7 @@ class Drafting:
         self._hot.clear()
 
     def row(self, batch: Batch, mutation: RowMutation, now_ms: int, policy: LogPolicy | None) -> Step:
-        """Decide one row's next state into ``batch``; nothing where a condition fails."""
+        """Add one row's next state to ``batch``, or nothing if a condition fails."""
         log = self._logging.log
         if not mutation.conditions and not self._must_read(now_ms, policy) and self._unread.can_put(mutation):
             sequence = log.next()
@@ -87,7 +87,7 @@ class Drafting:
         return Step(sequence, draft.timestamp, draft.results, None, logged)
 
     def puts(self, batch: Batch, mutation: RowPuts, now_ms: int, policy: LogPolicy | None) -> Step:
-        """A row of a bulk load, as ``row`` would."""
+        """Add a row of a bulk load to ``batch``, with the same outcome as ``row``."""
         places = None if self._must_read(now_ms, policy) else self._unread.places(mutation.columns)
         if places is None:
             return self.row(batch, mutation.spelled_out(), now_ms, policy)
@@ -96,7 +96,7 @@ class Drafting:
         return Step(sequence, now_ms, (), None, 0)
 
     def _must_read(self, now_ms: int, policy: LogPolicy | None) -> bool:
-        """Whether what stands in a row matters to every put."""
+        """Whether every put has to read the present cells of its row."""
         return policy is not None or self._markers or now_ms <= self.future_ms
 
     def note_future(self, batch: Batch, highest_ms: int, clock_ms: int) -> None:
@@ -106,9 +106,9 @@ class Drafting:
             batch.put(META_SPACE, FUTURE, highest_ms.to_bytes(8, "big"))
 
     def can_delete_unread(self, now_ms: int) -> bool:
-        """No delete marker must stay, no cell lies in the future, which deletes spare."""
+        """Whether deletes need no reading: no delete marker is kept, no cell in the future has to be spared."""
         return not self._markers and now_ms > self.future_ms
 
     def rows_deleted(self) -> None:
-        """Rows went without a draft."""
+        """Rows were deleted without a draft."""
         self._hot.clear()
