@@ -1,1 +1,1 @@
-"""Which tables there are and which regions they have: the catalogue and what changes it."""
+"""The tables of a store and their regions: the catalogue and the changes of it."""
