@@ -1,11 +1,11 @@
-"""The worker process: runs trigger functions, a few at a time, and reports what became of each.
+"""The worker process: runs trigger functions, a few at a time, and reports the outcome of each.
 
-Started by the store with one end of a socket pair; ends when that closes, at once and wherever its
-calls are: the store delivers them again.  A call that hangs is not ended here (a thread cannot be)
-but by the store, which kills the process.
+The store starts the process with one end of a socket pair.  When the socket closes, the process ends at once, also
+with calls running: the store delivers them again.  The worker does not end a call that hangs (a thread cannot be
+killed): the store kills the process.
 
-What functions print is caught per call, bounded by OUTPUT_BYTES.  The process runs at a lower
-priority than the store, so that foreground requests go first (promise 9).
+The output of functions is caught per call, bounded by OUTPUT_BYTES.  The process runs at a lower priority than the
+store, so that foreground requests go first (promise 9).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _KINDS: Final = {1: "put", 2: "delete", 3: "delete family", 4: "delete version"}
 
 
 class _CaughtOutput(io.TextIOBase):
-    """Standard output that keeps what each thread prints apart."""
+    """Standard output that keeps the output of each thread apart."""
 
     def __init__(self) -> None:
         self._of_thread = threading.local()
@@ -67,7 +67,7 @@ class Worker:
     def __init__(
         self, link: socket.socket, host: str, port: int, modules: frozenset[str], unix_socket: str = ""
     ) -> None:
-        """``unix_socket``: the way to a store whose port speaks TLS."""
+        """``unix_socket``: the private socket of a store whose port speaks TLS."""
         self._link = link
         self._connect = partial(Connection, host, port)
         if unix_socket:
@@ -105,7 +105,7 @@ class Worker:
                     self._function(function)
                     self._send("began", call_id)
                 self._function(function)(change_from(change), connection)
-            except BaseException:  # noqa: BLE001 - user code: whatever it raises, sys.exit too, is its outcome
+            except BaseException:  # noqa: BLE001 - user code: any exception, sys.exit too, is its outcome
                 error = traceback.format_exc()[-ERROR_BYTES:]
                 _close(connection)  # it may be in the middle of a reply
                 connection = None
@@ -121,7 +121,7 @@ class Worker:
         return found
 
     def _problem_with(self, name: str) -> str | None:
-        """Why ``name`` cannot be a trigger, in one line, or None."""
+        """The reason, in one line, why ``name`` cannot be a trigger; None: it can."""
         try:
             function: object = self._function(name)
         except BaseException as error:  # noqa: BLE001 - importing runs user code
@@ -129,7 +129,7 @@ class Worker:
         return None if callable(function) else f"{name} is no function"
 
     def _send(self, *parts: Any) -> None:
-        # Text of user code may hold lone surrogates, as names of files do; no frame can.
+        # Text of user code may hold lone surrogates, as file names do; a frame cannot.
         parts = tuple(p.encode(errors="replace").decode() if isinstance(p, str) else p for p in parts)
         with self._sending:
             self._link.sendall(pack(*parts))
@@ -152,7 +152,7 @@ def main() -> None:
     os.nice(NICENESS)
     sys.path.insert(0, os.getcwd())
     link = socket.socket(fileno=given.link)
-    link.set_inheritable(False)  # a program that a trigger starts must not hold it open
+    link.set_inheritable(False)  # a program that a trigger starts must not keep the socket open
     with contextlib.suppress(OSError):  # the store is gone
         Worker(link, given.host, given.port, frozenset(given.modules.split(",")), given.socket).serve()
     os._exit(0)  # calls may be running; the store delivers them again
