@@ -1,16 +1,16 @@
-"""(pure, but for ``is_of_this_machine``) Which HTTP requests come from a web page, and which pages may make them.
+"""(pure, except ``is_of_this_machine``) Recognises HTTP requests from web pages, and the pages that may send them.
 
-A browser sends requests of any page to any address, this machine's own among them, so a store on loopback is reached by
-every page that somebody opens here.  Four things give such a request away, and none of them is sent by a Thrift client:
+A browser sends requests of any page to any address, this machine's own included, so every page opened on this machine
+reaches a store on loopback.  Four headers identify such a request; no Thrift client sends them:
 
-    Origin            the page that made it
-    Sec-Fetch-*       that a browser made it, and where the page stands to the address
-    Content-Type      of a form or text/plain: what a page may send without asking the server first
-    Host              a name: a page whose own name was made to lead to this machine (DNS rebinding)
+    Origin            the page that made the request
+    Sec-Fetch-*       a browser made the request; the relation of the page to the address
+    Content-Type      of a form or text/plain: a page may send these without asking the server first
+    Host              a name: the page's own name was made to resolve to this machine (DNS rebinding)
 
 A name as Host is refused on loopback only: elsewhere a server has names of its own, which it does not know.
 
-Knows nothing of sockets and of Thrift; ``http_framing`` and ``webui.pages`` ask it.
+Knows nothing of sockets and of Thrift; ``http_framing`` and ``webui.pages`` call it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_of_this_machine(address: str) -> bool:
-    """Whether the IP address is one of this machine's: a socket can be bound to it."""
+    """Whether the IP address belongs to this machine: a socket can be bound to it."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -46,7 +46,7 @@ def is_of_this_machine(address: str) -> bool:
 
 
 def checked_origin(text: str) -> str:
-    """An origin as browsers write it (``https://app.example:8443``); ValueError says what is wrong with ``text``."""
+    """An origin as browsers write it (``https://app.example:8443``); ValueError names the fault of ``text``."""
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname or text.rstrip("/").count("/") != 2:
         raise ValueError(f"'{text}' is no origin; write it as https://app.example or http://localhost:8080")
@@ -55,7 +55,7 @@ def checked_origin(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Visitors:
-    """Whose HTTP requests are answered."""
+    """The hosts and pages whose HTTP requests are answered."""
 
     on_loopback: bool = False  # the port listens on loopback alone
     origins: frozenset[str] = field(default_factory=frozenset)  # pages that may send requests, and read the answers
@@ -65,12 +65,12 @@ class Visitors:
         return Visitors(is_loopback(host), frozenset(map(checked_origin, origins)))
 
     def allowed_origin(self, headers: dict[str, str]) -> str | None:
-        """The page's, where it may."""
+        """The origin of the page that sent the request, if it is allowed; else None."""
         origin = headers.get("origin", "").lower()
         return origin if origin in self.origins else None
 
     def refuses_host(self, host: str | None) -> str | None:
-        """Why a request for this ``Host`` is not answered; None: it is."""
+        """The reason why a request for this ``Host`` is refused; None: it is answered."""
         if not self.on_loopback or host is None or self._is_ours(host):
             return None
         return (
@@ -89,7 +89,7 @@ class Visitors:
         return address.is_loopback or is_of_this_machine(name)
 
     def refuses_page(self, headers: dict[str, str]) -> tuple[int, str] | None:
-        """The status and why, where a web page sent this without leave; names of ``headers`` are lower case."""
+        """The status and the reason if a web page sent this without permission; names of ``headers`` are lower case."""
         if self.allowed_origin(headers) is not None:
             return None
         origin = headers.get("origin")
@@ -103,7 +103,7 @@ class Visitors:
 
 
 def _name_of(host: str) -> str:
-    """Without the port; of an IPv6 address without its brackets."""
+    """The host without its port, an IPv6 address also without its brackets."""
     host = host.strip().lower()
     if host.startswith("["):
         return host[1:].partition("]")[0]

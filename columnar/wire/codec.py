@@ -1,8 +1,8 @@
 """(pure) A service of the IDL as functions between bytes and calls, in both protocols.
 
-Requests come out as ``Request``: the method and its arguments in the order of the IDL, structs
-as objects of the classes of ``definitions``, what was left out as its default or None.  Replies go in as what the
-handler returned:
+Requests are decoded to ``Request``: the method and its arguments in the order of the IDL, structs
+as objects of the classes of ``definitions``, omitted fields as their default or None.  Replies are encoded from the
+results of handlers:
 
     list<TRowResult>  RowList(rows, sorted)           hand-packed
     list<TCell>       [(value, timestamp), ...]       hand-packed
@@ -13,9 +13,9 @@ handler returned:
 
 On one core of a 2-core machine (CPython 3.11) rows are packed in binary at 2.7 M cells/s (2.5
 as sorted columns), against 1.4 M/s through structs and thriftpy2's C codec; in compact at 3.5
-(3.1) M/s, against 0.1 M/s: it has no C codec, and 14,000 cells held the loop for 140 ms.
+(3.1) M/s, against 0.1 M/s: thriftpy2 has no C codec for it, and 14,000 cells held the loop for 140 ms.
 
-Knows nothing of frames and connections, nor who answers a call.
+Knows nothing of frames, connections and handlers.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _I64_SUCCESS = Struct(">BHqB").pack
 
 
 class Method:
-    """One method of the IDL; constant after construction."""
+    """A method of the IDL; constant after construction."""
 
     __slots__ = (
         "_binary_head",
@@ -85,7 +85,7 @@ class Method:
         return f"Method({self.name})"
 
     def reply(self, protocol: Protocol, seqid: int, result: Any) -> bytes:
-        """The message that answers a call; raises when a handler returned what the IDL does not allow."""
+        """The message that answers a call; raises if the IDL does not allow the handler's result."""
         if protocol is Protocol.BINARY:
             return self._binary_head + _I32(seqid) + self.pack_binary(result)
         return _compact_head(self.name.encode(), REPLY, seqid) + self.pack_compact(result)
@@ -94,7 +94,7 @@ class Method:
         return type(error) in self.throws
 
     def declared_error(self, protocol: Protocol, seqid: int, error: Any) -> bytes:
-        """The message that answers with one of the exceptions of the method's ``throws``."""
+        """The message that answers with an exception of the method's ``throws``."""
         field_id, spec = self.throws[type(error)], (STRUCT, type(error))
         if protocol is Protocol.BINARY:
             return b"%b%b%b\x00" % (self._binary_head, _I32(seqid), binary_field(field_id, spec, error))
@@ -102,7 +102,7 @@ class Method:
 
 
 class Request:
-    """One call, decoded; constant."""
+    """A decoded call; constant."""
 
     __slots__ = ("args", "kind", "method", "name", "seqid", "size_bytes")
 
@@ -130,7 +130,7 @@ class ServiceCodec:
     """All methods of a service.  Used by one thread: decoding shares one budget."""
 
     def __init__(self, service: ServiceDefinition, pause: Callable[[], object] | None = None) -> None:
-        """``pause``: called now and then while a long message is decoded, to let other threads go on."""
+        """``pause``: called at intervals while a long message is decoded, to let other threads run."""
         self._budget = codec_binary.Budget(pause)
         self.methods: dict[str, Method] = {
             name: Method(name, signature, self._budget) for name, signature in service.signatures.items()
@@ -141,7 +141,7 @@ class ServiceCodec:
         return self._by_bytes.get(name)
 
     def read_args(self, protocol: Protocol, method: Method, buf: bytes, pos: int, end: int) -> tuple[list[Any], int]:
-        """The arguments and where they end.  Raises Short, Malformed, Refused."""
+        """The arguments and their end position.  Raises Short, Malformed, Refused."""
         self._budget.renew()
         read = method.binary_args if protocol is Protocol.BINARY else method.compact_args
         args, pos = read(buf, pos, end)
@@ -151,7 +151,7 @@ class ServiceCodec:
 
 
 def read_message_begin(protocol: Protocol, buf: bytes, pos: int, end: int) -> tuple[bytes, int, int, int]:
-    """(method name, kind, seqid, where the argument struct begins).  Raises Short, Malformed."""
+    """(method name, kind, seqid, start of the argument struct).  Raises Short, Malformed."""
     if protocol is Protocol.BINARY:
         return codec_binary.read_message_begin(buf, pos, end)
     return codec_compact.read_message_begin(buf, pos, end)
@@ -161,7 +161,7 @@ def read_message_begin(protocol: Protocol, buf: bytes, pos: int, end: int) -> tu
 
 
 def _packer(success: Any) -> Callable[[Any], bytes]:
-    """How the result struct of a method with this type of success is made of a handler's result."""
+    """The function that packs a handler's result as the result struct of a method with this type of success."""
     if success is None:
         return _void_success
     kind = success[0] if isinstance(success, tuple) else success
@@ -211,12 +211,12 @@ def _compact_packer(success: Any) -> Callable[[Any], bytes]:
 
 
 def _listed_struct(spec: Any) -> str:
-    """Of ``list<T>`` the name of T, if it is a struct."""
+    """The name of T if ``spec`` is ``list<T>`` and T a struct; else empty."""
     return _struct_name(spec[1]) if isinstance(spec, tuple) and spec[0] == LIST else ""
 
 
 def _struct_name(spec: Any) -> str:
-    """The name of the struct that ``spec`` is; empty where it is none."""
+    """The name of ``spec`` if it is a struct; else empty."""
     return spec[1].__name__ if isinstance(spec, tuple) and spec[0] == STRUCT else ""
 
 

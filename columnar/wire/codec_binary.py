@@ -6,17 +6,17 @@
     string  := length:u32 byte*        list, set := type:u8 count:u32 value*
     map     := key_type:u8 value_type:u8 count:u32 (key value)*
 
-A reader is ``read(buf, pos, end) -> (value, next pos)``.  ``end`` is where the bytes that may
-be believed end; a reader raises Short rather than look behind it, so no length or count that
-a message claims is ever trusted before its bytes are there, and nothing is allocated for it.
-A list takes at least one byte an element, hence a count over the rest is Short at once.
+A reader is ``read(buf, pos, end) -> (value, next pos)``.  ``end`` is the end of the bytes that have
+arrived; a reader raises Short instead of reading past it.  So no length or count that a message claims is
+trusted before its bytes have arrived, and nothing is allocated for it.  A list takes at least one byte an
+element, hence a count over the rest is Short at once.
 
-Why in Python, where thriftpy2 has a codec in C: that one believes lengths (a 25-byte message
-that claims 2 GB or 2^31 elements hangs it, a truncated one is filled up with memory of the
-process), so everything would have to be walked over first.  On one core of a 2-core machine,
-CPython 3.11, not compiled, header and arguments of ``get``: 1.9 us here, 1.5 us in C and 3 us for a walk.
+thriftpy2 has a codec in C, which believes lengths: a 25-byte message that claims 2 GB or 2^31 elements hangs it,
+and it fills a truncated message up with memory of the process.  With it every message would have to be walked over
+first.  On one core of a 2-core machine, CPython 3.11, not compiled, header and arguments of ``get`` take 1.9 us here,
+1.5 us in C and 3 us for a walk.
 
-Knows nothing of frames, connections, nor of what a method means.
+Knows nothing of frames, of connections and of the meaning of methods.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ BINARY = 18  # thriftpy2's mark for a string that stays bytes; never on the wire
 WIDTHS: Final = {BOOL: 1, BYTE: 1, DOUBLE: 8, I16: 2, I32: 4, I64: 8}
 DEPTH: Final = 32  # nesting of unknown fields; our own structs nest three deep
 VERSION: Final = 0x8001_0000
-FIELDS: Final = 64  # in one struct; ours have up to 12
+FIELDS: Final = 64  # in a struct; ours have up to 12
 PAUSE_ELEMENTS: Final = 2_000  # of lists, which are decoded in some 1 ms
 NAME_BYTES: Final = 256  # of a method; the longest of ours has 33
 
@@ -53,7 +53,7 @@ _MAP = struct.Struct(">BBI").unpack_from
 
 
 def read_message_begin(buf: bytes, pos: int, end: int) -> tuple[bytes, int, int, int]:
-    """(method name, kind, seqid, where the argument struct begins)."""
+    """(method name, kind, seqid, start of the argument struct)."""
     if end - pos < 4:
         raise Short
     (word,) = _U32(buf, pos)
@@ -130,21 +130,21 @@ _SCALARS: Final[dict[int, Reader]] = {
 
 
 class Budget:
-    """How many elements the lists and maps of one message may still have, all together.
+    """The number of elements that the lists and maps of a message may still have, all together.
 
-    A byte on the wire can be an object of 200 bytes here (an empty struct in a list), so bytes
-    alone do not bound memory.
+    A byte on the wire can become an object of 200 bytes (an empty struct in a list), so a bound on bytes
+    alone does not bound memory.
     """
 
     __slots__ = ("_gives_way_at", "_pause", "left")
 
     def __init__(self, pause: Callable[[], object] | None = None) -> None:
-        """``pause`` lets other threads go on: compiled code holds the interpreter until somebody gives it up."""
+        """``pause`` lets other threads run: compiled code does not release the interpreter lock by itself."""
         self._pause = pause
         self.renew()
 
     def renew(self) -> None:
-        """For the next message."""
+        """Begin the budget of the next message."""
         self.left = MUTATIONS_PER_CALL
         self._gives_way_at = MUTATIONS_PER_CALL - PAUSE_ELEMENTS
 
@@ -157,14 +157,14 @@ class Budget:
             self._pause()
 
     def take_row(self, count: int) -> None:
-        """Of a list of Mutations: they are all of one row, and refused before they are read."""
+        """Check a list of Mutations, all of the same row, before its elements are read.  Raises Refused."""
         if count > ROW_OPERATIONS:
             what = f"{count} operations on one row as one step, at most {ROW_OPERATIONS} are allowed"
             raise Refused(RequestTooBig(f"{what}; nothing was stored, send them in several calls"))
 
 
 def _list_begin(buf: bytes, pos: int, end: int, wire_type: int, budget: Budget) -> tuple[int, int]:
-    """(count of elements, where the first begins)."""
+    """(count of elements, start of the first)."""
     if end - pos < 5:
         raise Short
     element_type, count = _LIST(buf, pos)
@@ -221,8 +221,8 @@ def _map_reader(key_spec: Any, value_spec: Any, budget: Budget) -> Reader:
 def fields_reader(thrift_spec: dict[int, Any], defaults: list[tuple[str, Any]], budget: Budget) -> Reader:
     """A reader of a struct as the list of its values in the order of the IDL.
 
-    A field is looked up by its whole header, so an unknown id and a known one of another type
-    are skipped alike, as Thrift asks, and the order on the wire does not matter.
+    A field is looked up by its whole header, so an unknown id and a known id with another type
+    are both skipped, as Thrift requires, and the order on the wire does not matter.
     """
     order = {name: index for index, (name, _) in enumerate(defaults)}
     unset = [default for _, default in defaults]
@@ -241,7 +241,7 @@ def fields_reader(thrift_spec: dict[int, Any], defaults: list[tuple[str, Any]], 
             known = lookup(buf[pos : pos + 3])
             if known is not None:
                 index, read_value = known
-                if read_value is _binary:  # the most frequent, without a call
+                if read_value is _binary:  # the most frequent type, without a call
                     start = pos + 7
                     if start > end:
                         raise Short
@@ -275,7 +275,7 @@ def _struct_reader(cls: Any, budget: Budget) -> Reader:
 
 
 def _mutations_reader(budget: Budget) -> Reader:
-    """A list of Mutations; bulk loads consist of them, and then it may be a ``SentPuts``."""
+    """A reader of a list of Mutations; the puts of a bulk load may be read as a ``SentPuts``."""
     read_any = _struct_reader(Mutation, budget)
     shape = PutsShape()
 
@@ -302,11 +302,12 @@ def _mutations_reader(budget: Budget) -> Reader:
 
 
 def _usual_put(buf: bytes, pos: int, end: int) -> tuple[Mutation | None, int]:
-    """A Mutation as clients send their puts; None where it is sent otherwise.
+    """A Mutation in the form in which clients send their puts; None: it has another form.
 
         02 0001 bool   0B 0002 length:u32 column   0B 0003 length:u32 value   02 0004 bool   00
 
-    All four fields in order, a column of under 256 bytes.  Byte by byte: compiled that is 0.4 us, the general way 1.6.
+    All four fields in order, a column of under 256 bytes.  Reading byte by byte takes 0.4 us compiled, the general
+    way 1.6 us.
     """
     if end - pos < 23 or buf[pos] != BOOL or buf[pos + 1] != 0 or buf[pos + 2] != 1:
         return None, pos
@@ -326,7 +327,7 @@ def _usual_put(buf: bytes, pos: int, end: int) -> tuple[Mutation | None, int]:
 
 
 def spec_of_field(field: tuple[Any, ...]) -> Any:
-    """thriftpy2's (type, name[, inner], required) as one spec: a type, or (type, inner)."""
+    """thriftpy2's (type, name[, inner], required) as a spec: a type, or (type, inner)."""
     return field[0] if len(field) == 3 else (field[0], field[2])
 
 
@@ -351,7 +352,7 @@ def reader_of(spec: Any, budget: Budget) -> Reader:
 
 
 def skip(buf: bytes, pos: int, end: int, kind: int, depth: int, budget: Budget) -> int:
-    """Where the value of type ``kind`` at ``pos`` ends."""
+    """The end of the value of type ``kind`` at ``pos``."""
     width = WIDTHS.get(kind)
     if width is not None:
         pos += width

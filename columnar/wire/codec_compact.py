@@ -1,4 +1,4 @@
-"""(pure) Reading the compact protocol; the same readers as in ``codec_binary``, other bytes.
+"""(pure) Reading the compact protocol: the same readers as in ``codec_binary`` for other bytes.
 
     message := 82 (kind << 5 | 1):u8 seqid:varint name:string struct
     struct  := (delta << 4 | type:u8 value | type:u8 id:zigzag value)* 00
@@ -7,7 +7,7 @@
     map     := 00, or count:varint (key_type << 4 | value_type):u8 then pairs
     bool    := in a struct the type itself (1 true, 2 false), in a container one byte
 
-The promises of ``codec_binary`` hold: nothing is believed before its bytes are there.
+The promise of ``codec_binary`` holds: no length or count is trusted before its bytes have arrived.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def varint(buf: bytes | bytearray, pos: int, end: int, width: int = 10) -> tuple
 
 
 def read_message_begin(buf: bytes, pos: int, end: int) -> tuple[bytes, int, int, int]:
-    """(method name, kind, seqid, where the argument struct begins)."""
+    """(method name, kind, seqid, start of the argument struct)."""
     if end - pos < 2:
         raise Short
     if buf[pos] != PROTOCOL or buf[pos + 1] & 0x1F != VERSION:
@@ -238,7 +238,7 @@ def _field_head(buf: bytes, pos: int, end: int, last: int) -> tuple[int, int, in
 
 
 def fields_reader(thrift_spec: dict[int, Any], defaults: list[tuple[str, Any]], budget: Budget) -> Reader:
-    """As in ``codec_binary``: the values in the order of the IDL, whatever their order was."""
+    """A reader of a struct as the list of its values in the order of the IDL, as in ``codec_binary``."""
     order = {name: index for index, (name, _) in enumerate(defaults)}
     unset = [default for _, default in defaults]
     known_fields = {
@@ -276,7 +276,7 @@ def _struct_reader(cls: Any, budget: Budget) -> Reader:
 
 
 def reader_of(spec: Any, budget: Budget) -> Reader:
-    """A bool that is an element; one that is a field has no bytes and needs no reader."""
+    """The reader of an element or a field; a bool is an element here: as a field it has no bytes and no reader."""
     if isinstance(spec, int):
         return _SCALARS[spec]
     kind, inner = spec
@@ -294,7 +294,7 @@ def skip_field(buf: bytes, pos: int, end: int, kind: int, depth: int, budget: Bu
 
 
 def _skip(buf: bytes, pos: int, end: int, kind: int, depth: int, budget: Budget) -> int:
-    """Where the element of compact type ``kind`` at ``pos`` ends."""
+    """The end of the element of compact type ``kind`` at ``pos``."""
     if kind <= C_BYTE:
         pos += 1
     elif kind <= C_I64:

@@ -1,4 +1,4 @@
-"""(pure) Hand-packed replies of the Thrift 2 service: one TResult, or a list.  The binary protocol first:
+"""(pure) Hand-packed replies of the Thrift 2 service: a TResult, or a list of them.  The binary protocol first:
 
     success   := 0F 0000 0C count:u32 result*  00        or  0C 0000 result 00
     TResult   := [0B 0001 length:u32 row]  0F 0002 0C count:u32 value*  02 0003 00  02 0004 partial:u8  00
@@ -11,12 +11,12 @@ The compact protocol, the same values (bytes of its types in ``codec_compact``):
     TResult   := [18 length:varint row 19 | 29 00] list  12 | 11 of both flags  00
     value     := 18 length family  18 length qualifier  18 length value  16 timestamp:zigzag  23 04  00
 
-A value's type is 4, a put, and it has no tags: that is all HBase's gateway ever fills in.
+A value's type is 4, a put, and it has no tags: HBase's gateway never fills in anything else.
 
-On a busy 2-core machine both pack as many cells a second as the Thrift 1 replies of ``codec_replies``,
+On a busy 2-core machine both protocols pack as many cells a second as the Thrift 1 replies of ``codec_replies``,
 and four times as many as structs and thriftpy2's C codec.
 
-Knows nothing of methods; ``codec`` chooses what is packed here.
+Knows nothing of methods; ``codec`` chooses the replies that are packed here.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _VALUES: Final = b"\x0f\x00\x02\x0c"
 _FLAGS: Final = (b"\x02\x00\x03\x00\x02\x00\x04\x00\x00", b"\x02\x00\x03\x00\x02\x00\x04\x01\x00")
 _COMPACT_FLAGS: Final = (b"\x12\x12\x00", b"\x12\x11\x00")  # a bool's value is its type: 1 true, 2 false
 _PUT: Final = 4
-SHORT_BYTES: Final = 128  # a longer name of a column is packed anew each time
+SHORT_BYTES: Final = 128  # a longer name of a column is packed each time
 REMEMBERED: Final = 1024  # names of columns, timestamps
 _MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 
 class Result(NamedTuple):
-    """What a handler returns where the IDL says TResult; a row without cells is sent without its name."""
+    """A handler's result for the IDL's TResult; a row without cells is sent without its name."""
 
     row: bytes
     cells: list[ColumnOut]  # column (family:qualifier), value, timestamp
@@ -49,7 +49,7 @@ class Result(NamedTuple):
 
 
 class Results(NamedTuple):
-    """What a handler returns where the IDL says ``list<TResult>``."""
+    """A handler's result for the IDL's ``list<TResult>``."""
 
     results: list[Result]
 
@@ -85,7 +85,7 @@ def _names(column: bytes) -> bytes:
 
 
 def _packed_names(column: bytes) -> bytes:
-    """Family and qualifier."""
+    """The fields of family and qualifier."""
     family, _, qualifier = column.partition(b":")
     return b"%b%b%b%b" % (_STRING(11, 1, len(family)), family, _STRING(11, 2, len(qualifier)), qualifier)
 
@@ -110,7 +110,7 @@ def _compact_names(column: bytes) -> bytes:
 
 
 def _packed_compact_names(column: bytes) -> bytes:
-    """Family, qualifier and the header of the value."""
+    """The fields of family and qualifier, and the header of the value."""
     family, _, qualifier = column.partition(b":")
     return b"\x18%b%b\x18%b%b\x18" % (varint(len(family)), family, varint(len(qualifier)), qualifier)
 

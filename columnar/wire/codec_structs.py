@@ -1,11 +1,11 @@
-"""(pure) Writing what has no hand-packed form: any value of the IDL, in both protocols, along its spec.
+"""(pure) Writing of values without a hand-packed form: any value of the IDL, in both protocols, by its spec.
 
-Bytes of the types stand in ``codec_binary`` and ``codec_compact``.  A field that is None is left
-out, as Thrift asks; text and bytes are the same on the wire.  For answers of administration: a
-table of 1,000 regions is 7,000 fields.
+``codec_binary`` and ``codec_compact`` state the bytes of the types.  A field that is None is omitted, as Thrift
+requires; text and bytes are the same on the wire.  For replies of administration: a table of 1,000 regions is 7,000
+fields.
 
-Raises TypeError, ValueError, AttributeError, OverflowError or struct.error for what the spec does not
-allow; nothing of it has been sent then.
+Raises TypeError, ValueError, AttributeError, OverflowError or struct.error for a value that its spec does not
+allow; no part of it has been sent then.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _BITS: Final = {I16: 16, I32: 32, I64: 64}
 
 
 def binary_field(field_id: int, spec: Any, value: Any) -> bytes:
-    """One field of a struct, its header included."""
+    """A field of a struct, its header included."""
     parts = [_HEAD(binary_type(spec), field_id)]
     _binary(parts, spec, value)
     return b"".join(parts)
 
 
 def compact_field(field_id: int, spec: Any, value: Any, last: int = 0) -> bytes:
-    """One field of a struct, its header included; ``last`` is the id of the field before it."""
+    """A field of a struct, its header included; ``last`` is the id of the field before it."""
     parts: list[bytes] = []
     _compact_field(parts, last, field_id, spec, value)
     return b"".join(parts)
@@ -101,7 +101,7 @@ def _binary_struct(parts: list[bytes], value: Any) -> None:
 
 
 def _compact(parts: list[bytes], spec: Any, value: Any) -> None:
-    """A value that is an element, or a field that is no bool."""
+    """Write an element, or a field that is not a bool."""
     kind = _kind(spec)
     if kind in _BITS:
         parts.append(_zigzag(value, _BITS[kind]))

@@ -1,14 +1,15 @@
-"""One client connection: bytes in, calls made in order, replies out, all within bounds.
+"""A client connection: bytes in, calls made in order, replies out, all within bounds.
 
 States (a connection may be in several; it serves only when in none of them):
     busy      a handler's awaitable is not done; replies keep the order of requests, so the
               next request waits
-    resting   its turn on the loop was used up; it goes on after others had theirs
+    resting   its time slice on the loop is used up; it goes on after the slices of others
     blocked   more than ``output_bytes`` are unsent: the client does not read
-    closing   nothing further is served; what is unsent still goes out
+    closing   no further request is served; unsent replies are still sent
 
-TCP says the same of a client that closes its socket and of one that only ends its side.  The call that has
-begun is carried out and answered; what has not begun by then never is, and steps end (``has_gone``).
+TCP does not distinguish a client that closes its socket from a client that only ends its side.  A call that has begun
+by then is carried out and answered, except for further steps, which end (``has_gone``); a call that has not begun is
+dropped.
 
 Reading from the socket stops while blocked, and while busy or resting with more than
 ``input_bytes`` read ahead.  There is no idle timeout: pools of clients keep connections for
@@ -49,15 +50,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("columnar.wire")
 
-TURN_S: Final = 0.002  # of one connection on the loop before the others are looked at
+TURN_S: Final = 0.002  # time slice of a connection on the loop
 TURN_BYTES: Final = 256 * 1024  # of replies gathered for one write
-UNTRACKED_OUTPUT_BYTES: Final = 16 * 1024  # unsent below this the server does not count: 160 MB for 10,000
-JOINED_BYTES: Final = 64 * 1024  # more replies than this go out piece by piece: a join would copy them
-LARGE_BYTES: Final = 64 * 1024  # a request whose arguments are not kept while its answer waits
+UNTRACKED_OUTPUT_BYTES: Final = 16 * 1024  # the server does not count less unsent output: 160 MB for 10,000
+JOINED_BYTES: Final = 64 * 1024  # more bytes of replies are sent piece by piece: a join would copy them
+LARGE_BYTES: Final = 64 * 1024  # the arguments of a larger request are not kept while its answer waits
 
 _FRAME: Final = Struct(">I").pack
 _DIRECT: Final = frozenset({list, RowList, type(None), bool, int, str, bytes, dict})
-_UNKNOWN: Final = "unknown"  # in metrics: names that clients make up are no labels
+_UNKNOWN: Final = "unknown"  # in metrics: names that clients invent do not become labels
 
 
 class Waiting:
@@ -76,7 +77,7 @@ class Waiting:
 
 
 class Connection:
-    """An ``asyncio.Protocol`` in all but name: a class of ours alone compiles to plain fields and calls."""
+    """An ``asyncio.Protocol`` in all but name: a class without foreign bases compiles to plain fields and calls."""
 
     def __init__(self, server: WireServer, connection_id: int) -> None:
         self._server = server  # constant, as are the next three
@@ -92,17 +93,17 @@ class Connection:
         self._busy = False
         self._resting = False
         self._is_new = True  # nothing was answered yet
-        self._is_dear = True  # it used up its last turn, or nobody knows: the next one is of the share of all such
+        self._is_dear = True  # used up its last slice, or has had none: shares the slices of expensive ones
         self._write_paused = False
         self._reading_paused = False
         self._closing = False
         self._has_gone = False  # the connection has ended, or the client sends no more
-        self._out: list[bytes] = []  # replies of this turn
+        self._out: list[bytes] = []  # replies of this time slice
         self._out_bytes = 0
-        self.held_bytes = 0  # of input that waits: half a message, or what was read ahead
+        self.held_bytes = 0  # of input that waits: half a message, or requests read ahead
         self.serving_bytes = 0  # of the request whose reply is pending
-        self.counted_bytes = 0  # the two, as last told to the server
-        self.unsent_bytes = 0  # of output, as last told to the server
+        self.counted_bytes = 0  # the sum of the two, as last reported to the server
+        self.unsent_bytes = 0  # of output, as last reported to the server
 
     # --- what the loop calls ---------------------------------------------------------------------------
 
@@ -124,7 +125,7 @@ class Connection:
     def data_received(self, data: bytes) -> None:
         if self._closing:
             return
-        if self._is_new and self.has_gone():  # it may have waited for us to accept it while others wrote
+        if self._is_new and self.has_gone():  # it may have ended before we accepted it
             self._close_quietly()
             return
         self._stream.feed(data)
@@ -137,7 +138,7 @@ class Connection:
         self._regulate_reading()
 
     def eof_received(self) -> bool:
-        """The client sends no more; the call that has begun is still answered before we close."""
+        """The client sends no more; a call that has begun is still answered before we close."""
         self._leave()
         return self._busy or self._write_paused
 
@@ -154,11 +155,11 @@ class Connection:
         by_us, self._closing = self._closing, True
         self._fd = -1
         self._leave()
-        self._ctx = CallContext(self._id, self._ctx.peer, self._ctx.protocol)  # the other one refers to us
+        self._ctx = CallContext(self._id, self._ctx.peer, self._ctx.protocol)  # the old context refers to us
         if self._transport is None or not self._server.forget(self):
             return  # it was never admitted
         if by_us:
-            pass  # and why was logged then
+            pass  # the reason was logged then
         elif exc is not None:
             log.info("%s: connection lost: %s", self._ctx.peer, exc)
         elif self._stream.under_way and not self._busy:
@@ -184,7 +185,7 @@ class Connection:
             self._transport.abort()
 
     def has_gone(self) -> bool:
-        """Whether the client has ended the connection or its side of it: the kernel may know it before we read it."""
+        """Whether the client has ended the connection or its side of it; the kernel may know it before we read it."""
         if not self._has_gone and (self._fd < 0 or has_ended(self._fd)):
             self._leave()
         return self._has_gone
@@ -197,7 +198,7 @@ class Connection:
             self._busy = False
 
     def shed_input(self, error: ColumnarError) -> bool:
-        """Give up the half-received message, which will be answered with ``error``."""
+        """Drop the half-received message, which will be answered with ``error``; False: there is none."""
         if not self._stream.shed(error):
             return False
         self._account_input()
@@ -212,7 +213,7 @@ class Connection:
     # --- serving -----------------------------------------------------------------------------------------
 
     def _serve(self) -> None:
-        """One turn: serve what has been received, until a reply is pending or the turn is over."""
+        """Serve received requests until a reply is pending or the time slice is over."""
         begun = perf_counter()
         turn_ends, done = begun + TURN_S, 0.0
         try:
@@ -248,7 +249,7 @@ class Connection:
         self._regulate_reading()
 
     def _http_waits(self) -> bool:
-        """Nothing to serve: tell a client that asks whether to go on; True where no request can follow."""
+        """Nothing to serve: answer a client that waits for "100 Continue"; True: no request can follow."""
         http = self._stream.http
         if http is None:
             return False
@@ -257,7 +258,7 @@ class Connection:
         return http.ended
 
     def _decode_aside(self, whole: Whole) -> None:
-        """A large message would hold the loop for up to seconds: a thread decodes it."""
+        """Decode a large message in a thread: it would hold the loop for up to seconds."""
         self._busy = True
         self.serving_bytes = len(whole.body)
         server, aside = self._server, Aside(whole)
@@ -267,7 +268,7 @@ class Connection:
     def _decoded(self, future: asyncio.Future[Request | Refusal]) -> None:
         self._aside = None
         if self._has_gone:
-            future.exception()  # whatever it is, nobody waits for it
+            future.exception()  # seen: no caller waits for it
             self._busy = False
             self._close_quietly()
         else:
@@ -295,7 +296,7 @@ class Connection:
             self._transport.close()
 
     def _answer(self, message: Request | Refusal) -> float | None:
-        """Serve one message.  When it was done, or None where its reply is pending."""
+        """Serve a message; the time at which it was answered, or None if its reply is pending."""
         started = perf_counter()
         if isinstance(message, Refusal):
             return self._refused(message, started)
@@ -328,10 +329,10 @@ class Connection:
             return self._settle(request, future, started, later)
         self._busy = True
         self.serving_bytes = request.size_bytes
-        if request.size_bytes > LARGE_BYTES:  # whoever still needs its rows holds them; the slow log counts them
+        if request.size_bytes > LARGE_BYTES:  # the handler holds the rows that it still needs; the slow log counts rows
             request.args = [[None] * len(one) if isinstance(one, list) else one for one in request.args]
         if shared:
-            self._is_dear = perf_counter() - started >= TURN_S  # to wait for an fsync makes nobody dear
+            self._is_dear = perf_counter() - started >= TURN_S  # waiting for an fsync does not make it expensive
             self._server.resume_after(future, Waiting(self, request, started, later))
         else:
             self._server.began(future)
@@ -339,7 +340,7 @@ class Connection:
         return None
 
     def resume(self, request: Request, future: asyncio.Future[Any], started: float, later: Later | None) -> None:
-        """What ``request`` waited for is done."""
+        """Answer ``request``: the future that it waited for is done."""
         self._busy = False
         self._settle(request, future, started, later)
         if self._closing or self._has_gone or (self._stream.under_way and self.has_gone()):
@@ -424,7 +425,7 @@ class Connection:
             server.service.was_slow(self._ctx, method.name, message.args, took, result)
         return now
 
-    # --- turns, back-pressure, accounting ------------------------------------------------------------------
+    # --- time slices, backpressure, accounting -------------------------------------------------------------
 
     def _rest(self, ahead: bool = False) -> None:
         self._resting = True
@@ -447,7 +448,7 @@ class Connection:
         self._out = []
         size, self._out_bytes = self._out_bytes, 0
         if self._transport.is_closing():
-            return  # nobody is there to read it
+            return  # the client does not read any more
         if size > JOINED_BYTES:
             self._transport.writelines(out)
         else:

@@ -1,8 +1,7 @@
 """(pure) A parsed interface definition as classes: structs, exceptions, enumerations, a service.
 
-What an IDL says is read once, by thriftpy2, when somebody changes it (``make idl``), and stands
-parsed in a JSON beside it.  A server therefore starts without a parser: 60 ms sooner and 6 MB
-smaller.  The form, a type being the number of a Thrift type or one of the three others:
+After each change of an IDL (``make idl``) thriftpy2 parses it once, into a JSON beside it.  A server therefore starts
+without a parser: 60 ms sooner and 6 MB smaller.  The form of the JSON:
 
     type       := number | "Name" | [15, type] | [14, type] | [13, key type, value type]
     field      := [id, name, type, default, required]
@@ -11,8 +10,10 @@ smaller.  The form, a type being the number of a Thrift type or one of the three
     service    := {"extends": name or null, "methods": {name: signature}}
     signature  := {"args": [field], "result": [field], "oneway": true?}   result 0: the success
 
-Classes carry ``thrift_spec`` and ``default_spec`` in thriftpy2's form, so its clients and codecs
-take them as their own; their constructors take the fields in the order of the file.
+In ``type``, a number is Thrift's own number of the type.
+
+Classes have ``thrift_spec`` and ``default_spec`` in thriftpy2's form, so thriftpy2's clients and codecs
+accept them; their constructors take the fields in the order of the file.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _WRITTEN_OUT: Final[dict[str, Any]] = {"Mutation": Mutation}
 
 
 class Struct:
-    """Base of all structs: compared by what they hold."""
+    """Base of all structs, which compare by their fields."""
 
     thrift_spec: ClassVar[Spec] = {}
     default_spec: ClassVar[Defaults] = []
@@ -49,7 +50,7 @@ class Struct:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
     def read(self, protocol: Any) -> None:
-        """As thriftpy2's clients call it."""
+        """Read the fields; called by thriftpy2's clients."""
         protocol.read_struct(self)
 
     def write(self, protocol: Any) -> None:
@@ -57,7 +58,7 @@ class Struct:
 
 
 class WireError(Struct, Exception):
-    """Base of the exceptions an IDL declares."""
+    """Base of the exceptions that an IDL declares."""
 
     message: Any  # of text; a client that leaves text undecoded has bytes here
     __hash__ = Exception.__hash__  # type: ignore[assignment]
@@ -74,7 +75,7 @@ class Enumeration:
 
 
 class Signature:
-    """Of one method: what it takes and what it may answer; 0 is the field of the success."""
+    """Arguments and results of a method; the result's field 0 is the success."""
 
     __slots__ = ("args", "args_defaults", "oneway", "result", "result_defaults")
 
@@ -89,8 +90,8 @@ class Signature:
 
 
 class ServiceDefinition:
-    """A service: ``signatures`` by method.  Also what thriftpy2's client wants, made when it asks:
-    ``thrift_services``, ``NAME_args`` and ``NAME_result``."""
+    """A service: ``signatures`` by method.  Also has the attributes that thriftpy2's client reads, made at first
+    use: ``thrift_services``, ``NAME_args`` and ``NAME_result``."""
 
     def __init__(self, name: str, signatures: dict[str, Signature]) -> None:
         self.__name__ = name
@@ -114,7 +115,7 @@ class ServiceDefinition:
 def load(text: bytes) -> dict[str, SimpleNamespace]:
     """The definitions of a JSON by name, each with its types and services as attributes.
 
-    One definition may name the types of those before it.
+    A definition may name types of earlier definitions.
     """
     known: dict[str, Any] = {}
     return {name: SimpleNamespace(**_definition(definition, known)) for name, definition in json.loads(text).items()}
@@ -170,7 +171,7 @@ def _struct(name: str, spec: Spec, defaults: Defaults, base: type[Struct] = Stru
 
 
 def _constructor(name: str, defaults: Defaults) -> Callable[..., None]:
-    """``def __init__(self, field=default, ...)``, written out, so that a call costs what it costs by hand."""
+    """``def __init__(self, field=default, ...)``, as source text, so that a call is as fast as one written by hand."""
     if not defaults:
         return lambda self: None
     arguments = ", ".join(f"{field}={default!r}" for field, default in defaults)

@@ -1,24 +1,24 @@
-"""(pure) HTTP/1.x around Thrift messages: one POST, one message; its response, one reply.
+"""(pure) HTTP/1.x around Thrift messages: each POST is a message, its response the reply.
 
     request   := POST any-path HTTP/1.x  headers  body      the body is one unframed message
     response  := 200  Content-Type: application/x-thrift  Content-Length  the reply
-    an exception of Thrift is a reply like any other, hence a 200; a oneway call has an empty one
+    an exception of Thrift is a reply like any other, hence a 200; a oneway call has an empty reply
 
-What is wrong with the HTTP itself is answered with its status and a line of text, then closed:
+A fault of the HTTP itself is answered with its status and a line of text, then the connection is closed:
     400 no HTTP, or no message within     403 of a web page, or for a foreign Host (``browsers``)
     405 another method than POST          411 no length                   413 body over the bound
-    415 a compressed body, or a form      431 headers over the bound      503 given up for want of memory
+    415 a compressed body, or a form      431 headers over the bound      503 dropped for lack of memory
     505 not HTTP/1.x
 
-Pages of an origin that is allowed may ask first (OPTIONS: 204) and read what they are answered.
+Pages of an allowed origin may send a preflight request (OPTIONS: 204) and read the answers.
 
-Parsing is h11's.  It is fed small pieces, so that what it holds stays within HEADER_BYTES and a
-piece; what waits for it is counted by ``buffered_bytes``.
+h11 parses.  It is fed small pieces, so that it holds at most HEADER_BYTES and a piece; ``buffered_bytes`` counts the
+bytes that wait for it.
 
 Invariants:
-    I1. No length is believed: the body grows with what arrives.
-    I2. The next request is looked at only when the one before it has been answered (pipelining).
-    I3. One ``next_body`` looks at no more than EVENTS events; then others have their turn.
+    I1. No length is believed: the body grows with the bytes that arrive.
+    I2. The next request is parsed only when the request before it has been answered (pipelining).
+    I3. A call of ``next_body`` handles no more than EVENTS events, so that other connections are served in between.
 
 Knows nothing of Thrift, and nothing of sockets.
 """
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 HEADER_BYTES: Final = 64 * 1024  # as HBase's gateway
 PIECE_BYTES: Final = 64 * 1024  # fed to the parser at once
-EVENTS: Final = 64  # of one turn: 64 pieces of a body are 4 MiB, some 3 ms
+EVENTS: Final = 64  # of a call of ``next_body``: 64 pieces of a body are 4 MiB, some 3 ms
 THRIFT_TYPE: Final = b"application/x-thrift"
 _TEXT_TYPE: Final = b"text/plain; charset=utf-8"
 _REASONS: Final = {
@@ -53,7 +53,7 @@ _REASONS: Final = {
 
 
 class HttpRefused(Exception):
-    """No message comes out of this request: send ``answer`` and close."""
+    """This request gives no message: send ``answer`` and close."""
 
     def __init__(self, why: str, answer: bytes) -> None:
         super().__init__(why)
@@ -74,7 +74,7 @@ def refused(status: int, why: str, *, head_only: bool = False) -> HttpRefused:
 
 
 def _preflight(origin: bytes) -> HttpRefused:
-    """A page that is allowed asks whether it may send a message."""
+    """The answer to an allowed page that asks whether it may send a message."""
     head = b"HTTP/1.1 204 No Content\r\n%bAccess-Control-Allow-Methods: POST\r\nConnection: close\r\n"
     allowed = b"Access-Control-Allow-Headers: content-type\r\nAccess-Control-Allow-Private-Network: true\r\n\r\n"
     return HttpRefused("HTTP 204: a page asked whether it may send messages", head % _allow(origin) + allowed)
@@ -85,11 +85,11 @@ def _allow(origin: bytes) -> bytes:
 
 
 class HttpFraming:
-    """One connection that speaks HTTP."""
+    """The framing of a connection that speaks HTTP."""
 
     def __init__(self, message_bytes: int, drained_bytes: int, visitors: Visitors | None = None) -> None:
         self._visitors = visitors or Visitors()
-        self._origin = b""  # of the page that sent the message, where it may
+        self._origin = b""  # of the page that sent the message, if it is allowed
         self._message_bytes = message_bytes
         self._drained_bytes = drained_bytes
         import h11  # by the first connection that speaks HTTP: most servers have none
@@ -100,10 +100,10 @@ class HttpFraming:
         self._head_bytes = 0  # fed, of a request whose headers are not complete
         self._in_body = False
         self._body = bytearray()
-        self._body_bytes = 0  # arrived, those that were dropped among them
+        self._body_bytes = 0  # arrived, dropped bytes included
         self._refused: HttpRefused | None = None  # the rest of the body is dropped
         self.interim = b""  # to be sent before more can come
-        self.gave_way = False  # the last ``next_body`` stopped because its turn was over
+        self.gave_way = False  # the last ``next_body`` stopped after EVENTS events
         self.ended = False  # no further request will be answered
 
     @property
@@ -137,7 +137,7 @@ class HttpFraming:
                 elif isinstance(event, self._h11.EndOfMessage):
                     return self._whole()
                 else:
-                    return None  # paused: the reply before it is not out
+                    return None  # paused: the reply before it is not sent
         except self._h11.RemoteProtocolError as fault:
             raise refused(fault.error_status_hint, f"not understood as HTTP: {fault}") from None
         self.gave_way = True
@@ -148,7 +148,7 @@ class HttpFraming:
         return taken
 
     def answer(self, reply: bytes) -> list[bytes]:
-        """The response with ``reply``; afterwards the next request may come out."""
+        """The response with ``reply``; the next request can be read after it."""
         headers = [(b"Content-Type", THRIFT_TYPE), (b"Content-Length", b"%d" % len(reply))]
         if self._origin:
             headers += [(b"Access-Control-Allow-Origin", self._origin), (b"Vary", b"Origin")]
@@ -245,6 +245,6 @@ class HttpFraming:
         return body
 
     def _send_body(self, reply: bytes) -> bytes:
-        """Tell the parser's state machine of the body without having it copied."""
+        """Pass the body through the parser's state machine without a copy."""
         self._parser.send_with_data_passthrough(self._h11.Data(data=reply))
         return self._parser.send(self._h11.EndOfMessage()) or b""

@@ -1,23 +1,25 @@
-"""Calls that came in messages too large for one turn: each client pays for what its own calls cost.
+"""Calls in messages too large for a time slice: each client is charged for the cost of its own calls.
 
-    light   a small one of a client whose last large call was short: made as soon as it is there
-    heavy   one of a client whose last large call held the loop, or a larger one of a client that has made none yet
+    light   a call of a client whose last large call was short, or a smaller call of a client without large calls so
+            far: made as soon as it has arrived
+    heavy   a call of a client whose last large call held the loop, or a larger call of a client without large calls
+            so far
 
-A row of 60 MB is one write of the engine, which cannot be cut: it holds the loop for a third of a second.  A
-client that sends one after the other would leave others nothing.  After a call that held the loop the next heavy one
-waits REST times as long as it took, and while others ask REST_BESIDE_OTHERS times: so all heavy ones together have
-a quarter of the loop, or a hundredth, and of a hundred requests of others less than one meets one.  Among the heavy
-ones the next is of the client whose calls have cost least (start-time fair queueing: Goyal, Vin and Cheng, 1996).
-Light calls (a batch of many rows is cut into short steps) follow each other as they come, and wait for no rest:
-a client that loads batches does not pay for one that writes large rows.
+A row of 60 MB is a single write of the engine, which cannot be divided: it holds the loop for a third of a second.  A
+client that sends such rows without pause would starve others.  After a call that held the loop, the next heavy call
+waits REST times as long as that call took, and REST_BESIDE_OTHERS times while others send requests.  So all heavy calls
+together have a quarter of the loop, or a hundredth, and fewer than 1 in 100 requests of others meets a heavy call.
+The next heavy call is from the client whose calls have cost least (start-time fair queueing: Goyal, Vin and Cheng,
+1996).  Light calls (a batch of many rows is divided into short steps) are made in the order of arrival and wait for no
+rest: a client that loads batches is not slowed by a client that writes large rows.
 
 Invariants:
-    I1. A client has one call here at most, and what it costs is noted at that client alone.
-    I2. A client whose call held the loop is heavy for REST_BESIDE_OTHERS times as long, whatever its next ones cost.
-    I3. What waits is counted as input and bounded with it (``limits.SERVER_INPUT_BYTES``); the call of a client that
-        has gone is forgotten, and what it holds with it.
+    I1. A client has at most one call here, and its cost is charged to that client only.
+    I2. A client whose call held the loop is heavy for REST_BESIDE_OTHERS times as long, at any cost of its next calls.
+    I3. Waiting calls are counted as input and bounded with it (``limits.SERVER_INPUT_BYTES``); the call of a client
+        that has gone is forgotten, and its memory freed.
 
-Time is that of the loop's thread on a processor: a busy machine makes no client heavy.  Owned by the loop.
+Time is processor time of the loop's thread: a busy machine makes no client heavy.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -36,11 +38,11 @@ HELD_S: Final = 0.05  # a call that holds the loop longer is followed by a rest
 REST: Final = 3
 REST_BESIDE_OTHERS: Final = 99
 LIGHT_BYTES: Final = BATCH_BYTES  # a larger message is heavy until its client has shown that its calls are short
-_OWN_ANSWERS: Final = 1  # in a rest: that of the call itself
+_OWN_ANSWERS: Final = 1  # in a rest: the answer of the call itself
 
 
 class Aside:
-    """A large message on its way through the decoder's thread; ``whole`` is None once its client has gone."""
+    """A large message that the decoder's thread decodes; ``whole`` is None once its client has gone."""
 
     __slots__ = ("whole",)
 
@@ -48,7 +50,7 @@ class Aside:
         self.whole: Whole | None = whole
 
     def decoded(self, codec: ServiceCodec) -> Request | Refusal:
-        """In the thread.  Raises Hangup."""
+        """Decode the message, in the thread.  Raises Hangup."""
         whole = self.whole
         if whole is None:
             raise Hangup("the client has gone")
@@ -56,12 +58,12 @@ class Aside:
 
 
 class LargeCaller:
-    """What one connection's large calls have cost."""
+    """The cost of a connection's large calls so far."""
 
     __slots__ = ("finish", "is_proven", "pays_until")
 
     def __init__(self) -> None:
-        self.finish = 0.0  # seconds of virtual time: what its heavy calls have cost, behind the others' at its first
+        self.finish = 0.0  # seconds of virtual time: the cost of its heavy calls, added to the others' at its first
         self.is_proven = False  # its last large call was short
         self.pays_until = 0.0  # perf_counter; until then it is heavy
 
@@ -76,20 +78,20 @@ class LargeCaller:
 
 class LargeCalls:
     def __init__(self, answered: Callable[[], int], others_wait: Callable[[], bool]) -> None:
-        """``answered``: how many requests the server has answered so far.
+        """``answered``: the number of requests that the server has answered so far.
 
-        ``others_wait``: whether a request that is not heavy is carried out just now and not answered yet.
+        ``others_wait``: whether a request that is not heavy is under way and not answered yet.
         """
         self._answered = answered
         self._others_wait = others_wait
         self._light: OrderedDict[LargeCaller, Callable[[], object]] = OrderedDict()
-        self._heavy: dict[LargeCaller, tuple[float, Callable[[], object]]] = {}  # with the virtual time it begins at
+        self._heavy: dict[LargeCaller, tuple[float, Callable[[], object]]] = {}  # with the virtual time of its start
         self._virtual = 0.0
-        self._is_planned = False  # a light one will be made
-        self._is_resting = False  # a heavy one will be made, at once or after a rest
+        self._is_planned = False  # a light call will be made
+        self._is_resting = False  # a heavy call will be made, at once or after a rest
 
     def soon(self, caller: LargeCaller, size_bytes: int, call: Callable[[], object]) -> None:
-        """Make it in its turn."""
+        """Queue the call as light or heavy."""
         if caller.is_light(size_bytes, perf_counter()):
             self._light[caller] = call
             self._plan()
@@ -100,7 +102,7 @@ class LargeCalls:
                 asyncio.get_running_loop().call_soon(self._next_heavy)
 
     def forget(self, caller: LargeCaller) -> bool:
-        """The client has gone; True where its call waited here and will not be made."""
+        """Forget a client that has gone; True: its call waited here and will not be made."""
         light, heavy = self._light.pop(caller, None), self._heavy.pop(caller, None)
         return light is not None or heavy is not None
 
@@ -116,9 +118,9 @@ class LargeCalls:
         try:
             took = self._made(*self._light.popitem(last=False))
             if took > HELD_S and not self._is_resting:
-                self._is_resting = True  # heavy ones wait for this one's rest, as for that of one of theirs
+                self._is_resting = True  # heavy calls wait for the rest after this call, as after a heavy call
                 self._rest(took)
-        finally:  # whatever becomes of one, the others get their turn
+        finally:  # other calls are made even if this call fails
             self._plan()
 
     def _next_heavy(self) -> None:
@@ -140,7 +142,7 @@ class LargeCalls:
         return self._heavy[caller][0]
 
     def _made(self, caller: LargeCaller, call: Callable[[], object]) -> float:
-        """Make the call; how long it took."""
+        """Make the call; its processor time in seconds."""
         begun = thread_time()
         try:
             call()
@@ -154,7 +156,7 @@ class LargeCalls:
         asyncio.get_running_loop().call_later(REST * took, self._rested, took, REST * took, self._answered())
 
     def _rested(self, took: float, rested: float, answered: int) -> None:
-        """A rest of ``rested`` is over; ``answered`` is what the server had answered before its last stretch."""
+        """A rest of ``rested`` seconds is over; ``answered``: requests answered before its last part."""
         now = self._answered()
         nobody_asks = now - answered <= _OWN_ANSWERS and not self._others_wait()
         if nobody_asks or rested >= REST_BESIDE_OTHERS * took:

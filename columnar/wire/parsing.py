@@ -1,9 +1,9 @@
-"""Interface definitions parsed: ``python -m columnar.wire.parsing`` writes the JSONs anew (``make idl``).
+"""Parsing of interface definitions: ``python -m columnar.wire.parsing`` writes their JSONs (``make idl``).
 
     columnar/thrift/hbase.thrift, columnar.thrift  ->  columnar.json
     columnar/thrift/hbase2.thrift                  ->  hbase2.json
 
-To be run after a change of an IDL; a test holds the JSONs to them.  ``definitions`` has the form.
+To be run after a change of an IDL; a test compares the JSONs with the IDLs.  ``definitions`` states their form.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PARSED: Final = {"columnar.json": ("hbase.thrift", "columnar.thrift"), "hbase2.j
 
 
 def parsed(sources: tuple[str, ...], folder: Path = FILES) -> str:
-    """The text of the JSON; the last source includes those before it."""
+    """The text of the JSON; the last source includes the sources before it."""
     definitions: dict[str, Any] = {}
     for source in sources:
         name = source.removesuffix(".thrift")
@@ -32,7 +32,7 @@ def parsed(sources: tuple[str, ...], folder: Path = FILES) -> str:
 
 
 def _lines(value: dict[str, Any], indent: str, depth: int) -> str:
-    """One struct, enumeration or method a line: a change of the IDL is a change of few lines."""
+    """JSON with a line for each struct, enumeration or method: a change of the IDL changes few lines."""
     if not depth or not value:
         return json.dumps(value)
     inner = indent + " "
@@ -48,7 +48,7 @@ def _member(member: Any, indent: str, depth: int) -> str:
 
 def _definition(module: ModuleType) -> dict[str, Any]:
     meta: Any = vars(module)["__thrift_meta__"]
-    unions = meta["unions"]  # structs to whoever reads and writes them
+    unions = meta["unions"]  # read and written as structs
     structs = {cls.__name__: _fields(cls) for cls in sorted(meta["structs"] + unions, key=_line)}
     exceptions = {cls.__name__: _fields(cls) for cls in meta["exceptions"]}
     enums = {cls.__name__: cls._NAMES_TO_VALUES for cls in meta["enums"]}
@@ -57,7 +57,7 @@ def _definition(module: ModuleType) -> dict[str, Any]:
 
 
 def _line(cls: Any) -> int:
-    """Where it stands in the file: behind all that it names."""
+    """Its line in the file, which is after all types that it names."""
     number: int = cls.__thrift_lineno__
     return number
 

@@ -1,15 +1,15 @@
-"""(pure) The puts of a row as a bulk load sends them: the same columns in the same order, row after row.
+"""(pure) The puts of a row in the form of a bulk load: the same columns in the same order, row after row.
 
-Between the values of such a row stands what stood there in the row before it, byte for byte: it is compared,
-and only the values are taken out.  A column costs a comparison and a slice, 0.25 us, and no object of its own.
+The bytes between the values of such a row are those of the row before.  They are compared, and only the values are
+extracted.  A column costs a comparison and a slice, 0.25 us, and no object of its own.
 
     row     := head[0] value[0] head[1] value[1] ... tail
-    head[n] := the end of the mutation before it, then all of this one up to the length of its value
+    head[n] := the end of the mutation before it, then this mutation up to the length of its value
 
 Invariants:
-    I1. A row is taken so only where each of its bytes is what ``head`` and ``tail`` say, or a value's: what it
-        means is what the reader of any Mutation would find.
-    I2. One shape is remembered: columns, never a value.
+    I1. A row is read this way only if each of its bytes equals ``head`` and ``tail`` or belongs to a value: the
+        result is the same as that of the reader of any Mutation.
+    I2. A single shape is remembered: columns, never a value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Final
 from columnar.limits import KIB
 from columnar.wire.mutation_struct import Mutation
 
-SHAPED_COLUMNS: Final = 4  # a row of fewer is not worth a shape
+SHAPED_COLUMNS: Final = 4  # a row of fewer columns is not worth a shape
 SHAPE_BYTES: Final = 64 * KIB  # of the names of a shape's columns
 _U32: Final = Struct(">I")
 _BEGIN: Final = b"\x02\x00\x01\x00"  # isDelete: false
@@ -33,7 +33,7 @@ _LENGTH_BYTES: Final = 4
 
 
 class SentPuts:
-    """A list of Mutations that are all puts to be logged; reads as that list, and holds only columns and values."""
+    """A list of Mutations that are all puts with writeToWAL; iterates as that list, holds only columns and values."""
 
     __slots__ = ("columns", "values")
 
@@ -56,17 +56,17 @@ class SentPuts:
 
 
 class PutsShape:
-    """What was learned from the rows before; not shared between threads."""
+    """The shape learned from earlier rows; not shared between threads."""
 
     __slots__ = ("_columns", "_heads", "_seen")
 
     def __init__(self) -> None:
         self._columns: tuple[bytes, ...] = ()
         self._heads: list[bytes] = []
-        self._seen: tuple[bytes, ...] = ()  # of the last row that was read otherwise
+        self._seen: tuple[bytes, ...] = ()  # the columns of the last row that was read the general way
 
     def take(self, buf: bytes, pos: int, end: int, count: int) -> tuple[SentPuts | None, int]:
-        """The row of ``count`` mutations at ``pos``, and where it ends; None where it has not this shape."""
+        """The row of ``count`` mutations at ``pos``, and its end; None: it does not have this shape."""
         heads = self._heads
         if count != len(heads):
             return None, pos
@@ -83,7 +83,7 @@ class PutsShape:
         return SentPuts(self._columns, values), pos + _TAIL_BYTES
 
     def learn(self, row: list[Mutation]) -> None:
-        """Look at a row that was read otherwise: columns that come twice running are the next shape."""
+        """Learn from a row that was read the general way: columns of two rows in succession are the next shape."""
         seen, self._seen = self._seen, tuple([mutation.column or b"" for mutation in row])
         if sum(map(len, self._seen)) > SHAPE_BYTES:
             self._seen = ()

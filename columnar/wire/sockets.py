@@ -1,4 +1,4 @@
-"""What the kernel is told about a client's socket, and what it knows of it."""
+"""Options and the state of a client's socket in the kernel."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import socket
 from typing import Final
 
 KEEPALIVE_IDLE_S: Final = 60
-# Linux tells of an end behind unread bytes; elsewhere only a connection that is wholly over is seen.
+# Linux reports an end behind unread bytes; other systems report only a connection that is closed in both directions.
 _ENDED: Final = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
 def has_ended(fd: int) -> bool:
-    """Whether the peer has closed the connection or its side of it, whatever lies unread before.  Some 2 us."""
+    """Whether the peer has closed the connection or its side of it, even behind unread bytes.  Some 2 us."""
     poll = select.poll()
     poll.register(fd, _ENDED)
     return bool(poll.poll(0))
 
 
 def tune(sock: socket.socket) -> None:
-    """Small replies at once (a delayed one costs 40 ms), and dead peers found without an idle timeout."""
+    """Send small replies at once (a delay would be 40 ms), and find dead peers without an idle timeout."""
     if sock.family not in (socket.AF_INET, socket.AF_INET6):
         return
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,17 +1,17 @@
-"""TLS between a TCP connection and the protocol within: ciphertext on this side, plain bytes on that one.
+"""TLS between a TCP connection and an inner protocol: ciphertext outside, plain bytes inside.
 
-    shaking hands --done--> open --close, or the peer's farewell--> closing
-    shaking hands --plain text, a bad certificate, too long--> closed, with one line in the log
+    handshake --done--> open --close, or the peer's close_notify--> closing
+    handshake --plain text, a bad certificate, too long--> closed, with a line in the log
 
-To the loop it is a protocol, to the protocol within (a ``Connection``, or the status page's relay) a
-transport.  Python's ssl does the work over two buffers in memory; what the loop's own TLS would hold of
-encrypted replies is counted nowhere, and a client that does not read could have the server hold any number of
-bytes.  Here all that is unsent lies in the TCP transport, whose size and whose pauses are passed on as they are.
+A TlsDoor is a protocol to the loop, and a transport to the inner protocol (a ``Connection``, or the status page's
+relay).  Python's ssl works over two buffers in memory.  The loop's own TLS would hold encrypted replies that are
+counted nowhere, so a client that does not read could let the server hold any number of bytes.  Here all unsent bytes
+are in the TCP transport, whose size and pauses are passed on unchanged.
 
 Invariants:
-    I1. Nothing is left undecrypted behind a turn: what TCP gave is handed on at once.  So pausing the TCP
+    I1. No bytes are left undecrypted after a loop iteration: received bytes are passed on at once.  So pausing the TCP
         transport pauses everything.
-    I2. Before the handshake is over nothing is read ahead of a step: the transport is paused meanwhile.
+    I2. Before the handshake is over, nothing is read ahead of a step: the transport is paused meanwhile.
 
 Owned by the loop.
 """
@@ -34,7 +34,7 @@ RECORD_BYTES: Final = 16 * 1024  # the most that one read of a record gives
 PIECE_BYTES: Final = 256 * 1024  # encrypted at once: the copy of a large reply is no larger
 
 _log = logging.getLogger("columnar.tls")
-_WHY: Final = {  # OpenSSL's reason -> what a person needs to know
+_WHY: Final = {  # OpenSSL's reason -> the explanation for people
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the client has no certificate, and this port asks for one",
     "CERTIFICATE_VERIFY_FAILED": "the client's certificate is not accepted",
     "TLSV1_ALERT_UNKNOWN_CA": "the client does not trust our certificate: it must know the authority that signed it",
@@ -47,7 +47,7 @@ _WHY: Final = {  # OpenSSL's reason -> what a person needs to know
 
 
 class Inner(Protocol):
-    """What an ``asyncio.Protocol`` is asked for here."""
+    """The methods of an ``asyncio.Protocol`` that are called here."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None: ...
     def data_received(self, data: bytes) -> None: ...
@@ -68,11 +68,11 @@ class TlsDoor:
         self._transport = cast(asyncio.Transport, None)  # from connection_made on
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
-        self._ssl: ssl.SSLObject | None = None  # from the first bytes on: the silent ones cost nothing
+        self._ssl: ssl.SSLObject | None = None  # from the first bytes on: silent connections cost nothing
         self._peer = "?"
-        self._is_over = False  # nothing of what comes is looked at
-        self._is_paused = False  # by whoever is within
-        self._has_ended = False  # the peer said that it sends no more
+        self._is_over = False  # further bytes are ignored
+        self._is_paused = False  # by the inner protocol
+        self._has_ended = False  # the peer has announced that it sends no more
 
     # --- what the loop calls ------------------------------------------------------------------------
 
@@ -100,11 +100,11 @@ class TlsDoor:
     def eof_received(self) -> bool | None:
         if self._inner is None:
             if self._ssl is None:
-                self._is_over = True  # somebody looked whether the port is open: no line
+                self._is_over = True  # a probe whether the port is open: no line in the log
             self.refuse("closed by the client within the TLS handshake")
             return False
         if self._has_ended:
-            return True  # its farewell has told us: whoever is within closes when its replies are out
+            return True  # close_notify came before: the inner protocol closes when its replies are sent
         self._has_ended = True
         return self._inner.eof_received()
 
@@ -135,7 +135,7 @@ class TlsDoor:
             self._transport.resume_reading()
             return
         except ssl.SSLError as error:
-            self._send_outgoing()  # the alert that tells the client why
+            self._send_outgoing()  # the alert that gives the client the reason
             self.refuse(_why(error))
             return
         self._send_outgoing()
@@ -150,7 +150,7 @@ class TlsDoor:
             self._read(self._inner, self._ssl)
 
     def refuse(self, why: str) -> None:
-        """Of a handshake that is not to go on."""
+        """Close the connection, with the reason in the log: its handshake must not continue."""
         if not self._is_over:
             _log.warning("%s: closed: %s", self._peer, why)
         self._is_over = True
@@ -213,7 +213,7 @@ class TlsDoor:
     def close(self) -> None:
         if self._ssl is not None and not self._is_over:
             self._is_over = True
-            with suppress(ssl.SSLError):  # it wants the peer's farewell too, for which nobody waits
+            with suppress(ssl.SSLError):  # it expects the peer's close_notify too, for which we do not wait
                 self._ssl.unwrap()
             self._send_outgoing()
         self._transport.close()
@@ -244,7 +244,7 @@ class TlsDoor:
 
 
 class Tls:
-    """The certificate and the handshakes of one process: every port of it makes its doors here."""
+    """The certificate and the handshakes of a process; every port makes its doors here."""
 
     def __init__(self, certificate: ServerTls, handshakes: Handshakes | None = None) -> None:
         self.certificate = certificate
