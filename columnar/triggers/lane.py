@@ -1,10 +1,10 @@
-"""A lane: one worker process and the calls that are in it.
+"""A lane: a worker process and the calls that are in it.
 
-Two of them serve all triggers.  In the first run calls side by side.  When its process dies nobody
-knows which of them did it; so they, and only they, run again one at a time in the second lane, the
-ward, where a death has one suspect.  Their neighbours go on in the first lane meanwhile.
+Two lanes serve all triggers.  The first lane runs calls in parallel.  When its process dies, it is unknown which call
+was the cause.  So these calls, and no others, run again one at a time in quarantine, the second lane (``ward``), where
+a death has a single suspect.  Other calls go on in the first lane meanwhile.
 
-Owned by the loop; what to run and what became of it is the feeder's.
+Owned by the loop; the feeder decides which calls run and handles their outcomes.
 """
 
 from __future__ import annotations
