@@ -1,1 +1,1 @@
-"""What one region server does: apply, read, scan, log changes."""
+"""The region server: applies mutations, reads, scans and logs changes."""

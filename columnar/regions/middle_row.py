@@ -1,7 +1,7 @@
-"""Where a region splits in two halves of about the same bytes: looks at its store, in steps.
+"""The row that divides a region in two halves of about the same bytes, found from its store in steps.
 
-A small region is walked.  A large one is not read: the engine knows of each of its files the first key,
-the last key and the size, and a few seeks between the two show which rows there really are.
+A small region is read completely.  A large region is not read: the engine knows the first key, the last key and the
+size of each of its files, and a few seeks between the two keys find rows that exist.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from columnar.storage.api import FileSpan, Store
 from columnar.storage.layout import END_OF_ROW, range_start, split_cell_key
 
 WALKED_BYTES: Final = 16 * MIB  # a region up to this size is read from end to end, in steps: some 0.1 s
-WALKED_ROWS: Final = 500_000  # of one whose files show no two rows; the middle of what was seen is taken then
+WALKED_ROWS: Final = 500_000  # of a region whose files show no two rows; the middle of the rows read is taken then
 SEEKS_PER_FILE: Final = 16
 FILES_SOUGHT_IN: Final = 256
-_KEY_BYTES: Final = 24  # of a key that is taken as a number, after what the file's keys have in common
+_KEY_BYTES: Final = 24  # of a key that are taken as a number, after the common prefix of the file's keys
 
 
 class Weight(NamedTuple):
-    """About ``size_bytes`` of the region stand at ``row``, or between it and the next row that is named."""
+    """About ``size_bytes`` of the region are at ``row``, or between it and the row of the next Weight."""
 
     row: bytes
     size_bytes: int
@@ -46,7 +46,7 @@ async def middle_row(region: Region) -> bytes | None:
 
 
 def middle_of(weights: list[Weight], info: RegionInfo) -> bytes | None:
-    """The named row that leaves most nearly the same on both sides, never the first that there is."""
+    """The row of a weight that divides the bytes most evenly, never the region's first row."""
     by_row: dict[bytes, int] = {}
     for row, size in weights:
         if info.holds(row):
@@ -89,10 +89,10 @@ def _from_files(region: Region) -> list[Weight]:
 
 
 def _family_files(files: list[FileSpan]) -> list[FileSpan]:
-    """Those of families' own spaces, largest first: the engine does not say whose they are, their keys do.
+    """Files of families' own spaces, largest first, known by their keys: the engine does not name a file's space.
 
-    A cell's key has the end of its row in it and never begins with 00 and anything but FF; keys of older
-    versions and of the log begin with 00 and something else, those of ``meta`` have no end of a row.
+    A cell's key contains the end of its row and never begins with 00 followed by anything but FF; keys of older
+    versions and of the log begin with 00 and another byte, keys of ``meta`` contain no end of a row.
     """
     cells = [
         file for file in files if END_OF_ROW in file.first and (file.first[:1] != b"\x00" or file.first[1:2] == b"\xff")
@@ -101,7 +101,7 @@ def _family_files(files: list[FileSpan]) -> list[FileSpan]:
 
 
 def _between(file: FileSpan) -> Iterator[bytes]:
-    """The file's first key and some after it, evenly between its ends as numbers."""
+    """The file's first key and keys after it, evenly spaced as numbers between its first and last key."""
     common = 0
     while common < min(len(file.first), len(file.last)) and file.first[common] == file.last[common]:
         common += 1
