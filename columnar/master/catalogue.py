@@ -1,18 +1,18 @@
-r"""The catalogue: the table ``columnar:meta``, a row for each table and one for each region (design D8).
+r"""The catalogue: the table ``columnar:meta``, with a row for each table and a row for each region (design D8).
 
     row ``t/NAME``            info:schema = JSON of the table, info:state = enabled | disabled
     row ``r/NAME\0START\0ID``  info:region = JSON of the region
     row ``d/ENCODED``          info:region = a region that was dropped, split or merged, or is not yet a table's: its
-                               folder goes at the next start
-    row ``ns/NAME``           info:state = enabled: a namespace; ``default`` and the system's have none
+                               folder is removed at the next start
+    row ``ns/NAME``           info:state = enabled: a namespace; ``default`` and the system's namespace have no row
     row ``n``                  info:next = the next region id, eight bytes
     row ``e``                  info:epoch = the epoch of this start's owner of all regions, eight bytes
 
-A change of several rows (a table with its regions) is one atomic batch of the catalogue's one
-region (design D12), so no reader ever sees half a table.
+A change of several rows (a table with its regions) is an atomic batch of the catalogue's only region (design D12), so
+no reader ever sees half a table.
 
-Pure but for the two functions it is given: one that reads all rows, one that applies mutations
-and returns when they are on disk.
+Pure except for two functions that it is given: the first reads all rows, the second applies mutations and returns
+when they are on disk.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.schema import DEFAULT_NAMESPACE, SYSTEM_NAMESPACE, Family, Table, make_table
 
 META_TABLE: Final = "columnar:meta"
-META_REGION_ID: Final = 1  # the one region that no catalogue tells of
+META_REGION_ID: Final = 1  # the only region that is in no catalogue
 META_SCHEMA: Final = make_table(META_TABLE, [Family("info")])
 _INFO: Final = b"info"
 _FIRST_REGION_ID: Final = 2
@@ -50,7 +50,7 @@ class Catalogue:
         self.tables: dict[str, TableEntry] = {}
         self.dropped: list[RegionInfo] = []
         self.namespaces: set[str] = set(BUILT_IN_NAMESPACES)
-        self.epoch = 0  # of the owner; none has been named yet
+        self.epoch = 0  # of the owner; 0: no owner has been named yet
         self._next_region_id = _FIRST_REGION_ID
         self._load(read_all())
 
@@ -74,13 +74,16 @@ class Catalogue:
             self.tables[info.table].regions.append(info)
 
     async def raise_epoch(self) -> int:
-        """On disk when this returns: no owner before had this epoch.  Once per start, before any region opens."""
+        """Begin an epoch that no earlier owner had; it is on disk when this returns.
+
+        Called once per start, before any region opens.
+        """
         await self._write([_put(b"e", epoch=_u64(self.epoch + 1))])
         self.epoch += 1
         return self.epoch
 
     async def alter(self, table: Table) -> TableEntry:
-        """The schema of a table that is there is this one from now on."""
+        """Give an existing table this schema."""
         await self._write([_put(_table_row(table.name), schema=schema.to_json(table))])
         entry = self.tables[table.name]
         entry.schema = table
@@ -118,7 +121,7 @@ class Catalogue:
         return _put(b"n", next=_u64(self._next_region_id))
 
     async def replace(self, gone: list[RegionInfo], fresh: list[RegionInfo]) -> None:
-        """``fresh`` in the place of ``gone``, in one write; the old ones are remembered as dropped."""
+        """Replace the regions ``gone`` by ``fresh`` in one write; the old regions are remembered as dropped."""
         entry = self.tables[gone[0].table]
         mutations = [_erase(_region_row(info)) for info in gone]
         mutations += [_put(_dropped_row(info), region=region_info.to_json(info)) for info in gone]
@@ -129,19 +132,22 @@ class Catalogue:
         self.dropped += gone
 
     async def reserve(self, table: str, ranges: list[tuple[bytes, bytes]]) -> list[RegionInfo]:
-        """Regions of ``table`` to be, with ids of their own, announced."""
+        """Make and announce future regions of ``table``, with fresh ids."""
         ids = self.next_ids(len(ranges))
         regions = [RegionInfo(table, one, start, end) for one, (start, end) in zip(ids, ranges, strict=True)]
         await self.announce(regions)
         return regions
 
     async def announce(self, regions: Sequence[RegionInfo]) -> None:
-        """Folders of these may be made: until ``adopt`` or ``replace`` names them a restart removes them."""
+        """Record future regions, so that their folders may be made.
+
+        Until ``adopt`` or ``replace`` names the regions, a restart removes the folders.
+        """
         mutations = [_put(_dropped_row(info), region=region_info.to_json(info)) for info in regions]
         await self._write([*mutations, self._next_id()])
 
     async def adopt(self, table: Table, regions: list[RegionInfo]) -> list[RegionInfo]:
-        """The table has this schema and these reserved regions from now on; those it had are dropped and returned."""
+        """Give the table this schema and these reserved regions; its old regions are dropped and returned."""
         held = self.tables.get(table.name)
         old = held.regions if held is not None else []
         enabled = held.enabled if held is not None else True
@@ -157,7 +163,7 @@ class Catalogue:
         return old
 
     async def exchange(self, table: str, gone: list[RegionInfo], come: list[RegionInfo]) -> None:
-        """Reserved regions in place of others, whose folders nobody names any more: for repairs."""
+        """Replace regions by reserved ones, without remembering the old regions as dropped: for repairs."""
         entry = self.tables[table]
         mutations = [_erase(_region_row(info)) for info in gone]
         mutations += [_put(_region_row(info), region=region_info.to_json(info)) for info in come]
@@ -171,10 +177,11 @@ class Catalogue:
             self.dropped = [info for info in self.dropped if info not in regions]
 
     def repairs(self, found: Rows) -> list[RowMutation]:
-        """Mutations that make ``found``, the rows on disk, those of this catalogue, after a write of unknown outcome.
+        """The mutations that restore this catalogue's rows on disk after a write of unknown outcome.
 
-        Never empty.  Regions that the catalogue does not know become dropped ones: they may have folders.  What is
-        dropped stays so, unless the region serves: folders are announced before they are made.
+        ``found``: the rows on disk.  The result is never empty.  Regions that the catalogue does not know become
+        dropped regions: they may have folders.  A dropped region stays dropped, unless it serves: folders are
+        announced before they are made.
         """
         held, wanted = dict(found), self._rows()
         serving = {_dropped_row(info) for entry in self.tables.values() for info in entry.regions}
@@ -192,7 +199,7 @@ class Catalogue:
         return [*changes.values(), self._next_id()]
 
     def _rows(self) -> dict[bytes, dict[bytes, bytes]]:
-        """As they should be on disk, but for the next region id."""
+        """The rows that should be on disk, except for the next region id."""
         rows = {}
         for name, entry in self.tables.items():
             state = b"enabled" if entry.enabled else b"disabled"
@@ -206,7 +213,7 @@ class Catalogue:
 
 
 def strays(rows: Rows) -> tuple[list[bytes], list[tuple[bytes, dict[bytes, bytes]]]]:
-    """(regions whose table is not there, or that cannot be read; all other rows), for a look at a damaged catalogue."""
+    """(rows of regions whose table has no row; all other rows), for the inspection of a damaged catalogue."""
     held = list(rows)
     tables = {row[2:] for row, _ in held if row.startswith(b"t/")}
     stray = [row for row, _ in held if row.startswith(b"r/") and row[2:].partition(b"\x00")[0] not in tables]
