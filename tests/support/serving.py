@@ -12,11 +12,25 @@ from typing import Any, TypeVar
 import uvloop
 
 from columnar.client import Connection
+from columnar.client.triggers import Triggers
 from columnar.config import StandaloneConfig
 from columnar.standalone import Standalone
 from tests.support import trigger_functions
 
 T = TypeVar("T")
+
+
+class _PatientTriggers(Triggers):
+    """Waits longer where a test names no time: on a busy machine a worker needs seconds to start."""
+
+    def wait(self, name: str = "", sequence: str = "", timeout_ms: int = 50_000) -> bool:
+        return super().wait(name, sequence, timeout_ms)
+
+
+class _Patient(Connection):
+    @property
+    def triggers(self) -> Triggers:
+        return _PatientTriggers(self)
 
 
 class Serving:
@@ -61,7 +75,7 @@ class Serving:
         return self.run(inside())
 
     def connect(self, **options: Any) -> Connection:
-        connection = Connection("127.0.0.1", self.store.port, timeout=60_000, **options)
+        connection = _Patient("127.0.0.1", self.store.port, timeout=60_000, **options)
         self._connections.append(connection)
         return connection
 
