@@ -55,7 +55,7 @@ class Serving:
         self._recovery: asyncio.Task[None] | None = None
 
     def follow(self, master: RegionChanges) -> None:
-        """It is this one that is asked to commit splits and merges."""
+        """Ask this master from now on to commit splits and merges."""
         self.owner.follow(master)
         self.owner.changing.at = lambda step: master.at(step)
 

@@ -27,7 +27,7 @@ class Followers:
         self._by_region.setdefault(region_id, []).append(follower)
 
     def discard(self, follower: Follower) -> None:
-        """It must be there."""
+        """Remove a follower that was added.  KeyError, ValueError where it was not."""
         name, region_id = follower.key
         self._by_region[region_id].remove(follower)
         if not self._by_region[region_id]:

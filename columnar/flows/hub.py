@@ -78,7 +78,7 @@ class Hub:
     # --- tables --------------------------------------------------------------------------------------
 
     def table_installed(self, table: str) -> None:
-        """It is served from now on, in this state: what waits in its logs goes on."""
+        """Begin to serve the table in this state; delivery of waiting changes in its logs continues."""
         self._apply_policy(table)
         self._openings.open_soon(table)
 

@@ -65,6 +65,6 @@ class ReadOnlyRegions:
         return region
 
     def takes_writes(self, info: RegionInfo) -> None:
-        """It was opened for writing."""
+        """Note that the region was opened for writing."""
         if self._said.pop(info.region_id, None) is not None:
             _log.warning("region %s of %s takes writes again", info.encoded, info.table)

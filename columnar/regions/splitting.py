@@ -21,7 +21,7 @@ from columnar.storage.api import Store
 
 
 class Splitting(Replacement):
-    """One region by two; see ``Replacement``."""
+    """Replaces a region by two; see ``Replacement``."""
 
     def carrying(self) -> Carrying:
         (parent,) = self.regions

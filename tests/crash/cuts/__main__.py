@@ -90,13 +90,7 @@ def main(
     with tempfile.TemporaryDirectory(prefix="columnar-cuts-") as held:
         how = How(number, calls, SHARING if sharing else SERVER, copies)
         recording = _recording(Path(held), how, keep, again)
-        wrong = too_early(recording)
-        marked = sum(1 for call in recording.calls if call.mark)
-        console.print(
-            f"order of system calls: {marked - len(wrong)} of {marked} answers left after the fsync of their write"
-        )
-        for line in wrong[:SHOWN]:
-            console.print(f"  [red]{line}")
+        wrong = _answered_too_early(recording)
         if only:
             found = run(recording, [Cut.named(only)], serve_every=1)
         else:
@@ -108,6 +102,18 @@ def main(
         f"{len(found.broken)} cuts broke a promise"
     )
     sys.exit(1 if wrong or found.broken else 0)
+
+
+def _answered_too_early(recording: Recording) -> list[str]:
+    """The answers that left before the fsync of their write; they are printed."""
+    wrong = too_early(recording)
+    marked = sum(1 for call in recording.calls if call.mark)
+    console.print(
+        f"order of system calls: {marked - len(wrong)} of {marked} answers left after the fsync of their write"
+    )
+    for line in wrong[:SHOWN]:
+        console.print(f"  [red]{line}")
+    return wrong
 
 
 def _show_broken(found: Found, recording: Recording) -> None:
