@@ -1,0 +1,112 @@
+"""(pure) The owner of a region: the incarnation of a server that may answer for it, at an epoch; its JSON.
+
+An epoch numbers the owners of one region and only rises.  It is another number than the epoch of the region's change
+log, which counts openings.
+
+    server      the incarnation that may acknowledge for the region
+    epoch       the owner refuses whatever is told or asked at another one
+    generation  of the region's folder; it rises only after a fence by time, 0 on one machine
+    source      the owner before, until it has said "closed" or is fenced; the new owner does not open before that
+    behind      owners whose logs may hold acknowledged writes that the store lacks, ascending by epoch: whoever opens
+                the region brings them in first
+
+Invariant: epochs in ``behind`` and of ``source`` are below ``epoch``; at most one entry for each epoch.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Incarnation:
+    """One start of a server; its number was never given to that name before.  Written ``s2.17``."""
+
+    name: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.name}.{self.number}"
+
+
+def incarnation_of(text: str) -> Incarnation:
+    """ValueError for what ``str`` of no incarnation is."""
+    name, dot, number = text.rpartition(".")
+    if not (name and dot and number.isdigit() and number.isascii()):
+        raise ValueError(f"'{text}' names no incarnation of a server, as s2.17 does")
+    return Incarnation(name, int(number))
+
+
+@dataclass(frozen=True, slots=True)
+class Tenure:
+    """That a server owned a region at an epoch."""
+
+    server: Incarnation
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    server: Incarnation
+    epoch: int
+    generation: int = 0
+    source: Tenure | None = None
+    behind: tuple[Tenure, ...] = ()
+
+    @property
+    def tenure(self) -> Tenure:
+        return Tenure(self.server, self.epoch)
+
+
+def first_owner(server: Incarnation, epoch: int = 1) -> Owner:
+    """Of a region that nobody has written to."""
+    return Owner(server, epoch)
+
+
+def moved(owner: Owner, server: Incarnation) -> Owner:
+    """The next owner, which opens the region when ``owner`` has closed it; what was behind stays behind."""
+    return Owner(server, owner.epoch + 1, owner.generation, owner.tenure, owner.behind)
+
+
+def taken_from_dead(owner: Owner, server: Incarnation, *, in_log: bool) -> Owner:
+    """The next owner after ``owner`` was fenced by ``waitpid``.
+
+    ``in_log``: the dead owner's log names the region at the owner's epoch, so it may hold writes that the store lacks.
+    A source that had not closed yet is the caller's to look at: it may be alive.
+    """
+    behind = (*owner.behind, owner.tenure) if in_log else owner.behind
+    return Owner(server, owner.epoch + 1, owner.generation, None, behind)
+
+
+def settled(owner: Owner) -> Owner:
+    """The owner has opened the region, with everything that was behind: nothing before it counts any more."""
+    return replace(owner, source=None, behind=())
+
+
+def to_json(owner: Owner) -> bytes:
+    held = {
+        "server": str(owner.server),
+        "epoch": owner.epoch,
+        "generation": owner.generation,
+        "from": None if owner.source is None else _pair(owner.source),
+        "behind": [_pair(tenure) for tenure in owner.behind],
+    }
+    return json.dumps(held, sort_keys=True).encode()
+
+
+def from_json(data: bytes) -> Owner:
+    held: dict[str, Any] = json.loads(data)
+    source = held["from"]
+    behind = tuple(_tenure(pair) for pair in held["behind"])
+    server = incarnation_of(held["server"])
+    return Owner(server, held["epoch"], held["generation"], None if source is None else _tenure(source), behind)
+
+
+def _pair(tenure: Tenure) -> list[object]:
+    return [str(tenure.server), tenure.epoch]
+
+
+def _tenure(pair: list[Any]) -> Tenure:
+    return Tenure(incarnation_of(pair[0]), pair[1])

@@ -1,0 +1,69 @@
+"""Owners of regions: epochs rise, what is behind stays behind until the region is open, the JSON is read back."""
+
+from __future__ import annotations
+
+import pytest
+
+from columnar.model.owner import (
+    Incarnation,
+    Owner,
+    Tenure,
+    first_owner,
+    from_json,
+    incarnation_of,
+    moved,
+    settled,
+    taken_from_dead,
+    to_json,
+)
+
+S1, S2, S3 = Incarnation("s1", 4), Incarnation("s2", 17), Incarnation("s3", 1)
+
+
+def test_an_incarnation_is_written_as_its_name_and_number() -> None:
+    assert str(S2) == "s2.17"
+    assert incarnation_of("s2.17") == S2
+    assert incarnation_of("rack.7.3") == Incarnation("rack.7", 3)
+
+
+@pytest.mark.parametrize("text", ["", "s2", "s2.", ".17", "s2.x", "s2.-1", "s2.١"])
+def test_other_texts_name_no_incarnation(text: str) -> None:
+    with pytest.raises(ValueError, match="names no incarnation"):
+        incarnation_of(text)
+
+
+def test_a_moved_region_waits_for_its_source() -> None:
+    owner = moved(first_owner(S1, 8), S2)
+    assert owner == Owner(S2, 9, 0, Tenure(S1, 8))
+
+
+def test_a_dead_owner_whose_log_names_the_region_is_behind() -> None:
+    owner = taken_from_dead(first_owner(S1, 8), S2, in_log=True)
+    assert owner == Owner(S2, 9, 0, None, (Tenure(S1, 8),))
+
+
+def test_a_dead_owner_whose_log_does_not_name_the_region_is_not_behind() -> None:
+    assert taken_from_dead(first_owner(S1, 8), S2, in_log=False) == Owner(S2, 9)
+
+
+def test_logs_that_nobody_brought_in_stay_behind() -> None:
+    """The second owner died before it had opened the region; the third one needs both logs."""
+    second = taken_from_dead(first_owner(S1, 8), S2, in_log=True)
+    third = taken_from_dead(second, S3, in_log=False)
+    assert third == Owner(S3, 10, 0, None, (Tenure(S1, 8),))
+    assert moved(third, S1).behind == (Tenure(S1, 8),)
+
+
+def test_an_open_region_has_nothing_behind() -> None:
+    owner = taken_from_dead(first_owner(S1, 8), S2, in_log=True)
+    assert settled(owner) == Owner(S2, 9)
+    assert settled(moved(first_owner(S1, 8), S2)) == Owner(S2, 9)
+
+
+def test_the_json_of_an_owner_is_read_back() -> None:
+    owner = Owner(S3, 10, 2, Tenure(S2, 9), (Tenure(S1, 7), Tenure(S1, 8)))
+    assert from_json(to_json(owner)) == owner
+    assert to_json(owner) == (
+        b'{"behind": [["s1.4", 7], ["s1.4", 8]], "epoch": 10, "from": ["s2.17", 9], "generation": 2, "server": "s3.1"}'
+    )
+    assert from_json(to_json(first_owner(S1))) == first_owner(S1)
