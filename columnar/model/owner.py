@@ -22,7 +22,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, order=True)
 class Incarnation:
-    """One start of a server; its number was never given to that name before.  Written ``s2.17``."""
+    """A start of a server; its number was never given to that name before.  Written ``s2.17``."""
 
     name: str
     number: int
@@ -61,7 +61,7 @@ class Owner:
 
 
 def first_owner(server: Incarnation, epoch: int = 1) -> Owner:
-    """Of a region that nobody has written to."""
+    """The owner of a new region: nothing is behind."""
     return Owner(server, epoch)
 
 
