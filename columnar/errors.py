@@ -18,7 +18,7 @@ Knows nothing of Thrift: which declared exception a method answers with is one t
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from asyncio import Future
 from typing import ClassVar
 
 
@@ -215,14 +215,23 @@ class NotServingRegion(RetryLater):
 
 
 class RegionAway(NotServingRegion):
-    """Others take the region's place, or a thread closes its failed store: nothing was done, ask again after ``back``.
+    """The region is being opened or replaced, or its failed store closed: nothing was done, retry after ``back``.
 
-    Callers hear of it only where that takes too long; until then whoever serves them waits.
+    Clients hear of it only where that takes too long; until then their calls wait.
     """
 
-    def __init__(self, region: str, back: Awaitable[None]) -> None:
-        super().__init__(f"region {region} is being split, merged or opened anew; try again shortly")
+    def __init__(self, region: str, back: Future[None], *, is_opening: bool = False) -> None:
+        super().__init__(f"region {region} is being opened, split or merged; try again shortly")
         self.back = back
+        self.is_opening = is_opening  # in a queue of openings, which may be long
+
+
+class RegionElsewhere(NotServingRegion):
+    """Another server owns the region: nothing was done here, so the caller's message can go there as it is."""
+
+    def __init__(self, table: str, region: str) -> None:
+        super().__init__(f"region {region} of {table} is served by another; ask again")
+        self.region = region  # encoded
 
 
 class TooManyScanners(RetryLater):

@@ -59,9 +59,9 @@ class Serving:
         self.owner.follow(master)
         self.owner.changing.at = lambda step: master.at(step)
 
-    def load(self) -> None:
+    async def load(self) -> None:
         """Read the triggers; before the first request."""
-        self.keeper.load()
+        await self.keeper.load()
 
     def deliver(self, port: int, private: PrivateSocket | None) -> None:
         """The store listens there, so that triggers can write: begin to deliver."""

@@ -39,7 +39,7 @@ class Standalone:
         self.leading.lead(self.serving.owner)
         self.serving.follow(self.leading.region_changes)
         await self.leading.start(SYSTEM_TABLES)
-        self.serving.load()
+        await self.serving.load()
         private = await self.doors.open(self.serving, self.leading)
         self.serving.deliver(self.doors.port, private)
         await self.leading.begin()

@@ -102,7 +102,7 @@ class Hub:
         if lags:
             served = self._server.tables.known(table.encode())
             for info in served.regions:
-                region = self._server.open_region(served, info)  # without a policy: nothing is delivered any more
+                region = await self._server.opened(served, info)  # without a policy: nothing is delivered any more
                 for name in lags:
                     lags[name] += undelivered(region, name)
                     self._kinds.forget(region, name)
@@ -123,7 +123,7 @@ class Hub:
                 self._apply_policy(table)
                 served = self._server.tables.enabled(table.encode())
                 for info in served.regions:
-                    region = self._server.open_region(served, info)
+                    region = await self._server.opened(served, info)
                     self._kinds.forget(region, name)
                     await asyncio.shield(begin_after(region, name, subscription.number))
                 await record()
@@ -138,7 +138,7 @@ class Hub:
         if served is None or not served.enabled:
             return
         for info in served.regions:
-            self.listener.follow(subscription, self._server.open_region(served, info))
+            self.listener.follow(subscription, await self._server.opened(served, info))
             await asyncio.sleep(0)
 
     def unsubscribe(self, name: FollowerName) -> None:

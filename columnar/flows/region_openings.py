@@ -46,17 +46,16 @@ class RegionOpenings:
     async def _open_all(self, regions: list[RegionInfo]) -> None:
         for info in regions:
             try:
-                self._open(info)
+                await self._open(info)
             except ColumnarError as error:  # it holds up no other
                 _log.error("region %s of %s cannot be opened: %s", info.encoded, info.table, error.text)
                 self.open_later(info)
             await asyncio.sleep(0)
 
-    def _open(self, info: RegionInfo) -> None:
-        served = self._server.tables.find(info.table.encode())
-        is_wanted = self._is_on and served is not None and served.enabled and self._is_followed(info.table)
-        if served is not None and is_wanted and self._server.tables.serves(info):
-            self._server.open_region(served, info)
+    async def _open(self, info: RegionInfo) -> None:
+        served = self._server.serving(info)
+        if served is not None and self._is_on and self._is_followed(info.table):
+            await self._server.opened(served, info)
 
     def open_later(self, info: RegionInfo) -> None:
         """After a growing pause, until it is open or nobody follows its table."""
@@ -70,7 +69,7 @@ class RegionOpenings:
             tries += 1
             await asyncio.sleep(pause_s(tries))
             try:
-                return self._open(info)
+                return await self._open(info)
             except ColumnarError as error:
                 _log.info("region %s still cannot be opened: %s", info.encoded, error.text)
 

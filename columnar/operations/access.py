@@ -82,8 +82,12 @@ class TableAccess:
     # --- regions -----------------------------------------------------------------------------------
 
     def region_for(self, served: ServedTable, row: bytes) -> Region:
-        """The open region that holds ``row``.  RegionAway, NotServingRegion: nothing was done."""
+        """The open region that holds ``row``.  RegionAway, RegionElsewhere, NotServingRegion: nothing was done."""
         return self._server.open_region(served, served.holding(row))
+
+    async def opened(self, served: ServedTable, info: RegionInfo) -> Region:
+        """``open_region``, waited for.  RegionElsewhere, NotServingRegion; what the opening raised."""
+        return await self._server.opened(served, info)
 
     def open_region(self, served: ServedTable, info: RegionInfo) -> Region:
         """Errors as of ``region_for``."""

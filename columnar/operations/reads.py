@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
 
-from columnar.errors import RequestTooBig
+from columnar.errors import RegionAway, RequestTooBig
 from columnar.limits import ROWS_BYTES, STEP_BYTES, STEP_CELLS
 from columnar.model.read import Projection, ReadSpec
 from columnar.operations.access import Caller, TableAccess, after, after_all, joined
@@ -137,8 +137,12 @@ class RowReads:
         reading = _Reading(query)
         if served.is_throttled:
             self._access.admit(served, writes=False)
-        if not self._access.gathering.is_full and self._step(served, reading, False):
-            return after_all(reading.barriers, answer(reading.found))
+        if not self._access.gathering.is_full:
+            try:
+                if self._step(served, reading, False):
+                    return after_all(reading.barriers, answer(reading.found))
+            except RegionAway:
+                pass  # the rest is read from the row whose region is away
         return self._read_rest(served, reading, answer, filtered, caller.has_gone)
 
     def _step(self, served: ServedTable, reading: _Reading, has_waited: bool) -> bool:

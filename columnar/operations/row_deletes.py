@@ -46,7 +46,7 @@ async def delete_rows(access: TableAccess, table: bytes, start: bytes, stop: byt
     while row is not None:
         served = access.table(table)
         info = served.holding(row)
-        region = access.open_region(served, info)
+        region = await access.opened(served, info)
         try:
             if region.can_delete_at_once(region.now_ms):
                 await _delete_at_once(region, row, stop)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 
 from columnar.model.region_info import RegionInfo
 from columnar.operations.descriptions import Descriptions
-from columnar.regions.patience import patiently
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.storage.api import StoreClosed
@@ -41,7 +39,7 @@ class Upkeep:
                 if current is None or not current.enabled or info not in current.regions:
                     break
                 try:
-                    await work(await patiently(partial(self._server.open_region, current, info)))
+                    await work(await self._server.opened(current, info))
                     break
                 except StoreClosed:  # it was closed meanwhile: open it again, if it is still there
                     continue

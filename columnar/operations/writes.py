@@ -21,6 +21,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
+from columnar.errors import RegionAway
 from columnar.limits import BATCH_BYTES, ROW_OPERATIONS
 from columnar.model.mutation import Durability, Operation, Put, RowMutation, RowPuts, RowWrite
 from columnar.operations.access import Caller, TableAccess, after, joined
@@ -175,8 +176,11 @@ class RowWrites:
         if served.is_throttled:
             self._access.admit(served, writes=True)
         plan = RowPlan(self._access, served, asked, make(served))
-        if plan.step():
-            return self._write_work(caller, plan.work, answer)
+        try:
+            if plan.step():
+                return self._write_work(caller, plan.work, answer)
+        except RegionAway:
+            pass  # planning continues at the row whose region is away
         return self._plan_rest(caller.has_gone, plan, asked, make, answer)
 
     async def _plan_rest(
@@ -206,9 +210,20 @@ class RowWrites:
         for served, mutation in asked:
             if served.is_throttled:
                 self._access.admit(served, writes=True)
-            self._access.writable(served, mutation.row)
             work.append((served, [mutation]))
+        try:
+            for served, mutation in asked:
+                self._access.writable(served, mutation.row)
+        except RegionAway:
+            return self._write_when_open(caller.has_gone, asked, work, answer)
         return self._write_work(caller, work, answer)
+
+    async def _write_when_open(
+        self, has_gone: HasGone, asked: Sequence[tuple[ServedTable, RowMutation]], work: Work, answer: Answer
+    ) -> Any:
+        for served, mutation in asked:
+            await patiently(partial(self._access.writable, served, mutation.row), has_gone)
+        return await self._go_on(has_gone, work, [], answer)
 
     # --- batch by batch ----------------------------------------------------------------------------
 
@@ -222,7 +237,7 @@ class RowWrites:
                 return self._go_on(caller.has_gone, work[number:], waits, answer)
             try:
                 applied = self._apply(step, waits)
-            except StoreBusy:
+            except (StoreBusy, RegionAway):  # closed again meanwhile, for regions of later batches
                 return self._go_on(caller.has_gone, work[number:], waits, answer)
         return after(joined(waits), answer(applied))
 

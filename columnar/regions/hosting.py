@@ -3,7 +3,15 @@
 Callers report events (``tell``), and the machine says what follows from them.  Requests that wait hold a future,
 their region's gate, and look anew for the region of their row when it is resolved.
 
-Invariant: ``serving`` holds exactly the regions in a state of ``hosting_state.SERVING``, least used first.
+Regions are opened in the order in which they were wanted, one per iteration of the loop: an opening takes the engine
+some 6 ms, and the requests for open regions are served between two of them.
+
+Invariants:
+    I1. ``serving`` holds exactly the regions in a state of ``hosting_state.SERVING``, least used first.
+    I2. A region in OPENING is in ``_wanted``: it is opened, or its requests hear why not, within as many iterations
+        as regions were wanted before it.
+    I3. A region that was opened for a request stays open until the request has reached it, AWAITED_S at most: else
+        requests for more regions than may be open would close each other's.
 
 Owned by the loop.
 """
@@ -17,7 +25,7 @@ from collections.abc import Callable
 from typing import Final
 
 from columnar.clock import Clock
-from columnar.errors import ColumnarError, DiskFails, HostError, NotServingRegion, RegionAway
+from columnar.errors import ColumnarError, DiskFails, HostError, NotServingRegion, RegionAway, RegionElsewhere
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.hosting_state import HAS_STORE, SERVING, WAITING, Do, Event, HostingState, State
@@ -34,11 +42,16 @@ _log = logging.getLogger(__name__)
 UPKEEP_LOOK_S: Final = 0.01
 PREPARE_PAUSE_S: Final = 0.005  # between two stores that are made, each some 3 ms on the loop
 CLOSING_S: Final = 10.0  # what the server's own closing waits for stores that failed
+AWAITED_S: Final = 1.0
 _ENDS: Final = frozenset({Event.EVICTED, Event.QUIET, Event.FSYNC_FAILED})  # its consumers let go of it
 
 
 def _nobody(_region: Region) -> None:
     pass
+
+
+def _no_schema(info: RegionInfo) -> Table:
+    raise NotServingRegion(f"region {info.encoded} of {info.table}: no table is served yet")
 
 
 class Hosting:
@@ -49,8 +62,12 @@ class Hosting:
         self.serving: OrderedDict[int, Region] = OrderedDict()
         self.on_unserved: Callable[[Region], None] = _nobody  # called first: requests are led to it no more
         self.on_closing: Callable[[Region], None] = _nobody  # called before its store closes: nothing may touch it then
+        self.on_opened: Callable[[Region], None] = _nobody
+        self.schema_of: Callable[[RegionInfo], Table] = _no_schema  # asked when its turn to be opened has come
         self._committer = committer
         self._clock = clock
+        self.awaited: dict[int, float] = {}  # opened for requests that have not reached them yet: until when (I3)
+        self._wanted: OrderedDict[int, RegionInfo] = OrderedDict()  # in OPENING, the next one first
         self._regions: dict[int, Region] = {}  # of every state but NONE and OPENING, closed ones too
         self._gates: dict[int, asyncio.Future[None]] = {}  # of those for which requests wait
         self._refusals: dict[int, str] = {}
@@ -64,35 +81,65 @@ class Hosting:
 
     # --- opening -----------------------------------------------------------------------------------
 
-    def check_may_open(self, info: RegionInfo) -> None:
+    def want(self, info: RegionInfo) -> RegionAway:
+        """Have a region opened that is not served; the answer says when to retry.  NotServingRegion."""
+        self._check_may_open(info)
+        region_id = info.region_id
+        self.state.told(region_id, Event.WANTED)
+        self._wanted[region_id] = info
+        if len(self._wanted) == 1:
+            asyncio.get_running_loop().call_soon(self.open_next)
+        return RegionAway(info.encoded, self._gate(region_id), is_opening=True)
+
+    def open_in(self, info: RegionInfo, store: Store) -> Region:
+        """The region in a store that is open already, at once.  Errors as of ``want``; HostError, DamagedData."""
+        self._check_may_open(info)
+        self.state.told(info.region_id, Event.WANTED)
+        event = Event.NOT_OPENED
+        try:
+            table = self.schema_of(info)
+            region = region_of(store, info, table, self._committer, self._clock)
+            event = Event.OPENED
+        finally:
+            self.state.told(info.region_id, event)
+        self._serve(region)
+        return region
+
+    def _check_may_open(self, info: RegionInfo) -> None:
         """RegionAway: retry after its ``back``.  NotServingRegion."""
         if self.state.is_stopping:
             raise NotServingRegion("the server is stopping; try another or try again")
         state = self.state.state(info.region_id)
         if state in WAITING:
-            raise RegionAway(info.encoded, self._gate(info.region_id))
+            raise RegionAway(info.encoded, self._gate(info.region_id), is_opening=state is State.OPENING)
         if state is State.SHUT:
             raise NotServingRegion(self._refusals[info.region_id])
         if state is State.CLOSED:
-            raise NotServingRegion(f"region {info.encoded} of {info.table} is served by another; ask again")
+            raise RegionElsewhere(info.table, info.encoded)
 
-    def open(self, info: RegionInfo, table: Table, store: Store | None = None) -> Region:
-        """After ``check_may_open``; ``store`` where it is open already.  HostError, DamagedData."""
-        region_id = info.region_id
-        self.state.told(region_id, Event.WANTED)
+    def open_next(self) -> None:
+        if not self._wanted:
+            return
+        region_id, info = next(iter(self._wanted.items()))
+        try:
+            self._open(info)
+        except Exception as failure:  # noqa: BLE001 - the requests that wait for it hear of it, whatever it is
+            self._fail(region_id, failure)
+        if self._wanted:
+            asyncio.get_running_loop().call_soon(self.open_next)
+
+    def _open(self, info: RegionInfo) -> None:
         event = Event.NOT_OPENED
         try:
-            region, event = self._opened(info, table, store)
-            self._regions[region_id] = self.serving[region_id] = region
+            region, event = self._opened(info, self.schema_of(info))
         finally:
-            self.state.told(region_id, event)
-            self._release(region_id)
-        _log.debug("region %s of %s is open", info.encoded, info.table)
-        return region
+            del self._wanted[info.region_id]
+            self.state.told(info.region_id, event)
+        self.awaited[info.region_id] = asyncio.get_running_loop().time() + AWAITED_S
+        self._serve(region)
+        self._release(info.region_id)
 
-    def _opened(self, info: RegionInfo, table: Table, store: Store | None) -> tuple[Region, Event]:
-        if store is not None:
-            return region_of(store, info, table, self._committer, self._clock), Event.OPENED
+    def _opened(self, info: RegionInfo, table: Table) -> tuple[Region, Event]:
         path = self.folders.path(info.encoded)
         try:
             region = opened_again(self.engine, path, info, table, self._committer, self._clock)
@@ -103,12 +150,30 @@ class Hosting:
         self._read_only.takes_writes(info)
         return region, Event.OPENED
 
+    def _serve(self, region: Region) -> None:
+        region_id = region.info.region_id
+        self._regions[region_id] = self.serving[region_id] = region
+        _log.debug("region %s of %s is open", region.info.encoded, region.info.table)
+        self.on_opened(region)
+
+    def call_off_openings(self, is_meant: Callable[[RegionInfo], bool]) -> None:
+        """Their requests look anew for the region of their row."""
+        for info in [info for info in self._wanted.values() if is_meant(info)]:
+            del self._wanted[info.region_id]
+            self.state.told(info.region_id, Event.NOT_OPENED)
+            self._release(info.region_id)
+
     async def prepare(self, table: Table, infos: list[RegionInfo]) -> None:
         """Make the stores of regions that will soon be served: making one costs some 40 ms, opening it 6."""
         for info in infos:
             path = self.folders.path(info.encoded)
             self.engine.open(path, spaces_of(table), options_of_spaces(table)).close()
             await asyncio.sleep(PREPARE_PAUSE_S)
+
+    def is_awaited(self, region: Region) -> bool:
+        """The request that it was opened for has not reached it yet (I3)."""
+        until_s = self.awaited.get(region.info.region_id)
+        return until_s is not None and asyncio.get_running_loop().time() < until_s
 
     # --- events ------------------------------------------------------------------------------------
 
@@ -126,6 +191,7 @@ class Hosting:
         if state is State.NONE:
             del self._regions[region_id]
             self._refusals.pop(region_id, None)
+            self.awaited.pop(region_id, None)
         elif state in SERVING:
             self.serving.setdefault(region_id, region)
         for do in doing:
@@ -160,10 +226,13 @@ class Hosting:
 
     def _refuse(self, region_id: int, why: str) -> None:
         self._refusals[region_id] = why
+        self._fail(region_id, NotServingRegion(why))
+
+    def _fail(self, region_id: int, failure: Exception) -> None:
         gate = self._gates.pop(region_id, None)
         if gate is not None:
-            gate.set_exception(NotServingRegion(why))
-            gate.exception()  # seen: whoever waited may have gone
+            gate.set_exception(failure)
+            gate.exception()  # seen: the clients that waited may have gone
 
     def _close_aside(self, region: Region) -> None:
         region.leave()
@@ -211,13 +280,16 @@ class Hosting:
     async def stop(self) -> None:
         """Sync and close every region; none is opened any more."""
         self.state.stop()
+        self.call_off_openings(lambda _info: True)
         for region in list(self.serving.values()):
             await self.close(region)
         await self.all_there(CLOSING_S)
 
     def check(self) -> None:
-        """The invariant, and those of the machine."""
+        """I1, I2, and the invariants of the machine."""
         self.state.check()
+        assert set(self._wanted) == set(self.state.in_states(frozenset({State.OPENING}))), "I2"
+        assert set(self.awaited) <= set(self._regions)
         assert set(self.serving) == set(self.state.in_states(SERVING))
         assert set(self._regions) == set(self.state.in_states(frozenset(State) - {State.OPENING, State.CLOSED}))
         assert set(self._gates) <= set(self.state.in_states(WAITING))

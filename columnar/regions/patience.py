@@ -1,14 +1,15 @@
 """Wait on the loop where the engine would stall a thread, or a region is away for a moment.
 
 RocksDB answers "incomplete" instead of stalling (design D3d); nothing was written then, so the step
-can simply be taken again.  HBase makes its writers wait up to 90 s in the same place
-(``hbase.regionserver`` blocking waits) and then says RegionTooBusyException; so do we, sooner.  Of those who wait
-for one store only the first tries, so they go in order, but for who comes when it is no longer behind.
+can simply be repeated.  HBase makes its writers wait up to 90 s in the same place
+(``hbase.regionserver`` blocking waits) and then says RegionTooBusyException; so do we, sooner.  Steps that wait for
+one store wait in line and only the first is repeated, so they are done in order, except for a step that comes when
+the store has recovered.
 
-A step whose client has gone meanwhile is not taken again: it has not begun.
+A step whose client has gone meanwhile is not repeated: it has not begun.
 
-A region that is being split or merged raises RegionAway from every opening: the step is taken again
-when another stands in its place.
+A region that is being opened, split or merged raises RegionAway: the step is repeated when the region is open, or
+another is in its place.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ from columnar.turns import HasGone, stays
 STALL_POLL_S: Final = 0.005  # the engine tells nobody when it has recovered
 STALL_PATIENCE_S: Final = 30.0
 AWAY_PATIENCE_S: Final = 10.0  # a region is away for tenths of a second; longer, and something is wrong
+OPENING_PATIENCE_S: Final = 60.0  # in a queue of openings, some 6 ms each
 
 T = TypeVar("T")
 
 
 class _Line:
-    """Who waits for one store: the first tries, the others wait for their turn."""
+    """The steps that wait for one store: the first is repeated, the others wait for their turn."""
 
     def __init__(self) -> None:
         self.turn = asyncio.Lock()
@@ -93,8 +95,8 @@ async def _in_turn(step: Callable[[], T], has_gone: HasGone, store: str, deadlin
 
 async def back(away: RegionAway) -> None:
     """Return when the region is there again or another in its place; ``away`` itself where that takes too long."""
-    waiting = asyncio.ensure_future(away.back)
-    done, _ = await asyncio.wait([waiting], timeout=AWAY_PATIENCE_S)
+    patience_s = OPENING_PATIENCE_S if away.is_opening else AWAY_PATIENCE_S
+    done, _ = await asyncio.wait([away.back], timeout=patience_s)
     if not done:
         raise away
-    waiting.result()
+    away.back.result()

@@ -49,7 +49,7 @@ class ChangingRegions:
         self.at: Callable[[str], None] = _nothing  # called when a step is over: tests die there
 
     async def middle(self, info: RegionInfo) -> bytes | None:
-        region = self._server.open_region(self._served(info.table), info)
+        region = await self._server.opened(self._served(info.table), info)
         with region.kept_up():
             await region.aside(region.store.flush)  # the engine tells of files only
             return await middle_row(region)
@@ -117,7 +117,7 @@ class ChangingRegions:
             work.resume()
 
     async def give_back_space(self, info: RegionInfo) -> None:
-        await clean_up(self._server.open_region(self._served(info.table), info))
+        await clean_up(await self._server.opened(self._served(info.table), info))
 
     def loads(self) -> tuple[RegionLoad, ...]:
         """Some 10 us a region."""

@@ -44,7 +44,7 @@ async def copy_region(server: RegionServer, info: RegionInfo, path: str) -> None
         raise TableNotFound(info.table)
     while True:
         try:
-            await copy_open_region(server.open_region(served, info), path)
+            await copy_open_region(await server.opened(served, info), path)
             break
         except StoreClosed:  # it was the least used of all; open it again
             continue

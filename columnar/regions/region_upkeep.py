@@ -103,11 +103,13 @@ class RegionUpkeep:
             await asyncio.sleep(FOLLOW_PAUSE_S)
 
     async def reopen(self, region: Region) -> None:
-        """Close the region and open it again.  Writers wait meanwhile; readers open it where they come first."""
+        """Close the region and open it again; requests for it wait meanwhile."""
         with suppress(StoreClosed):  # somebody else closed it: the next one to open it does so by the schema
             await region.flush()  # so that the opening finds little in the log
         await self._server.hosting.close(region)
-        self._server.open_if_served(region.info)
+        served = self._server.serving(region.info)
+        if served is not None:
+            await self._server.opened(served, region.info)
 
 
 async def _sweep(region: Region) -> int:

@@ -29,6 +29,7 @@ from columnar.model.region_messages import RegionChange
 from columnar.model.schema import Table
 from columnar.regions.carrying import Carrying
 from columnar.regions.hosting_state import Event, State
+from columnar.regions.patience import patiently
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
@@ -58,7 +59,7 @@ class Replacement(ABC):
 
     async def begin(self) -> None:
         """Open the regions.  RegionTooBusy: one of them is being replaced already."""
-        regions = [self.server.open_region(self._served, info) for info in self.change.gone]
+        regions = await patiently(self._opened)
         for region in regions:
             region.check_disk()
             if self.server.hosting.state_of(region) is not State.OPEN:
@@ -66,6 +67,9 @@ class Replacement(ABC):
         self.regions = regions
         self._schemas = [region.table for region in regions]
         self._tell(Event.REPLACEMENT_BEGINS)
+
+    def _opened(self) -> list[Region]:
+        return [self.server.open_region(self._served, info) for info in self.change.gone]
 
     def _tell(self, event: Event, why: str = "") -> None:
         for region in self.regions:
@@ -156,7 +160,7 @@ class Replacement(ABC):
 
     def _open(self, info: RegionInfo, store: Store) -> None:
         try:
-            self.server.open_closed(info, store)
+            self.server.hosting.open_in(info, store)
         except ColumnarError as error:  # the next request tries again, and the listener where there is a log
             _log.error("region %s of %s cannot be opened: %s", info.encoded, info.table, error.text)
             if not self.server.is_open(info):

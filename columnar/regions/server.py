@@ -1,4 +1,4 @@
-"""The region server: the way from a row to its region, which opens at first touch.
+"""The region server: the way from a row to its region, which is opened when a request first asks for it.
 
 The least used quiet region is closed over ``limits.OPEN_REGIONS`` (design D1).  A region whose disk refused an
 fsync is closed and opened again from what is on disk; its writers have heard "outcome unknown" (house rule 5).
@@ -12,22 +12,25 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import Final
 
 from columnar.clock import Clock
-from columnar.errors import ColumnarError, NotServingRegion
+from columnar.errors import ColumnarError, NotServingRegion, RegionAway
 from columnar.limits import GATHERED_BYTES, OPEN_REGIONS, STEP_BYTES
 from columnar.model.region_info import RegionInfo
+from columnar.model.schema import Table
 from columnar.regions import read_only_regions
 from columnar.regions.gathering import Gathering
 from columnar.regions.hooks import ChangeListener, LogPolicy, NoListener
 from columnar.regions.hosting import Hosting
 from columnar.regions.hosting_state import Event, State
+from columnar.regions.patience import patiently
 from columnar.regions.region import Region
 from columnar.regions.region_upkeep import RegionUpkeep
 from columnar.regions.tables import ServedTable, Tables
-from columnar.storage.api import Engine, Store, StoreClosed
+from columnar.storage.api import Engine, StoreClosed
 from columnar.storage.commit import Committer
 from columnar.storage.region_folders import RegionFolders
 
@@ -55,10 +58,13 @@ class RegionServer:
         self.gathering = Gathering(GATHERED_BYTES, STEP_BYTES)
         self.folders = RegionFolders(regions_folder, engine)
         self.hosting = Hosting(engine, self.folders, committer, clock, epoch)
+        self.hosting.schema_of = self._schema_of
+        self.hosting.on_opened = self._opened
         self.hosting.on_unserved = self._unserved
         self.hosting.on_closing = lambda region: self.listener.region_closing(region)
         self.upkeep = RegionUpkeep(self)
         self._open: OrderedDict[int, Region] = self.hosting.serving  # by region id, least used first
+        self._awaited = self.hosting.awaited
         self._last_used: Region | None = None  # the last of ``_open``, unless it was closed
         self._open_bound = open_regions
         self._policies: dict[str, LogPolicy] = {}
@@ -91,45 +97,59 @@ class RegionServer:
     # --- the region of a row -----------------------------------------------------------------------
 
     def region_for(self, served: ServedTable, row: bytes) -> Region:
-        """The open region that holds ``row``.  Opens it when need be: some 6 ms."""
+        """The open region that holds ``row``; errors as of ``open_region``."""
         return self.open_region(served, served.holding(row))
 
     def open_region(self, served: ServedTable, info: RegionInfo) -> Region:
-        """RegionAway: retry after its ``back``.  NotServingRegion; HostError, DamagedData of the opening."""
+        """RegionAway: it is opened from now on, if it was not; retry after its ``back``, which raises what the opening
+        raised: HostError, DamagedData.  RegionElsewhere, NotServingRegion.
+        """
         last = self._last_used
         if last is not None and last.info is info and last.table is served.schema:
             return last
         region = self._open.get(info.region_id)
         if region is None:
-            return self.open_closed(info)
+            self._schema_of(info)
+            raise self.hosting.want(info)
+        if self._awaited:
+            self._awaited.pop(info.region_id, None)
         self._open.move_to_end(info.region_id)
         self._last_used = region
         if region.table is not served.schema:
             self.follow(region)
         return region
 
-    def open_closed(self, info: RegionInfo, store: Store | None = None) -> Region:
-        """A region that is not served: opened, or in ``store``, which is open already."""
-        self.hosting.check_may_open(info)
-        # The caller may have waited since he looked: an older schema would drop spaces of newer families.
+    async def opened(self, served: ServedTable, info: RegionInfo) -> Region:
+        """``open_region``, waited for; used at once it is open still."""
+        return await patiently(partial(self.open_region, served, info))
+
+    def _schema_of(self, info: RegionInfo) -> Table:
+        """The schema by which to open it: an older one, of a caller that has waited, would drop newer families."""
         current = self.tables.named(info.table)
         if current is None or not self.tables.serves(info):
             raise NotServingRegion(f"region {info.encoded} of {info.table} was split, merged or dropped; ask again")
-        region = self._last_used = self.hosting.open(info, current.schema, store)
-        region.log_policy = self._policies.get(info.table)
+        return current.schema
+
+    def _opened(self, region: Region) -> None:
+        region.log_policy = self._policies.get(region.info.table)
         region.on_durable = self._changes_durable
         self._close_surplus()
         if self.hosting.state_of(region) is State.READ_ONLY:
             self._retry_later()
         elif region.log_policy is not None:
             self.listener.region_opened(region)
-        return region
 
     def open_if_served(self, info: RegionInfo) -> None:
-        """Open the region unless its table is disabled or has it no more."""
+        """Begin to open the region unless its table is disabled or has it no more."""
+        served = self.serving(info)
+        if served is not None:
+            with suppress(RegionAway):
+                self.open_region(served, info)
+
+    def serving(self, info: RegionInfo) -> ServedTable | None:
+        """The table of the region, if it is enabled and has it still."""
         served = self.tables.named(info.table)
-        if served is not None and served.enabled and self.tables.serves(info):
-            self.open_region(served, info)
+        return served if served is not None and served.enabled and self.tables.serves(info) else None
 
     def open_for_consumers(self, region: Region) -> None:
         """After it was closed: its changes are still to be delivered, whether anybody asks for it or not."""
@@ -177,7 +197,7 @@ class RegionServer:
 
     def _may_evict(self, region: Region) -> bool:
         may_close = self.hosting.state_of(region) in (State.OPEN, State.READ_ONLY)
-        return may_close and not region.upkeep and region.is_quiet
+        return may_close and not region.upkeep and region.is_quiet and not self.hosting.is_awaited(region)
 
     def evict(self, region: Region) -> None:
         """Close a quiet region; the next request opens it again."""
@@ -209,11 +229,13 @@ class RegionServer:
 
     async def close_table(self, name: str) -> None:
         """Close the table's regions in order; requests for them have been turned away before."""
+        self.hosting.call_off_openings(lambda info: info.table == name)
         for region in self.open_regions_of(name):
             await self.hosting.close(region)
 
     async def close_regions(self, infos: list[RegionInfo]) -> None:
         """Close those that are open; nobody may be led to them any more."""
+        self.hosting.call_off_openings(infos.__contains__)
         for info in infos:
             region = self._open.get(info.region_id)
             if region is not None:

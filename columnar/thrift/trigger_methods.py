@@ -63,10 +63,10 @@ class TriggerMethods:
             for s in self._keeper.summaries()
         ]
 
-    def columnarDeadLetters(self, _ctx: Any, trigger: str, limit: int | None) -> list[Any]:
+    async def columnarDeadLetters(self, _ctx: Any, trigger: str, limit: int | None) -> list[Any]:
         if (limit or 0) <= 0:
             raise IllegalArgument(f"the number of dead letters asked for is {limit}; it must be positive")
-        letters = self._keeper.dead_letters(trigger or "", min(limit or 0, LETTERS_PER_CALL))
+        letters = await self._keeper.dead_letters(trigger or "", min(limit or 0, LETTERS_PER_CALL))
         return [
             columnar.DeadLetter(
                 trigger=letter.trigger,

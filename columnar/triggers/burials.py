@@ -29,8 +29,8 @@ class Burials:
         self._one_retry_at_a_time = asyncio.Lock()
         self._counts: dict[str, int] = {}  # by trigger
 
-    def load(self) -> None:
-        for _, cells in self._tables.rows(DEAD_LETTERS_TABLE):
+    async def load(self) -> None:
+        for _, cells in await self._tables.rows(DEAD_LETTERS_TABLE):
             self._count(dead_letters.from_cell(cells[b"info:letter"]).trigger, 1)
 
     def _count(self, trigger: str, more: int) -> None:
@@ -42,15 +42,15 @@ class Burials:
     async def bury(self, letter: DeadLetter) -> None:
         """Returns when it is on disk.  The same change again replaces its letter."""
         writing = dead_letters.writing(letter)
-        is_new = not self._tables.has(DEAD_LETTERS_TABLE, writing.row)
+        is_new = not await self._tables.has(DEAD_LETTERS_TABLE, writing.row)
         await self._tables.write(DEAD_LETTERS_TABLE, writing)
         self._count(letter.trigger, 1 if is_new else 0)
 
-    def found(self, name: str, limit: int) -> list[DeadLetter]:
+    async def found(self, name: str, limit: int) -> list[DeadLetter]:
         """The oldest ``limit`` letters of one trigger; of all for an empty name."""
         letters: list[DeadLetter] = []
         start, stop = dead_letters.rows_of(name)
-        for row, cells in self._tables.rows(DEAD_LETTERS_TABLE, start):
+        for row, cells in await self._tables.rows(DEAD_LETTERS_TABLE, start):
             if len(letters) >= min(limit, LETTERS_PER_CALL) or (stop and row >= stop):
                 break
             letters.append(dead_letters.from_cell(cells[b"info:letter"]))
@@ -60,7 +60,7 @@ class Burials:
         """Deliver dead rows again as they are now; a letter goes once its row is in the log again."""
         taken = 0
         async with self._one_retry_at_a_time:
-            for letter in self.found(name, LETTERS_PER_CALL):
+            for letter in await self.found(name, LETTERS_PER_CALL):
                 if row and letter.row != row:
                     continue
                 served = self._access.table(letter.table.encode())

@@ -63,11 +63,11 @@ class TriggerKeeper:
 
     # --- start and stop ----------------------------------------------------------------------------
 
-    def load(self) -> None:
+    async def load(self) -> None:
         """Read the registrations; from now on their tables log.  Before the first request is served."""
-        for name in self._registry.load():
+        for name in await self._registry.load():
             self.feeder.pause(name)
-        self.burials.load()
+        await self.burials.load()
         self.hub.load([self._subscription(registration) for registration in self._registry.all()])
 
     def start(self, host: str, port: int, private: PrivateSocket | None = None) -> None:
@@ -212,8 +212,8 @@ class TriggerKeeper:
 
     # --- dead letters ------------------------------------------------------------------------------
 
-    def dead_letters(self, name: str, limit: int) -> list[DeadLetter]:
-        return self.burials.found(name, limit)
+    async def dead_letters(self, name: str, limit: int) -> list[DeadLetter]:
+        return await self.burials.found(name, limit)
 
     async def retry(self, name: str, row: bytes) -> int:
         self._registry.known(name)

@@ -42,9 +42,9 @@ class Registry:
 
     # --- reading -----------------------------------------------------------------------------------
 
-    def load(self) -> list[str]:
+    async def load(self) -> list[str]:
         """Read the table; returns the names of paused triggers."""
-        rows = dict(self._system.rows(TRIGGERS_TABLE))
+        rows = dict(await self._system.rows(TRIGGERS_TABLE))
         self._load_numbers(rows.pop(_NUMBERS, {}).get(b"info:numbers"))
         paused = []
         for row, cells in rows.items():

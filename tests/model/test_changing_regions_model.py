@@ -27,6 +27,7 @@ from columnar.storage.memory import MemoryEngine
 from columnar.storage.rocks import RocksEngine
 from tests.support.changing_house import CatalogueRows, ChangingHouse
 from tests.support.held_engine import FakeClock
+from tests.support.openings import region_at_once
 from tests.support.region_house import rows_of
 from tests.support.row_model import RowModel
 
@@ -151,7 +152,7 @@ class Run:
             return
         spec = ReadSpec(projection(house.table.schema, [b"b:q"]), max_versions=5)
         for row in ROWS:
-            versions = get_column(house.server.region_for(house.table, row), row, b"b", b"q", spec)
+            versions = get_column(region_at_once(house.server, house.table, row), row, b"b", b"q", spec)
             assert versions == [(value, at) for at, value in self.model.versions(row, b"b", b"q", now)]
 
     def check_told(self) -> None:

@@ -50,6 +50,7 @@ from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
 from columnar.storage.rocks import RocksEngine
 from tests.support.held_engine import FakeClock, HeldEngine
+from tests.support.openings import opened_at_once
 from tests.support.region_house import rows_of
 from tests.support.row_model import Refused, RowModel
 
@@ -110,7 +111,7 @@ class Harness:
         served = ServedTable(self.table, True, [INFO])
         self.server.folders.make([INFO.encoded])
         self.server.tables.install(served)
-        self.region: Region = self.server.open_region(served, INFO)
+        self.region: Region = opened_at_once(self.server, served, INFO)
         self.rebase()
         self.last = self.written = self.durable
         self.watch_clock()

@@ -117,7 +117,7 @@ class ChangingHouse:
         for name, family in SYSTEM_TABLES:
             if name not in self.catalogue.tables:
                 await self.changes.create(name.encode(), [family], system=True)
-        self.keeper.load()
+        await self.keeper.load()
         self.keeper.start_with(self._worker)
 
     def _worker(self, listener: Any) -> Worker:
@@ -130,7 +130,7 @@ class ChangingHouse:
         for n in range(triggers):
             held = Registration(f"trigger-{n}", "t", "m:f", tuple(family.name for family in families))
             await SystemTables(self.server).write(TRIGGERS_TABLE, registration_row(held))
-        self.keeper.load()
+        await self.keeper.load()
 
     @property
     def table(self) -> ServedTable:

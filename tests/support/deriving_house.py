@@ -21,6 +21,7 @@ from columnar.triggers.worker import change_from
 from tests.support.changing_house import CatalogueRows, ChangingHouse, registration_row
 from tests.support.fake_links import FakeLink
 from tests.support.fake_tables import Tables
+from tests.support.openings import region_at_once
 
 Function = Callable[[Change, Any], None]
 
@@ -69,7 +70,7 @@ class Derived:
         assert self.house is not None, "while a store runs"
         served, server = self.house.table, self.house.server
         spec = ReadSpec(projection(served.schema, []))
-        return {column: value for column, value, _ in get_row(server.region_for(served, row), row, spec)}
+        return {column: value for column, value, _ in get_row(region_at_once(server, served, row), row, spec)}
 
 
 class _Source:
@@ -134,4 +135,4 @@ class DerivingHouse(ChangingHouse):
         await self.changes.create(b"t", families, attributes=attributes or {}, splits=[b"c"])
         for held in registrations:
             await SystemTables(self.server).write(TRIGGERS_TABLE, registration_row(held))
-        self.keeper.load()
+        await self.keeper.load()

@@ -18,6 +18,7 @@ from columnar.storage.api import SpaceOptions
 from columnar.storage.memory import MemoryEngine
 from tests.support.changing_house import CatalogueRows, ChangingHouse
 from tests.support.held_engine import FakeClock, HeldEngine, HeldStore
+from tests.support.openings import region_at_once
 
 PATIENCE_S = 20.0
 
@@ -58,14 +59,14 @@ class House(ChangingHouse):
     def rows_held(self) -> list[bytes]:
         spec = ReadSpec(projection(self.table.schema, []))
         names = [b"%02d" % n for n in range(100)]
-        return [row for row in names if get_row(self.server.region_for(self.table, row), row, spec)]
+        return [row for row in names if get_row(self.region(row), row, spec)]
 
     def is_of_t(self, path: str) -> bool:
         tables = self.catalogue.tables.values()
         return path not in [self.server.folder_of(info) for entry in tables for info in entry.regions]
 
     def region(self, row: bytes) -> Region:
-        return self.server.region_for(self.table, row)
+        return region_at_once(self.server, self.table, row)
 
     def was_cleaned(self, info: RegionInfo) -> bool:
         return self.server.folder_of(info) in self.engine.cleaned

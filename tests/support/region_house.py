@@ -23,6 +23,7 @@ from columnar.regions.tables import ServedTable
 from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
 from tests.support.held_engine import FakeClock, HeldEngine
+from tests.support.openings import region_at_once
 
 
 class House:
@@ -52,7 +53,7 @@ class House:
         self.server.tables.install(self.served)
 
     def region(self, row: bytes = b"r") -> Region:
-        return self.server.region_for(self.served, row)
+        return region_at_once(self.server, self.served, row)
 
     def apply(self, row: bytes, *operations: Operation, durability: Durability = Durability.SYNC) -> Applied:
         return self.region(row).apply(RowMutation(row, operations, (), durability))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+from columnar.errors import RegionAway
+from columnar.operations.retries import retried
 from columnar.thrift.checks import CheckMethods
 from columnar.thrift.reads import ReadMethods
 from columnar.thrift.scans import ScanMethods
 from columnar.thrift.writes import WriteMethods
+from columnar.wire.service import Later
 from tests.support.region_house import House
 
 
@@ -17,6 +21,25 @@ class RowCalls:
         self.reads = ReadMethods(operations)
         self.writes = WriteMethods(operations)
         self._parts = (self.reads, self.writes, CheckMethods(operations), ScanMethods(operations))
+        for info in house.served.regions:
+            house.region(info.start)
 
     def __getattr__(self, name: str) -> Any:
-        return next(getattr(part, name) for part in self._parts if hasattr(part, name))
+        """The method, with regions that are away waited for as the service does."""
+        method = next(getattr(part, name) for part in self._parts if hasattr(part, name))
+
+        def call(ctx: Any, *args: Any) -> Any:
+            try:
+                return method(ctx, *args)
+            except RegionAway as away:
+                return retried(partial(method, ctx, *args), away, ctx.has_gone)
+
+        return call
+
+
+async def answer_of(found: Any) -> Any:
+    """What a method answers, waited for where it is not there at once."""
+    if isinstance(found, Later):
+        await found.future
+        return found.result
+    return await found if hasattr(found, "__await__") else found

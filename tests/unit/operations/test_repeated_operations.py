@@ -27,9 +27,9 @@ from columnar.wire.codec_results import Result
 from columnar.wire.detect import Protocol
 from columnar.wire.idl import columnar, hbase
 from columnar.wire.idl2 import hbase2
-from columnar.wire.service import CallContext, Later
+from columnar.wire.service import CallContext
 from tests.support.region_house import House, counted_turns
-from tests.support.service_calls import RowCalls
+from tests.support.service_calls import RowCalls, answer_of
 
 TABLE = make_table("t", [Family("a"), Family("v", max_versions=3)])
 LOGGED = make_table("t", [Family("a")], {"CHANGE_LOG": "60"})
@@ -48,13 +48,6 @@ def in_house(scene: Callable[[House], Any], table: Any = TABLE) -> None:
     asyncio.run(main())
 
 
-async def answer_of(found: Any) -> Any:
-    if isinstance(found, Later):
-        await found.future
-        return found.result
-    return await found if hasattr(found, "__await__") else found
-
-
 async def append(house: House, count: int) -> Any:
     asked = hbase.TAppend(b"t", b"r%d" % count, [b"a:q"] * count, [PIECE] * count)
     return await answer_of(RowCalls(house).append(CTX, asked))
@@ -62,6 +55,7 @@ async def append(house: House, count: int) -> Any:
 
 async def append2(house: House, count: int) -> Any:
     columns = [hbase2.TColumnValue(b"a", b"q", PIECE) for _ in range(count)]
+    house.region(b"r")
     methods = RowMethods2(house.operations)
     found = await answer_of(methods.append(CTX, b"t", hbase2.TAppend(row=b"r%d" % count, columns=columns)))
     assert isinstance(found, Result)

@@ -28,7 +28,7 @@ from columnar.wire.idl import hbase
 from columnar.wire.sent_puts import SHAPE_BYTES, SentPuts
 from columnar.wire.service import CallContext
 from tests.support.region_house import House
-from tests.support.service_calls import RowCalls
+from tests.support.service_calls import RowCalls, answer_of
 
 TABLE = make_table("t", [Family("a"), Family("b", max_versions=3)])
 CTX = CallContext(1, "test")
@@ -42,11 +42,10 @@ def test_a_call_over_more_regions_than_may_be_open() -> None:
     async def main() -> None:
         house = House(TABLE, (b"g", b"p"), open_regions=1)
         methods = RowCalls(house)
-        later = methods.mutateRows(CTX, b"t", batches(b"a", b"h", b"z", b"b"), {})
-        await later.future
+        await answer_of(methods.mutateRows(CTX, b"t", batches(b"a", b"h", b"z", b"b"), {}))
         for row in (b"a", b"b", b"h", b"z"):
             assert [value for _, value, _ in house.row(row)] == [row]
-        found = methods.getRows(CTX, b"t", [b"z", b"a", b"h"], {})
+        found = await answer_of(methods.getRows(CTX, b"t", [b"z", b"a", b"h"], {}))
         assert [row for row, _ in found.rows] == [b"z", b"a", b"h"]
         await house.close()
 

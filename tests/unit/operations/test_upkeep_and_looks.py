@@ -187,7 +187,9 @@ def test_a_table_must_be_enabled_when_it_is_named_and_after_a_wait() -> None:
         for nothing in (b"", None):
             with pytest.raises(IllegalArgument):
                 access.table(nothing)
-        assert access.region_for(house.served, b"z").info.start == b"m"
+        found = await access.opened(house.served, house.served.holding(b"z"))
+        assert found.info.start == b"m"
+        assert access.region_for(house.served, b"z") is found
         house.served.enabled = False
         for look in (lambda: access.table(b"t"), lambda: access.again(house.served)):
             with pytest.raises(TableNotEnabled):

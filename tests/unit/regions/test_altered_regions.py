@@ -18,6 +18,7 @@ from columnar.regions.sweeper import sweep
 from columnar.regions.tables import ServedTable
 from columnar.storage.api import StoreBusy
 from columnar.storage.rocks import RocksEngine
+from tests.support.openings import region_at_once
 from tests.support.region_house import House, names_of
 
 TABLE = make_table("t", [Family("a", max_versions=3), Family("b", max_versions=3)])
@@ -113,10 +114,10 @@ def test_a_caller_with_an_older_schema_changes_nothing() -> None:
         older = house.served
         await alter(house, TableChange(add=(Family("c"),)))
         await house.put_value(b"r", b"v", b"c:q")
-        region = house.server.region_for(older, b"r")
+        region = region_at_once(house.server, older, b"r")
         assert region.table is house.served.schema
         await house.server.close_regions(older.regions)
-        assert get_row(house.server.region_for(older, b"r"), b"r", house.read(b"c:q"))
+        assert get_row(region_at_once(house.server, older, b"r"), b"r", house.read(b"c:q"))
         await house.close()
 
     asyncio.run(main())

@@ -27,6 +27,7 @@ from columnar.triggers.registration import TRIGGERS_TABLE, Registration
 from columnar.triggers.system_tables import SystemTables
 from tests.support.changing_house import registration_row
 from tests.support.memory_house import House, housed
+from tests.support.openings import opened_at_once
 
 
 @housed()
@@ -179,9 +180,9 @@ async def test_a_table_of_the_system_is_read_again_after_its_region_was_closed(h
     tables = SystemTables(house.server)
     await tables.write(TRIGGERS_TABLE, registration_row(Registration("x", "t", "m:f", ("f",))))
     (info,) = house.server.tables.enabled(TRIGGERS_TABLE.encode()).regions
-    region = house.server.open_region(house.server.tables.enabled(TRIGGERS_TABLE.encode()), info)
+    region = opened_at_once(house.server, house.server.tables.enabled(TRIGGERS_TABLE.encode()), info)
     house.server.evict(region)
-    assert [row for row, _ in tables.rows(TRIGGERS_TABLE)] == [b"x"]
+    assert [row for row, _ in await tables.rows(TRIGGERS_TABLE)] == [b"x"]
 
 
 @housed()
@@ -352,7 +353,7 @@ async def test_a_backfill_goes_over_to_both_daughters(house: House) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(consumer, "BACKFILL_ROWS", 1)
         await SystemTables(house.server).write(TRIGGERS_TABLE, registration_row(held))
-        house.keeper.load()
+        await house.keeper.load()
         await house.regions.split(house.infos[0], b"40")
         assert any(not c.is_prepared for c in house.keeper.feeder.consumers_of("all")), "it shows nothing"
         await house.regions.split(house.infos[0], b"05")

@@ -43,6 +43,7 @@ def watched(test: Callable[[Bench, Watch], Awaitable[None]]) -> None:
 
     async def main() -> None:
         bench = Bench()
+        await bench.start()
         try:
             await test(bench, watch)
         finally:

@@ -27,6 +27,7 @@ from columnar.triggers.frames import WORKER_THREADS as THREADS
 from columnar.triggers.keeper import TriggerKeeper
 from columnar.triggers.registration import SYSTEM_TABLES, Registration
 from tests.support.fake_links import FakeLink
+from tests.support.openings import region_at_once
 
 
 class Bench:
@@ -44,13 +45,12 @@ class Bench:
         infos = [RegionInfo("t", next(ids), start, end) for start, end in zip(starts, [*starts[1:], b""], strict=True)]
         self.table = ServedTable(make_table("t", [Family("f")]), True, infos)
         self.server.tables.install(self.table)
-        self._start_keeper()
 
-    def _start_keeper(self) -> None:
+    async def start(self) -> None:
         self.hub = Hub(self.server)
         self.keeper = TriggerKeeper(self.server, self.hub, ("m",))
         self.server.listener = self.hub.listener
-        self.keeper.load()
+        await self.keeper.load()
         self.links: list[FakeLink] = []
         self.keeper.start_with(self._link)
         self.main, self.ward = self.links
@@ -61,7 +61,7 @@ class Bench:
         await self.keeper.close()
         for region in self.server.all_open():
             await self.server.hosting.close(region)
-        self._start_keeper()
+        await self.start()
 
     def _link(self, listener: Any) -> FakeLink:
         self.links.append(FakeLink(listener))
@@ -76,7 +76,7 @@ class Bench:
         await adding
 
     def region(self, row: bytes) -> Region:
-        return self.server.region_for(self.table, row)
+        return region_at_once(self.server, self.table, row)
 
     async def put(self, *rows: bytes) -> None:
         """Returns when what was written is durable and fed."""
@@ -96,6 +96,7 @@ def on_bench(regions: int = 1) -> Callable[[Callable[[Bench], Awaitable[None]]],
     def decorate(test: Callable[[Bench], Awaitable[None]]) -> Callable[[], None]:
         async def run() -> None:
             bench = Bench(regions)
+            await bench.start()
             try:
                 async with asyncio.timeout(20):
                     await test(bench)
@@ -271,7 +272,7 @@ async def test_a_dead_letter_that_cannot_be_written_is_tried_again(bench: Bench)
     assert bench.main.take() == []
     await bench.main.until(lambda: bench.main.sent)
     assert len(tries) == 2
-    assert [letter.error for letter in bench.keeper.dead_letters("t", 10)] == ["Error: no"]
+    assert [letter.error for letter in await bench.keeper.dead_letters("t", 10)] == ["Error: no"]
     ((call_id, _, row),) = bench.main.take()
     assert row == b"a"
     bench.main.answer(call_id)
@@ -409,4 +410,4 @@ async def test_two_administrators_at_once_leave_one_story(bench: Bench) -> None:
     assert [str(result) for result in results[1:]] == [
         "there is no trigger t; columnar trigger list shows those there are"
     ] * 2
-    assert [row for row, _ in bench.keeper._system.rows("columnar:triggers")] == [b"#numbers"]
+    assert [row for row, _ in await bench.keeper._system.rows("columnar:triggers")] == [b"#numbers"]

@@ -24,13 +24,14 @@ async def write_registration(bench: Bench, name: bytes, data: bytes) -> None:
     await SystemTables(bench.server).write(TRIGGERS_TABLE, RowMutation(name, (put,)))
 
 
-def stored_registration(bench: Bench, name: bytes) -> bytes:
-    return dict(SystemTables(bench.server).rows(TRIGGERS_TABLE))[name][b"info:registration"]
+async def stored_registration(bench: Bench, name: bytes) -> bytes:
+    return dict(await SystemTables(bench.server).rows(TRIGGERS_TABLE))[name][b"info:registration"]
 
 
 async def deliver(bench: Bench, name: str) -> list[bytes]:
     """The rows of the calls of one trigger; others are answered too."""
     rows = []
+    assert await bench.hub._openings.settled(10.0)
     while not await bench.keeper.wait(name, "", 0.0):
         await bench.main.until(lambda: bench.main.sent)
         for call_id, called, row in bench.main.take():
@@ -48,7 +49,7 @@ async def test_a_trigger_whose_registration_cannot_be_read_keeps_its_place(bench
     await bench.add("other")
     await bench.keeper.pause("t")
     await bench.put(b"a", b"b")
-    good = stored_registration(bench, b"t")
+    good = await stored_registration(bench, b"t")
     await write_registration(bench, b"t", UNREADABLE)
     await bench.restart()
     await bench.put(b"c")
@@ -168,7 +169,7 @@ async def test_a_registration_that_was_half_made_leaves_no_cursor(bench: Bench) 
 async def test_a_row_whose_number_is_removed_is_no_trigger(bench: Bench) -> None:
     """The store ended between the two writes of a removal."""
     await bench.add("t")
-    row = dict(SystemTables(bench.server).rows(TRIGGERS_TABLE))[b"t"]
+    row = dict(await SystemTables(bench.server).rows(TRIGGERS_TABLE))[b"t"]
     await bench.keeper.remove("t")
     puts = tuple(Put(b"info", column.partition(b":")[2], value) for column, value in row.items())
     await SystemTables(bench.server).write(TRIGGERS_TABLE, RowMutation(b"t", puts))

@@ -45,7 +45,7 @@ def test_a_region_that_cannot_be_read_for_a_while_is_read_again(what: str) -> No
         ((call_id, _, row),) = bench.main.take()
         assert row == b"00"
         bench.main.answer(call_id)
-        assert bench.keeper.dead_letters("t", 10) == [], "that was no attempt"
+        assert await bench.keeper.dead_letters("t", 10) == [], "that was no attempt"
 
     run()
 

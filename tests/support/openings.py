@@ -1,0 +1,27 @@
+"""Regions opened at once: what a request gets that waits for its region, for tests that cannot wait."""
+
+from __future__ import annotations
+
+from columnar.errors import RegionAway
+from columnar.model.region_info import RegionInfo
+from columnar.regions.hosting_state import State
+from columnar.regions.region import Region
+from columnar.regions.server import RegionServer
+from columnar.regions.tables import ServedTable
+
+
+def opened_at_once(server: RegionServer, served: ServedTable, info: RegionInfo) -> Region:
+    """Errors of ``open_region``, and those of the opening itself."""
+    while True:
+        try:
+            return server.open_region(served, info)
+        except RegionAway as away:
+            if server.hosting.state.state(info.region_id) is not State.OPENING:
+                raise
+            server.hosting.open_next()
+            if away.back.done():
+                away.back.result()
+
+
+def region_at_once(server: RegionServer, served: ServedTable, row: bytes) -> Region:
+    return opened_at_once(server, served, served.holding(row))
