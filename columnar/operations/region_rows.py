@@ -14,7 +14,7 @@ def rows_of(region: Region, start: bytes = b"") -> Iterator[tuple[bytes, Cells]]
     """(row, cells) from ``start``, rows without a visible cell left out.  Not across a write to the region."""
     spec = ReadSpec(projection(region.table, ()))
     low = range_start(start) if start else b""
-    cursor = RowCursor(region.store, region.views, spec.projection, low, None, reverse=False)
+    cursor = RowCursor.over(region.store, region.views, spec.projection, low, None, reverse=False)
     while (found := cursor.next_row()) is not None:
         row, raw = found
         cells = wire_cells(region.store, row, raw, spec, region.now_ms)

@@ -88,7 +88,7 @@ def _visible_rows(region: Region, row: bytes, stop: bytes) -> tuple[list[bytes],
     spec = ReadSpec(projection(region.table, []))
     end = min((bound for bound in (stop, region.info.end) if bound), default=b"")
     low = range_start(max(row, region.info.start))
-    cursor = RowCursor(
+    cursor = RowCursor.over(
         region.store, region.views, spec.projection, low, range_start(end) if end else None, reverse=False
     )
     doomed: list[bytes] = []

@@ -248,7 +248,7 @@ class Scanner:
 
     def _cursor(self, region: Region, low: bytes, high: bytes | None) -> RowCursor:
         spec = self.spec
-        return RowCursor(region.store, region.views, spec.read.projection, low, high, reverse=spec.reversed)
+        return RowCursor.over(region.store, region.views, spec.read.projection, low, high, reverse=spec.reversed)
 
     def _next_region(self, region: Region) -> _Place | None:
         info, stop = region.info, self.spec.stop

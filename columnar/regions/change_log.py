@@ -52,14 +52,11 @@ class _Kept:
 
 
 class ChangeLog:
-    def __init__(self, store: Store, origin: int) -> None:
+    def __init__(self, store: Store, origin: int, epoch: int) -> None:
+        """``epoch``: above every earlier opening's, and in the store already (``begin_log``)."""
         self._store = store
         self.origin = origin
-        held = store.get(META_SPACE, EPOCH)
-        self.epoch = (int.from_bytes(held, "big") if held else 0) + 1
-        batch = store.batch()
-        batch.put(META_SPACE, EPOCH, self.epoch.to_bytes(4, "big"))
-        store.write(batch)  # no fsync: whatever of this epoch becomes durable follows it in the same log
+        self.epoch = epoch
         self.last_n = 0
         self.durable_n = 0
         self.last_logged: Sequence | None = None  # of this opening
@@ -70,7 +67,7 @@ class ChangeLog:
         self._staged: list[tuple[Sequence, ChangeRecord, int]] = []  # for the tail: of a batch that is not written yet
         self._cursor_names: frozenset[str] | None = None  # None: to be looked up
         self._counted_to = b""  # key: inherited records up to here are in ``records``
-        self._inherited_end = pack_key(Sequence(origin, self.epoch, 0))
+        self._inherited_end = pack_key(Sequence(origin, epoch, 0))
         self._kept = _Kept()
         self._trimmed_to = b""  # key: nothing stands at or below it, so that tombstones are not walked again
 
@@ -278,3 +275,15 @@ class ChangeLog:
             if key < self._kept.to:
                 self._kept.records, self._kept.size_bytes = self._kept.records + 1, self._kept.size_bytes + len(data)
         return seen == limit
+
+
+def begin_log(store: Store, origin: int) -> ChangeLog:
+    """The log of a region that is being opened: reads the epoch of the last opening and writes the next one (I2).
+
+    Without an fsync: whatever of the new epoch becomes durable follows it in the same log.
+    """
+    epoch = int.from_bytes(store.get(META_SPACE, EPOCH) or b"", "big") + 1
+    batch = store.batch()
+    batch.put(META_SPACE, EPOCH, epoch.to_bytes(4, "big"))
+    store.write(batch)
+    return ChangeLog(store, origin, epoch)

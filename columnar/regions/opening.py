@@ -9,7 +9,7 @@ from columnar.clock import Clock
 from columnar.errors import DamagedData
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
-from columnar.regions.change_log import ChangeLog
+from columnar.regions.change_log import begin_log
 from columnar.regions.drafting import FUTURE
 from columnar.regions.family_view import views_of
 from columnar.regions.ingestion import undo_cut_off
@@ -49,7 +49,7 @@ def region_of(store: Store, info: RegionInfo, table: Table, committer: Committer
     """The region in a store that is open."""
     drop_leftovers(store, table)
     undo_cut_off(store, views_of(table))
-    log = ChangeLog(store, info.region_id)
+    log = begin_log(store, info.region_id)
     reached_ms = _number(store, REACHED)
     clock.observe(reached_ms)
     return Region(info, table, store, log, Reached(store, clock, reached_ms), _number(store, FUTURE), committer, clock)

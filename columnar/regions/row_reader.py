@@ -36,6 +36,7 @@ WireCell = tuple[bytes, bytes, int]  # column, value, timestamp
 Cells = list[WireCell] | StoredCells  # what a reader without a filter sees of a row, column ascending
 Group = list[tuple[bytes, bytes]]  # escaped qualifier, stored newest version; ascending
 RawRow = list[tuple[FamilyView, Group]]
+_Head = tuple[bytes, Group, FamilyView, Iterator[tuple[bytes, Group]]]  # a family's next row, and the rows after it
 Views = Mapping[bytes, FamilyView]
 
 
@@ -163,18 +164,28 @@ class RowCursor:
 
     __slots__ = ("_heads", "_pick", "_walked")
 
-    def __init__(
-        self, store: Store, views: Views, projection: Projection, low: bytes, high: bytes | None, *, reverse: bool
-    ) -> None:
-        """``low <= key < high`` in cell keys; ``reverse`` goes down from ``high``."""
+    def __init__(self, heads: list[_Head], walked: list[int], *, reverse: bool) -> None:
+        """``heads``: of the families that have rows; ``walked`` is shared with the heads' generators."""
         self._pick = max if reverse else min
-        self._walked = [0]  # shared with the generators
-        self._heads: list[tuple[bytes, Group, FamilyView, Iterator[tuple[bytes, Group]]]] = []
+        self._walked = walked
+        self._heads = heads
+
+    @staticmethod
+    def over(
+        store: Store, views: Views, projection: Projection, low: bytes, high: bytes | None, *, reverse: bool
+    ) -> RowCursor:
+        """The rows of ``low <= key < high`` in cell keys; ``reverse`` goes down from ``high``."""
+        heads: list[_Head] = []
+        walked = [0]
         for family, qualifiers in projection.families:
             view = views[family]
             items = store.scan_back(view.space, low, high) if reverse else store.scan(view.space, low, high)
             wanted = None if qualifiers is None else frozenset(escape(qualifier) for qualifier in qualifiers)
-            self._advance(view, _groups(items, wanted, self._walked, reverse=reverse))
+            groups = _groups(items, wanted, walked, reverse=reverse)
+            head = next(groups, None)
+            if head is not None:
+                heads.append((head[0], head[1], view, groups))
+        return RowCursor(heads, walked, reverse=reverse)
 
     @property
     def walked(self) -> int:

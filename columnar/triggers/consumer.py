@@ -154,7 +154,7 @@ class Consumer(Follower):
         region, mark = self.region, self.region.mark(self._mark)
         start = max(mark[1:] if mark else b"", range_start(region.info.start))  # the mark may be of before a split
         stop = range_start(region.info.end) if region.info.end else None
-        cursor = RowCursor(region.store, region.views, self._spec.projection, start, stop, reverse=False)
+        cursor = RowCursor.over(region.store, region.views, self._spec.projection, start, stop, reverse=False)
         records: list[ChangeRecord] = []
         last = b""
         while len(records) < BACKFILL_ROWS and (found := cursor.next_row()) is not None:

@@ -8,7 +8,7 @@ from columnar.errors import DamagedData
 from columnar.flows import numbers, position
 from columnar.flows.numbers import Numbers
 from columnar.flows.position import Position, Range
-from columnar.regions.change_log import ChangeLog
+from columnar.regions.change_log import begin_log
 from columnar.regions.change_record import Sequence
 from columnar.storage.memory import MemoryEngine
 
@@ -57,7 +57,7 @@ def test_numbers() -> None:
 
 def test_the_number_beside_a_cursor() -> None:
     store = MemoryEngine().open("r", frozenset({"meta", "log"}))
-    ChangeLog(store, 7).begin_cursor("stream:audit", b"state", 258)
+    begin_log(store, 7).begin_cursor("stream:audit", b"state", 258)
     held = dict(store.scan("meta", b"", None))
     assert held[b"cursor/stream:audit"] == b"state"
     assert held[b"number/stream:audit"] == bytes.fromhex("0000000000000102")

@@ -271,7 +271,7 @@ class Harness:
         spec = ReadSpec(projection(self.table, []))
         expected = [(row, cells) for row in self.model.rows() if (cells := self.model.row(row, self.clock.now_ms))]
         for reverse in (False, True):
-            cursor = RowCursor(self.region.store, self.region.views, spec.projection, b"", None, reverse=reverse)
+            cursor = RowCursor.over(self.region.store, self.region.views, spec.projection, b"", None, reverse=reverse)
             found = []
             while (step := cursor.next_row()) is not None:
                 cells = wire_cells(self.region.store, step[0], step[1], spec, self.clock.now_ms)

@@ -220,7 +220,7 @@ def _key(files: Files) -> frozenset[tuple[str, int, int]]:
 
 def _rows_of(region: Region) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
     spec = ReadSpec(projection(region.table, []))
-    cursor = RowCursor(region.store, region.views, spec.projection, b"", None, reverse=False)
+    cursor = RowCursor.over(region.store, region.views, spec.projection, b"", None, reverse=False)
     while (found := cursor.next_row()) is not None:
         row, raw = found
         if not region.info.holds(row):

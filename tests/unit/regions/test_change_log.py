@@ -7,7 +7,7 @@ import random
 import pytest
 
 from columnar.regions import change_log
-from columnar.regions.change_log import LOG_SPACE, ChangeLog
+from columnar.regions.change_log import LOG_SPACE, ChangeLog, begin_log
 from columnar.regions.change_record import ChangeRecord, Sequence, pack_key
 from columnar.storage.memory import MemoryEngine
 
@@ -24,10 +24,10 @@ class Run:
         self.needed_from = Sequence(0, 0, 0)
         self.epoch(3)
         self.epoch(7)
-        self.log = ChangeLog(self.store, 7)
+        self.log = begin_log(self.store, 7)
 
     def epoch(self, origin: int) -> None:
-        log = ChangeLog(self.store, origin)
+        log = begin_log(self.store, origin)
         for _ in range(self.rng.randrange(30)):
             self.append(log)
 

@@ -8,7 +8,7 @@ from itertools import islice
 import pytest
 
 from columnar.regions import log_tail
-from columnar.regions.change_log import LOG_SPACE, ChangeLog
+from columnar.regions.change_log import LOG_SPACE, begin_log
 from columnar.regions.change_record import ChangeRecord, Entry, Kind, Sequence, pack_key, unpack, unpack_key
 from columnar.regions.log_tail import RECORD_BYTES, LogTail, LogTails
 from columnar.storage.memory import MemoryEngine
@@ -21,11 +21,11 @@ class Run:
     def __init__(self, seed: int, tails: LogTails) -> None:
         self.rng = random.Random(seed)
         self.store = MemoryEngine().open("r", frozenset({"meta", LOG_SPACE}))
-        older = ChangeLog(self.store, 3)
+        older = begin_log(self.store, 3)
         self.ever: set[Sequence] = set()
         self.log = older
         self.write(5)
-        self.log = ChangeLog(self.store, 7)
+        self.log = begin_log(self.store, 7)
         self.write(self.rng.randrange(5))
         self.log.begin_tail(tails)
 

@@ -44,7 +44,7 @@ def store_of(cells: dict[tuple[bytes, bytes], bytes]) -> Any:
 
 
 def the_long_way(store: Any) -> list[ScanRow]:
-    cursor = RowCursor(store, {b"f": VIEW}, SPEC.projection, b"", None, reverse=False)
+    cursor = RowCursor.over(store, {b"f": VIEW}, SPEC.projection, b"", None, reverse=False)
     rows: list[ScanRow] = []
     while (found := cursor.next_row()) is not None:
         cells = wire_cells(store, found[0], found[1], SPEC, NOW_MS)
