@@ -126,15 +126,25 @@ def read(data: str) -> int:
 class ClockFile:
     """``DATA/clock``, held open.  Owned by the loop: a write of 16 bytes, which the system takes at once."""
 
-    def __init__(self, data: str) -> None:
-        """HostError."""
+    def __init__(self, handle: int, highest_ms: int) -> None:
+        """``handle``: its descriptor; ``highest_ms``: what it said when it was opened, 0: new, or damaged."""
+        self.highest_ms = highest_ms
+        self._handle = handle
+        self._refused = False
+
+    @classmethod
+    def opened(cls, data: str) -> ClockFile:
+        """The file in the data folder, made where it is missing.  HostError."""
         path = os.path.join(data, NAME)
         try:
-            self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            self.highest_ms = unpacked(os.pread(self._handle, _PAIR.size + 1, 0))  # 0: new, or damaged
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                return cls(handle, unpacked(os.pread(handle, _PAIR.size + 1, 0)))
+            except BaseException:
+                os.close(handle)
+                raise
         except OSError as error:
             raise HostError(f"cannot use {path}: {error.strerror}; mend it or choose another with --data") from error
-        self._refused = False
 
     def keep(self, moment_ms: int) -> None:
         """A disk that refuses is no reason not to serve: regions keep theirs with their rows."""

@@ -42,25 +42,16 @@ STOP_GRACE_S: Final = 5.0  # for calls in flight
 
 
 class Doors:
-    def __init__(self, config: StandaloneConfig, folder: DataFolder) -> None:
-        """HostError: a certificate cannot be read."""
+    def __init__(self, config: StandaloneConfig, folder: DataFolder, tls: Tls | None) -> None:
+        """``tls``: None where the ports speak plain TCP."""
         self.config = config
         self.folder = folder
         self.started_s = time.time()
         self.counters = RequestCounters()
         self.wire2: WireServer | None = None  # of the Thrift 2 service, where it is served
         self._private: PrivateSocket | None = None  # of the trigger worker, where the port speaks TLS
-        self.tls = self._make_tls()
+        self.tls = tls
         self.visitors = Visitors.of(config.host, config.allow_origins)
-
-    def _make_tls(self) -> Tls | None:
-        config = self.config
-        if not config.tls_cert:
-            return None
-        from columnar.wire import tls_context, tls_door  # most stores have no use for them
-
-        files = tls_context.TlsFiles(config.tls_cert, config.tls_key, config.tls_client_ca)
-        return tls_door.Tls(tls_context.ServerTls(files))
 
     async def open(self, serving: Serving, leading: Leading) -> PrivateSocket | None:
         """Listen; where the trigger worker connects if the port speaks TLS.  HostError: a port is taken."""
@@ -122,7 +113,7 @@ class Doors:
         from columnar.wire.private_socket import PrivateSocket
 
         try:
-            self._private = PrivateSocket()
+            self._private = PrivateSocket.opened()
         except OSError as error:
             raise HostError(f"cannot make a socket for the trigger worker: {error}; set TMPDIR") from error
         await self.wire.serve_privately(self._private.listening)
@@ -170,6 +161,16 @@ class Doors:
         await self.wire.close(STOP_GRACE_S)
         if self._private is not None:
             self._private.close()
+
+
+def read_tls(config: StandaloneConfig) -> Tls | None:
+    """The TLS of the ports, by its certificate; None: they speak plain TCP.  HostError: it cannot be read."""
+    if not config.tls_cert:
+        return None
+    from columnar.wire import tls_context, tls_door  # most stores have no use for them
+
+    files = tls_context.TlsFiles(config.tls_cert, config.tls_key, config.tls_client_ca)
+    return tls_door.Tls(tls_context.ServerTls.read(files))
 
 
 def _thrift2_definition() -> Any:

@@ -11,7 +11,7 @@ import asyncio
 import os
 
 from columnar.config import StandaloneConfig
-from columnar.doors import Doors
+from columnar.doors import Doors, read_tls
 from columnar.leading import Leading
 from columnar.serving import Serving
 from columnar.storage.data_folder import DataFolder
@@ -23,12 +23,22 @@ from columnar.webui.status import Sources
 
 
 class Standalone:
-    """Owned by one event loop: ``start``, then serve until ``stop``."""
+    """Owned by one event loop: ``locked``, ``start``, then serve until ``stop``."""
 
-    def __init__(self, config: StandaloneConfig) -> None:
+    def __init__(self, config: StandaloneConfig, folder: DataFolder, doors: Doors) -> None:
         self.config = config
-        self.folder = DataFolder(config.data)
-        self.doors = Doors(config, self.folder)
+        self.folder = folder
+        self.doors = doors
+
+    @classmethod
+    def locked(cls, config: StandaloneConfig) -> Standalone:
+        """Lock the data folder and read the certificate.  HostError: the folder is not locked."""
+        folder = DataFolder.locked(config.data)
+        try:
+            return cls(config, folder, Doors(config, folder, read_tls(config)))
+        except BaseException:
+            folder.close()
+            raise
 
     async def start(self) -> None:
         self.stores = ProcessStores(self.folder, RocksEngine())

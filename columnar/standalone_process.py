@@ -32,7 +32,7 @@ from columnar.errors import ColumnarError, HostError
 from columnar.process_tuning import calm_collector, give_back_memory, switch_quickly
 from columnar.standalone import Standalone
 from columnar.storage.descriptors import raise_limit
-from columnar.webui.server import WebServer, bind
+from columnar.webui.server import WebServer, bind, served_at
 from columnar.wire.browsers import is_loopback
 
 _log = logging.getLogger("columnar")
@@ -81,7 +81,7 @@ def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
 async def _serve(config: StandaloneConfig) -> int:
     stopping = _stop_on_signals()
     _warn_of_the_open(config)
-    store = Standalone(config)
+    store = Standalone.locked(config)
     compiling = BackgroundCompiling()
     bound = bind(config.host, config.web_port) if config.web_port >= 0 else None
     try:
@@ -89,7 +89,7 @@ async def _serve(config: StandaloneConfig) -> int:
     except OSError as error:
         raise HostError(f"cannot open {config.data}: {error}; mend it or choose another --data") from error
     sources = replace(store.sources(), hot_modules=compiling.state)
-    web = WebServer(bound, sources, store.doors.tls, store.doors.visitors) if bound is not None else None
+    web = served_at(bound, sources, store.doors.tls, store.doors.visitors) if bound is not None else None
     if store.doors.tls is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, store.doors.tls.certificate.renew)
     with suppress(BrokenPipeError):  # whoever started us no longer listens: serve all the same

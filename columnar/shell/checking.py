@@ -98,7 +98,7 @@ def locked(data: str) -> Iterator[DataFolder]:
     if not os.path.exists(os.path.join(data, "FORMAT")):
         raise Misused(f"{data} is no data folder: it has no FORMAT")
     try:
-        folder = DataFolder(data)
+        folder = DataFolder.locked(data)
     except ColumnarError as error:
         raise Misused(error.text) from None
     try:

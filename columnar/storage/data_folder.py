@@ -40,57 +40,33 @@ LOST_AND_FOUND: Final = "lost+found"
 class DataFolder:
     """The root folder, locked for this process."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, lock: IO[str], format_number: int, cluster_id: str) -> None:
+        """``lock``: its file, locked."""
         self.path = path
+        self.format = format_number
+        self.cluster_id = cluster_id
+        self._lock = lock
+
+    @classmethod
+    def locked(cls, path: str) -> DataFolder:
+        """Lock the folder, which is made where it is missing, and read its format.  HostError: it is not locked."""
         try:
             make_lasting(path)
-            self._lock = self._take_lock()
+            lock = _take_lock(path)
         except OSError as error:
-            raise self._unusable(error) from error
+            raise _unusable(path, error) from error
         try:
             if not os.path.exists(os.path.join(path, "FORMAT")):
                 make_lasting(os.path.join(path, REGIONS))  # first: where the one is the other was
-            self._check_format()
-            self._check_regions()
-            self.cluster_id = self._cluster_id()
+            number = _known_format(path)
+            _check_regions(path)
+            return cls(path, lock, number, _cluster_id(path))
         except OSError as error:
-            self.close()
-            raise self._unusable(error) from error
-        except HostError:
-            self.close()
-            raise
-
-    def _unusable(self, error: OSError) -> HostError:
-        why = f"{error.strerror} ({error.filename})" if error.filename else error.strerror
-        return HostError(f"cannot use the data folder {self.path}: {why}; mend it or choose another with --data")
-
-    def _take_lock(self) -> IO[str]:
-        lock = open(os.path.join(self.path, "LOCK"), "a+", encoding="utf-8")  # noqa: SIM115 - held until close
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            lock.seek(0)
-            owner = lock.read().strip() or "another process"
             lock.close()
-            raise FolderInUse(self.path, owner) from None
-        lock.truncate(0)
-        lock.write(f"process {os.getpid()}\n")
-        lock.flush()
-        return lock
-
-    def _check_format(self) -> None:
-        text = self._read_or_write("FORMAT", f"{_FORMAT_WORD} {FORMAT_VERSIONS[-1]}")
-        word, _, number = text.partition(" ")
-        if word != _FORMAT_WORD or not number.isdigit():
-            raise HostError(f"{self.path} is no data folder of ours: its FORMAT says '{text[:40]}'")
-        if int(number) not in FORMAT_VERSIONS:
-            raise HostError(f"{self.path} has format {number}; this version knows up to {FORMAT_VERSIONS[-1]}: upgrade")
-        self.format = int(number)
-
-    def _check_regions(self) -> None:
-        regions = os.path.join(self.path, REGIONS)
-        if not os.path.isdir(regions):
-            raise HostError(f"{regions} is missing, with all that was written; {BACK}")
+            raise _unusable(path, error) from error
+        except HostError:
+            lock.close()
+            raise
 
     def raise_format(self, wanted: int) -> None:
         """At least to that, before the folder gets what an older program would not know of.  HostError."""
@@ -99,26 +75,65 @@ class DataFolder:
         try:
             write_durably(os.path.join(self.path, "FORMAT"), f"{_FORMAT_WORD} {wanted}\n".encode())
         except OSError as error:
-            raise self._unusable(error) from error
+            raise _unusable(self.path, error) from error
         self.format = wanted
-
-    def _cluster_id(self) -> str:
-        if not os.path.exists(os.path.join(self.path, "cluster-id")):
-            from uuid import uuid4  # needed once in a folder's life
-
-            return self._read_or_write("cluster-id", str(uuid4()))
-        return self._read_or_write("cluster-id", "")
-
-    def _read_or_write(self, name: str, text: str) -> str:
-        """The file's text; made with ``text``, whole or not at all, when it is not there."""
-        path = os.path.join(self.path, name)
-        if not os.path.exists(path):
-            write_durably(path, f"{text}\n".encode())
-        with open(path, encoding="utf-8", errors="replace") as held:
-            return held.read().strip()
 
     def close(self) -> None:
         self._lock.close()
+
+
+def _unusable(path: str, error: OSError) -> HostError:
+    why = f"{error.strerror} ({error.filename})" if error.filename else error.strerror
+    return HostError(f"cannot use the data folder {path}: {why}; mend it or choose another with --data")
+
+
+def _take_lock(path: str) -> IO[str]:
+    lock = open(os.path.join(path, "LOCK"), "a+", encoding="utf-8")  # noqa: SIM115 - held until close
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.seek(0)
+        owner = lock.read().strip() or "another process"
+        lock.close()
+        raise FolderInUse(path, owner) from None
+    lock.truncate(0)
+    lock.write(f"process {os.getpid()}\n")
+    lock.flush()
+    return lock
+
+
+def _known_format(path: str) -> int:
+    """The number in FORMAT, which is written where it is missing.  HostError: this version does not know it."""
+    text = _read_or_write(path, "FORMAT", f"{_FORMAT_WORD} {FORMAT_VERSIONS[-1]}")
+    word, _, number = text.partition(" ")
+    if word != _FORMAT_WORD or not number.isdigit():
+        raise HostError(f"{path} is no data folder of ours: its FORMAT says '{text[:40]}'")
+    if int(number) not in FORMAT_VERSIONS:
+        raise HostError(f"{path} has format {number}; this version knows up to {FORMAT_VERSIONS[-1]}: upgrade")
+    return int(number)
+
+
+def _check_regions(path: str) -> None:
+    regions = os.path.join(path, REGIONS)
+    if not os.path.isdir(regions):
+        raise HostError(f"{regions} is missing, with all that was written; {BACK}")
+
+
+def _cluster_id(path: str) -> str:
+    if not os.path.exists(os.path.join(path, "cluster-id")):
+        from uuid import uuid4  # needed once in a folder's life
+
+        return _read_or_write(path, "cluster-id", str(uuid4()))
+    return _read_or_write(path, "cluster-id", "")
+
+
+def _read_or_write(folder: str, name: str, text: str) -> str:
+    """The file's text; made with ``text``, whole or not at all, when it is not there."""
+    path = os.path.join(folder, name)
+    if not os.path.exists(path):
+        write_durably(path, f"{text}\n".encode())
+    with open(path, encoding="utf-8", errors="replace") as held:
+        return held.read().strip()
 
 
 def newest_write_ms(data: str) -> int:

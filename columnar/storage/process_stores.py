@@ -29,7 +29,7 @@ class ProcessStores:
 
     def open(self) -> None:
         """Once per process; reads the server's log.  HostError, DamagedData."""
-        self._clock_file = ClockFile(self.folder.path)
+        self._clock_file = ClockFile.opened(self.folder.path)
         self.clock = StoreClock(system_ms, self._clock_file.keep)
         self.clock.observe(self._newest_ms())  # it may look at the times of files: before any is written
         self.server_log = self.engine.server_log = open_server_log(self.folder)

@@ -23,6 +23,7 @@ from columnar.storage.file_copies import HALF_CHECKPOINT, remove_tree
 from columnar.storage.folders import make_all_lasting, make_lasting
 from columnar.storage.rocks_beginning import remove_begun
 from columnar.storage.rocks_errors import refused, translated
+from columnar.storage.rocks_opening import begin_opening, end_opening
 from columnar.storage.rocks_options import Caches, space_options
 from columnar.storage.rocks_sorted_file import RocksSortedFile
 from columnar.storage.rocks_store import RocksStore
@@ -93,7 +94,7 @@ class RocksEngine:
                 self.server_log.make_prefix(self, path)
         except OSError as error:
             raise refused(error, f"cannot make the store {path}") from error
-        store = RocksStore(self, path, spaces, options or {})
+        store = self._opened(path, spaces, options or {})
         if self.server_log is not None:
             try:
                 self.server_log.replay(store, path)
@@ -105,7 +106,22 @@ class RocksEngine:
     def open_reading(self, path: str) -> RocksStore:
         if not self.exists(path):
             raise HostError(f"{path} holds no store")
-        return RocksStore(self, path, frozenset(), {}, reads_only=True)
+        return self._opened(path, frozenset(), {}, reads_only=True)
+
+    def _opened(
+        self, path: str, spaces: frozenset[str], options: Mapping[str, SpaceOptions], *, reads_only: bool = False
+    ) -> RocksStore:
+        """The store in the folder, with these spaces and those that it has.  DamagedData, HostError."""
+        access = rocksdict.AccessType.read_only() if reads_only else rocksdict.AccessType.read_write()
+        found = begin_opening(path, reads_only=reads_only)
+        names = spaces | found.spaces | {"default"}
+        try:
+            families = {name: self.space_options(options.get(name, DEFAULT_OPTIONS)) for name in names}
+            database: Any = rocksdict.Rdict(path, self.database_options(), families, access)
+        except Exception as error:  # rocksdict raises nothing narrower
+            raise translated(error, path) from error
+        bound = end_opening(path, database, found, reads_only=reads_only)
+        return RocksStore(self, path, names, options, database, bound)
 
     def is_stale(self, path: str) -> bool:
         return self.server_log is not None and self.server_log.is_awaited_by(path)
@@ -122,7 +138,7 @@ class RocksEngine:
             raise translated(error, path) from error
 
     def sorted_file(self, path: str) -> RocksSortedFile:
-        return RocksSortedFile(path, self.space_options(DEFAULT_OPTIONS))
+        return RocksSortedFile.begun(path, self.space_options(DEFAULT_OPTIONS))
 
     def make_folders(self, paths: Sequence[str]) -> None:
         try:

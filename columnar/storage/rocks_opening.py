@@ -70,7 +70,7 @@ class SyncedBound:
     def begin(self, sequence: int) -> None:
         """The opening synced all that it found.  HostError: the disk has no room for the file."""
         try:
-            self._file = BoundFile(self._path)
+            self._file = BoundFile.mapped(self._path)
         except OSError as error:
             raise refused(error, f"cannot write {self._path}/SYNCED") from error
         self._file.begin(sequence)

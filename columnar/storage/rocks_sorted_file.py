@@ -12,10 +12,17 @@ from columnar.storage.rocks_errors import translated
 class RocksSortedFile:
     """An SST file in the making."""
 
-    def __init__(self, path: str, options: Any) -> None:
+    def __init__(self, path: str, writer: Any) -> None:
+        """``writer``: RocksDB's, which writes to ``path``."""
         self._path = path
-        self._writer = rocksdict.SstFileWriter(options)
-        self._writer.open(path)
+        self._writer = writer
+
+    @classmethod
+    def begun(cls, path: str, options: Any) -> RocksSortedFile:
+        """Make the file, with nothing in it yet."""
+        writer = rocksdict.SstFileWriter(options)
+        writer.open(path)
+        return cls(path, writer)
 
     def put(self, key: bytes, value: bytes) -> None:
         try:

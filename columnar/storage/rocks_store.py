@@ -31,7 +31,7 @@ from columnar.storage.capture import Capture
 from columnar.storage.overlay import overlaid
 from columnar.storage.rocks_batch import LARGE_ROWS, LargeBatch, RocksBatch
 from columnar.storage.rocks_errors import translated
-from columnar.storage.rocks_opening import begin_opening, end_opening
+from columnar.storage.rocks_opening import SyncedBound
 from columnar.storage.rocks_options import changed_options
 from columnar.storage.server_log import MARK_SPACE
 
@@ -64,9 +64,10 @@ class RocksStore:
         path: str,
         spaces: frozenset[str],
         options: Mapping[str, SpaceOptions],
-        *,
-        reads_only: bool = False,
+        database: Any,
+        bound: SyncedBound,
     ) -> None:
+        """``database``: RocksDB's at ``path``, open, with these spaces (``RocksEngine.open``)."""
         self._path = path
         self._engine = engine
         self._options = dict(options)
@@ -74,18 +75,11 @@ class RocksStore:
         self._workers = 0  # threads in ``flush`` or ``compact``
         self._closing = False
         self._dropping: dict[str, Any] = {}  # spaces that a thread worked on when they were dropped
-        access = rocksdict.AccessType.read_only() if reads_only else rocksdict.AccessType.read_write()
-        found = begin_opening(path, reads_only=reads_only)
-        names = spaces | found.spaces | {"default"}
-        try:
-            families = {name: engine.space_options(self.options_of(name)) for name in names}
-            self._db: Any = rocksdict.Rdict(path, engine.database_options(), families, access)
-        except Exception as error:  # rocksdict raises nothing narrower
-            raise translated(error, path) from error
-        self._bound = end_opening(path, self._db, found, reads_only=reads_only)
+        self._db: Any = database
+        self._bound = bound
         self._dicts: dict[str, Any] = _Spaces(path)
         self._handles: dict[str, Any] = _Spaces(path)
-        for name in names:
+        for name in spaces:
             self._attach(name)
         self._write_options = rocksdict.WriteOptions()
         self._write_options.no_slowdown = True  # a stall would freeze every thread (design D3d)

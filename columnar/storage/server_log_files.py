@@ -31,7 +31,6 @@ from columnar.storage.folders import make_lasting_within
 from columnar.storage.rocks_errors import MEND, refused
 from columnar.storage.segment_bounds import SegmentBounds
 from columnar.storage.server_log import (
-    LOG_BYTES,
     MARK,
     MARK_SPACE,
     NUMBER_BYTES,
@@ -44,22 +43,26 @@ from columnar.storage.server_log import (
     frame,
     has_hole,
     head,
-    log_and_run,
     mark,
     missing,
     pack_floor,
     records_of,
-    whole_bytes,
+)
+from columnar.storage.server_log_reading import (
+    RUN,
+    EarlierRuns,
+    bytes_of,
+    name_of,
+    number_of,
+    read_earlier,
+    segments_in,
 )
 
 _log = logging.getLogger(__name__)
 
 SEGMENT_BYTES: Final = 16 * MIB
 SEGMENTS: Final = 2
-ASIDE: Final = "move the folder aside to go on: writes of the last seconds before the crash may stand nowhere else"
 RETRY_S: Final = 1.0  # after the disk refused it
-SUFFIX: Final = ".segment"
-RUN: Final = "run"  # a file: the log's name in hex, and the number of the run that wrote to it last
 
 
 class Opens(Protocol):
@@ -73,25 +76,21 @@ class Opens(Protocol):
 class ServerLog:
     """``append`` runs in one thread at a time; all else belongs to the loop's."""
 
-    def __init__(self, folder: str, regions_folder: str, before_first: Callable[[], None] = lambda: None) -> None:
-        """Reads what an earlier run left; ``before_first`` is called, in a thread, before anything is written.
-
-        HostError, DamagedData.
-        """
+    def __init__(
+        self, folder: str, regions_folder: str, earlier: EarlierRuns, before_first: Callable[[], None]
+    ) -> None:
+        """``earlier``: of the folder; ``before_first`` is called, in a thread, before anything is written."""
         self._folder = folder
         self._regions_folder = regions_folder
         self._before_first = before_first
-        self._log, self._run = self._last_run()
-        self._left: dict[str, list[tuple[bytes, Record]]] = {}  # by region, of earlier runs: mark and batch
-        self._old: list[str] = self._names()  # their segments
+        self._log = earlier.log
+        self._run = earlier.run + 1
+        self._left = earlier.left
+        self._old = earlier.segments
         self._bounds = SegmentBounds(folder)
-        self._check_bounds()
-        for name in self._old:
-            self._read(name)
-        self._run += 1
         self.era = era(self._log, self._run)
         self.stamp = count(1).__next__
-        self._segment = 0 if not self._old else int(self._old[-1].removesuffix(SUFFIX))  # the last one's number
+        self._segment = number_of(self._old[-1]) if self._old else 0  # the last one's number
         self._file: int | None = None  # its descriptor
         self._size = 0
         self._length = 0  # of the file
@@ -101,66 +100,12 @@ class ServerLog:
         self.is_ready = False  # the run has its number on disk
         self._unsynced: set[str] = set()  # regions that were closed without an fsync of their own log
 
+    @classmethod
+    def opened(cls, folder: str, regions_folder: str, before_first: Callable[[], None] = lambda: None) -> ServerLog:
+        """Read the log in the folder, which need not be there.  HostError, DamagedData."""
+        return cls(folder, regions_folder, read_earlier(folder), before_first)
+
     # --- what an earlier run left ---------------------------------------------------------------------
-
-    def _names(self) -> list[str]:
-        try:
-            return sorted(name for name in os.listdir(self._folder) if name.endswith(SUFFIX))
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise refused(error, f"cannot read the server's log {self._folder}") from error
-
-    def _last_run(self) -> tuple[bytes, int]:
-        """The log's name and the run that wrote to it last; a new name where there is no log yet."""
-        try:
-            with open(os.path.join(self._folder, RUN), encoding="ascii") as held:
-                name, _, run = held.read().partition(" ")
-            log = bytes.fromhex(name)
-            if len(log) != LOG_BYTES:
-                raise ValueError(f"{len(log)} bytes are no name of a log")
-            return log, int(run)
-        except FileNotFoundError:
-            return os.urandom(LOG_BYTES), 0
-        except OSError as error:
-            raise refused(error, f"cannot read the server's log {self._folder}") from error
-        except ValueError as error:
-            raise DamagedData(f"{self._folder}/{RUN} does not say which run was the last; {ASIDE}") from error
-
-    def _read(self, name: str) -> None:
-        data = self._bytes_of(name)
-        try:
-            era = era_of(data)
-        except DamagedData as error:
-            raise DamagedData(f"{self._folder}/{name}: {error.text}; {ASIDE}") from error
-        if era is None:
-            return
-        log, run = log_and_run(era)
-        if log != self._log or run > self._run:
-            raise DamagedData(f"{self._folder}/{name} is of another log than {RUN} beside it says; {ASIDE}")
-        for record in records_of(data):
-            self._left.setdefault(record.region, []).append((mark(era, record.number), record))
-
-    def _check_bounds(self) -> None:
-        """DamagedData: a segment is missing, or is not whole as far as it was synced."""
-        try:
-            lengths = self._bounds.read()
-        except OSError as error:
-            raise refused(error, f"cannot read the server's log {self._folder}") from error
-        for segment, length in lengths.items():
-            path = self._path(segment)
-            if os.path.basename(path) not in self._old:
-                raise DamagedData(f"{path} is missing; {ASIDE}")
-            whole = whole_bytes(self._bytes_of(os.path.basename(path)))
-            if whole < length:
-                raise DamagedData(f"{path} is damaged or was cut at byte {whole}: {length} were synced; {ASIDE}")
-
-    def _bytes_of(self, name: str) -> bytes:
-        try:
-            with open(os.path.join(self._folder, name), "rb") as held:
-                return held.read()
-        except OSError as error:
-            raise refused(error, f"cannot read the server's log {self._folder}") from error
 
     @property
     def left(self) -> dict[str, int]:
@@ -258,8 +203,8 @@ class ServerLog:
     def _own(self, region: str) -> list[tuple[bytes, Record]]:
         """What this run wrote for the region."""
         found = []
-        for name in self._names():
-            data = self._bytes_of(name)
+        for name in segments_in(self._folder):
+            data = bytes_of(self._folder, name)
             if era_of(data) == self.era:
                 found += [(mark(self.era, one.number), one) for one in records_of(data) if one.region == region]
         return found
@@ -305,7 +250,7 @@ class ServerLog:
         return self._segment
 
     def _path(self, segment: int) -> str:
-        return os.path.join(self._folder, f"{segment:08d}{SUFFIX}")
+        return os.path.join(self._folder, name_of(segment))
 
     def _end_segment(self) -> None:
         """What follows the last acknowledged frame is not to be believed: the next one goes to another file."""
@@ -363,12 +308,12 @@ class ServerLog:
         ]
         for segment in done:
             del self._stores[segment]
-        return [f"{segment:08d}{SUFFIX}" for segment in done]
+        return [name_of(segment) for segment in done]
 
     def remove(self, names: Sequence[str]) -> None:
         """In any thread.  One that stays is replayed at the next start, to no effect."""
         try:
-            self._bounds.forget([int(name.removesuffix(SUFFIX)) for name in names])
+            self._bounds.forget([number_of(name) for name in names])
             for name in names:
                 os.unlink(os.path.join(self._folder, name))
             if names:
@@ -382,7 +327,7 @@ class ServerLog:
             os.close(self._file)
             self._file = None
         if not self._unsynced:
-            self.remove([f"{segment:08d}{SUFFIX}" for segment in self._stores])
+            self.remove([name_of(segment) for segment in self._stores])
         self._bounds.close()
 
 
@@ -390,7 +335,7 @@ def open_server_log(folder: DataFolder) -> ServerLog:
     """That of a data folder; an older program must not open the folder once there is something in it."""
     path = folder.path
     raise_format = partial(folder.raise_format, SERVER_LOG_SINCE)
-    return ServerLog(os.path.join(path, SERVER_LOG), os.path.join(path, REGIONS), raise_format)
+    return ServerLog.opened(os.path.join(path, SERVER_LOG), os.path.join(path, REGIONS), raise_format)
 
 
 def _apply(store: Store, record: Record, mark: tuple[bytes, bytes]) -> None:

@@ -98,17 +98,21 @@ def manifest_of(folder: str) -> tuple[int, str]:
 class BoundFile:
     """Of a store that is open for writing; any thread."""
 
-    def __init__(self, folder: str) -> None:
-        """Maps the file, which is made where it is missing or damaged.  OSError."""
+    def __init__(self, folder: str, bound: Bound, mapping: mmap) -> None:
+        """``mapping`` is that of the folder's file, which says ``bound``."""
         self._folder = folder
         self._lock = Lock()  # guards what follows
-        self._map: mmap | None = None
-        self._bound = Bound()
+        self._map: mmap | None = mapping
+        self._bound = bound
+
+    @classmethod
+    def mapped(cls, folder: str) -> BoundFile:
+        """Map the folder's file, which is made where it is missing or damaged.  OSError."""
         found = read_bound(folder)
         path = os.path.join(folder, SYNCED)
         is_usable = found is not None and has_size(path, FILE_BYTES)
-        self._map = map_fixed(path, FILE_BYTES, None if is_usable else slot_of(found or Bound()))
-        self._bound = found or Bound()
+        bound = found or Bound()
+        return cls(folder, bound, map_fixed(path, FILE_BYTES, None if is_usable else slot_of(bound)))
 
     def begin(self, sequence: int) -> None:
         """An opening found all operations up to it, and synced them."""

@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from prometheus_client import CollectorRegistry
 from werkzeug.wrappers import Request, Response
 
@@ -89,15 +89,15 @@ class StatusPages:
     """One instance serves all requests, from any thread: it holds nothing that changes."""
 
     def __init__(
-        self, status: StatusOf, ping: Callable[[], None], store: str = "", visitors: Visitors | None = None
+        self, status: StatusOf, ping: Callable[[], None], page: Template, store: str, visitors: Visitors | None
     ) -> None:
-        """``store``: its address, told to a client that took this port for the store's."""
+        """``page``: of ``/``; ``store``: its address, told to a client that took this port for the store's."""
         self._visitors = visitors or Visitors()
         self._status = status
         self._ping = ping
         self._registry: CollectorRegistry = registry_of(status)
         self._headers = {**_SAFE_HEADERS, "X-Columnar-Store": store}
-        self._page = _environment().get_template("status.html")
+        self._page = page
         self._answers: dict[str, Callable[[Request], Response]] = {
             "/": self._index,
             "/metrics": lambda _: self._metrics(),
@@ -156,6 +156,13 @@ class StatusPages:
             refresh_s=REFRESH_S,
         )
         return Response(html, mimetype="text/html")
+
+
+def status_pages(
+    status: StatusOf, ping: Callable[[], None], store: str = "", visitors: Visitors | None = None
+) -> StatusPages:
+    """The application, with its page read from the package."""
+    return StatusPages(status, ping, _environment().get_template("status.html"), store, visitors)
 
 
 def _tables_shown(lines: Sequence[TableLine]) -> list[TableRow]:

@@ -26,10 +26,11 @@ _log = logging.getLogger(__name__)
 
 
 class TlsFront:
-    def __init__(self, bound: socket.socket, tls: Tls) -> None:
+    def __init__(self, bound: socket.socket, tls: Tls, private: PrivateSocket) -> None:
+        """``bound``: the port; ``private``: where the page itself is served."""
         self._bound = bound
         self._tls = tls
-        self._private = PrivateSocket()
+        self._private = private
         self._server: asyncio.Server | None = None
         self._visitors: set[_Visitor] = set()
 

@@ -64,11 +64,11 @@ class WebServer:
     """``start`` and ``stop`` belong to the loop's thread."""
 
     def __init__(
-        self, bound: socket.socket, sources: Sources, tls: Tls | None = None, visitors: Visitors | None = None
+        self, bound: socket.socket, sources: Sources, front: TlsFront | None, visitors: Visitors | None
     ) -> None:
         self._visitors = visitors or Visitors()
         self._port_socket = bound
-        self._front = _front(bound, tls) if tls is not None else None
+        self._front = front
         self._socket = bound if self._front is None else self._front.inside  # waitress listens here
         self._sources = sources
         self._loop = asyncio.get_running_loop()
@@ -106,10 +106,10 @@ class WebServer:
     def _listen(self) -> None:
         import waitress
 
-        from columnar.webui.pages import StatusPages
+        from columnar.webui.pages import status_pages
 
         server = self._waitress = waitress.create_server(
-            StatusPages(self.status, self.ping, self._sources.address, self._visitors),
+            status_pages(self.status, self.ping, self._sources.address, self._visitors),
             sockets=[self._socket],
             threads=THREADS,
             connection_limit=CONNECTIONS,
@@ -170,10 +170,18 @@ class WebServer:
             self._socket.close()
 
 
+def served_at(
+    bound: socket.socket, sources: Sources, tls: Tls | None = None, visitors: Visitors | None = None
+) -> WebServer:
+    """The web server of a port that is bound; with ``tls`` it has a private socket behind the port.  OSError."""
+    return WebServer(bound, sources, _front(bound, tls) if tls is not None else None, visitors)
+
+
 def _front(bound: socket.socket, tls: Tls) -> TlsFront:
     from columnar.webui.relay import TlsFront  # most stores have no use for it
+    from columnar.wire.private_socket import PrivateSocket
 
-    return TlsFront(bound, tls)
+    return TlsFront(bound, tls, PrivateSocket.opened())
 
 
 def _close(server: Any) -> None:

@@ -20,23 +20,32 @@ BACKLOG: Final = 100
 
 
 class PrivateSocket:
-    def __init__(self) -> None:
-        """OSError where no temporary folder can be made."""
-        self._folder = tempfile.mkdtemp(prefix="columnar-")  # 0700
-        self.listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    def __init__(self, folder: str, listening: socket.socket) -> None:
+        """``folder``: of its own; ``listening`` is to be bound in it."""
+        self._folder = folder
+        self.listening = listening
         self.descriptor: int | None = None  # to be inherited by a child that is to reach it
+        self.path = os.path.join(folder, "socket")  # to connect to
+
+    @classmethod
+    def opened(cls) -> PrivateSocket:
+        """OSError where no temporary folder can be made."""
+        folder = tempfile.mkdtemp(prefix="columnar-")  # 0700
+        private = cls(folder, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
         try:
-            path = os.path.join(self._folder, "socket")
-            self.listening.bind(path)
-            self.listening.listen(BACKLOG)
-            self.path = path  # to connect to
-            if hasattr(os, "O_PATH") and os.path.isdir("/proc/self/fd"):
-                self.descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
-                self.path = f"/proc/self/fd/{self.descriptor}"
-                shutil.rmtree(self._folder)
+            private._listen()
         except OSError:
-            self.close()
+            private.close()
             raise
+        return private
+
+    def _listen(self) -> None:
+        self.listening.bind(self.path)
+        self.listening.listen(BACKLOG)
+        if hasattr(os, "O_PATH") and os.path.isdir("/proc/self/fd"):
+            self.descriptor = os.open(self.path, os.O_PATH | os.O_CLOEXEC)
+            self.path = f"/proc/self/fd/{self.descriptor}"
+            shutil.rmtree(self._folder)
 
     def close(self) -> None:
         self.listening.close()

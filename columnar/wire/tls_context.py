@@ -38,11 +38,16 @@ def _now() -> datetime:
 class ServerTls:
     """Owned by the loop."""
 
-    def __init__(self, files: TlsFiles, now: Callable[[], datetime] = _now) -> None:
-        """HostError where the files cannot be used."""
+    def __init__(self, files: TlsFiles, context: ssl.SSLContext, now: Callable[[], datetime]) -> None:
+        """``context`` was made of the files."""
         self._files = files
         self._now = now
-        self.context = self._read()  # of each new connection
+        self.context = context  # of each new connection
+
+    @classmethod
+    def read(cls, files: TlsFiles, now: Callable[[], datetime] = _now) -> ServerTls:
+        """HostError where the files cannot be used."""
+        return cls(files, _read(files, now), now)
 
     @property
     def wants_client_certificate(self) -> bool:
@@ -51,39 +56,39 @@ class ServerTls:
     def renew(self) -> bool:
         """Read the files again; False, with a line in the log, where they are broken and the old ones stay."""
         try:
-            self.context = self._read()
+            self.context = _read(self._files, self._now)
         except HostError as error:
             _log.error("the certificate in use stays, for the new one cannot be read: %s", error.text)
             return False
         _log.info("the certificate of %s was read again; new connections get it", self._files.cert)
         return True
 
-    def _read(self) -> ssl.SSLContext:
-        files = self._files
-        certificate = _readable(files.cert, "--tls-cert")
-        _readable(files.key, "--tls-key")
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.options |= ssl.OP_NO_RENEGOTIATION  # a client could have us work for ever
-        load_certificate(context, files.cert, files.key, "--tls-cert", "--tls-key")
-        if files.client_ca:
-            load_authorities(context, files.client_ca, "--tls-client-ca")
-            context.verify_mode = ssl.CERT_REQUIRED
-        self._warn_of_dates(certificate)
-        return context
 
-    def _warn_of_dates(self, pem: str) -> None:
-        from asn1crypto.x509 import Certificate  # a store without TLS never takes it
+def _read(files: TlsFiles, now: Callable[[], datetime]) -> ssl.SSLContext:
+    certificate = _readable(files.cert, "--tls-cert")
+    _readable(files.key, "--tls-key")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION  # a client could have us work for ever
+    load_certificate(context, files.cert, files.key, "--tls-cert", "--tls-key")
+    if files.client_ca:
+        load_authorities(context, files.client_ca, "--tls-client-ca")
+        context.verify_mode = ssl.CERT_REQUIRED
+    _warn_of_dates(files.cert, certificate, now())
+    return context
 
-        held = Certificate.load(ssl.PEM_cert_to_DER_cert(_first_certificate(pem)))
-        begins, ends = held.not_valid_before, held.not_valid_after
-        now, name = self._now(), self._files.cert
-        if now >= ends:
-            _log.error("THE CERTIFICATE %s EXPIRED on %s: clients will refuse it; renew it", name, ends)
-        elif now < begins:
-            _log.error("THE CERTIFICATE %s IS NOT VALID before %s: clients will refuse it", name, begins)
-        elif now + EXPIRY_WARNING >= ends:
-            _log.warning("the certificate %s expires on %s: renew it and send SIGHUP", name, ends)
+
+def _warn_of_dates(name: str, pem: str, now: datetime) -> None:
+    from asn1crypto.x509 import Certificate  # a store without TLS never takes it
+
+    held = Certificate.load(ssl.PEM_cert_to_DER_cert(_first_certificate(pem)))
+    begins, ends = held.not_valid_before, held.not_valid_after
+    if now >= ends:
+        _log.error("THE CERTIFICATE %s EXPIRED on %s: clients will refuse it; renew it", name, ends)
+    elif now < begins:
+        _log.error("THE CERTIFICATE %s IS NOT VALID before %s: clients will refuse it", name, begins)
+    elif now + EXPIRY_WARNING >= ends:
+        _log.warning("the certificate %s expires on %s: renew it and send SIGHUP", name, ends)
 
 
 def load_certificate(context: ssl.SSLContext, cert: str, key: str, cert_option: str, key_option: str) -> None:

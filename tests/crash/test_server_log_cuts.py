@@ -46,7 +46,7 @@ class Server:
         self.regions = root / "regions"
         self.regions.mkdir(parents=True, exist_ok=True)
         self.engine = EngineAtRest(cache_bytes=1 << 20)
-        self.log = self.engine.server_log = ServerLog(str(root / "server-log"), str(self.regions))
+        self.log = self.engine.server_log = ServerLog.opened(str(root / "server-log"), str(self.regions))
         self.log.recover(self.engine)
         self.log.prepare()
         self.committer = Committer(asyncio.get_running_loop(), threads=2, log=self.log)

@@ -90,14 +90,14 @@ def test_rows_of_alter_truncate_and_namespaces() -> None:
 
 
 def test_the_folder(tmp_path: Path) -> None:
-    folder = DataFolder(str(tmp_path / "data"))
+    folder = DataFolder.locked(str(tmp_path / "data"))
     hold_to("folder.txt", {"FORMAT": (tmp_path / "data" / "FORMAT").read_text().replace("\n", "\\n")})
     assert str(uuid.UUID(folder.cluster_id)) == folder.cluster_id
     assert sorted(path.name for path in (tmp_path / "data").iterdir()) == ["FORMAT", "LOCK", "cluster-id", "regions"]
     with pytest.raises(FolderInUse, match="stop that one first"):
-        DataFolder(str(tmp_path / "data"))
+        DataFolder.locked(str(tmp_path / "data"))
     folder.close()
-    again = DataFolder(str(tmp_path / "data"))
+    again = DataFolder.locked(str(tmp_path / "data"))
     assert again.cluster_id == folder.cluster_id
     again.close()
 
@@ -108,4 +108,4 @@ def test_the_folder(tmp_path: Path) -> None:
 def test_a_folder_of_another_format_is_refused(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "FORMAT").write_text(text + "\n")
     with pytest.raises(HostError, match=said):
-        DataFolder(str(tmp_path))
+        DataFolder.locked(str(tmp_path))

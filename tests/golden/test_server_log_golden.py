@@ -83,7 +83,7 @@ def test_what_a_store_with_some_marks_misses() -> None:
 def test_a_folder_of_an_older_format_is_raised_to_what_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "FORMAT").write_text("columnar-data 1\n")
     (tmp_path / "regions").mkdir()
-    folder = DataFolder(str(tmp_path))
+    folder = DataFolder.locked(str(tmp_path))
     assert folder.format == 1
     found = {}
     for number, wanted in enumerate((1, 2, 3, 2)):
@@ -91,6 +91,6 @@ def test_a_folder_of_an_older_format_is_raised_to_what_is_asked_for(tmp_path: Pa
         found[f"{number} asked for {wanted}"] = (tmp_path / "FORMAT").read_text().replace("\n", "\\n")
     hold_to("folder-raised.txt", found)
     folder.close()
-    again = DataFolder(str(tmp_path))
+    again = DataFolder.locked(str(tmp_path))
     assert again.format == 3
     again.close()

@@ -17,7 +17,7 @@ from columnar.cli import main
 from columnar.limits import CELL_BYTES
 from columnar.shell import wrong_port
 from columnar.shell.showing import Cell, Output
-from columnar.webui.server import WebServer, bind
+from columnar.webui.server import WebServer, bind, served_at
 from tests.support.serving import Serving
 from tests.support.shell import Shell, store_at
 
@@ -201,7 +201,7 @@ def test_the_web_port_is_told(tmp_path: Path) -> None:
     store_port = serving.store.port
 
     async def page() -> WebServer:
-        web = WebServer(bind("127.0.0.1", 0), serving.store.sources())
+        web = served_at(bind("127.0.0.1", 0), serving.store.sources())
         await web.start()
         return web
 

@@ -20,7 +20,7 @@ from columnar.config import StandaloneConfig
 from columnar.errors import HostError
 from columnar.standalone import Standalone
 from columnar.webui import server as web_server
-from columnar.webui.server import WebServer, bind
+from columnar.webui.server import WebServer, bind, served_at
 from columnar.webui.status import TriggerLine
 
 WAIT_S = 20
@@ -39,10 +39,10 @@ class Served:
         self.url = f"http://127.0.0.1:{self.web.port}"
 
     async def _start(self, folder: Path) -> tuple[Standalone, WebServer]:
-        store = Standalone(StandaloneConfig(data=str(folder), port=0, slow_request_ms=0))
+        store = Standalone.locked(StandaloneConfig(data=str(folder), port=0, slow_request_ms=0))
         await store.start()
         sources = replace(store.sources(), triggers=lambda: self.trigger_lines)
-        web = WebServer(bind("127.0.0.1", 0), sources, visitors=store.doors.visitors)
+        web = served_at(bind("127.0.0.1", 0), sources, visitors=store.doors.visitors)
         await web.start()
         return store, web
 

@@ -76,7 +76,7 @@ def test_scenario(file: Path, tmp_path: Path, request: pytest.FixtureRequest) ->
     text = file.read_text()
 
     async def main() -> str:
-        store = Standalone(StandaloneConfig(str(tmp_path), port=0, web_port=-1))
+        store = Standalone.locked(StandaloneConfig(str(tmp_path), port=0, web_port=-1))
         await store.start()
         try:
             return await asyncio.to_thread(played, text, store.port)

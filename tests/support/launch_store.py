@@ -27,7 +27,7 @@ def die_where_told(order: Path, step: str) -> None:
 
 
 async def serve(folder: str, port_file: Path, modules: tuple[str, ...]) -> None:
-    store = Standalone(StandaloneConfig(folder, port=0, web_port=-1, trigger_modules=modules))
+    store = Standalone.locked(StandaloneConfig(folder, port=0, web_port=-1, trigger_modules=modules))
     await store.start()
     store.leading.region_changes.at = partial(die_where_told, Path(folder + ".die"))
     told = asyncio.Event()

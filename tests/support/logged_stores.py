@@ -51,7 +51,7 @@ class LoggedStores:
         self.regions = root / "regions"
         self.regions.mkdir(exist_ok=True)
         self.engine = EngineAtRest(cache_bytes=1 << 20)
-        self.log = self.engine.server_log = ServerLog(str(root / "server-log"), str(self.regions))
+        self.log = self.engine.server_log = ServerLog.opened(str(root / "server-log"), str(self.regions))
         self.log.recover(self.engine)
         self.log.prepare()
         self.committer = Committer(asyncio.get_running_loop(), threads=2, log=self.log)
@@ -121,5 +121,5 @@ class LoggedStores:
 def opened(root: Path) -> tuple[RocksEngine, ServerLog]:
     """As by a server that starts, before it recovers anything."""
     engine = RocksEngine(cache_bytes=1 << 20)
-    engine.server_log = ServerLog(str(root / "server-log"), str(root / "regions"))
+    engine.server_log = ServerLog.opened(str(root / "server-log"), str(root / "regions"))
     return engine, engine.server_log

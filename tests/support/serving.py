@@ -63,7 +63,7 @@ class Serving:
         self._loop.close()
 
     def _make(self) -> Standalone:
-        return Standalone(self._config)
+        return Standalone.locked(self._config)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)

@@ -25,7 +25,7 @@ class StoreThread:
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
         try:
-            self._store = Standalone(self._config)
+            self._store = Standalone.locked(self._config)
             self._loop.run_until_complete(self._store.start())
             self.port = self._store.port
         except BaseException as failure:  # noqa: BLE001 - raised again in the test's own thread

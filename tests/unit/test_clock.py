@@ -72,13 +72,13 @@ def _flipped(data: bytes, bit: int) -> bytes:
 
 def test_the_file(tmp_path: Path) -> None:
     assert read(str(tmp_path)) == 0
-    file = ClockFile(str(tmp_path))
+    file = ClockFile.opened(str(tmp_path))
     assert file.highest_ms == 0
     file.keep(5)
     file.keep(7)
     assert read(str(tmp_path)) == 7, "whoever kills the process now finds it"
     file.close()
-    again = ClockFile(str(tmp_path))
+    again = ClockFile.opened(str(tmp_path))
     assert again.highest_ms == 7
     again.close()
     (tmp_path / NAME).write_bytes(b"rubbish")
@@ -86,7 +86,7 @@ def test_the_file(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_refuses_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    file = ClockFile(str(tmp_path))
+    file = ClockFile.opened(str(tmp_path))
     file.close()
     for _ in range(2):
         file.keep(5)

@@ -8,7 +8,7 @@ from html import escape, unescape
 import pytest
 from werkzeug.test import Client
 
-from columnar.webui.pages import REGIONS_SHOWN, TABLES_SHOWN, StatusPages
+from columnar.webui.pages import REGIONS_SHOWN, TABLES_SHOWN, status_pages
 from columnar.webui.status import RegionLine, Status, TableLine
 
 BOUND_BYTES = 200_000
@@ -24,7 +24,7 @@ def table(name: str, regions: int, key: bytes = b"") -> TableLine:
 
 def visitor(*tables: TableLine) -> Client:
     status = Status("1", "here", "data", 1.0, 0.0, (), 0, 0, 0, 0, 0, tables, (), ())
-    return Client(StatusPages(lambda: status, lambda: None))
+    return Client(status_pages(lambda: status, lambda: None))
 
 
 def seen(page: str) -> set[str]:

@@ -147,7 +147,7 @@ class Opener:
         shutil.rmtree(folder, ignore_errors=True)
         write_files(folder, {name: data for name, data in self._log_files.items() if name})
         try:
-            return ServerLog(str(folder), str(self._folder))
+            return ServerLog.opened(str(folder), str(self._folder))
         except ColumnarError as error:
             raise Unopened(f"the server's log: {error.wire_message}") from error
 

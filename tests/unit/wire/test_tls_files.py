@@ -27,7 +27,7 @@ def test_the_log_warns_of_dates(
 ) -> None:
     pair = ours.sign("store", days=30)
     with caplog.at_level(logging.INFO):
-        ServerTls(TlsFiles(pair.cert, pair.key), now=lambda: datetime.now(UTC) + timedelta(days=after_days))
+        ServerTls.read(TlsFiles(pair.cert, pair.key), now=lambda: datetime.now(UTC) + timedelta(days=after_days))
     assert [record.levelname for record in caplog.records] == ([level] if level else [])
     assert words in caplog.text
 
@@ -44,6 +44,6 @@ def test_files_that_cannot_be_used(ours: Authority, tmp_path: Path) -> None:
         TlsFiles(one.cert, one.key, str(text)): "--tls-client-ca",
     }.items():
         with pytest.raises(HostError) as caught:
-            ServerTls(files)
+            ServerTls.read(files)
         assert said in caught.value.text
         assert "\n" not in caught.value.text
