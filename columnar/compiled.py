@@ -133,8 +133,9 @@ def digest(package: Path = _PACKAGE) -> str:
 class _Finder:
     """Finds the twins by name, ahead of their sources (``sys.meta_path``)."""
 
-    def __init__(self, folder: Path) -> None:
-        self._twins = {path.name.removesuffix(_SUFFIX): path for path in folder.glob("*" + _SUFFIX)}
+    def __init__(self, twins: dict[str, Path]) -> None:
+        """``twins``: by module."""
+        self._twins = twins
 
     def find_spec(
         self, name: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None
@@ -143,6 +144,10 @@ class _Finder:
         if twin is None:
             return None
         return importlib.util.spec_from_file_location(name, twin, loader=ExtensionFileLoader(name, str(twin)))
+
+
+def _twins_in(folder: Path) -> dict[str, Path]:
+    return {path.name.removesuffix(_SUFFIX): path for path in folder.glob("*" + _SUFFIX)}
 
 
 def made_of(package: Path = _PACKAGE) -> str | None:
@@ -176,5 +181,5 @@ def install() -> None:
     elif not are_fresh():
         state = "interpreted (their sources changed since they were compiled: make compile)"
     else:
-        sys.meta_path.insert(0, _Finder(twins_folder()))
+        sys.meta_path.insert(0, _Finder(_twins_in(twins_folder())))
         state = "compiled"

@@ -42,7 +42,7 @@ class Leading:
         path, clock = self._folders.catalogue(), self._stores.clock
         self._meta = meta = MetaRegion(partial(self._opened, path))
         meta.open()
-        self.catalogue = Catalogue(meta.read_all, meta.write)
+        self.catalogue = Catalogue(meta.read_all(), meta.write)
         meta.repairs_wanted = self.catalogue.repairs
         clock.observe(meta.newest_ms)  # else a change of the catalogue would lose against what it changes
         return await self.catalogue.raise_epoch()

@@ -64,16 +64,28 @@ def resident_bytes() -> int:
 class MemoryReturn:
     def __init__(
         self,
-        give_back: Callable[[], object] = malloc_trim,
-        resident: Callable[[], int] = resident_bytes,
-        cpu_s: Callable[[], float] = time.process_time,
+        give_back: Callable[[], object],
+        resident: Callable[[], int],
+        cpu_s: Callable[[], float],
+        used_s: float,
+        least_bytes: int,
     ) -> None:
+        """``used_s`` and ``least_bytes``: the processor time and the resident memory at its beginning."""
         self._give_back = give_back
         self._resident = resident
         self._cpu_s = cpu_s
-        self._used_s = cpu_s()  # until the last look
-        self._least = resident()  # after the last return
+        self._used_s = used_s  # until the last look
+        self._least = least_bytes  # after the last return
         self._pays = False
+
+    @classmethod
+    def begun(
+        cls,
+        give_back: Callable[[], object] = malloc_trim,
+        resident: Callable[[], int] = resident_bytes,
+        cpu_s: Callable[[], float] = time.process_time,
+    ) -> MemoryReturn:
+        return cls(give_back, resident, cpu_s, cpu_s(), resident())
 
     def look(self) -> int:
         """Return free memory if there may be much; the bytes by which the process has shrunk.  Blocks for some ms."""
@@ -94,7 +106,7 @@ async def give_back_memory() -> None:
     """Look every LOOK_S until cancelled; returns at once if the system cannot do it."""
     if not is_possible():
         return
-    memory = MemoryReturn()
+    memory = MemoryReturn.begun()
     while True:
         await asyncio.sleep(LOOK_S)
         await asyncio.to_thread(memory.look)

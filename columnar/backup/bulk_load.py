@@ -51,8 +51,10 @@ class Loaded:
 class BulkLoad:
     """One load of one table; owned by one thread."""
 
-    def __init__(self, connection: Connection, engine: Engine, table: bytes, staged: StagedFolder) -> None:
-        target = connection.call("columnarLoadTarget", table)
+    def __init__(
+        self, connection: Connection, engine: Engine, table: bytes, staged: StagedFolder, target: columnar.LoadTarget
+    ) -> None:
+        """``target``: the server's answer about the table."""
         text = target.schemaJson
         self._connection = connection
         self._engine = engine
@@ -62,6 +64,11 @@ class BulkLoad:
         self._starts: list[bytes] = list(target.starts)
         self.obstacles = [one.decode() if isinstance(one, bytes) else one for one in target.obstacles]
         self.done = Loaded()
+
+    @classmethod
+    def begun(cls, connection: Connection, engine: Engine, table: bytes, staged: StagedFolder) -> BulkLoad:
+        """Ask the server how the table is to be loaded."""
+        return cls(connection, engine, table, staged, connection.call("columnarLoadTarget", table))
 
     def run(self, cells: Iterable[ExportedCell], progress: Callable[[int], None]) -> Loaded:
         """``cells`` in order (``cell_sorting.order_of``)."""

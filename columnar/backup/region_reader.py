@@ -38,7 +38,7 @@ def cells_of(
 
 
 def _family_cells(store: Store, view: FamilyView, now_ms: int, keys: _Keys) -> Iterator[ExportedCell]:
-    older = _Older(store, view, keys) if view.max_versions > 1 and VERSIONS_SPACE in store.spaces else None
+    older = _older(store, view, keys) if view.max_versions > 1 and VERSIONS_SPACE in store.spaces else None
     name = view.name
     for key, raw in store.scan(view.space, *keys):
         row, qualifier = split_cell_key(key)
@@ -50,12 +50,11 @@ def _family_cells(store: Store, view: FamilyView, now_ms: int, keys: _Keys) -> I
 class _Older:
     """The older versions of a family, walked once beside its newest ones: both stand in the order of cell keys."""
 
-    def __init__(self, store: Store, view: FamilyView, keys: _Keys) -> None:
-        self._number = view.number
-        number = view.number.to_bytes(2, "big")
-        stop = (view.number + 1).to_bytes(2, "big") if keys[1] is None else number + keys[1]
-        self._items = store.scan(VERSIONS_SPACE, number + keys[0], stop)
-        self._next: _Pair | None = next(self._items, None)
+    def __init__(self, number: int, first: _Pair | None, others: Iterator[_Pair]) -> None:
+        """``number``: the family's; ``others`` follow ``first``."""
+        self._number = number
+        self._items = others
+        self._next = first
 
     def of(self, key: bytes) -> Iterator[bytes]:
         prefix = version_prefix(self._number, key)
@@ -64,3 +63,10 @@ class _Older:
         while self._next is not None and self._next[0].startswith(prefix):
             yield self._next[1]
             self._next = next(self._items, None)
+
+
+def _older(store: Store, view: FamilyView, keys: _Keys) -> _Older:
+    number = view.number.to_bytes(2, "big")
+    stop = (view.number + 1).to_bytes(2, "big") if keys[1] is None else number + keys[1]
+    items = store.scan(VERSIONS_SPACE, number + keys[0], stop)
+    return _Older(view.number, next(items, None), items)

@@ -76,22 +76,33 @@ class Saving:
 class BackupFolder:
     """``save`` and ``keep`` are for one process at a time, which ``locked`` sees to."""
 
-    def __init__(self, path: str, *, make: bool = False) -> None:
+    def __init__(self, path: str) -> None:
+        """``opened`` and ``made`` look at what is there."""
         self.path = path
         self._files = os.path.join(path, "files")
         self._backups = os.path.join(path, "backups")
-        form = os.path.join(path, "FORMAT")
-        if make and (not os.path.isdir(path) or not os.listdir(path)):
-            make_lasting(self._files)
-            make_lasting(self._backups)
-            write_durably(form, FORMAT.encode() + b"\n")
+
+    @classmethod
+    def made(cls, path: str) -> BackupFolder:
+        """The folder, with nothing in it yet where it was empty or missing.  CallerError: it holds something else."""
+        if not os.path.isdir(path) or not os.listdir(path):
+            fresh = cls(path)
+            make_lasting(fresh._files)
+            make_lasting(fresh._backups)
+            write_durably(os.path.join(path, "FORMAT"), FORMAT.encode() + b"\n")
+        return cls.opened(path)
+
+    @classmethod
+    def opened(cls, path: str) -> BackupFolder:
+        """CallerError: it is no folder of backups that this version knows."""
         try:
-            with open(form, encoding="utf-8") as held:
+            with open(os.path.join(path, "FORMAT"), encoding="utf-8") as held:
                 text = held.read().strip()
         except OSError:
             raise CallerError(f"{path} is no folder of backups: it has no FORMAT; choose another") from None
         if text != FORMAT:
             raise CallerError(f"{path} is of format '{text[:40]}'; this version knows '{FORMAT}'")
+        return cls(path)
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -351,7 +351,7 @@ def _as_asked(endpoints: list[Endpoint], tls: ClientTls | None) -> list[Endpoint
 def _started(stack: ExitStack, command: str | None, endpoint: Endpoint) -> Started | None:
     if command is None:
         return None
-    server = Started(command, endpoint)
+    server = Started.answering(command, endpoint)
     stack.callback(server.stop)
     return server
 

@@ -54,9 +54,9 @@ class Line:
 class Generators:
     """The generator processes; they stay for the whole measurement."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, pool: ProcessPoolExecutor) -> None:
         self._count = count
-        self._pool = ProcessPoolExecutor(count, mp_context=get_context("spawn"))
+        self._pool = pool
 
     def turn(
         self, endpoint: Endpoint, workload: str, connections: int, plan: Plan, seed: int, pids: tuple[int, ...] = ()
@@ -96,7 +96,7 @@ class Generators:
 
 @contextmanager
 def generators(count: int) -> Iterator[Generators]:
-    held = Generators(count)
+    held = Generators(count, ProcessPoolExecutor(count, mp_context=get_context("spawn")))
     try:
         yield held
     finally:

@@ -76,18 +76,27 @@ def _resident_bytes(pid: int) -> int:
 class Started:
     """A server that was started for the measurement, by a command of the operator."""
 
-    def __init__(self, command: str, endpoint: Endpoint) -> None:
-        """Blocks until the endpoint answers; EndpointFailed where it never does."""
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        """``process``: in a session of its own."""
+        self._process = process
+        self.start_s = 0.0  # from its start to the first answer
+
+    @classmethod
+    def answering(cls, command: str, endpoint: Endpoint) -> Started:
+        """Start it and wait until the endpoint answers; EndpointFailed where it never does."""
         began = time.monotonic()
-        self._process = subprocess.Popen(
-            shlex.split(command), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        started = cls(
+            subprocess.Popen(
+                shlex.split(command), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+            )
         )
         try:
-            wait_for_answer(endpoint, START_TIMEOUT_S, self._failed)
+            wait_for_answer(endpoint, START_TIMEOUT_S, started._failed)
         except BaseException:
-            self.stop()
+            started.stop()
             raise
-        self.start_s = time.monotonic() - began
+        started.start_s = time.monotonic() - began
+        return started
 
     def _failed(self) -> str | None:
         status = self._process.poll()

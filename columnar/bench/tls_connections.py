@@ -42,7 +42,7 @@ def connector(endpoint: Endpoint) -> Callable[[Session], Connection]:
     if endpoint.tls is None:
         return lambda session: Connection(plain_socket(host, port), session)
     context = context_of(endpoint.tls)
-    return lambda session: TlsConnection(TlsStream(plain_socket(host, port), context, host), session)
+    return lambda session: TlsConnection(TlsStream.begun(plain_socket(host, port), context, host), session)
 
 
 class TlsConnection(Connection):
@@ -60,19 +60,28 @@ class TlsStream:
 
     __slots__ = ("_incoming", "_outgoing", "_sock", "_tls", "_unsent")
 
-    def __init__(self, sock: socket.socket, context: ssl.SSLContext, host: str) -> None:
-        """``sock`` is connected, and closed where this fails: OSError."""
+    def __init__(
+        self, sock: socket.socket, tls: ssl.SSLObject, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO
+    ) -> None:
+        """``tls`` works on the two buffers, before its handshake (``begun``)."""
         self._sock = sock
-        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = tls
+        self._incoming, self._outgoing = incoming, outgoing
         self._unsent = memoryview(b"")  # ciphertext that the socket has not taken
+
+    @classmethod
+    def begun(cls, sock: socket.socket, context: ssl.SSLContext, host: str) -> TlsStream:
+        """Shake hands over ``sock``, which is connected, and closed where this fails: OSError."""
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         try:
-            self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
-            self._shake_hands()
+            stream = cls(sock, context.wrap_bio(incoming, outgoing, server_hostname=host), incoming, outgoing)
+            stream._shake_hands()
         except (OSError, ValueError):
             with suppress(OSError):
-                sock.send(self._outgoing.read())  # the alert that tells the endpoint why
+                sock.send(outgoing.read())  # the alert that tells the endpoint why
             sock.close()
             raise
+        return stream
 
     def _shake_hands(self) -> None:
         self._sock.settimeout(SILENCE_S)

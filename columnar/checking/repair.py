@@ -72,7 +72,7 @@ class _Repair:
         info = RegionInfo(META_SCHEMA.name, META_REGION_ID)
         meta = opened(self._engine, path, info, META_SCHEMA, committer, clock)
         try:
-            self._catalogue = Catalogue(lambda: rows, _writer(meta))
+            self._catalogue = Catalogue(rows, _writer(meta))
             for one in damaged:
                 if one.is_missing:
                     self._empty(one)

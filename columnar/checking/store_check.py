@@ -80,7 +80,7 @@ class StoreCheck:
             for row in stray:
                 self.report.add(Severity.ERROR, "catalogue", f"row {shown(row)} names a region of no table")
             self._catalogue_region()
-            return Catalogue(lambda: sane, _no_writes)
+            return Catalogue(sane, _no_writes)
         except ColumnarError as error:
             self.report.add(Severity.ERROR, "catalogue", f"cannot be read: {error.text}", advice)
         except (ValueError, KeyError, TypeError) as error:

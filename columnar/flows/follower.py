@@ -47,32 +47,21 @@ class Subscription:
     table: str
     families: frozenset[bytes]  # whose entries are recorded
     before: frozenset[bytes]  # a subset: whose cells before the change are recorded
-    follow: Callable[[Region], Follower]
+    follow: Callable[[Region, DeliveryState], Follower]
 
 
 class Follower(ABC):
     """A subscription on one open region."""
 
-    def __init__(self, name: FollowerName, region: Region, families: frozenset[bytes]) -> None:
+    def __init__(self, name: FollowerName, region: Region, families: frozenset[bytes], state: DeliveryState) -> None:
+        """``state``: as its cursor says (``restored``)."""
         self.name = name
         self.region = region
         self.families = families & region.views.keys()
         self.dirty = False  # the cursor has moved since it was saved
         self._marks: deque[tuple[Sequence, float]] = deque()  # at most LAG_MARKS
         self._since = time.monotonic()
-        self.state = self._restored()
-
-    def _restored(self) -> DeliveryState:
-        saved = self.region.log.cursor(self.name.key)
-        if saved is None:
-            return DeliveryState(None)
-        cursor = unpack_cursor(saved)
-        state = DeliveryState(cursor.read_to)
-        for sequence, attempts in cursor.open:
-            record = self.region.log.record_at(sequence)
-            if record is not None and self.region.info.holds(record.row):  # else a sister of a split delivers it
-                state.read(sequence, record.row, attempts)
-        return state
+        self.state = state
 
     @property
     def key(self) -> tuple[FollowerName, int]:
@@ -201,6 +190,20 @@ class Follower(ABC):
     def has_passed(self, target: Sequence) -> bool:
         """Everything up to ``target`` is delivered, rows that it begins with among it."""
         return self.is_prepared and self.state.is_past(target)
+
+
+def restored(region: Region, name: FollowerName) -> DeliveryState:
+    """The state that the follower's cursor on the region says."""
+    saved = region.log.cursor(name.key)
+    if saved is None:
+        return DeliveryState(None)
+    cursor = unpack_cursor(saved)
+    state = DeliveryState(cursor.read_to)
+    for sequence, attempts in cursor.open:
+        record = region.log.record_at(sequence)
+        if record is not None and region.info.holds(record.row):  # else a sister of a split delivers it
+            state.read(sequence, record.row, attempts)
+    return state
 
 
 def begin_after(region: Region, name: FollowerName, number: int) -> Future[None]:

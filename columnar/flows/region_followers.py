@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from columnar.flows.background import Background
-from columnar.flows.follower import Follower, Subscription
+from columnar.flows.follower import Follower, Subscription, restored
 from columnar.flows.follower_name import of_key
 from columnar.flows.followers import Followers
 from columnar.flows.handover import Handover
@@ -59,7 +59,7 @@ class RegionFollowers:
         follower = self._followers.find((subscription.name, region.info.region_id))
         if follower is None:
             region.log.begin_tail(self._tails)
-            follower = subscription.follow(region)
+            follower = subscription.follow(region, restored(region, subscription.name))
             self._followers.add(follower)
         self.go_on(follower)
 

@@ -11,8 +11,7 @@ r"""The catalogue: the table ``columnar:meta``, with a row for each table and a 
 A change of several rows (a table with its regions) is an atomic batch of the catalogue's only region (design D12), so
 no reader ever sees half a table.
 
-Pure except for two functions that it is given: the first reads all rows, the second applies mutations and returns
-when they are on disk.
+Pure except for a function that it is given, which applies mutations and returns when they are on disk.
 """
 
 from __future__ import annotations
@@ -45,14 +44,15 @@ class TableEntry:
 
 
 class Catalogue:
-    def __init__(self, read_all: Callable[[], Rows], write: Callable[[list[RowMutation]], Awaitable[None]]) -> None:
+    def __init__(self, rows: Rows, write: Callable[[list[RowMutation]], Awaitable[None]]) -> None:
+        """``rows``: all that are on disk."""
         self._write = write
         self.tables: dict[str, TableEntry] = {}
         self.dropped: list[RegionInfo] = []
         self.namespaces: set[str] = set(BUILT_IN_NAMESPACES)
         self.epoch = 0  # of the owner; 0: no owner has been named yet
         self._next_region_id = _FIRST_REGION_ID
-        self._load(read_all())
+        self._load(rows)
 
     def _load(self, rows: Rows) -> None:
         regions: list[RegionInfo] = []

@@ -32,7 +32,7 @@ def backup(server: Server, folder: str, keep: int | None) -> None:
       columnar backup /mnt/backups/store --keep 7
     """
     began = time.monotonic()
-    target = BackupFolder(folder, make=True)
+    target = BackupFolder.made(folder)
     with patient(server) as connection, target.locked():
         tables = sorted(name.decode() for name in connection.tables())
         with connection.snapshots.staged("everything") as copy:
@@ -77,7 +77,7 @@ def restore_backup(folder: str, data: str | None, name: str | None, listing: boo
     """
     output = Output(as_json)
     try:
-        source = BackupFolder(folder)
+        source = BackupFolder.opened(folder)
         if listing:
             _list(output, source)
             return

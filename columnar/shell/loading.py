@@ -43,7 +43,7 @@ def bulk_load(server: Server, table: str, files: tuple[str, ...], form: str) -> 
     """
     began = time.monotonic()
     with patient(server) as connection, connection.snapshots.staged("empty") as staged:
-        load = BulkLoad(connection, RocksEngine(), typed(table), staged)
+        load = BulkLoad.begun(connection, RocksEngine(), typed(table), staged)
         cells = sorted_cells(_all_cells(files, form, time.time_ns() // 1_000_000), staged.path)
         with progress_bar(f"loading {table}", None) as progress:
             done = load.run(cells, progress)

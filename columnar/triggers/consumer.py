@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol
 
 from columnar.flows.backpressure import LONGEST_DELAY_S
-from columnar.flows.delivery_state import Delivery
+from columnar.flows.delivery_state import Delivery, DeliveryState
 from columnar.flows.follower import Follower
 from columnar.flows.follower_name import trigger
 from columnar.model.read import Projection, ReadSpec
@@ -51,7 +51,9 @@ class Delivering(Protocol):
 
 
 class Consumer(Follower):
-    def __init__(self, registration: Registration, region: Region, feeder: Delivering, spawn: Spawn) -> None:
+    def __init__(
+        self, registration: Registration, region: Region, state: DeliveryState, feeder: Delivering, spawn: Spawn
+    ) -> None:
         self.registration = registration
         self.suspects: set[Sequence] = set()  # changes that ran when their worker died or had to be ended
         self.failed_reads = 0  # of the region, since a change was delivered
@@ -59,7 +61,7 @@ class Consumer(Follower):
         self._spawn = spawn
         self._backfill: asyncio.Task[None] | None = None
         self._is_prepared = registration.from_where != "beginning"
-        super().__init__(trigger(registration.name), region, registration.family_bytes)
+        super().__init__(trigger(registration.name), region, registration.family_bytes, state)
         self._spec = ReadSpec(Projection(tuple((family, None) for family in sorted(self.families))))
 
     # --- flows.follower.Follower ---------------------------------------------------------------------

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from columnar.errors import IllegalArgument, TableNotEnabled, TriggerError
+from columnar.flows.delivery_state import DeliveryState
 from columnar.flows.follower import Kind, Subscription
 from columnar.flows.follower_name import TRIGGER, trigger
 from columnar.flows.hub import Hub
@@ -113,8 +114,8 @@ class TriggerKeeper:
             partial(self._consumer, registration),
         )
 
-    def _consumer(self, registration: Registration, region: Region) -> Consumer:
-        return Consumer(registration, region, self.feeder, self.hub.background.spawn)
+    def _consumer(self, registration: Registration, region: Region, state: DeliveryState) -> Consumer:
+        return Consumer(registration, region, state, self.feeder, self.hub.background.spawn)
 
     async def add(self, registration: Registration) -> None:
         """The very same one again changes nothing.  Returns when it is on disk and every change is caught."""

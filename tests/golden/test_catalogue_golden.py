@@ -28,7 +28,7 @@ def recorded(work: Work) -> dict[str, str]:
         written.extend(mutations)
 
     async def main() -> None:
-        catalogue = Catalogue(list, write)
+        catalogue = Catalogue([], write)
         families = [Family("meta", max_versions=3, ttl_s=60, compression="lz4"), Family("body")]
         regions = await catalogue.reserve("wiki", [(b"", b"m\x00"), (b"m\x00", b"")])
         await catalogue.adopt(make_table("wiki", families, {"DELETE_MARKERS": "1000"}), regions)

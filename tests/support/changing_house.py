@@ -98,7 +98,7 @@ class ChangingHouse:
         self.rows, self.clock = rows, clock
         self.committer = Committer(asyncio.get_running_loop(), threads=2)
         self.server = RegionServer(engine, folder, self.committer, clock, open_regions=open_regions)
-        self.catalogue = Catalogue(rows.read, rows.write)
+        self.catalogue = Catalogue(rows.read(), rows.write)
         self.keeper = TriggerKeeper(self.server, Hub(self.server), ("m",))
         self.server.listener = self.keeper.hub.listener
         self.owner = RegionOwner(self.server, self.keeper, region_bytes)

@@ -97,7 +97,7 @@ class Copies:
     def _backups(self, files: Files) -> Iterator[tuple[bytes, Rows]]:
         """Of each the rows of the source in the store that comes of it."""
         try:
-            names = BackupFolder(str(self._written(files))).names()
+            names = BackupFolder.opened(str(self._written(files))).names()
         except CallerError:
             return  # the folder itself was being made
         for name in names:
@@ -106,7 +106,7 @@ class Copies:
             yield BACKUP + name.encode(), self._once(needed, lambda name=name: self._backup(files, name))
 
     def _backup(self, files: Files, name: str) -> Rows:
-        source, target = BackupFolder(str(self._written(files))), self._folder / "restored"
+        source, target = BackupFolder.opened(str(self._written(files))), self._folder / "restored"
         shutil.rmtree(target, ignore_errors=True)
         source.restore(source.read(name), str(target), lambda _: None)
         held = {str(path.relative_to(target)): path.read_bytes() for path in target.rglob("*") if path.is_file()}

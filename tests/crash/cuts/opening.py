@@ -163,7 +163,7 @@ class Opener:
             try:
                 meta = MetaRegion(lambda: region)
                 meta.open()
-                catalogue = self._catalogues[key] = Catalogue(meta.read_all, _no_writes)
+                catalogue = self._catalogues[key] = Catalogue(meta.read_all(), _no_writes)
                 for entry in catalogue.tables.values():
                     self._schemas[id(entry.schema)] = to_json(entry.schema)
             finally:

@@ -110,7 +110,7 @@ def joined(ours: Authority, pair: Pair, version: str, tickets: int = 0) -> Itera
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=accept)
         thread.start()
-        stream = TlsStream(plain_socket("127.0.0.1", listener.getsockname()[1]), mine, "127.0.0.1")
+        stream = TlsStream.begun(plain_socket("127.0.0.1", listener.getsockname()[1]), mine, "127.0.0.1")
         thread.join()
     yield Both(TlsConnection(stream, cast(Session, None)), peers[0])
     stream.close()

@@ -40,7 +40,7 @@ def process() -> Process:
 
 @pytest.fixture
 def memory(process: Process) -> MemoryReturn:
-    return MemoryReturn(process.give_back, lambda: process.resident, lambda: process.used_s)
+    return MemoryReturn.begun(process.give_back, lambda: process.resident, lambda: process.used_s)
 
 
 def test_a_process_that_has_hardly_grown_is_left_alone(process: Process, memory: MemoryReturn) -> None:
@@ -90,7 +90,7 @@ def test_this_process_shrinks() -> None:
     libc = ctypes.CDLL(None)
     libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
     malloc_trim()  # what earlier tests freed would else be taken anew, and the process not grow
-    memory = MemoryReturn(cpu_s=lambda: 0.0)
+    memory = MemoryReturn.begun(cpu_s=lambda: 0.0)
     held = [libc.malloc(64 * 1024) for _ in range(3_000)]
     for place in held:
         ctypes.memset(place, 1, 64 * 1024)

@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 
 from columnar.flows.backpressure import LogBounds
+from columnar.flows.delivery_state import DeliveryState
 from columnar.flows.follower import Follower, Kind, Subscription
 from columnar.flows.follower_name import FollowerName
 from columnar.flows.log_upkeep import LogUpkeep
@@ -51,8 +52,8 @@ class Collecting:
         follow = partial(self._follow, FollowerName(COLLECTOR, name))
         return Subscription(FollowerName(COLLECTOR, name), number, "t", frozenset({b"f"}), frozenset(), follow)
 
-    def _follow(self, name: FollowerName, region: Region) -> Collector:
-        made = Collector(name, region, frozenset({b"f"}))
+    def _follow(self, name: FollowerName, region: Region, state: DeliveryState) -> Collector:
+        made = Collector(name, region, frozenset({b"f"}), state)
         made.seen = self.seen
         return made
 

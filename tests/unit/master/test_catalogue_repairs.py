@@ -33,7 +33,7 @@ class UnsureRows(CatalogueRows):
             raise OutcomeUnknown("the disk refused")
 
     def loaded(self) -> Catalogue:
-        return Catalogue(self.read, self.write)
+        return Catalogue(self.read(), self.write)
 
 
 async def made(rows: UnsureRows) -> Catalogue:

@@ -47,7 +47,7 @@ class Kept:
         self.server = RegionServer(self.engine, "regions", self.committer, self.clock)
         self.meta = MetaRegion(self._opened)
         self.meta.open()
-        self.catalogue = Catalogue(self.meta.read_all, self.meta.write)
+        self.catalogue = Catalogue(self.meta.read_all(), self.meta.write)
         self.meta.repairs_wanted = self.catalogue.repairs
         self.told: list[bool] = []  # whether it could be written when it was told to be mended
         self.meta.on_repaired = [self.mended]
