@@ -155,7 +155,7 @@ def replay(trace: str, target: str, required: tuple[Requirement, ...], report: P
             None if given["max_gap"] is None else round(given["max_gap"] * 1e6),
             given["loop"],
         )
-        run = Experiment(trace, target, given, pace.max_gap_us)
+        run = Experiment.prepared(trace, target, given, pace.max_gap_us)
         result = run.go(pace, "replay")
     summary = run.summary(result, required, pace)
     print_summary(Console(), summary)
@@ -198,7 +198,7 @@ def search(
     with _errors_told():
         if not required:
             raise PlanError("--require is empty: what is a rate to keep?")
-        run = Experiment(trace, target, given, None, hopeless_s=HOPELESS_LATENESS_S)
+        run = Experiment.prepared(trace, target, given, None, hopeless_s=HOPELESS_LATENESS_S)
         while len(tries) < SEARCH_TRIES:
             rate = next_rate([one for one, _, _ in tries], policy)
             if rate is None:

@@ -17,7 +17,7 @@ from .errors import ForeignPagesError, PlanError
 from .first_look import pages_of_others, require_answer
 from .limits import LINK_NAMES
 from .live import LiveLine
-from .pacing import Pace, plan, planned_seconds, shape_of
+from .pacing import Pace, TraceShape, plan, planned_seconds, shape_of
 from .paths import Layout, page_name, parse_rewrite
 from .report import environment
 from .requirements import Requirement
@@ -32,34 +32,46 @@ from .visits import Load
 class Experiment:
     """One trace and one target, to be replayed once or, by search, many times."""
 
-    def __init__(
-        self, trace: str, target: str, given: dict[str, Any], max_gap_us: int | None, hopeless_s: float | None = None
-    ) -> None:
-        self.target = parse_target(target)
+    def __init__(self, path: str, trace: TraceFile, shape: TraceShape, load: Load, late_ms: float) -> None:
+        """``path``: of the trace."""
+        self.path = path
+        self.trace = trace
+        self.shape = shape
+        self.load = load
+        self.target = load.target
+        self._late_ms = late_ms
+
+    @classmethod
+    def prepared(
+        cls, path: str, target: str, given: dict[str, Any], max_gap_us: int | None, hopeless_s: float | None = None
+    ) -> Experiment:
+        """Read the trace and look at the target; the errors of ``errors``."""
+        found = parse_target(target)
         if not given["allow_remote"]:
-            require_loopback(self.target)
-        self.path = trace
-        self.trace = TraceFile(trace, window=given["sort_window"], skip_bad=given["skip_bad_lines"], host=given["host"])
+            require_loopback(found)
+        trace = TraceFile.opened(
+            path, window=given["sort_window"], skip_bad=given["skip_bad_lines"], host=given["host"]
+        )
         layout = Layout(tuple(parse_rewrite(text) for text in given["rewrites"]), given["edit_path"])
-        self.shape = shape_of(self.trace.read(), max_gap_us)
-        if not self.shape.requests:
-            raise PlanError(f"{trace}: no request to replay")
-        require_answer(self.target)
-        self._late_ms = given["lateness"] * 1000
-        self.load = Load(
-            self.target,
+        shape = shape_of(trace.read(), max_gap_us)
+        if not shape.requests:
+            raise PlanError(f"{path}: no request to replay")
+        require_answer(found)
+        load = Load(
+            found,
             layout,
             seed=given["seed"],
-            names=_names(self.trace, layout),
+            names=_names(trace, layout),
             expect_404=given["expect_404"],
             headers=given["headers"],
-            allow_edits=_require_consent(self.target, layout, self.trace, given),
+            allow_edits=_require_consent(found, layout, trace, given),
             warm_up_s=given["warm_up"],
             timeout_s=given["timeout"],
             open_requests=given["open_requests"],
             drain_s=given["drain"],
             hopeless_s=hopeless_s,
         )
+        return cls(path, trace, shape, load, given["lateness"] * 1000)
 
     def go(self, pace: Pace, title: str) -> Replay:
         planned_s = planned_seconds(pace, self.shape)

@@ -25,9 +25,7 @@ class TraceFile:
     bytes a request); with it each reading streams from disk.
     """
 
-    def __init__(
-        self, path: str, *, window: int | None = None, skip_bad: bool = False, host: str | None = None
-    ) -> None:
+    def __init__(self, path: str, *, window: int | None, skip_bad: bool, host: str | None) -> None:
         self._path = path
         self._window = window
         self._skip_bad = skip_bad
@@ -36,8 +34,16 @@ class TraceFile:
         self.bad_lines = 0
         self.first_bad: list[TraceError] = []
         self.other_hosts = 0  # requests left out because of ``host``
+
+    @classmethod
+    def opened(
+        cls, path: str, *, window: int | None = None, skip_bad: bool = False, host: str | None = None
+    ) -> TraceFile:
+        """Read the trace now if it is to be kept in memory; TraceError."""
+        trace = cls(path, window=window, skip_bad=skip_bad, host=host)
         if window is None or path == STDIN:  # standard input cannot be read twice
-            self._kept = list(self._read_once())
+            trace._kept = list(trace._read_once())
+        return trace
 
     def read(self) -> Iterable[Request]:
         return self._kept if self._kept is not None else self._read_once()

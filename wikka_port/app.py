@@ -52,11 +52,9 @@ _PROBLEMS: Final = {
 
 
 class Application:
-    def __init__(
-        self, wiki: Wiki, config: WikiConfig, clock: Callable[[], float], buckets: EditBuckets | None
-    ) -> None:
-        self._site = make_site(wiki, config, clock, buckets)
-        self._hosts = Hosts.of(config.host, config.allow_host)
+    def __init__(self, site: Site, hosts: Hosts) -> None:
+        self._site = site
+        self._hosts = hosts
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         request = Request(environ)
@@ -106,7 +104,8 @@ class Application:
 def make_application(
     wiki: Wiki, config: WikiConfig, clock: Callable[[], float] = time.time, buckets: EditBuckets | None = None
 ) -> WSGIApplication:
-    application: WSGIApplication = Application(wiki, config, clock, buckets)
+    site, hosts = make_site(wiki, config, clock, buckets), Hosts.of(config.host, config.allow_host)
+    application: WSGIApplication = Application(site, hosts)
     return ProxyFix(application, x_for=config.proxies, x_proto=config.proxies) if config.proxies else application
 
 

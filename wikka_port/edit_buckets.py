@@ -31,15 +31,27 @@ assert _SLOT.size == 32, "sets are aligned"
 class EditBuckets:
     """For threads and processes; at most ``addresses`` are remembered, rounded up to whole sets."""
 
-    def __init__(self, addresses: int) -> None:
-        self._sets = max(1, -(-addresses // WAYS))
-        size_bytes = self._sets * WAYS * _SLOT.size
-        self._file, path = tempfile.mkstemp(prefix="wikka-edits-")
-        weakref.finalize(self, os.close, self._file)
-        os.unlink(path)
-        os.truncate(self._file, size_bytes)
-        self._table = mmap.mmap(self._file, size_bytes)
+    def __init__(self, file: int, table: mmap.mmap) -> None:
+        """``file``: a descriptor, closed when this object goes; ``table``: the file mapped, whole sets."""
+        self._sets = len(table) // (WAYS * _SLOT.size)
+        self._file = file
+        weakref.finalize(self, os.close, file)
+        self._table = table
         self._lock = threading.Lock()  # a lock on a file is one for all threads of a process
+
+    @classmethod
+    def opened(cls, addresses: int) -> EditBuckets:
+        """A new table, in a file without a name.  OSError."""
+        size_bytes = max(1, -(-addresses // WAYS)) * WAYS * _SLOT.size
+        file, path = tempfile.mkstemp(prefix="wikka-edits-")
+        try:
+            os.unlink(path)
+            os.truncate(file, size_bytes)
+            table = mmap.mmap(file, size_bytes)
+        except OSError:
+            os.close(file)
+            raise
+        return cls(file, table)
 
     def __len__(self) -> int:
         return sum(1 for _, _, when in _SLOT.iter_unpack(self._table) if when)

@@ -14,7 +14,7 @@ from typing import BinaryIO, Final
 
 from wikka_port import schema
 from wikka_port.bulk_save import BulkSaver, Stored
-from wikka_port.dump import read_dump
+from wikka_port.dump import DumpReader, read_dump
 from wikka_port.import_pages import Counts, PartReader
 from wikka_port.import_plan import PagePart
 from wikka_port.pages import Wiki
@@ -36,6 +36,24 @@ class Importer:
     def __init__(
         self,
         wiki: Wiki,
+        row: bytes,
+        reader: DumpReader,
+        parts: PartReader,
+        begun_behind: int,
+        progress: Callable[[int, int], None],
+    ) -> None:
+        """``row``: of ``imports``, which says that so many pages are done, and ``reader`` passes over them."""
+        self._wiki = wiki
+        self._row = row
+        self._reader = reader
+        self._parts = parts
+        self.begun_behind = begun_behind
+        self._progress = progress
+
+    @classmethod
+    def begun(
+        cls,
+        wiki: Wiki,
         stream: BinaryIO,
         *,
         origin: str,
@@ -44,14 +62,13 @@ class Importer:
         licence: str | None = None,
         restart: bool = False,
         progress: Callable[[int, int], None] = lambda read_bytes, pages: None,
-    ) -> None:
-        """``origin`` names the dump, so that a stopped import is found again."""
-        self._wiki = wiki
-        self._progress = progress
-        self._row = schema.import_row(origin)
-        self.begun_behind = 0 if restart else self._done_before()
-        self._reader = read_dump(stream, skip_pages=self.begun_behind)
-        self._parts = PartReader(self._reader, namespaces=namespaces, limit=limit, licence=licence)
+    ) -> Importer:
+        """``origin`` names the dump, so that a stopped import is found again in the store.  StoreAway."""
+        row = schema.import_row(origin)
+        done = 0 if restart else _done_before(wiki, row)
+        reader = read_dump(stream, skip_pages=done)
+        parts = PartReader(reader, namespaces=namespaces, limit=limit, licence=licence)
+        return cls(wiki, row, reader, parts, done, progress)
 
     def run(self) -> ImportSummary:
         """Raises DumpError, StoreAway; what was stored until then stays, and the next import goes on."""
@@ -83,11 +100,12 @@ class Importer:
         if group:
             yield group
 
-    def _done_before(self) -> int:
-        found = self._wiki.store.run(lambda c: c.table(schema.IMPORTS).row(self._row))
-        value = found.get(_DONE, b"0")
-        return int(value) if value.isdigit() else 0
-
     def _note(self, pages: int) -> None:
         self._wiki.store.run(lambda c: c.table(schema.IMPORTS).put(self._row, {_DONE: b"%d" % pages}))
         self._progress(self._reader.bytes_consumed, self._parts.counts.pages)
+
+
+def _done_before(wiki: Wiki, row: bytes) -> int:
+    found = wiki.store.run(lambda c: c.table(schema.IMPORTS).row(row))
+    value = found.get(_DONE, b"0")
+    return int(value) if value.isdigit() else 0

@@ -49,11 +49,17 @@ def be_dear(environ: Mapping[str, Any]) -> None:
 class Lanes:
     """What waitress calls a task dispatcher.  Thread-safe."""
 
-    def __init__(self, threads: int) -> None:
-        self._quick = ThreadedTaskDispatcher()
-        self._quick.set_thread_count(threads)
-        self._dear = ThreadedTaskDispatcher()
-        self._dear.set_thread_count(1)
+    def __init__(self, quick: ThreadedTaskDispatcher, dear: ThreadedTaskDispatcher) -> None:
+        self._quick = quick
+        self._dear = dear
+
+    @classmethod
+    def started(cls, threads: int) -> Lanes:
+        """With their threads: so many in the quick lane."""
+        quick, dear = ThreadedTaskDispatcher(), ThreadedTaskDispatcher()
+        quick.set_thread_count(threads)
+        dear.set_thread_count(1)
+        return cls(quick, dear)
 
     @property
     def dear_waiting(self) -> int:

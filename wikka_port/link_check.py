@@ -77,7 +77,7 @@ class LinkCheck:
 
     def of_tables(self) -> Iterator[Difference]:
         """Cells ``from`` and cells of ``wanted`` without a link or beside a page; ``to`` without a page."""
-        with LinkSpool() as spool:
+        with LinkSpool.opened() as spool:
             targets = self._backlinks.scan(columns=[b"from"], include_timestamp=True, batch_size=200)
             spool.add(_cells(schema.BACKLINKS, targets))
             for rows in groups_of(self._wanted.scan(include_timestamp=True, batch_size=200)):

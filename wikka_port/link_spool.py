@@ -27,11 +27,17 @@ class LinkCell(NamedTuple):
 class LinkSpool:
     """Owned by one thread.  ``add`` all, then ``by_source`` once."""
 
-    def __init__(self) -> None:
-        self._database = sqlite3.connect("", isolation_level=None)
-        self._database.execute(f"PRAGMA cache_size=-{_CACHE_KB}")
-        self._database.execute("PRAGMA journal_mode=OFF")
-        self._database.execute("CREATE TABLE cells(source BLOB, target BLOB, tab BLOB, value BLOB, at_ms INTEGER)")
+    def __init__(self, database: sqlite3.Connection) -> None:
+        """``database`` has the table ``cells``, empty."""
+        self._database = database
+
+    @classmethod
+    def opened(cls) -> LinkSpool:
+        database = sqlite3.connect("", isolation_level=None)
+        database.execute(f"PRAGMA cache_size=-{_CACHE_KB}")
+        database.execute("PRAGMA journal_mode=OFF")
+        database.execute("CREATE TABLE cells(source BLOB, target BLOB, tab BLOB, value BLOB, at_ms INTEGER)")
+        return cls(database)
 
     def __enter__(self) -> LinkSpool:
         return self

@@ -89,17 +89,20 @@ def serve(config: WikiConfig, announce: Callable[[str], None]) -> int:
     """Serve until a signal says stop; the exit status.  ``announce`` is told the address once it answers."""
     config = config if config.secret else replace(config, secret=secrets.token_bytes(32))  # the same in all workers
     sockets = listen(config.host, config.port, config.workers)
-    return _Parent(config, sockets, announce).run()
+    return _Parent(config, sockets, announce, EditBuckets.opened(config.rate_table_addresses)).run()
 
 
 class _Parent:
     """Starts the workers and watches them.  Single-threaded: it forks."""
 
-    def __init__(self, config: WikiConfig, sockets: list[socket.socket], announce: Callable[[str], None]) -> None:
+    def __init__(
+        self, config: WikiConfig, sockets: list[socket.socket], announce: Callable[[str], None], buckets: EditBuckets
+    ) -> None:
+        """``buckets``: one limit of edits for all workers."""
         self._config = config
         self._sockets = sockets
         self._announce = announce
-        self._buckets = EditBuckets(config.rate_table_addresses)  # one limit of edits for all workers
+        self._buckets = buckets
         self._workers: dict[int, int] = {}  # process -> its place
         self._stops = 0
         self._status = 0

@@ -57,7 +57,7 @@ class Site:
 def make_site(wiki: Wiki, config: WikiConfig, clock: Callable[[], float], buckets: EditBuckets | None = None) -> Site:
     """``buckets``: those of all processes; without it this one has its own."""
     assets = load_assets()
-    buckets = EditBuckets(config.rate_table_addresses) if buckets is None else buckets
+    buckets = EditBuckets.opened(config.rate_table_addresses) if buckets is None else buckets
     return Site(
         wiki=wiki,
         config=config,

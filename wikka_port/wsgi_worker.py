@@ -75,7 +75,7 @@ def make_worker(application: WSGIApplication, listening: socket.socket, config: 
     server = create_server(
         application,
         sockets=[listening],
-        _dispatcher=Lanes(config.threads),
+        _dispatcher=Lanes.started(config.threads),
         channel_request_lookahead=1,  # so that it is seen when a client goes while its request waits
         backlog=BACKLOG,
         connection_limit=MAX_CONNECTIONS,

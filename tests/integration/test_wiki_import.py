@@ -45,7 +45,7 @@ def wiki(store: StoreThread) -> Iterator[Wiki]:
 
 def bring_in(wiki: Wiki, **options: Any) -> ImportSummary:
     with DUMP.open("rb") as stream:
-        return Importer(wiki, stream, origin="small-dump.xml", **options).run()
+        return Importer.begun(wiki, stream, origin="small-dump.xml", **options).run()
 
 
 def test_a_dump_comes_in_with_its_revisions_authors_and_times(wiki: Wiki) -> None:
@@ -121,10 +121,10 @@ def test_only_some_namespaces_and_only_so_many_pages(wiki: Wiki) -> None:
 
 def test_a_damaged_dump_leaves_what_came_before_and_goes_on_when_it_is_whole(wiki: Wiki) -> None:
     whole = DUMP.read_bytes()
-    cut = Importer(wiki, io.BytesIO(whole[: len(whole) * 2 // 3]), origin="dump")
+    cut = Importer.begun(wiki, io.BytesIO(whole[: len(whole) * 2 // 3]), origin="dump")
     with pytest.raises(DumpError):
         cut.run()
-    assert Importer(wiki, io.BytesIO(whole), origin="dump").run().counts.pages > 0
+    assert Importer.begun(wiki, io.BytesIO(whole), origin="dump").run().counts.pages > 0
     assert wiki.count_pages() == 26
     assert check(wiki).differences == ()
 
@@ -295,7 +295,7 @@ def test_what_is_over_a_bound_is_kept_whole_indexed_up_to_it_and_reported(wiki: 
     links = " ".join(f"[[a{number}]]" for number in range(LINKS_MAX + 7))
     page = f"<title>Long</title><id>1</id><revision><id>1</id><timestamp>2020-01-01T00:00:00Z</timestamp><text>{links}"
     dump = f"<mediawiki><page>{page}</text></revision></page></mediawiki>"
-    summary = Importer(wiki, io.BytesIO(dump.encode()), origin="long").run()
+    summary = Importer.begun(wiki, io.BytesIO(dump.encode()), origin="long").run()
     assert [line.partition(":")[0] for line in summary.counts.cut] == ["Long"]
     stored = wiki.page("Long")
     assert stored is not None
@@ -308,7 +308,7 @@ def test_a_name_that_looks_like_another_is_kept_and_reported(wiki: Wiki) -> None
     name = "Home\u200bPage"
     revision = "<revision><id>1</id><timestamp>2020-01-01T00:00:00Z</timestamp><text>a</text></revision>"
     dump = f"<mediawiki><page><title>{name}</title><id>1</id>{revision}</page></mediawiki>"
-    summary = Importer(wiki, io.BytesIO(dump.encode()), origin="odd").run()
+    summary = Importer.begun(wiki, io.BytesIO(dump.encode()), origin="odd").run()
     assert ["HomePage" in line for line in summary.counts.look_alikes] == [True]
     assert wiki.page(name) is not None
 

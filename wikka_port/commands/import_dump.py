@@ -55,7 +55,7 @@ def import_dump(
                 if bar is not None and task is not None:
                     bar.update(task, completed=read_bytes, pages=pages)
 
-            importer = Importer(
+            importer = Importer.begun(
                 wiki,
                 stream,
                 origin=f"{os.path.basename(file)}:{size}",

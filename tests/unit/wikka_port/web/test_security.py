@@ -44,7 +44,7 @@ def test_no_visitor_no_token() -> None:
 
 def test_a_bucket_empties_and_fills() -> None:
     clock = Clock()
-    limiter = RateLimiter(60, 3, EditBuckets(10), clock)
+    limiter = RateLimiter(60, 3, EditBuckets.opened(10), clock)
     assert [limiter.wait_s("1.2.3.4") for _ in range(4)] == [0, 0, 0, 1.0]
     assert limiter.wait_s("1.2.3.5") == 0
     clock.now += 1
@@ -55,7 +55,7 @@ def test_a_bucket_empties_and_fills() -> None:
 
 
 def test_the_table_of_buckets_is_bounded() -> None:
-    buckets = EditBuckets(100)
+    buckets = EditBuckets.opened(100)
     limiter = RateLimiter(60, 1, buckets, Clock())
     for n in range(1_000):
         limiter.wait_s(f"10.0.{n // 256}.{n % 256}")
@@ -64,14 +64,14 @@ def test_the_table_of_buckets_is_bounded() -> None:
 
 
 def test_no_limit() -> None:
-    buckets = EditBuckets(100)
+    buckets = EditBuckets.opened(100)
     limiter = RateLimiter(0, 1, buckets, Clock())
     assert {limiter.wait_s("1.2.3.4") for _ in range(50)} == {0}
     assert len(buckets) == 0
 
 
 def test_processes_have_one_limit_together_and_one_that_is_killed_holds_up_nobody() -> None:
-    buckets = EditBuckets(10)
+    buckets = EditBuckets.opened(10)
     limiter = RateLimiter(60, 3, buckets, Clock())
     for _ in range(3):
         child = os.fork()
