@@ -1,0 +1,58 @@
+"""(pure) Routes: which incarnation owns which region, as a master tells it to servers, by numbered changes.
+
+Each change of the catalogue has a number, one above the change before, also a change that concerns no route.  A copy
+that misses a change asks for the changes after its own number, or for all routes anew.
+
+Knows nothing of how a copy is kept (``columnar.routing.routes``), nor of who sends it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from columnar.model.owner import Incarnation, Owner, Tenure
+from columnar.model.region_info import RegionInfo
+from columnar.model.region_messages import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The owner of a region, without what only its opening needs."""
+
+    region: RegionInfo
+    server: Incarnation
+    epoch: int
+    source: Tenure | None = None  # the owner before, until it has said "closed" or is fenced: it still answers
+
+    @property
+    def tenure(self) -> Tenure:
+        return Tenure(self.server, self.epoch)
+
+
+def route_to(region: RegionInfo, owner: Owner) -> Route:
+    return Route(region, owner.server, owner.epoch, owner.source)
+
+
+@dataclass(frozen=True, slots=True)
+class RoutesHeld:
+    """The state of a copy after a change was offered: a ``number`` below the change's says that it was refused."""
+
+    number: int  # of the last change in the copy: the changes after it are wanted
+    needs_all: bool = False  # the changes do not fit the copy: all routes are wanted
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRoutes(Message[RoutesHeld]):
+    """To each server: the change ``number`` of the catalogue, as far as it concerns routes."""
+
+    number: int
+    gone: tuple[RegionInfo, ...] = ()  # no table has them any more
+    routes: tuple[Route, ...] = ()  # of regions that come, and of regions whose owner changed
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceRoutes(Message[RoutesHeld]):
+    """To a server whose copy is empty or misses changes: all routes as of the change ``number``."""
+
+    number: int
+    routes: tuple[Route, ...]

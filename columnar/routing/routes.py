@@ -1,0 +1,224 @@
+"""(pure) A server's copy of the routes: for a row, the region that holds it and the incarnation that owns the region.
+
+The copy is a guess: only the owner's own state decides whether it may answer (``regions.hosting_state``).
+
+Invariants (``Routes.check``, and the model in tests/model/test_routes_model.py):
+    R1. The regions of a table are ascending and cover all rows without hole or overlap.
+    R2. Changes are applied in the order of their numbers, each whole or not at all; none is passed over.
+    R3. The epoch of a region in the copy only rises.  It may be above the catalogue's of the copy's number, since
+        an owner that refused a call named a later owner.
+
+A lookup is a bisection and copies nothing.  A change costs a bisection per route, and one move of a table's list
+where regions come or go.
+
+Knows nothing of links, of time, and of whoever waits for a route.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from columnar.model.owner import Incarnation
+from columnar.model.region_info import RegionInfo
+from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route, RoutesHeld
+
+
+class _TableRoutes:
+    __slots__ = ("routes", "starts")
+
+    def __init__(self, routes: list[Route]) -> None:
+        self.routes = routes  # ascending
+        self.starts = [route.region.start for route in routes]  # of each route's region
+
+    def place(self, region: RegionInfo) -> int:
+        """The place of the region itself; -1: the table has no such region."""
+        at = bisect_left(self.starts, region.start)
+        return at if at < len(self.routes) and self.routes[at].region == region else -1
+
+
+class _Splice:
+    """New routes for neighbouring places of a table."""
+
+    __slots__ = ("end", "fresh", "start", "table")
+
+    def __init__(self, table: str, start: int, end: int, fresh: list[Route]) -> None:
+        self.table = table
+        self.start = start
+        self.end = end
+        self.fresh = fresh
+
+
+class Routes:
+    """Owned by the loop."""
+
+    def __init__(self) -> None:
+        self.number = 0  # of the last change in the copy; 0: there is no copy yet
+        self._needs_all = True
+        self._tables: dict[str, _TableRoutes] = {}
+
+    # --- lookups -----------------------------------------------------------------------------------
+
+    def find(self, table: str, row: bytes) -> Route | None:
+        """The route of the region that holds the row; None: no such table is known.  O(log regions)."""
+        held = self._tables.get(table)
+        return held.routes[bisect_right(held.starts, row) - 1] if held is not None else None
+
+    def of(self, region: RegionInfo) -> Route | None:
+        """The route of this very region; None: no table has it, as far as is known."""
+        held = self._tables.get(region.table)
+        if held is None:
+            return None
+        at = held.place(region)
+        return held.routes[at] if at >= 0 else None
+
+    def of_table(self, table: str) -> Sequence[Route]:
+        """All routes of a table, ascending; the caller does not keep the list across a wait."""
+        held = self._tables.get(table)
+        return held.routes if held is not None else ()
+
+    @property
+    def tables(self) -> Iterable[str]:
+        return self._tables.keys()
+
+    # --- what the master sends ---------------------------------------------------------------------
+
+    @property
+    def held(self) -> RoutesHeld:
+        return RoutesHeld(self.number, self._needs_all)
+
+    def replace(self, all_routes: ReplaceRoutes) -> RoutesHeld:
+        """Take all routes anew.  ValueError, and nothing changed: some table is not covered exactly once."""
+        by_table: dict[str, list[Route]] = {}
+        for route in all_routes.routes:
+            by_table.setdefault(route.region.table, []).append(self._latest(route))
+        for routes in by_table.values():
+            routes.sort(key=_start_of)
+            fault = _fault(routes, b"", b"")
+            if fault:
+                raise ValueError(f"routes of table {routes[0].region.table}: {fault}")
+        self._tables = {table: _TableRoutes(routes) for table, routes in by_table.items()}
+        self.number = all_routes.number
+        self._needs_all = False
+        return self.held
+
+    def apply(self, change: ChangeRoutes) -> RoutesHeld:
+        """Apply the change that follows the last one.
+
+        A change that is in the copy already is passed over.  A change with a gap before it is refused.  A change
+        that does not fit the regions of the copy is refused too, and from then on all routes are needed.
+        """
+        if self._needs_all or change.number != self.number + 1:
+            return self.held
+        planned = self._planned(change)
+        if planned is None:
+            self._needs_all = True
+            return self.held
+        splices, known = planned
+        for splice in splices:
+            self._put_in(splice)
+        for route in known:
+            self._raise(route)
+        self.number = change.number
+        return self.held
+
+    def _planned(self, change: ChangeRoutes) -> tuple[list[_Splice], list[Route]] | None:
+        """(places that change hands, routes of regions that stay); None: the change does not fit."""
+        gone: dict[str, list[RegionInfo]] = {}
+        come: dict[str, list[Route]] = {}
+        known: list[Route] = []
+        for region in change.gone:
+            gone.setdefault(region.table, []).append(region)
+        for route in change.routes:
+            if self.of(route.region) is not None:
+                known.append(route)
+            else:
+                come.setdefault(route.region.table, []).append(route)
+        splices: list[_Splice] = []
+        for table in gone.keys() | come.keys():
+            splice = self._splice(table, gone.get(table, []), come.get(table, []))
+            if splice is None:
+                return None
+            splices.append(splice)
+        return splices, known
+
+    def _splice(self, table: str, gone: list[RegionInfo], fresh: list[Route]) -> _Splice | None:
+        """``fresh`` in the place of ``gone``, which are neighbours; None: the two do not cover the same rows."""
+        held = self._tables.get(table)
+        fresh = sorted(fresh, key=_start_of)
+        if held is None:
+            return None if gone or _fault(fresh, b"", b"") else _Splice(table, 0, 0, fresh)
+        places = sorted(held.place(region) for region in gone)
+        if not places or places[0] < 0 or places != list(range(places[0], places[-1] + 1)):
+            return None
+        start, end = places[0], places[-1] + 1
+        if not fresh:  # only a whole table goes without others in its place
+            return _Splice(table, 0, end, []) if end - start == len(held.routes) else None
+        if _fault(fresh, held.starts[start], held.routes[end - 1].region.end):
+            return None
+        return _Splice(table, start, end, fresh)
+
+    def _put_in(self, splice: _Splice) -> None:
+        held = self._tables.get(splice.table)
+        if held is None:
+            self._tables[splice.table] = _TableRoutes(splice.fresh)
+        elif not splice.fresh:
+            del self._tables[splice.table]
+        else:
+            held.routes[splice.start : splice.end] = splice.fresh
+            held.starts[splice.start : splice.end] = [route.region.start for route in splice.fresh]
+
+    # --- what owners say ---------------------------------------------------------------------------
+
+    def moved(self, region: RegionInfo, server: Incarnation, epoch: int) -> bool:
+        """A server has refused a call because ``server`` owns the region at ``epoch``; True: the copy did not know it.
+
+        A region that the copy does not have (it was split meanwhile) is passed over: its change is on the way.
+        """
+        known = self.of(region)
+        if known is None or known.epoch >= epoch:
+            return False
+        self._raise(Route(region, server, epoch, known.tenure))
+        return True
+
+    def _raise(self, route: Route) -> None:
+        """R3: a route below the epoch of the copy's changes nothing."""
+        held = self._tables.get(route.region.table)
+        if held is None:
+            return  # its table went in the same change
+        at = held.place(route.region)
+        if at >= 0 and route.epoch >= held.routes[at].epoch:
+            held.routes[at] = route
+
+    def _latest(self, route: Route) -> Route:
+        held = self.of(route.region)
+        return held if held is not None and held.epoch > route.epoch else route
+
+    # --- invariants --------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """R1.  O(regions)."""
+        for table, held in self._tables.items():
+            assert held.routes, table
+            assert {route.region.table for route in held.routes} == {table}, "R1"
+            assert held.starts == [route.region.start for route in held.routes], "R1"
+            assert not _fault(held.routes, b"", b""), "R1"
+
+
+def _start_of(route: Route) -> bytes:
+    return route.region.start
+
+
+def _fault(routes: Sequence[Route], start: bytes, end: bytes) -> str | None:
+    """Why the ascending routes do not cover the rows from ``start`` to ``end`` exactly once; None: they do."""
+    if not routes:
+        return "there is no region"
+    if routes[0].region.start != start:
+        return "no region begins at the first row"
+    if routes[-1].region.end != end:
+        return "no region ends at the last row"
+    for left, right in pairwise(routes):
+        if not left.region.end or left.region.end != right.region.start:
+            return f"regions {left.region.encoded} and {right.region.encoded} are no neighbours"
+    return None
