@@ -58,6 +58,9 @@ SERVER_OUTPUT_BYTES: Final = 256 * MIB  # unsent replies of all connections; ove
 SERVER_INPUT_BYTES: Final = 256 * MIB  # half-received messages of all connections
 BATCH_BYTES: Final = 4 * MIB  # one engine write: it holds the interpreter lock some 13 ms
 
+# --- between servers -------------------------------------------------------------------------------
+PEER_FRAME_BYTES: Final = 1024 * MIB  # a row has no bound of its own, and a reply goes on as it came
+
 # --- change logs -----------------------------------------------------------------------------------
 LOG_RECORDS: Final = 1_000_000  # of one region, that a trigger still needs: from half of it on writers are slowed
 LOG_BYTES: Final = 1024 * MIB

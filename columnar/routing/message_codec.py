@@ -1,0 +1,211 @@
+"""(pure) Messages between servers and masters as plain data: one registry of names, fields and answers.
+
+    ask    [name, {field: value, ...}]         told    the answer
+
+Names of messages and of fields are the format; tests/golden/peer-messages.txt records them.  A new message needs an
+entry here.  A new field needs a default in its class, so that the message of an older peer can be read.
+
+Knows nothing of frames, nor of what a message asks for.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeVar
+
+from columnar.model import region_messages as regions
+from columnar.model import route as routes
+from columnar.model.read import Projection, ReadSpec, ScanSpec
+from columnar.model.region_messages import Message
+from columnar.routing import asks
+from columnar.routing.value_codec import (
+    BOOL,
+    BYTES,
+    FLOAT,
+    INCARNATION,
+    INT,
+    NOTHING,
+    REGION,
+    TABLE,
+    TENURE,
+    TEXT,
+    BadValue,
+    Codec,
+    by_name,
+    maybe,
+    pair,
+    record,
+    several,
+    texts,
+)
+
+R = TypeVar("R")
+
+# --- values within messages --------------------------------------------------------------------------
+
+_RANGE: Final = pair(INT, INT)
+_PROJECTION: Final = record(Projection, {"families": several(pair(BYTES, maybe(several(BYTES))))})
+_READ: Final = record(
+    ReadSpec,
+    {
+        "projection": _PROJECTION,
+        "time_range": _RANGE,
+        "max_versions": INT,
+        "family_ranges": several(pair(BYTES, _RANGE)),
+    },
+)
+_SCAN: Final = record(
+    ScanSpec,
+    {
+        "start": BYTES,
+        "stop": BYTES,
+        "read": _READ,
+        "reversed": BOOL,
+        "batch": INT,
+        "sort_columns": BOOL,
+        "filter_string": maybe(BYTES),
+        "limit": INT,
+    },
+)
+_CHANGE: Final = record(regions.RegionChange, {"gone": several(REGION), "fresh": several(REGION), "epoch": INT})
+_LOAD: Final = record(regions.RegionLoad, {"info": REGION, "size_bytes": INT, "limit_bytes": INT})
+_ROUTE: Final = record(routes.Route, {"region": REGION, "server": INCARNATION, "epoch": INT, "source": maybe(TENURE)})
+_HELD: Final = record(routes.RoutesHeld, {"number": INT, "needs_all": BOOL})
+_FORM: Final = record(asks.ReplyForm, {"service": INT, "protocol": INT, "in_order": BOOL})
+_GROUP: Final = record(
+    asks.RowGroup,
+    {"rows": several(BYTES), "read": _READ, "filter_string": maybe(BYTES), "offset": INT, "limit": INT},
+)
+_FOUND: Final = record(asks.RowsFound, {"rows": several(maybe(BYTES)), "elsewhere": several(INT)})
+_APPLIED: Final = record(asks.Applied, {"elsewhere": several(INT)})
+_PLACE: Final = record(asks.Place, {"row": maybe(BYTES), "past": BOOL})
+_BLOCK: Final = record(asks.Block, {"data": BYTES, "row_count": INT, "cell_count": INT, "last_row": BYTES})
+
+
+def _decode_cell(plain: Any) -> tuple[bytes, bytes, int]:
+    if type(plain) is not list or len(plain) < 3:
+        raise BadValue("no cell")
+    return BYTES.decode(plain[0]), BYTES.decode(plain[1]), INT.decode(plain[2])
+
+
+_CELL: Final[Codec[tuple[bytes, bytes, int]]] = Codec(list, _decode_cell)
+_SCANNED: Final = record(
+    asks.Scanned,
+    {
+        "blocks": several(_BLOCK),
+        "rows": several(pair(BYTES, several(_CELL))),
+        "place": maybe(_PLACE),
+        "cells_read": INT,
+        "elsewhere": BOOL,
+    },
+)
+
+
+# --- messages ----------------------------------------------------------------------------------------
+
+
+class _Entry:
+    """Constant."""
+
+    __slots__ = ("answer", "fields", "kind", "message", "name")
+
+    def __init__(
+        self, name: str, kind: type[Message[Any]], fields: dict[str, Codec[Any]], answer: Codec[Any] = NOTHING
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.fields = tuple(fields)
+        self.message: Codec[Any] = record(kind, fields)
+        self.answer = answer
+
+
+_TABLE_NAME: Final[dict[str, Codec[Any]]] = {"table": TEXT}
+_ONE_REGION: Final[dict[str, Codec[Any]]] = {"region": REGION}
+_ONE_CHANGE: Final[dict[str, Codec[Any]]] = {"change": _CHANGE}
+_ENTRIES: Final = (
+    _Entry("publish", regions.Publish, {"table": TABLE, "is_enabled": BOOL, "regions": several(REGION)}),
+    _Entry("withdraw", regions.Withdraw, _TABLE_NAME),
+    _Entry("close_table", regions.CloseTable, _TABLE_NAME),
+    _Entry("close_regions", regions.CloseRegions, {"regions": several(REGION)}),
+    _Entry("follow_schema", regions.FollowSchema, _TABLE_NAME),
+    _Entry("prepare_regions", regions.PrepareRegions, {"table": TABLE, "regions": several(REGION)}),
+    _Entry("watchers", regions.Watchers, _TABLE_NAME, by_name(texts())),
+    _Entry("freeze_triggers", regions.FreezeTriggers, {}),
+    _Entry("thaw_triggers", regions.ThawTriggers, {}),
+    _Entry("drop_triggers", regions.DropTriggers, _TABLE_NAME),
+    _Entry("hold_deliveries", regions.HoldDeliveries, {}),
+    _Entry("release_deliveries", regions.ReleaseDeliveries, {}),
+    _Entry("copy_region", regions.CopyRegion, {"region": REGION, "path": TEXT}),
+    _Entry("middle_row", regions.MiddleRow, _ONE_REGION, maybe(BYTES)),
+    _Entry("begin_change", regions.BeginChange, _ONE_CHANGE),
+    _Entry("finish_change", regions.FinishChange, _ONE_CHANGE, FLOAT),
+    _Entry("call_off_change", regions.CallOffChange, _ONE_CHANGE),
+    _Entry("settle_change", regions.SettleChange, _ONE_CHANGE),
+    _Entry("give_back_space", regions.GiveBackSpace, _ONE_REGION),
+    _Entry("loads", regions.Loads, {}, several(_LOAD)),
+    _Entry("commit", regions.Commit, _ONE_CHANGE),
+    _Entry(
+        "change_routes", routes.ChangeRoutes, {"number": INT, "gone": several(REGION), "routes": several(_ROUTE)}, _HELD
+    ),
+    _Entry("replace_routes", routes.ReplaceRoutes, {"number": INT, "routes": several(_ROUTE)}, _HELD),
+    _Entry("rows", asks.Rows, {"table": TEXT, "form": _FORM, "groups": several(_GROUP)}, _FOUND),
+    _Entry(
+        "apply",
+        asks.Apply,
+        {
+            "table": TEXT,
+            "service": INT,
+            "protocol": INT,
+            "struct": TEXT,
+            "rows": several(BYTES),
+            "timestamp": maybe(INT),
+        },
+        _APPLIED,
+    ),
+    _Entry(
+        "scan",
+        asks.Scan,
+        {
+            "table": TEXT,
+            "region": REGION,
+            "spec": _SCAN,
+            "place": _PLACE,
+            "max_rows": INT,
+            "max_cells": INT,
+            "max_bytes": INT,
+            "form": maybe(_FORM),
+        },
+        _SCANNED,
+    ),
+)
+_BY_KIND: Final[dict[type[Any], _Entry]] = {entry.kind: entry for entry in _ENTRIES}
+_BY_NAME: Final = {entry.name: entry for entry in _ENTRIES}
+
+
+def fields_of(kind: type[Message[Any]]) -> tuple[str, ...]:
+    """The fields of a message as they travel.  KeyError: the message has no codec."""
+    return _BY_KIND[kind].fields
+
+
+def to_plain(message: Message[Any]) -> tuple[str, dict[str, Any]]:
+    """(name, fields) for ``peer_frames.ask``."""
+    entry = _BY_KIND[type(message)]
+    return entry.name, entry.message.encode(message)
+
+
+def from_plain(name: str, fields: dict[str, Any]) -> Message[Any]:
+    """BadValue; also for a message that only a newer version knows, which its sender should not have sent."""
+    entry = _BY_NAME.get(name)
+    if entry is None:
+        raise BadValue(f"'{name}' is no message that this version knows")
+    message: Message[Any] = entry.message.decode(fields)
+    return message
+
+
+def answer_to_plain(message: Message[R], answer: R) -> Any:
+    return _BY_KIND[type(message)].answer.encode(answer)
+
+
+def answer_from_plain(message: Message[R], plain: Any) -> R:
+    """The answer to ``message``.  BadValue."""
+    answer: R = _BY_KIND[type(message)].answer.decode(plain)
+    return answer

@@ -1,0 +1,74 @@
+"""One message of each class between servers and masters, and an answer to each: for golden files and round trips."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from columnar.model import region_messages as regions
+from columnar.model.owner import Incarnation, Tenure
+from columnar.model.read import Projection, ReadSpec, ScanSpec
+from columnar.model.region_info import RegionInfo
+from columnar.model.region_messages import Message
+from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route, RoutesHeld
+from columnar.model.schema import Family, make_table
+from columnar.routing import asks
+
+TABLE = make_table("ns:t", [Family("a", max_versions=3), Family("b\xff", ttl_s=9)], {"DURABILITY": "ASYNC_WAL"})
+LOW, HIGH = RegionInfo("ns:t", 5, b"", b"m\x00"), RegionInfo("ns:t", 6, b"m\x00", b"")
+CHANGE = regions.RegionChange((LOW, HIGH), (RegionInfo("ns:t", 7),), 3)
+S1, S2 = Incarnation("s1", 4), Incarnation("s.2", 17)
+MOVED = Route(HIGH, S2, 9, Tenure(S1, 8))
+READ = ReadSpec(Projection(((b"a", None), (b"b", (b"", b"q\xff")))), (0, 1 << 63), 3, ((b"a", (-5, 7)),))
+PLAIN = ReadSpec(Projection(((b"a", None),)))
+SPEC = ScanSpec(b"a", b"z\xff", READ, True, 10, True, b"PrefixFilter('x')", 100)
+FORM = asks.ReplyForm(1, 2, True)
+
+ANSWERS: list[tuple[Message[Any], Any]] = [
+    (regions.Publish(TABLE, True, (LOW, HIGH)), None),
+    (regions.Withdraw("ns:t"), None),
+    (regions.CloseTable("t\u00e9"), None),
+    (regions.CloseRegions((HIGH,)), None),
+    (regions.FollowSchema("t"), None),
+    (regions.PrepareRegions(TABLE, ()), None),
+    (regions.Watchers("t"), {"links": frozenset({"b", "a"}), "none": frozenset()}),
+    (regions.FreezeTriggers(), None),
+    (regions.ThawTriggers(), None),
+    (regions.DropTriggers("t"), None),
+    (regions.HoldDeliveries(), None),
+    (regions.ReleaseDeliveries(), None),
+    (regions.CopyRegion(LOW, "/data/copy"), None),
+    (regions.MiddleRow(LOW), b"\xff\x00"),
+    (regions.BeginChange(CHANGE), None),
+    (regions.FinishChange(CHANGE), 0.25),
+    (regions.CallOffChange(CHANGE), None),
+    (regions.SettleChange(CHANGE), None),
+    (regions.GiveBackSpace(HIGH), None),
+    (regions.Loads(), (regions.RegionLoad(LOW, 1 << 40, 1 << 30), regions.RegionLoad(HIGH, 0, 1))),
+    (regions.Commit(CHANGE), None),
+    (ChangeRoutes(1 << 33, (LOW,), (MOVED, Route(LOW, S1, 1))), RoutesHeld(12, True)),
+    (ReplaceRoutes(7, (Route(LOW, S1, 1), MOVED)), RoutesHeld(7)),
+    (
+        asks.Rows("t", FORM, (asks.RowGroup((b"r", b"\xff"), PLAIN), asks.RowGroup((b"s",), READ, b"KeyOnly()", 1, 2))),
+        asks.RowsFound((b"packed", None), (2,)),
+    ),
+    (asks.Apply("t", 2, 1, "TPut", (b"struct", b""), -1), asks.Applied((1, 300))),
+    (
+        asks.Scan("t", HIGH, SPEC, asks.Place(b"n", True), 10, 2_500, 4_194_304, FORM),
+        asks.Scanned((asks.Block(b"data", 2, 5, b"o"),), (), asks.Place(b"o", True), 5),
+    ),
+]
+MESSAGES = [message for message, _ in ANSWERS]
+# Other shapes of the same classes.
+MORE: list[tuple[Message[Any], Any]] = [
+    (regions.MiddleRow(HIGH), None),
+    (regions.Publish(make_table("t", [Family("f")]), False, ()), None),
+    (regions.Watchers("t"), {}),
+    (regions.Loads(), ()),
+    (ChangeRoutes(1), RoutesHeld(0)),
+    (asks.Apply("t", 1, 2, "BatchMutation", ()), asks.Applied()),
+    (
+        asks.Scan("t", HIGH, ScanSpec(b"", b"", PLAIN), asks.Place(None), 1, 1, 1),
+        asks.Scanned((), ((b"r", ((b"a:", b"v", 1 << 62), (b"a:q", b"", 0))), (b"s", ()))),
+    ),
+    (asks.Scan("t", LOW, ScanSpec(b"", b"", PLAIN), asks.Place(b""), 1, 1, 1), asks.Scanned(elsewhere=True)),
+]
