@@ -113,7 +113,7 @@ class Frame:
 
         try:
             return msgpack.unpackb(self.body)
-        except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
+        except (ValueError, msgpack.UnpackException) as error:
             raise BadFrame(f"a body that is no msgpack of ours: {error}") from None
 
     def named(self) -> tuple[str, dict[str, Any]]:

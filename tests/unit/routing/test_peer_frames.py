@@ -127,8 +127,8 @@ class CountingJoin(list[bytes]):
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"\xff" * 13, "4294967295 bytes is over the bound"),
-        ((PEER_FRAME_BYTES + 1).to_bytes(4, "big") + bytes(9), "over the bound"),
+        (b"\xff" * 12 + b"\x01", "4294967295 bytes is over the bound"),
+        ((PEER_FRAME_BYTES + 1).to_bytes(4, "big") + bytes(8) + b"\x01", "over the bound"),
         (bytes(13), "0 bytes is shorter than its head"),
         (b"\x00\x00\x00\x08" + bytes(9), "8 bytes is shorter"),
         (b"\x00\x00\x00\x09" + bytes(9), "kind 0"),

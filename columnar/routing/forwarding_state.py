@@ -1,0 +1,262 @@
+"""(pure) The life of one forwarded call at its gateway: one state machine, events in, instructions out.
+
+    state      the call
+    WAITING    waits for a route, or for the moment at which a route that failed may be tried again
+    QUEUED     is with the link to an owner, and nothing of it is sent yet
+    SENT       was sent to an owner
+    HERE       is done by this server itself: the region has come to it
+    ANSWERED   the owner's reply goes to the client as it is
+    REFUSED    an error goes to the client
+    GONE       the client has gone before an answer
+
+    event while SENT                                 a read                        a write
+    the owner refuses: the region is another's       looks for a route again       the same: nothing was done
+    the link breaks                                  looks for a route again       outcome unknown, never repeated
+    another owner has taken the region over          looks for a route again       outcome unknown, never repeated
+    the region moves, and its old owner is alive     waits: the old owner answers or refuses
+
+A call looks for a route for ``PATIENCE_MS`` from its beginning; then it is refused as not served, and nothing was
+done.  A call that is SENT has no deadline here: the owner has its own, and the link to an owner that is fenced breaks.
+
+Invariants (``ForwardedCall.check``, and the model in tests/model/test_forwarding_model.py):
+    W1. Each call that is begun ends once: by ANSWER, by one refusal, by this server's own answer, or with its client.
+    W2. A write is sent again, or refused as not served, only if no owner can have carried it out.
+    W3. SEND and RECALL alternate until the call is SENT; a call is with one owner at a time.
+
+A call that came over a link is never forwarded again (``refusals.elsewhere``), so it has no such state.
+
+Knows nothing of links, bytes, methods and clocks.  ``now_ms`` is any clock that does not go back.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Final
+
+from columnar.model.owner import Incarnation, Tenure
+from columnar.model.route import Route
+
+PATIENCE_MS: Final = 10_000  # as ``regions.patience.AWAY_PATIENCE_S``
+FIRST_PAUSE_MS: Final = 5  # before a route that failed is tried again, where no later owner is known
+LONGEST_PAUSE_MS: Final = 320
+
+
+class State(Enum):
+    WAITING = auto()
+    QUEUED = auto()
+    SENT = auto()
+    HERE = auto()
+    ANSWERED = auto()
+    REFUSED = auto()
+    GONE = auto()
+
+
+class Event(Enum):
+    ROUTED = auto()  # an owner is known that may be tried
+    ROUTED_HERE = auto()  # it is this server
+    WRITTEN = auto()  # the link has begun to send it
+    NOT_SENT = auto()  # there is no link, or it broke before
+    ANSWER_CAME = auto()
+    ELSEWHERE = auto()  # refused as moved or unknown: nothing was done
+    FAILED = auto()  # refused with an error
+    LINK_BROKE = auto()
+    TAKEN_OVER = auto()  # the region has a later owner, and the one that was asked is not its source
+    LATER_OWNER = auto()  # the region has a later owner
+    TOO_LATE = auto()
+    CLIENT_WENT = auto()
+    ENDED_HERE = auto()  # the server's own handler answered
+
+
+class Do(Enum):
+    SEND = auto()  # hand the call to the link to ``call.server``
+    SERVE_HERE = auto()
+    WAIT = auto()  # call ``woke`` at ``call.wake_at_ms``, and ``route_changed`` when the row's route changes
+    RECALL = auto()  # take the call back from the link's queue
+    FORGET = auto()  # a late answer is dropped
+    ANSWER = auto()  # send the reply as it came
+    REFUSE_AWAY = auto()  # ``refusals.away``
+    REFUSE_UNSURE = auto()  # ``refusals.unsure``
+    REFUSE_FAILED = auto()  # the error that the owner sent
+
+
+ENDED: Final = frozenset({State.ANSWERED, State.REFUSED, State.GONE})
+_Next = tuple[State, tuple[Do, ...]]
+
+_BOTH: Final[dict[tuple[State, Event], _Next]] = {
+    (State.WAITING, Event.ROUTED): (State.QUEUED, (Do.SEND,)),
+    (State.WAITING, Event.ROUTED_HERE): (State.HERE, (Do.SERVE_HERE,)),
+    (State.WAITING, Event.TOO_LATE): (State.REFUSED, (Do.REFUSE_AWAY,)),
+    (State.WAITING, Event.CLIENT_WENT): (State.GONE, ()),
+    (State.QUEUED, Event.WRITTEN): (State.SENT, ()),
+    (State.QUEUED, Event.NOT_SENT): (State.WAITING, ()),
+    (State.QUEUED, Event.LATER_OWNER): (State.WAITING, (Do.RECALL,)),
+    (State.QUEUED, Event.TOO_LATE): (State.REFUSED, (Do.RECALL, Do.REFUSE_AWAY)),
+    (State.QUEUED, Event.CLIENT_WENT): (State.GONE, (Do.RECALL,)),
+    (State.SENT, Event.ANSWER_CAME): (State.ANSWERED, (Do.ANSWER,)),
+    (State.SENT, Event.FAILED): (State.REFUSED, (Do.REFUSE_FAILED,)),
+    (State.SENT, Event.ELSEWHERE): (State.WAITING, ()),
+    (State.SENT, Event.CLIENT_WENT): (State.GONE, (Do.FORGET,)),  # the owner carries it out all the same
+    (State.HERE, Event.ENDED_HERE): (State.ANSWERED, ()),
+    (State.HERE, Event.ELSEWHERE): (State.WAITING, ()),
+    (State.HERE, Event.CLIENT_WENT): (State.GONE, ()),
+}
+_READ: Final = _BOTH | {
+    (State.SENT, Event.LINK_BROKE): (State.WAITING, ()),
+    (State.SENT, Event.TAKEN_OVER): (State.WAITING, (Do.FORGET,)),
+}
+_WRITE: Final = _BOTH | {
+    (State.SENT, Event.LINK_BROKE): (State.REFUSED, (Do.REFUSE_UNSURE,)),
+    (State.SENT, Event.TAKEN_OVER): (State.REFUSED, (Do.FORGET, Do.REFUSE_UNSURE)),
+}
+
+
+class OutOfPlace(Exception):
+    """The event cannot come in this state: a mistake of the shell."""
+
+    def __init__(self, state: State, event: Event) -> None:
+        super().__init__(f"a forwarded call is {state.name}: {event.name} cannot come now")
+
+
+class ForwardedCall:
+    """Owned by the loop.
+
+    Each method takes an event in and returns what is to be done, in this order.  ``route`` is what the copy of the
+    routes says of the call's row now; None: the table is not known.  Events of a call that has ended change nothing.
+    """
+
+    __slots__ = ("_here", "_is_write", "_pause_ms", "_region_id", "_retry_at_ms", "_tenure", "deadline_ms", "state")
+
+    def __init__(self, here: Incarnation, is_write: bool, now_ms: int) -> None:
+        self._here = here  # constant, as are the next two
+        self._is_write = is_write
+        self.deadline_ms = now_ms + PATIENCE_MS
+        self.state = State.WAITING
+        self._tenure: Tenure | None = None  # the owner that was tried last, of the region with the next number
+        self._region_id = 0
+        self._retry_at_ms = 0  # until then this owner is not tried again; 0: it may be tried
+        self._pause_ms = FIRST_PAUSE_MS
+
+    @property
+    def server(self) -> Incarnation:
+        """The owner to which the call goes, or went last."""
+        assert self._tenure is not None, "it was sent to none yet"
+        return self._tenure.server
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state in ENDED
+
+    @property
+    def wake_at_ms(self) -> int | None:
+        """The moment at which ``woke`` is to be called; None: it need not be."""
+        if self.state is State.WAITING:
+            return min(self.deadline_ms, self._retry_at_ms) if self._retry_at_ms else self.deadline_ms
+        return self.deadline_ms if self.state is State.QUEUED else None
+
+    # --- events ------------------------------------------------------------------------------------
+
+    def begin(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
+        """First of all events."""
+        return self._look(route, now_ms)
+
+    def written(self) -> tuple[Do, ...]:
+        return self._told(Event.WRITTEN)
+
+    def not_sent(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
+        """Nothing of the call has left this server."""
+        return self._tried(Event.NOT_SENT, route, now_ms)
+
+    def answer_came(self) -> tuple[Do, ...]:
+        return self._told(Event.ANSWER_CAME)
+
+    def elsewhere(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
+        """The owner refused with ``moved`` or ``unknown``; a ``moved`` is in the copy of the routes already.
+
+        Or this server's own state says that it does not own the region, which its copy of the routes did not know.
+        """
+        return self._tried(Event.ELSEWHERE, route, now_ms)
+
+    def failed(self) -> tuple[Do, ...]:
+        """The owner refused with an error, which says what was done."""
+        return self._told(Event.FAILED)
+
+    def link_broke(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
+        """The link has ended after the call was WRITTEN; also where this server ends it, as its peer was fenced."""
+        return self._tried(Event.LINK_BROKE, route, now_ms)
+
+    def route_changed(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
+        """The copy of the routes has another route for the row, or none any more."""
+        if self.state is State.WAITING:
+            return self._look(route, now_ms)
+        tenure = self._tenure
+        if tenure is None or route is None:
+            return ()
+        is_same = route.region.region_id == self._region_id
+        if self.state is State.QUEUED and (not is_same or route.epoch > tenure.epoch):
+            return self._tried(Event.LATER_OWNER, route, now_ms)
+        # The server that was asked lives on where the region was split or merged, moves away from it, or stays with it
+        # at a later epoch: it answers or refuses.
+        is_taken = is_same and route.epoch > tenure.epoch and tenure.server != route.server and route.source != tenure
+        if self.state is State.SENT and is_taken:
+            return self._tried(Event.TAKEN_OVER, route, now_ms)
+        return ()
+
+    def woke(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
+        """The time is ``wake_at_ms`` or later."""
+        if self.state is State.WAITING:
+            return self._look(route, now_ms)
+        if self.state is State.QUEUED and now_ms >= self.deadline_ms:
+            return self._told(Event.TOO_LATE)
+        return ()
+
+    def client_went(self) -> tuple[Do, ...]:
+        return self._told(Event.CLIENT_WENT)
+
+    def ended_here(self) -> tuple[Do, ...]:
+        """After SERVE_HERE: the handler's answer, or its error, has gone to the client."""
+        return self._told(Event.ENDED_HERE)
+
+    # --- rules -------------------------------------------------------------------------------------
+
+    def _told(self, event: Event) -> tuple[Do, ...]:
+        state = self.state
+        found = (_WRITE if self._is_write else _READ).get((state, event))
+        if found is None:
+            if state in ENDED:
+                return ()
+            raise OutOfPlace(state, event)
+        self.state = found[0]
+        return found[1]
+
+    def _tried(self, event: Event, route: Route | None, now_ms: int) -> tuple[Do, ...]:
+        """An attempt is over; where the call goes on, it looks for a route at once."""
+        doing = self._told(event)
+        if self.state is not State.WAITING:
+            return doing
+        if event is not Event.LATER_OWNER:
+            self._retry_at_ms = now_ms + self._pause_ms
+            self._pause_ms = min(2 * self._pause_ms, LONGEST_PAUSE_MS)
+        return doing + self._look(route, now_ms)
+
+    def _look(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
+        if now_ms >= self.deadline_ms:
+            return self._told(Event.TOO_LATE)
+        if now_ms >= self._retry_at_ms:
+            self._retry_at_ms = 0
+        if route is None or not self._may_try(route):
+            return (Do.WAIT,)
+        self._tenure, self._region_id = route.tenure, route.region.region_id
+        return self._told(Event.ROUTED_HERE if route.server == self._here else Event.ROUTED)
+
+    def _may_try(self, route: Route) -> bool:
+        """A later owner at once; the one that failed after a pause, for a route may be ahead of its owner."""
+        tenure = self._tenure
+        is_later = tenure is None or route.region.region_id != self._region_id or route.epoch > tenure.epoch
+        return is_later or not self._retry_at_ms
+
+    def check(self) -> None:
+        if self.state in (State.QUEUED, State.SENT):
+            assert self._tenure is not None, "W3"
+            assert self._tenure.server != self._here, "W3"
+        assert (self.wake_at_ms is not None) == (self.state in (State.WAITING, State.QUEUED)), "W1"
+        assert FIRST_PAUSE_MS <= self._pause_ms <= LONGEST_PAUSE_MS

@@ -1,0 +1,173 @@
+"""A forwarded call, event by event."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from columnar.model.owner import Incarnation, Tenure
+from columnar.model.region_info import RegionInfo
+from columnar.model.route import Route
+from columnar.regions.patience import AWAY_PATIENCE_S
+from columnar.routing.forwarding_state import FIRST_PAUSE_MS, PATIENCE_MS, Do, ForwardedCall, OutOfPlace, State
+
+HERE, S1, S2 = Incarnation("gw", 1), Incarnation("s1", 1), Incarnation("s2", 1)
+REGION = RegionInfo("t", 5)
+OLD = Route(REGION, S1, 8)
+MOVING = Route(REGION, S2, 9, Tenure(S1, 8))
+TAKEN = Route(REGION, S2, 9)
+BOTH = pytest.mark.parametrize("is_write", [False, True])
+
+
+def sent(is_write: bool, route: Route = OLD) -> ForwardedCall:
+    call = ForwardedCall(HERE, is_write, 0)
+    assert call.begin(route, 0) == (Do.SEND,)
+    assert call.wake_at_ms == PATIENCE_MS
+    assert call.written() == ()
+    assert call.wake_at_ms is None, "the owner has a deadline of its own"
+    return call
+
+
+@BOTH
+def test_an_answer_goes_to_the_client(is_write: bool) -> None:
+    call = sent(is_write)
+    assert call.server == S1
+    assert call.answer_came() == (Do.ANSWER,)
+    assert call.has_ended
+    for late in (call.answer_came(), call.client_went(), call.woke(OLD, 99_999), call.route_changed(TAKEN, 1)):
+        assert late == ()
+    assert call.link_broke(TAKEN, 1) == ()
+
+
+@BOTH
+def test_an_owner_that_refuses_sends_the_call_on(is_write: bool) -> None:
+    call = sent(is_write)
+    assert call.elsewhere(MOVING, 3) == (Do.SEND,), "a later owner is tried at once"
+    assert call.server == S2
+
+
+@BOTH
+def test_an_owner_that_has_not_heard_of_it_yet_is_asked_again_after_growing_pauses(is_write: bool) -> None:
+    call, now_ms, pauses = sent(is_write), 0, []
+    while True:
+        doing = call.elsewhere(OLD, now_ms)
+        if doing == (Do.REFUSE_AWAY,):
+            break
+        assert doing == (Do.WAIT,)
+        assert call.woke(OLD, now_ms) == (Do.WAIT,), "too soon"
+        wake = call.wake_at_ms
+        assert wake is not None
+        pauses.append(wake - now_ms)
+        now_ms = wake
+        doing = call.woke(OLD, now_ms)
+        if doing == (Do.REFUSE_AWAY,):
+            break
+        assert doing == (Do.SEND,)
+        call.written()
+    assert now_ms == PATIENCE_MS == AWAY_PATIENCE_S * 1_000
+    assert pauses[:4] == [FIRST_PAUSE_MS, 10, 20, 40]
+    assert len(pauses) < 60
+
+
+def test_a_broken_link_after_sending() -> None:
+    read, write = sent(False), sent(True)
+    assert read.link_broke(OLD, 0) == (Do.WAIT,)
+    assert read.route_changed(TAKEN, 1) == (Do.SEND,)
+    assert write.link_broke(TAKEN, 0) == (Do.REFUSE_UNSURE,)
+    assert write.route_changed(TAKEN, 1) == ()
+
+
+@BOTH
+def test_a_broken_link_before_sending(is_write: bool) -> None:
+    call = ForwardedCall(HERE, is_write, 0)
+    call.begin(OLD, 0)
+    assert call.not_sent(OLD, 0) == (Do.WAIT,)
+    assert call.woke(OLD, FIRST_PAUSE_MS) == (Do.SEND,)
+    assert call.not_sent(TAKEN, 7) == (Do.SEND,)
+
+
+def test_a_region_that_another_has_taken_over() -> None:
+    """Its owner was fenced: it may have carried the call out, and nobody hears of it any more."""
+    read, write = sent(False), sent(True)
+    assert read.route_changed(TAKEN, 1) == (Do.FORGET, Do.SEND)
+    assert write.route_changed(TAKEN, 1) == (Do.FORGET, Do.REFUSE_UNSURE)
+
+
+@BOTH
+def test_a_region_that_moves_has_an_owner_that_answers_or_refuses(is_write: bool) -> None:
+    """A move without a failed request: the catalogue names the next owner while the old one still serves."""
+    call = sent(is_write)
+    assert call.route_changed(MOVING, 1) == ()
+    assert call.state is State.SENT
+    assert call.answer_came() == (Do.ANSWER,)
+
+
+@BOTH
+def test_a_region_that_is_split_while_a_call_is_with_its_owner(is_write: bool) -> None:
+    call, daughter = sent(is_write), Route(RegionInfo("t", 9), S1, 1)
+    assert call.route_changed(daughter, 1) == ()
+    assert call.elsewhere(daughter, 2) == (Do.SEND,), "another region's epochs are other numbers"
+
+
+def test_the_same_owner_at_a_higher_epoch_still_answers() -> None:
+    """A move was called off: the region never left its owner."""
+    assert sent(True).route_changed(replace(OLD, epoch=10), 1) == ()
+    assert sent(True).route_changed(OLD, 1) == ()
+    assert sent(True).route_changed(None, 1) == ()
+
+
+@BOTH
+def test_a_call_in_the_queue_of_a_link_goes_to_a_later_owner(is_write: bool) -> None:
+    for route in (MOVING, TAKEN, Route(RegionInfo("t", 9), S2, 1)):
+        call = ForwardedCall(HERE, is_write, 0)
+        call.begin(OLD, 0)
+        assert call.route_changed(OLD, 1) == ()
+        assert call.route_changed(route, 1) == (Do.RECALL, Do.SEND)
+        assert call.server == S2
+
+
+@BOTH
+def test_a_call_that_waits_too_long(is_write: bool) -> None:
+    call = ForwardedCall(HERE, is_write, 0)
+    assert call.begin(None, 0) == (Do.WAIT,)
+    assert call.wake_at_ms == PATIENCE_MS
+    assert call.woke(None, PATIENCE_MS) == (Do.REFUSE_AWAY,)
+    queued = ForwardedCall(HERE, is_write, 0)
+    queued.begin(OLD, 0)
+    assert queued.woke(OLD, PATIENCE_MS - 1) == ()
+    assert queued.woke(OLD, PATIENCE_MS) == (Do.RECALL, Do.REFUSE_AWAY)
+
+
+def test_a_client_that_goes() -> None:
+    assert sent(True).client_went() == (Do.FORGET,)
+    queued, waiting = ForwardedCall(HERE, True, 0), ForwardedCall(HERE, True, 0)
+    queued.begin(OLD, 0)
+    waiting.begin(None, 0)
+    assert queued.client_went() == (Do.RECALL,)
+    assert waiting.client_went() == ()
+    assert waiting.route_changed(OLD, 1) == (), "it has not begun, and is never begun"
+
+
+@BOTH
+def test_a_region_that_comes_to_the_gateway_itself(is_write: bool) -> None:
+    call = sent(is_write)
+    assert call.elsewhere(Route(REGION, HERE, 9), 1) == (Do.SERVE_HERE,)
+    assert call.elsewhere(Route(REGION, HERE, 9), 2) == (Do.WAIT,), "the server has not heard of it yet"
+    assert call.woke(Route(REGION, HERE, 9), 99) == (Do.SERVE_HERE,)
+    assert call.ended_here() == ()
+    assert call.state is State.ANSWERED
+
+
+@BOTH
+def test_an_error_of_the_owner_goes_to_the_client(is_write: bool) -> None:
+    assert sent(is_write).failed() == (Do.REFUSE_FAILED,)
+
+
+def test_events_out_of_place_are_mistakes() -> None:
+    call = ForwardedCall(HERE, True, 0)
+    for event in (call.written, call.answer_came, call.failed, call.ended_here):
+        with pytest.raises(OutOfPlace):
+            event()
+    with pytest.raises(OutOfPlace):
+        sent(True).not_sent(OLD, 1)
