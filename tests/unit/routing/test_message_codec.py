@@ -96,6 +96,16 @@ def test_a_field_that_an_older_version_does_not_send_has_its_default() -> None:
         ("middle_row", {"region": [1]}, "list in the place of a map"),
         ("publish", {"table": b"{}", "is_enabled": True, "regions": []}, "no schema of a table"),
         ("publish", {"table": b"\xff", "is_enabled": True, "regions": []}, "no schema of a table"),
+        (
+            "rows",
+            {"table": "t", "form": {}, "groups": [{"rows": [], "read": {"projection": {"families": [[b"a"]]}}}]},
+            "ReplyForm without",
+        ),
+        (
+            "rows",
+            {"groups": [{"rows": [], "read": {"projection": {"families": [[b"a"]]}}}]},
+            "Projection.families: 1 values in the place of two",
+        ),
         ("replace_routes", {"number": 1, "routes": [{"server": "s1"}]}, "'s1' names no incarnation"),
     ],
 )
