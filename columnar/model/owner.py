@@ -80,9 +80,54 @@ def taken_from_dead(owner: Owner, server: Incarnation, *, in_log: bool) -> Owner
     return Owner(server, owner.epoch + 1, owner.generation, None, behind)
 
 
+def redirected(owner: Owner, server: Incarnation) -> Owner:
+    """The next owner after ``owner`` never opened the region, for its source has not closed it yet."""
+    return Owner(server, owner.epoch + 1, owner.generation, owner.source, owner.behind)
+
+
+def renumbered(owner: Owner) -> Owner:
+    """The source, which has not closed the region, keeps it at the next epoch: the move is called off.
+
+    The source's log holds writes of both epochs.  Its earlier tenure stays behind until the source has closed the
+    region or another server has opened it.
+    """
+    assert owner.source is not None, "only a move is called off"
+    return Owner(owner.source.server, owner.epoch + 1, owner.generation, None, (*owner.behind, owner.source))
+
+
+def source_closed(owner: Owner, *, is_behind: bool) -> Owner:
+    """The source has closed the region.
+
+    ``is_behind``: its last fsync failed, so its log may hold writes that the store lacks.  Otherwise the store has
+    all that the source ever wrote: its tenures before a ``renumbered`` are not behind any more either.
+    """
+    assert owner.source is not None, "no source is waited for"
+    return replace(owner, source=None, behind=_closed(owner.behind, owner.source, is_behind))
+
+
+def source_fenced(owner: Owner, *, in_log: bool) -> Owner:
+    """The source was fenced before it had closed the region.  ``in_log``: as for ``taken_from_dead``."""
+    assert owner.source is not None, "no source is waited for"
+    return replace(owner, source=None, behind=(*owner.behind, owner.source) if in_log else owner.behind)
+
+
+def given_up(owner: Owner, server: Incarnation, *, is_behind: bool) -> Owner:
+    """The next owner after ``owner`` has closed the region by itself.  ``is_behind``: as for ``source_closed``."""
+    return Owner(server, owner.epoch + 1, owner.generation, None, _closed(owner.behind, owner.tenure, is_behind))
+
+
+def _closed(behind: tuple[Tenure, ...], tenure: Tenure, is_behind: bool) -> tuple[Tenure, ...]:
+    if is_behind:
+        return (*behind, tenure)
+    return tuple(one for one in behind if one.server != tenure.server)
+
+
 def settled(owner: Owner) -> Owner:
-    """The owner has opened the region, with everything that was behind: nothing before it counts any more."""
-    return replace(owner, source=None, behind=())
+    """The owner has opened the region, with everything that was behind: nothing before it counts any more.
+
+    Earlier tenures of the owner itself (``renumbered``) stay: its log still holds them.
+    """
+    return replace(owner, source=None, behind=tuple(one for one in owner.behind if one.server == owner.server))
 
 
 def to_json(owner: Owner) -> bytes:

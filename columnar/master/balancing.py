@@ -1,0 +1,251 @@
+"""(pure) Balance by load: which server has too much, and what of it should go where.
+
+    mean        the load of all regions, by the weights of the servers that may take regions
+    too much    over 1.2 times the mean; the server gives away until it has 1.1 times the mean
+    too little  under 0.5 times the mean; the server is given up to 0.9 times the mean
+    worth it    a server's regions move if that lowers the higher of the two servers by 5 % of the mean
+
+A server gives, in this order: regions that fit where the least load is; the one region that lowers the higher of the
+two most; a region for which another server first gives away small ones.  The plan says what cannot be balanced.
+
+A round plans up to 50 regions.  It changes their ideal server only: the moves follow under the throttles, and there
+is no other round before they are done.  No region is chosen that balance or home moved within 5 minutes or a person
+within an hour, and there is no round for 60 s after a server came or went.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from typing import Final
+
+from columnar.master.instructions import Prefer
+from columnar.master.placement import Place
+from columnar.master.plan_draft import Draft
+
+EVERY_MS: Final = 10_000
+QUIET_MS: Final = 60_000  # after a server came or went
+SETTLED_MS: Final = 5 * 60_000  # a region is moved once in this time by balance or home
+BY_HAND_MS: Final = 60 * 60_000  # a region that a person moved stays so long
+OF_A_ROUND: Final = 50
+TOO_MUCH: Final = 1.2
+ENOUGH: Final = 1.1
+TOO_LITTLE: Final = 0.5
+FILLED: Final = 0.9
+WORTH_IT: Final = 0.05
+_DEEP: Final = 0.2  # a server that gives away one large region may sink so far below ``ENOUGH``
+
+
+def may_settle(place: Place, now_ms: int) -> bool:
+    """Whether balance and home may move the region now."""
+    return now_ms - place.settled_ms >= SETTLED_MS and now_ms - place.by_hand_ms >= BY_HAND_MS
+
+
+# --- balance -----------------------------------------------------------------------------------------
+
+
+def balance(draft: Draft) -> None:
+    current, now_ms = draft.current, draft.now_ms
+    if now_ms - current.balanced_ms < EVERY_MS or now_ms - current.changed_ms < QUIET_MS:
+        return
+    if any(_is_coming(draft, name) for name in current.astray):
+        return
+    draft.has_balanced = True
+    if len(draft.eligible) > 1:
+        round_ = _Round(draft)
+        if round_.mean > 0:
+            round_.relieve_all()
+            round_.fill_all()
+
+
+def _is_coming(draft: Draft, name: str) -> bool:
+    """Whether moves to the server that a round has chosen are not done."""
+    if not draft.may_take(name):
+        return False
+    places = draft.current.places
+    return any(places[region].why_ideal for region in draft.current.astray[name])
+
+
+class _Round:
+    """Loads as they will be after the moves that were chosen so far, for the weight of their servers."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        servers = [draft.current.servers[name] for name in draft.eligible]
+        self.mean = sum(one.load for one in servers) / sum(one.weight for one in servers)
+        self._loads = {one.name: one.load / one.weight for one in servers}
+        self._weights = {one.name: one.weight for one in servers}
+        self._least = [(load, name) for name, load in self._loads.items()]
+        heapify(self._least)
+        self._chosen: dict[int, tuple[Place, str]] = {}  # by region: its new server
+
+    # --- loads -------------------------------------------------------------------------------------
+
+    @property
+    def _left(self) -> int:
+        return OF_A_ROUND - len(self._chosen)
+
+    def _least_loaded(self, apart_from: tuple[str, ...]) -> str | None:
+        kept = []
+        found = None
+        while self._least and found is None:
+            load, name = heappop(self._least)
+            if self._loads[name] != load:
+                continue  # it has changed, and stands there with its load of now
+            kept.append((load, name))
+            found = name if name not in apart_from else None
+        for entry in kept:
+            heappush(self._least, entry)
+        return found
+
+    def _choose(self, place: Place, server: str) -> None:
+        assert place.server is not None
+        self._shift(place, place.server, server)
+        self._chosen[place.info.region_id] = (place, server)
+
+    def _undo(self, places: list[Place]) -> None:
+        for place in places:
+            _, server = self._chosen.pop(place.info.region_id)
+            assert place.server is not None
+            self._shift(place, server, place.server)
+
+    def _shift(self, place: Place, source: str, target: str) -> None:
+        for name, load in ((source, -place.load), (target, place.load)):
+            self._loads[name] += load / self._weights[name]
+            heappush(self._least, (self._loads[name], name))
+
+    def _movable(self, name: str) -> list[Place]:
+        """Most loaded first."""
+        places, now_ms = self._draft.current.places, self._draft.now_ms
+        found = [places[region] for region in self._draft.current.servers[name].regions]
+        found = [
+            place
+            for place in found
+            if place.info.region_id not in self._chosen and self._draft.may_begin(place) and may_settle(place, now_ms)
+        ]
+        found.sort(key=lambda place: -place.load)
+        return found
+
+    def _after(self, place: Place, server: str) -> float:
+        return self._loads[server] + place.load / self._weights[server]
+
+    # --- servers with too much ---------------------------------------------------------------------
+
+    def relieve_all(self) -> None:
+        over = [name for name, load in self._loads.items() if load > TOO_MUCH * self.mean]
+        over.sort(key=lambda name: -self._loads[name])
+        for name in over:
+            if self._left > 0:
+                self._relieve(name)
+
+    def _relieve(self, name: str) -> None:
+        before = self._loads[name]
+        movable = self._movable(name)
+        chosen = self._small_ones(name, movable)
+        rest = [place for place in movable if place.info.region_id not in self._chosen]
+        if self._loads[name] > TOO_MUCH * self.mean:
+            chosen += self._large_one(name, rest) or self._after_making_room(name, rest)
+        if before - self._loads[name] < WORTH_IT * self.mean:
+            self._undo([place for place in chosen if place.server == name])
+            chosen = []
+        if self._loads[name] > TOO_MUCH * self.mean and self._left > 0:
+            self._say(name)
+        times = before / self.mean
+        for place in chosen:
+            self._tell(place, f"{place.server} has {times:.2f} times the mean load" if place.server == name else "")
+
+    def _small_ones(self, name: str, movable: list[Place]) -> list[Place]:
+        chosen = []
+        for place in movable:
+            over = self._loads[name] - ENOUGH * self.mean
+            if over <= 0 or self._left <= 0:
+                break
+            if place.load / self._weights[name] > over + _DEEP * self.mean:
+                continue
+            target = self._least_loaded((name,))
+            if target is not None and self._after(place, target) <= ENOUGH * self.mean:
+                self._choose(place, target)
+                chosen.append(place)
+        return chosen
+
+    def _large_one(self, name: str, movable: list[Place]) -> list[Place]:
+        target = self._least_loaded((name,))
+        if target is None or not movable or self._left <= 0:
+            return []
+
+        def higher(place: Place) -> float:
+            return max(self._loads[name] - place.load / self._weights[name], self._after(place, target))
+
+        best = min(movable, key=higher)
+        if higher(best) > self._loads[name] - WORTH_IT * self.mean:
+            return []
+        self._choose(best, target)
+        return [best]
+
+    def _after_making_room(self, name: str, movable: list[Place]) -> list[Place]:
+        """Move small regions away from another server until a large one of this server fits there."""
+        target = self._least_loaded((name,))
+        enough = [
+            place
+            for place in movable
+            if self._loads[name] - place.load / self._weights[name] <= TOO_MUCH * self.mean
+            and place.load / self._weights[name] <= ENOUGH * self.mean
+        ]
+        if target is None or not enough:
+            return []
+        large = enough[-1]
+        chosen: list[Place] = []
+        for place in self._movable(target):
+            over = self._after(large, target) - TOO_MUCH * self.mean
+            if over <= 0 or self._left <= 1:
+                break
+            third = self._least_loaded((name, target))
+            if third is not None and self._after(place, third) <= ENOUGH * self.mean:
+                self._choose(place, third)
+                chosen.append(place)
+        if self._after(large, target) > TOO_MUCH * self.mean:
+            self._undo(chosen)
+            return []
+        for place in chosen:
+            self._tell(place, f"makes room for region {large.info.encoded} of {name}")
+        self._choose(large, target)
+        return [large]
+
+    def _say(self, name: str) -> None:
+        regions = self._draft.current.servers[name].regions
+        largest = max((self._draft.current.places[region] for region in regions), key=lambda place: place.load)
+        times = largest.load / self._weights[name] / self.mean
+        if times > TOO_MUCH:
+            text = f"region {largest.info.encoded} of {largest.info.table} alone is {times:.1f} times the mean load"
+        else:
+            times = self._loads[name] / self.mean
+            text = f"{name} has {times:.2f} times the mean load, and nothing of it fits elsewhere"
+        self._draft.remarks.append(text)
+
+    # --- servers with too little -------------------------------------------------------------------
+
+    def fill_all(self) -> None:
+        richest = sorted(self._loads, key=lambda name: -self._loads[name])
+        for donor in richest:
+            target = self._least_loaded(())
+            if target is None or self._loads[target] >= TOO_LITTLE * self.mean or self._left <= 0:
+                return
+            if self._loads[donor] <= self.mean:
+                return
+            self._fill(donor)
+
+    def _fill(self, donor: str) -> None:
+        for place in self._movable(donor):
+            target = self._least_loaded((donor,))
+            if target is None or self._loads[target] >= TOO_LITTLE * self.mean or self._left <= 0:
+                return
+            after = self._after(place, target)
+            donor_after = self._loads[donor] - place.load / self._weights[donor]
+            if after <= FILLED * self.mean <= donor_after and after <= self._loads[donor] - WORTH_IT * self.mean:
+                times = self._loads[target] / self.mean
+                self._choose(place, target)
+                self._tell(place, f"{target} has {times:.2f} times the mean load")
+
+    def _tell(self, place: Place, why: str) -> None:
+        if why:
+            _, server = self._chosen[place.info.region_id]
+            self._draft.instructions.append(Prefer(place.info.region_id, server, why))

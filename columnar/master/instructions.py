@@ -1,0 +1,253 @@
+"""(pure) Instructions of a master: the values that a plan consists of, and what people ask of a master.
+
+    plan -> cluster state   Give, Prefer, Close, Split, Merge, Say
+    cluster state -> owner  Open, Close, Renumber
+    cluster state -> shell  Split, Merge, Fence; Write, Tell, RemoveLog, Answer, Wake
+
+Every instruction has a reason, which the shell shows as it is (``Decision``).  A region is named by its id, a server
+by its name, and where only one start of a server is meant by its incarnation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from columnar.model.owner import Incarnation, Owner
+from columnar.model.region_info import RegionInfo
+
+DECISIONS_KEPT: Final = 200
+Segments: TypeAlias = tuple[tuple[str, int], ...]  # names and lengths of a log that is sealed
+
+
+# --- planned -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Give:
+    """The region's next owner is the living incarnation of ``server``."""
+
+    region: int
+    server: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prefer:
+    """The region's ideal server is ``server`` from now on; a later plan moves the region there."""
+
+    region: int
+    server: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    region: int
+    row: bytes | None  # None: in the middle
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Neighbours of one owner."""
+
+    regions: tuple[int, int]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    text: str
+
+
+# --- asked of owners ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Serve the region at the owner's epoch, after the logs in ``owner.behind`` are in its store."""
+
+    region: int
+    owner: Owner
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Give the region up at ``epoch`` for ever."""
+
+    region: int
+    epoch: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Renumber:
+    """Go on serving the region at the owner's epoch; after a Close that was carried out already, open it."""
+
+    region: int
+    owner: Owner
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Make certain that the incarnation answers nothing any more, then report it as fenced."""
+
+    server: Incarnation
+    why: str
+
+
+# --- done by the shell -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Write these rows of the catalogue in one batch, in the order of the writes, and report its number.
+
+    An owner row of a region that the catalogue does not have is left out.
+    """
+
+    number: int
+    owners: tuple[tuple[RegionInfo, Owner], ...]
+    sealed: tuple[tuple[Incarnation, Segments], ...]
+    forgotten: tuple[Incarnation, ...]  # their ``s/`` rows are erased
+    wishes: Wishes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    server: Incarnation
+    ask: Ask
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveLog:
+    """No row names the incarnation any more: its folder may go."""
+
+    server: Incarnation
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``error``: None where it was done."""
+
+    request: int
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Report a tick at this time, or earlier."""
+
+    at_ms: int
+
+
+Instruction: TypeAlias = Give | Prefer | Close | Split | Merge | Say
+Ask: TypeAlias = Open | Close | Renumber
+Output: TypeAlias = Write | Tell | Fence | Split | Merge | RemoveLog | Answer | Wake
+
+
+# --- asked by people ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MoveRegion:
+    region: int
+    server: str | None  # None: the planner chooses
+    why: str = "asked for"
+
+
+@dataclass(frozen=True, slots=True)
+class AssignRegion:
+    region: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnassignRegion:
+    """Close the region and leave it closed until ``AssignRegion``."""
+
+    region: int
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRegion:
+    region: int
+    row: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRegions:
+    left: int
+    right: int
+
+
+@dataclass(frozen=True, slots=True)
+class DrainServer:
+    server: str
+
+
+@dataclass(frozen=True, slots=True)
+class UndrainServer:
+    server: str
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchBalancer:
+    on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchSplits:
+    on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BalanceNow:
+    pass
+
+
+RegionRequest: TypeAlias = MoveRegion | AssignRegion | UnassignRegion | SplitRegion | MergeRegions
+WishRequest: TypeAlias = DrainServer | UndrainServer | SwitchBalancer | SwitchSplits
+Request: TypeAlias = RegionRequest | WishRequest | BalanceNow
+
+
+# --- what a plan is made from, and what it is ----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """Wishes of people, kept in the catalogue over restarts."""
+
+    drained: frozenset[str] = frozenset()  # names of servers
+    unassigned: frozenset[int] = frozenset()  # regions
+    balancer: bool = True
+    auto_split: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Throttles:
+    """How many moves, splits and merges may be under way."""
+
+    moves_per_server: int = 2  # as source or as target
+    moves: int = 8
+    moves_per_drained: int = 4  # as source
+    changes_per_server: int = 1  # splits and merges
+    changes: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    instructions: tuple[Instruction, ...]
+    remarks: tuple[str, ...]  # what cannot be done, for people
+    wake_at_ms: int | None  # the plan may be another one then, without any event
+    has_balanced: bool = False  # a round of balancing was due
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """An instruction that was carried out, for people."""
+
+    at_ms: int
+    what: Instruction | Fence

@@ -1,0 +1,268 @@
+"""(pure) The ledger of owners: their rows in memory, being written and on disk, and the logs of dead incarnations.
+
+    set          a region's next row; it goes out with the next ``take_write``
+    take_write   the rows that are not on disk, as one write; writes are carried out in the order of their numbers
+    written      the rows of a write are on disk: their owners may be told
+    not_written  the rows of a write are not on disk, or were taken back
+
+Invariants (``check``, C2 and C3 of the cluster):
+    L1. The epoch of a region's row never falls below the epoch on disk; no epoch is told before it is on disk.
+    L2. At most one incarnation that has neither closed the region, nor failed to open it, nor been fenced was told to
+        open it.
+    L3. A dead incarnation is forgotten only if no row, in memory or on disk, names it.
+
+Knows nothing of servers, of what they are told, nor of why a region gets another owner.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from columnar.master.instructions import Segments, Wishes, Write
+from columnar.model.owner import (
+    Incarnation,
+    Owner,
+    Tenure,
+    first_owner,
+    given_up,
+    moved,
+    redirected,
+    renumbered,
+    source_closed,
+    source_fenced,
+    taken_from_dead,
+)
+from columnar.model.region_info import RegionInfo
+
+
+class End(Enum):
+    """How an owner that lives has ended its tenure."""
+
+    CLOSED = auto()
+    BEHIND = auto()  # closed, and its log may hold writes that the store lacks
+    FAILED = auto()  # it could not open the region
+
+
+@dataclass(slots=True)
+class _Sent:
+    owners: list[tuple[int, Owner]]
+    sealed: dict[Incarnation, Segments]
+    forgotten: tuple[Incarnation, ...]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The consequences of a write's end, for the caller."""
+
+    regions: list[int] = field(default_factory=list)  # whose newest row was in it
+    forgotten: tuple[Incarnation, ...] = ()
+
+
+class OwnerLedger:
+    def __init__(self, rows: Mapping[int, Owner], sealed: Mapping[Incarnation, Segments]) -> None:
+        self.rows = dict(rows)
+        self.durable = dict(rows)
+        self._sealed = dict(sealed)
+        self._named: Counter[Incarnation] = Counter()  # by rows in memory and rows on disk
+        for row in rows.values():
+            self._count(row, 2)
+        self._fenced: set[Incarnation] = set()
+        self._logs: dict[Incarnation, frozenset[tuple[int, int]]] = {}  # regions and epochs that a dead log names
+        self._ends: dict[int, tuple[Tenure, End]] = {}
+        self._openers: dict[int, Tenure] = {}  # told to open it, neither ended nor fenced
+        self._unsent: dict[int, None] = {}
+        self._seals_unsent: dict[Incarnation, Segments] = {}
+        self._sent: dict[int, _Sent] = {}
+        self._newest: dict[int, int] = {}  # region -> the last write under way that has its row
+        self._number = 0
+        self._unnamed: dict[Incarnation, None] = {}
+
+    def _count(self, row: Owner, by: int) -> None:
+        named = self._named
+        named[row.server] += by
+        if row.source is not None:
+            named[row.source.server] += by
+        for tenure in row.behind:
+            named[tenure.server] += by
+        if by < 0:
+            for server in (row.server, *(tenure.server for tenure in row.behind)):
+                self._look(server)
+            if row.source is not None:
+                self._look(row.source.server)
+
+    def _look(self, server: Incarnation) -> None:
+        if self._named[server] <= 0:
+            del self._named[server]
+            if server in self._logs:
+                self._unnamed[server] = None
+
+    # --- facts -------------------------------------------------------------------------------------
+
+    def is_fenced(self, server: Incarnation) -> bool:
+        return server in self._fenced
+
+    def fenced(self, server: Incarnation, segments: Segments, named: Iterable[tuple[int, int]]) -> None:
+        """``named``: regions and epochs that the heads of its sealed log name."""
+        self._fenced.add(server)
+        self._logs[server] = frozenset(named)
+        if self._logs[server] and server not in self._sealed:
+            self._seals_unsent[server] = self._sealed[server] = segments
+        if server not in self._named:
+            self._unnamed[server] = None
+
+    def ended(self, region: int, tenure: Tenure, end: End) -> None:
+        self._ends[region] = (tenure, end)
+        if self._openers.get(region) == tenure:
+            del self._openers[region]
+
+    def has_ended(self, region: int, tenure: Tenure) -> bool:
+        return self._ends.get(region, (None, None))[0] == tenure
+
+    def told_to_open(self, region: int, owner: Owner) -> None:
+        before = self._openers.get(region)
+        is_same = before is None or before.server == owner.server
+        assert is_same or self.is_fenced(before.server), f"L2: {before} has region {region}"  # type: ignore[union-attr]
+        assert self.durable[region].epoch >= owner.epoch, "L1"
+        self._openers[region] = owner.tenure
+
+    def in_log(self, region: int, tenure: Tenure) -> bool:
+        return (region, tenure.epoch) in self._logs.get(tenure.server, ())
+
+    def next_owner(self, region: int, server: Incarnation) -> Owner:
+        row = self.rows.get(region)
+        if row is None:
+            return first_owner(server)
+        row = self.without_source(region, row)
+        if row.source is not None:
+            return renumbered(row) if row.source.server == server else redirected(row, server)
+        tenure, end = self._ends.get(region, (None, End.FAILED))
+        if tenure == row.tenure and end is not End.FAILED:
+            return given_up(row, server, is_behind=end is End.BEHIND)
+        if tenure == row.tenure:
+            return taken_from_dead(row, server, in_log=False)
+        if self.is_fenced(row.server):
+            return taken_from_dead(row, server, in_log=self.in_log(region, row.tenure))
+        return moved(row, server)
+
+    def without_source(self, region: int, row: Owner) -> Owner:
+        """The row, without its source if that has closed the region or is fenced."""
+        source = row.source
+        if source is None:
+            return row
+        tenure, end = self._ends.get(region, (None, End.FAILED))
+        if tenure == source:
+            return source_closed(row, is_behind=end is End.BEHIND)
+        if self.is_fenced(source.server):
+            return source_fenced(row, in_log=self.in_log(region, source))
+        return row
+
+    # --- rows --------------------------------------------------------------------------------------
+
+    def set(self, region: int, row: Owner) -> None:
+        before = self.rows.get(region)
+        assert before is None or row.epoch >= before.epoch, "L1"
+        self.rows[region] = row
+        self._count(row, 1)
+        if before is not None:
+            self._count(before, -1)
+        self._unsent[region] = None
+
+    def drop(self, region: int) -> None:
+        """The catalogue does not have the region any more."""
+        for rows in (self.rows, self.durable):
+            row = rows.pop(region, None)
+            if row is not None:
+                self._count(row, -1)
+        for held in (self._ends, self._openers, self._unsent, self._newest):
+            held.pop(region, None)
+
+    def add_written(self, region: int, row: Owner) -> None:
+        """A row that stands in the catalogue already."""
+        assert region not in self.rows, "a new region"
+        self.rows[region] = self.durable[region] = row
+        self._openers[region] = row.tenure
+        self._count(row, 2)
+
+    # --- writes ------------------------------------------------------------------------------------
+
+    @property
+    def has_unsent(self) -> bool:
+        return bool(self._unsent or self._seals_unsent or self._unnamed)
+
+    def take_write(self, infos: Mapping[int, RegionInfo], wishes: Wishes | None) -> Write:
+        self._number += 1
+        owners = [(region, self.rows[region]) for region in self._unsent]
+        gone = tuple(server for server in self._unnamed if server not in self._named)
+        seals = {server: segments for server, segments in self._seals_unsent.items() if server not in gone}
+        for region in self._unsent:
+            self._newest[region] = self._number
+        self._sent[self._number] = _Sent(owners, seals, gone)
+        self._unsent, self._seals_unsent, self._unnamed = {}, {}, {}
+        return Write(
+            self._number, tuple((infos[region], row) for region, row in owners), tuple(seals.items()), gone, wishes
+        )
+
+    def written(self, number: int) -> Outcome:
+        sent = self._sent.pop(number)
+        outcome = Outcome([], sent.forgotten)
+        for region, row in sent.owners:
+            if region not in self.rows:
+                continue  # dropped meanwhile
+            before = self.durable.get(region)
+            assert before is None or row.epoch >= before.epoch, "L1"
+            self.durable[region] = row
+            self._count(row, 1)
+            if before is not None:
+                self._count(before, -1)
+            if self._newest.get(region) == number:
+                del self._newest[region]
+                if region not in self._unsent:
+                    outcome.regions.append(region)
+        for server in sent.forgotten:
+            assert server not in self._named, "L3"
+            self._logs.pop(server, None)
+            self._sealed.pop(server, None)
+        return outcome
+
+    def not_written(self, number: int) -> Outcome:
+        """Its regions' newest rows stay in memory, to be written again or to be taken back by ``revert``."""
+        sent = self._sent.pop(number)
+        outcome = Outcome()
+        self._seals_unsent |= sent.sealed
+        self._unnamed |= dict.fromkeys(sent.forgotten)
+        for region, _ in sent.owners:
+            if region in self.rows and self._newest.get(region) == number:
+                del self._newest[region]
+                self._unsent[region] = None
+                outcome.regions.append(region)
+        return outcome
+
+    def revert(self, region: int) -> Owner | None:
+        """Back to the row on disk."""
+        row, durable = self.rows.pop(region), self.durable.get(region)
+        self._unsent.pop(region, None)
+        if durable is not None:
+            self.rows[region] = durable
+            self._count(durable, 1)
+        self._count(row, -1)
+        return durable
+
+    # --- invariants --------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        named: Counter[Incarnation] = Counter()
+        for rows in (self.rows, self.durable):
+            for row in rows.values():
+                named.update([row.server, *(tenure.server for tenure in row.behind)])
+                if row.source is not None:
+                    named[row.source.server] += 1
+        assert named == self._named, "L3"
+        for server in named:
+            assert server not in self._fenced or server in self._logs, f"L3: {server} is named and forgotten"
+        for region, durable in self.durable.items():
+            assert self.rows[region].epoch >= durable.epoch, "L1"
+            opener = self._openers.get(region)
+            assert opener is None or opener.epoch <= durable.epoch, "L1"

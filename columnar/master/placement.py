@@ -1,0 +1,296 @@
+"""(pure) Where regions are and where they should be, with the indexes that a planner reads.
+
+    phase        a region                                                its transition
+    HOMELESS     has no owner that may open it                           none: the planner names the next owner
+    WRITING      its owner row is being written                          under way
+    CLOSING      its source was told to close it, and serves until then  under way
+    OPENING      its owner was told to open it                           under way
+    OPEN         is served by its owner                                  none
+    LEAVING      its owner was told to close it, for a person            under way
+    OFFLINE      is closed until a person assigns it                     none
+    FAILED_OPEN  could not be opened; a person assigns it                none
+    CHANGING     is being split or merged by its owner                   under way
+
+``Desired`` is what people want.  ``Current`` is what is so, as far as the master heard.  Each change of a region or of
+a server updates the indexes, so a plan costs what is out of place, not what there is.
+
+Invariants (``Current.check``):
+    P1. A region counts for the server of its owner row, unless it has no living owner.  Load, number of regions and
+        regions of a table of a server are the sums over its regions.
+    P2. ``homeless`` are the regions in that phase, ``astray`` those that are not at their ideal server.
+    P3. ``moves`` are transitions from a living owner; each server counts those that leave or reach it.
+
+Knows nothing of rows being written nor of what is asked of owners (``cluster_state``), nor of what should be done
+about it (``planner``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Final
+
+from columnar.master.instructions import Request, Throttles, Wishes
+from columnar.master.load_scores import IDLE
+from columnar.model.owner import Incarnation, Owner
+from columnar.model.region_info import RegionInfo
+
+NEVER_MS: Final = -(1 << 60)
+DEATHS_WITHIN_MS: Final = 5 * 60_000
+DEATHS_TOO_MANY: Final = 3
+BENCHED_MS: Final = (60_000, 120_000, 240_000, 480_000)
+FORGIVEN_AFTER_MS: Final = 30 * 60_000  # without a death: the next bench is the first one again
+
+
+class Phase(Enum):
+    HOMELESS = auto()
+    WRITING = auto()
+    CLOSING = auto()
+    OPENING = auto()
+    OPEN = auto()
+    LEAVING = auto()
+    OFFLINE = auto()
+    FAILED_OPEN = auto()
+    CHANGING = auto()
+
+
+class ServerState(Enum):
+    STARTING = auto()  # has not said hello
+    UP = auto()
+    FENCING = auto()
+    DOWN = auto()
+
+
+UNDER_WAY: Final = frozenset({Phase.WRITING, Phase.CLOSING, Phase.OPENING, Phase.LEAVING, Phase.CHANGING})
+
+
+@dataclass(slots=True, eq=False)
+class Place:
+    """A region.  ``Current`` alone writes server, ideal, load and phase: they are indexed."""
+
+    info: RegionInfo
+    owner: Owner | None  # the row, as written or being written
+    phase: Phase = Phase.HOMELESS
+    server: str | None = None  # for which it counts
+    ideal: str | None = None
+    load: float = IDLE
+    size_bytes: int = 0
+    limit_bytes: int = 0
+    since_ms: int = 0  # of the phase
+    why: str = ""
+    why_ideal: str = ""
+    settled_ms: int = NEVER_MS  # when balance, home or a person moved it last
+    by_hand_ms: int = NEVER_MS
+    tried: tuple[str, ...] = ()  # servers that could not open it, since it was open last
+    told_ms: int = NEVER_MS  # when its owner was told last
+    rated_ms: int = NEVER_MS  # when its load was reported last
+    unsplit_bytes: int = 0  # its size when it could not be split
+
+
+@dataclass(slots=True, eq=False)
+class Server:
+    name: str
+    weight: float = 1.0
+    state: ServerState = ServerState.DOWN
+    incarnation: Incarnation | None = None
+    since_ms: int = NEVER_MS  # of the state
+    load: float = 0.0
+    regions: dict[int, None] = field(default_factory=dict)
+    tables: dict[str, int] = field(default_factory=dict)  # regions of each table
+    opening: dict[int, None] = field(default_factory=dict)  # given to it and not open
+    moves: int = 0
+    changes: int = 0
+    deaths_ms: tuple[int, ...] = ()
+    benches: int = 0
+    benched_until_ms: int = NEVER_MS
+
+    def died(self, now_ms: int) -> None:
+        last = self.deaths_ms[-1] if self.deaths_ms else NEVER_MS
+        self.benches = 0 if now_ms - last > FORGIVEN_AFTER_MS else self.benches
+        recent = (at for at in self.deaths_ms if now_ms - at < DEATHS_WITHIN_MS)
+        self.deaths_ms = (*recent, now_ms)
+        if len(self.deaths_ms) >= DEATHS_TOO_MANY:
+            self.benched_until_ms = now_ms + BENCHED_MS[min(self.benches, len(BENCHED_MS) - 1)]
+            self.benches += 1
+
+
+@dataclass(slots=True)
+class Desired:
+    wishes: Wishes = field(default_factory=Wishes)
+    throttles: Throttles = field(default_factory=Throttles)
+    asked: dict[int, Request] = field(default_factory=dict)  # by number of the request; oldest first
+
+
+class Current:
+    def __init__(self) -> None:
+        self.servers: dict[str, Server] = {}
+        self.places: dict[int, Place] = {}
+        self.homeless: dict[int, None] = {}
+        self.under_way: dict[int, None] = {}
+        self.closing: dict[int, None] = {}  # their source was told to close them
+        self.held_tables: set[str] = set()  # copied now: none of their regions begins a transition
+        self.astray: dict[str, dict[int, None]] = {}  # by ideal server
+        self.at_home: dict[str, dict[int, None]] = {}  # by ideal server, which has them
+        self.moves: dict[int, tuple[str, str]] = {}  # from, to
+        self.changes: dict[int, str] = {}  # regions that are split or merged, and their server
+        self.large: dict[int, None] = {}  # over the limit of their table, or by themselves much of a server
+        self.load = 0.0
+        self.changed_ms = NEVER_MS  # a server came or went
+        self.balanced_ms = NEVER_MS
+        self.unwritable_until_ms = NEVER_MS  # the catalogue refused
+        self.is_beginning = False  # servers have nothing yet: regions go where they were
+        self.free_bytes = 1 << 62  # of the disk
+
+    # --- servers -----------------------------------------------------------------------------------
+
+    def server(self, name: str) -> Server:
+        found = self.servers.get(name)
+        if found is None:
+            found = self.servers[name] = Server(name)
+        return found
+
+    def is_up(self, name: str) -> bool:
+        found = self.servers.get(name)
+        return found is not None and found.state is ServerState.UP
+
+    def is_alive(self, incarnation: Incarnation) -> bool:
+        """Whether it may be told something."""
+        found = self.servers.get(incarnation.name)
+        return found is not None and found.incarnation == incarnation and found.state is ServerState.UP
+
+    # --- regions -----------------------------------------------------------------------------------
+
+    def add(self, place: Place) -> None:
+        region = place.info.region_id
+        assert region not in self.places
+        assert place.server is place.ideal is None
+        self.places[region] = place
+        if place.phase is Phase.HOMELESS:
+            self.homeless[region] = None
+
+    def remove(self, region: int) -> None:
+        place = self.places[region]
+        self.end_move(region)
+        self.end_change(region)
+        self.set_phase(place, Phase.OFFLINE, place.since_ms)
+        self.set_server(place, None)
+        self.set_ideal(place, None, "")
+        self.large.pop(region, None)
+        del self.places[region]
+
+    def set_server(self, place: Place, name: str | None) -> None:
+        region, table = place.info.region_id, place.info.table
+        self._leave_home(place)
+        if place.server is not None:
+            old = self.servers[place.server]
+            del old.regions[region]
+            old.opening.pop(region, None)
+            old.load = old.load - place.load if old.regions else 0.0
+            self.load -= place.load
+            old.tables[table] -= 1
+            if not old.tables[table]:
+                del old.tables[table]
+        place.server = name
+        if name is not None:
+            new = self.server(name)
+            new.regions[region] = None
+            new.load += place.load
+            self.load += place.load
+            new.tables[table] = new.tables.get(table, 0) + 1
+        self._find_home(place)
+
+    def set_ideal(self, place: Place, name: str | None, why: str) -> None:
+        self._leave_home(place)
+        place.ideal, place.why_ideal = name, why
+        self._find_home(place)
+
+    def _leave_home(self, place: Place) -> None:
+        if place.ideal is not None:
+            index = self.at_home if place.server == place.ideal else self.astray
+            held = index[place.ideal]
+            del held[place.info.region_id]
+            if not held:
+                del index[place.ideal]
+
+    def _find_home(self, place: Place) -> None:
+        if place.ideal is not None:
+            index = self.at_home if place.server == place.ideal else self.astray
+            index.setdefault(place.ideal, {})[place.info.region_id] = None
+
+    def set_load(self, place: Place, load: float) -> None:
+        if place.server is not None:
+            self.servers[place.server].load += load - place.load
+            self.load += load - place.load
+        place.load = load
+
+    def set_phase(self, place: Place, phase: Phase, now_ms: int) -> None:
+        region = place.info.region_id
+        if place.phase is Phase.HOMELESS:
+            del self.homeless[region]
+        if phase is Phase.HOMELESS:
+            self.homeless[region] = None
+        if phase in UNDER_WAY:
+            self.under_way[region] = None
+        else:
+            self.under_way.pop(region, None)
+        if phase is Phase.CLOSING:
+            self.closing[region] = None
+        else:
+            self.closing.pop(region, None)
+        place.phase, place.since_ms = phase, now_ms
+        if place.server is not None:
+            opening = self.servers[place.server].opening
+            if phase is Phase.WRITING or phase is Phase.OPENING or phase is Phase.CLOSING:
+                opening[region] = None
+            else:
+                opening.pop(region, None)
+
+    def is_free(self, place: Place) -> bool:
+        """Whether a transition of the region may begin: it is open, and its table is not being copied."""
+        return place.phase is Phase.OPEN and place.info.table not in self.held_tables
+
+    def begin_move(self, region: int, source: str, target: str) -> None:
+        self.end_move(region)
+        self.moves[region] = (source, target)
+        self.server(source).moves += 1
+        self.server(target).moves += 1
+
+    def end_move(self, region: int) -> None:
+        for name in self.moves.pop(region, ()):
+            self.servers[name].moves -= 1
+
+    def begin_change(self, region: int, server: str) -> None:
+        self.changes[region] = server
+        self.server(server).changes += 1
+
+    def end_change(self, region: int) -> None:
+        server = self.changes.pop(region, None)
+        if server is not None:
+            self.servers[server].changes -= 1
+
+    # --- invariants --------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        for server in self.servers.values():
+            held = [self.places[region] for region in server.regions]
+            assert all(place.server == server.name for place in held), "P1"
+            assert abs(server.load - sum(place.load for place in held)) < 1e-3 * (1 + server.load), "P1"
+            assert sum(server.tables.values()) == len(held), "P1"
+            assert server.opening.keys() <= server.regions.keys(), "P1"
+            assert server.moves == sum(names.count(server.name) for names in self.moves.values()), "P3"
+            assert server.changes == sum(name == server.name for name in self.changes.values()), "P3"
+        for region, place in self.places.items():
+            assert place.server is None or region in self.servers[place.server].regions, "P1"
+            assert (region in self.homeless) == (place.phase is Phase.HOMELESS), "P2"
+            assert (region in self.under_way) == (place.phase in UNDER_WAY), "P2"
+            assert (region in self.closing) == (place.phase is Phase.CLOSING), "P2"
+            if place.phase is Phase.HOMELESS:
+                assert place.server is None, "P1"
+            elif place.owner is not None and place.server is not None:
+                assert place.server == place.owner.server.name, "P1"
+            astray = place.ideal is not None and region in self.astray.get(place.ideal, ())
+            at_home = place.ideal is not None and region in self.at_home.get(place.ideal, ())
+            assert astray == (place.ideal is not None and place.server != place.ideal), "P2"
+            assert at_home == (place.ideal is not None and place.server == place.ideal), "P2"
+        for region in self.moves:
+            assert self.places[region].phase in UNDER_WAY, "P3"

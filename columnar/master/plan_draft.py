@@ -1,0 +1,156 @@
+"""(pure) A plan in the making: instructions so far, slots that are left, and the server that a region should go to.
+
+A draft changes nothing of what it reads: what its own instructions will change is counted in the draft, so a plan
+of many instructions spreads them.
+
+    eligible servers   are up, not drained, not benched; where there is none, benched ones, else drained ones
+    next server        has the least load for its weight; among nearly equal loads the fewest regions of the table
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from typing import Final, Protocol
+
+from columnar.master.instructions import Close, Give, Instruction, Merge, Plan, Split
+from columnar.master.placement import Current, Desired, Place, ServerState
+
+_NEARLY: Final = 0.02  # of the mean load: so much less is no reason to take a server with more regions of the table
+_COMPARED: Final = 4  # servers of nearly equal load
+_QUEUE_COUNTS: Final = 2.0  # a region that waits to be opened counts as so many average ones: openings are slow
+
+
+class Chance(Protocol):
+    """``random.Random``, or a part of it."""
+
+    def random(self) -> float: ...
+
+
+class Draft:
+    def __init__(self, desired: Desired, current: Current, now_ms: int, rng: Chance) -> None:
+        self.desired = desired
+        self.current = current
+        self.now_ms = now_ms
+        self.instructions: list[Instruction] = []
+        self.remarks: list[str] = []
+        self.has_balanced = False
+        self._rng = rng
+        self._wake_at_ms: int | None = None
+        self._given: set[int] = set()
+        self._moves = len(current.moves)
+        self._moves_of: dict[str, int] = {}  # by this draft
+        self._eligible: list[str] | None = None
+        self._heap: list[tuple[float, float, str]] | None = None  # load for its weight, chance, server
+        self._tables: dict[tuple[str, str], int] = {}  # regions of a table that this draft gives to a server
+        self._queued = 0.0  # what a region that waits for its opening counts
+
+    def plan(self) -> Plan:
+        return Plan(tuple(self.instructions), tuple(self.remarks), self._wake_at_ms, self.has_balanced)
+
+    def wake(self, at_ms: int) -> None:
+        if self._wake_at_ms is None or at_ms < self._wake_at_ms:
+            self._wake_at_ms = at_ms
+
+    # --- servers -----------------------------------------------------------------------------------
+
+    @property
+    def eligible(self) -> list[str]:
+        """Names of servers that may be given regions."""
+        if self._eligible is None:
+            drained = self.desired.wishes.drained
+            up = [server for server in self.current.servers.values() if server.state is ServerState.UP]
+            kept = [server for server in up if server.name not in drained]
+            sound = [server for server in kept if server.benched_until_ms <= self.now_ms]
+            self._eligible = [server.name for server in sound or kept or up]
+        return self._eligible
+
+    def may_take(self, name: str) -> bool:
+        """Whether the server is eligible, without a look at all others."""
+        server = self.current.servers.get(name)
+        if server is None or server.state is not ServerState.UP:
+            return False
+        if name in self.desired.wishes.drained or server.benched_until_ms > self.now_ms:
+            return name in self.eligible
+        return True
+
+    def _ranking(self) -> list[tuple[float, float, str]]:
+        if self._heap is None:
+            current = self.current
+            self._queued = _QUEUE_COUNTS * current.load / max(1, len(current.places))
+            servers = [current.servers[name] for name in self.eligible]
+            self._heap = [
+                ((one.load + self._queued * len(one.opening)) / one.weight, self._rng.random(), one.name)
+                for one in servers
+            ]
+            heapify(self._heap)
+            self._near = _NEARLY * sum(entry[0] for entry in self._heap) / max(1, len(self._heap))
+        return self._heap
+
+    def choose(self, place: Place, *, apart_from: tuple[str, ...] = (), with_slot: bool = False) -> str | None:
+        """The server that the region should go to; None: there is none but those in ``apart_from``."""
+        heap = self._ranking()
+        table = place.info.table
+        passed: list[tuple[float, float, str]] = []
+        best: tuple[int, tuple[float, float, str]] | None = None
+        compared = 0
+        while heap and compared < _COMPARED:
+            entry = heap[0]
+            if best is not None and entry[0] > best[1][0] + self._near:
+                break
+            passed.append(heappop(heap))
+            name = entry[2]
+            if name in apart_from or (with_slot and not self.has_slot(name)):
+                continue
+            compared += 1
+            regions = self.current.servers[name].tables.get(table, 0) + self._tables.get((name, table), 0)
+            if best is None or regions < best[0]:
+                best = (regions, entry)
+        for entry in passed:
+            heappush(heap, entry if best is None or entry is not best[1] else self._after(entry, place))
+        return best[1][2] if best is not None else None
+
+    def _after(self, entry: tuple[float, float, str], place: Place) -> tuple[float, float, str]:
+        """The entry of the server when it has the region, too."""
+        load, _, name = entry
+        key = (name, place.info.table)
+        self._tables[key] = self._tables.get(key, 0) + 1
+        more = (place.load + self._queued) / self.current.servers[name].weight
+        return (load + more, self._rng.random(), name)
+
+    # --- moves -------------------------------------------------------------------------------------
+
+    @property
+    def has_slots(self) -> bool:
+        return self._moves < self.desired.throttles.moves
+
+    def has_slot(self, name: str, most: int | None = None) -> bool:
+        most = self.desired.throttles.moves_per_server if most is None else most
+        return self.current.servers[name].moves + self._moves_of.get(name, 0) < most
+
+    def may_begin(self, place: Place) -> bool:
+        """Whether the region is open at a server that is up, and no transition of it begins in this draft."""
+        if place.server is None or place.info.region_id in self._given or not self.current.is_free(place):
+            return False
+        return self.current.is_up(place.server)
+
+    def may_leave(self, place: Place) -> bool:
+        """Whether the region may begin a move, and its server may give up another one now."""
+        return self.may_begin(place) and place.server is not None and self.has_slot(place.server)
+
+    def begin(self, instruction: Close | Split | Merge, *regions: int) -> None:
+        self._given.update(regions)
+        self.instructions.append(instruction)
+
+    def house(self, place: Place, server: str, why: str) -> None:
+        """Give a region that has no owner."""
+        self.instructions.append(Give(place.info.region_id, server, why))
+
+    def move(self, place: Place, server: str, why: str) -> None:
+        """Give a region that another server has."""
+        assert place.server is not None, "it is open"
+        assert place.server != server, "it is there"
+        self._given.add(place.info.region_id)
+        self.instructions.append(Give(place.info.region_id, server, why))
+        self._moves += 1
+        for name in (place.server, server):
+            self._moves_of[name] = self._moves_of.get(name, 0) + 1

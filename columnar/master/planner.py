@@ -1,0 +1,189 @@
+"""(pure) The planner: what a master should do now, from what is desired and what is so.
+
+In this order, each with a reason:
+
+    1. regions without an owner   at once, without a throttle; most loaded first
+    2. requests of people         move, unassign, split, merge
+    3. drains                     four at a time from one server
+    4. home                       regions whose ideal server came back, or was chosen by balance
+    5. splits                     by size, and of a region that alone makes over half of a server's share
+    6. balance                    every 10 s
+
+A plan is asked for after every event and else once a second.  It looks at what is out of place (indexes of
+``placement``), so its cost depends on that; a round of balance looks at every server, and at the regions of those that
+have too much.  Moves are throttled per server and in all; priority 1 is not.
+
+The same arguments give the same plan.  Time and chance are arguments; knows nothing of rows, epochs and messages.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from columnar.master.balancing import balance, may_settle
+from columnar.master.instructions import (
+    Close,
+    Merge,
+    MergeRegions,
+    MoveRegion,
+    Plan,
+    Split,
+    SplitRegion,
+    UnassignRegion,
+)
+from columnar.master.load_splits import split_large
+from columnar.master.placement import Current, Desired, Phase, Place
+from columnar.master.plan_draft import Chance, Draft
+
+RETRY_MS: Final = 1_000  # an opening is tried again by the same server, where there is no other
+
+
+def plan(desired: Desired, current: Current, now_ms: int, rng: Chance) -> Plan:
+    draft = Draft(desired, current, now_ms, rng)
+    if now_ms < current.unwritable_until_ms:
+        draft.wake(current.unwritable_until_ms)
+        return draft.plan()
+    if current.homeless:
+        _house_the_homeless(draft)
+    for request in desired.asked.values():
+        if isinstance(request, MoveRegion):
+            _move(draft, request)
+        elif isinstance(request, UnassignRegion):
+            _unassign(draft, request)
+        elif isinstance(request, SplitRegion):
+            _split(draft, request)
+        elif isinstance(request, MergeRegions):
+            _merge(draft, request)
+    if desired.wishes.drained:
+        _empty_drained(draft)
+    if current.astray:
+        _send_home(draft)
+    if desired.wishes.auto_split and current.large:
+        split_large(draft)
+    if desired.wishes.balancer and not current.homeless:
+        balance(draft)
+    return draft.plan()
+
+
+# --- 1 -----------------------------------------------------------------------------------------------
+
+
+def _house_the_homeless(draft: Draft) -> None:
+    current, places = draft.current, draft.current.places
+    if not draft.eligible:
+        draft.remarks.append(f"no server is up: {len(current.homeless)} regions have no owner")
+        return
+    waiting = sorted((places[region] for region in current.homeless), key=lambda place: (-place.load, place.info.table))
+    for place in waiting:
+        server, why = _next_owner(draft, place)
+        if server is not None:
+            draft.house(place, server, why)
+
+
+def _next_owner(draft: Draft, place: Place) -> tuple[str | None, str]:
+    owner = place.owner
+    if owner is None:
+        return draft.choose(place), "new"
+    if owner.source is not None and draft.current.is_alive(owner.source.server):
+        return owner.source.server.name, f"{owner.server} is gone, and {owner.source.server} has not closed it yet"
+    if place.tried:
+        why = f"could not be opened by {', '.join(place.tried)}"
+        server = draft.choose(place, apart_from=place.tried)
+        if server is None and draft.now_ms - place.since_ms < RETRY_MS:
+            draft.wake(place.since_ms + RETRY_MS)
+            return None, why
+        return server or draft.choose(place), why
+    if draft.current.is_beginning and place.ideal is not None and draft.may_take(place.ideal):
+        return place.ideal, "the start: the server that had it last"
+    return draft.choose(place), f"{owner.server} is gone"
+
+
+# --- 2 -----------------------------------------------------------------------------------------------
+
+
+def _move(draft: Draft, request: MoveRegion) -> None:
+    place = draft.current.places.get(request.region)
+    if place is None or place.server is None or not draft.may_leave(place):
+        return
+    server = request.server or draft.choose(place, apart_from=(place.server,), with_slot=True)
+    if server is None or server == place.server or not draft.current.is_up(server):
+        return
+    if draft.has_slots and draft.has_slot(server):
+        draft.move(place, server, request.why)
+
+
+def _unassign(draft: Draft, request: UnassignRegion) -> None:
+    place = draft.current.places.get(request.region)
+    if place is not None and draft.may_begin(place):
+        assert place.owner is not None
+        draft.begin(Close(request.region, place.owner.epoch, "asked for"), request.region)
+
+
+def _may_change(draft: Draft, place: Place | None) -> bool:
+    if place is None or place.server is None or not draft.may_begin(place):
+        return False
+    throttles = draft.desired.throttles
+    is_idle = draft.current.servers[place.server].changes < throttles.changes_per_server
+    return is_idle and len(draft.current.changes) < throttles.changes
+
+
+def _split(draft: Draft, request: SplitRegion) -> None:
+    if _may_change(draft, draft.current.places.get(request.region)):
+        draft.begin(Split(request.region, request.row, "asked for"), request.region)
+
+
+def _merge(draft: Draft, request: MergeRegions) -> None:
+    left, right = (draft.current.places.get(region) for region in (request.left, request.right))
+    if left is None or right is None or not (draft.may_begin(left) and draft.may_begin(right)):
+        return
+    if left.server != right.server:
+        _move(draft, MoveRegion(request.right, left.server, f"to be merged with region {left.info.encoded}"))
+    elif _may_change(draft, left) and _may_change(draft, right):
+        draft.begin(Merge((request.left, request.right), "asked for"), request.left, request.right)
+
+
+# --- 3 and 4 -----------------------------------------------------------------------------------------
+
+
+def _empty_drained(draft: Draft) -> None:
+    current, most = draft.current, draft.desired.throttles.moves_per_drained
+    for name in sorted(draft.desired.wishes.drained):
+        server = current.servers.get(name)
+        if server is None or not current.is_up(name) or not server.regions or name in draft.eligible:
+            continue
+        for region in server.regions:
+            if not (draft.has_slots and draft.has_slot(name, most)):
+                break
+            place = current.places[region]
+            if draft.may_begin(place):
+                target = draft.choose(place, apart_from=(name,), with_slot=True)
+                if target is None:
+                    break
+                draft.move(place, target, f"{name} is drained")
+
+
+def _send_home(draft: Draft) -> None:
+    for name, regions in draft.current.astray.items():
+        if not draft.current.is_up(name) or not draft.may_take(name):
+            continue
+        if draft.current.servers[name].since_ms == draft.now_ms:
+            _share_openings(draft, name)
+        if not draft.has_slot(name):
+            continue
+        for region in regions:
+            if not (draft.has_slots and draft.has_slot(name)):
+                break
+            place = draft.current.places[region]
+            if not draft.may_leave(place) or (not place.why_ideal and not may_settle(place, draft.now_ms)):
+                continue
+            draft.move(place, name, place.why_ideal or f"{name} is back")
+
+
+def _share_openings(draft: Draft, name: str) -> None:
+    """A server that has just come takes its share of its regions that nobody has opened yet, least loaded first."""
+    places = draft.current.places
+    waiting = [places[region] for region in draft.current.astray[name] if places[region].phase is Phase.OPENING]
+    waiting = [place for place in waiting if place.owner is not None and draft.current.is_alive(place.owner.server)]
+    waiting.sort(key=lambda place: place.load)
+    for place in waiting[: len(waiting) // max(2, len(draft.eligible))]:
+        draft.move(place, name, f"{name} is back, and {place.server} has not opened it yet")

@@ -1,0 +1,217 @@
+"""(pure) Requests of people: which are refused at once, and when one is answered.
+
+A request about a region is answered when the region is as it was asked for, or cannot be any more; a newer request
+about the region takes its place.  A request about the whole is a wish: it is answered when the wish is on disk.
+
+Knows nothing of how a request is carried out: the planner makes instructions of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from columnar.errors import IllegalArgument
+from columnar.master.instructions import (
+    Answer,
+    AssignRegion,
+    BalanceNow,
+    DrainServer,
+    Give,
+    MergeRegions,
+    MoveRegion,
+    Output,
+    Request,
+    SplitRegion,
+    SwitchBalancer,
+    SwitchSplits,
+    UnassignRegion,
+    UndrainServer,
+    Wishes,
+)
+from columnar.master.placement import NEVER_MS, Current, Desired, Phase, ServerState
+from columnar.master.replacements import check_merge, check_split
+
+GONE: Final = "the region was dropped, split or merged meanwhile; ask for the regions again"
+_UNOPENED: Final = "the region could not be opened; see the decisions, then assign it"
+
+
+def regions_of(request: Request) -> tuple[int, ...]:
+    if isinstance(request, MergeRegions):
+        return (request.left, request.right)
+    if isinstance(request, MoveRegion | AssignRegion | UnassignRegion | SplitRegion):
+        return (request.region,)
+    return ()
+
+
+def refusal(request: Request, desired: Desired, current: Current) -> str | None:
+    """Why it is refused; None: it is not."""
+    if isinstance(request, DrainServer | UndrainServer):
+        return None if request.server in current.servers else f"there is no server {request.server}"
+    if any(region not in current.places for region in regions_of(request)):
+        return GONE
+    if isinstance(request, SplitRegion | MergeRegions):
+        return _senseless(request, current)
+    return _misdirected(request, desired, current) if isinstance(request, MoveRegion) else None
+
+
+def _senseless(request: SplitRegion | MergeRegions, current: Current) -> str | None:
+    infos = [current.places[region].info for region in regions_of(request)]
+    try:
+        if isinstance(request, MergeRegions):
+            check_merge(*infos)
+        elif request.row is not None:
+            check_split(infos[0], request.row)
+    except IllegalArgument as error:
+        return error.text
+    return None
+
+
+def _misdirected(request: MoveRegion, desired: Desired, current: Current) -> str | None:
+    if current.places[request.region].phase in (Phase.OFFLINE, Phase.FAILED_OPEN):
+        return "the region is not open; assign it first"
+    if request.server is None:
+        here = current.places[request.region].server
+        up = [one.name for one in current.servers.values() if one.state is ServerState.UP and one.name != here]
+        return None if set(up) - desired.wishes.drained else "no other server may take the region"
+    if not current.is_up(request.server):
+        return f"server {request.server} is not up"
+    if request.server in desired.wishes.drained:
+        return f"server {request.server} is drained; undrain it first"
+    return None
+
+
+def wishes_after(request: Request, wishes: Wishes) -> Wishes:
+    drained, unassigned = wishes.drained, wishes.unassigned
+    balancer, auto_split = wishes.balancer, wishes.auto_split
+    if isinstance(request, DrainServer):
+        drained |= {request.server}
+    elif isinstance(request, UndrainServer):
+        drained -= {request.server}
+    elif isinstance(request, UnassignRegion):
+        unassigned |= {request.region}
+    elif isinstance(request, AssignRegion):
+        unassigned -= {request.region}
+    elif isinstance(request, SwitchBalancer):
+        balancer = request.on
+    elif isinstance(request, SwitchSplits):
+        auto_split = request.on
+    return Wishes(drained, unassigned, balancer, auto_split)
+
+
+def is_over(request: Request, current: Current) -> tuple[bool, str | None]:
+    """(whether it is done or cannot be done any more, the error).  Splits and merges are over when the change is."""
+    places = [current.places.get(region) for region in regions_of(request)]
+    if None in places:
+        return True, GONE
+    place = places[0]
+    assert place is not None, "looked at"
+    if isinstance(request, AssignRegion):
+        return place.phase in (Phase.OPEN, Phase.FAILED_OPEN), _UNOPENED if place.phase is not Phase.OPEN else None
+    if isinstance(request, UnassignRegion):
+        return place.phase is Phase.OFFLINE, None
+    if isinstance(request, MoveRegion):
+        if place.phase is Phase.OPEN and place.server == request.server:
+            return True, None
+        if place.phase in (Phase.OFFLINE, Phase.FAILED_OPEN):
+            return True, _UNOPENED
+        if request.server is not None and not current.is_up(request.server):
+            return True, f"server {request.server} is not up any more"
+    return False, None
+
+
+class Requests:
+    """Requests that were not answered yet.  ``outputs``: where answers go."""
+
+    def __init__(self, desired: Desired, current: Current, outputs: list[Output]) -> None:
+        self.wishes_to_write: Wishes | None = None
+        self.drained_ms: dict[str, int] = {}  # since when a server is drained
+        self._desired = desired
+        self._current = current
+        self._outputs = outputs
+        self._on_disk = desired.wishes
+        self._to_answer: list[int] = []  # by the next write
+        self._sent: dict[int, tuple[Wishes | None, list[int]]] = {}  # by number of the write
+
+    def asked(self, number: int, request: Request, now_ms: int) -> None:
+        why = refusal(request, self._desired, self._current)
+        if why is not None:
+            self._outputs.append(Answer(number, why))
+        elif isinstance(request, BalanceNow):
+            self._current.balanced_ms = self._current.changed_ms = NEVER_MS
+            self._outputs.append(Answer(number, None))
+        else:
+            self._wish(request, now_ms)
+            if regions_of(request):
+                self._region_asked(number, request, now_ms)
+            else:
+                self.wishes_to_write = self._desired.wishes
+                self._to_answer.append(number)
+
+    def _wish(self, request: Request, now_ms: int) -> None:
+        before, wishes = self._desired.wishes, wishes_after(request, self._desired.wishes)
+        if wishes != before:
+            for name in wishes.drained - before.drained:
+                self.drained_ms[name] = now_ms
+            self._desired.wishes = self.wishes_to_write = wishes
+
+    def _region_asked(self, number: int, request: Request, now_ms: int) -> None:
+        for earlier, other in list(self._desired.asked.items()):
+            if not isinstance(other, SplitRegion | MergeRegions) and regions_of(other) == regions_of(request):
+                self._answer(earlier, "another request for the region came meanwhile")
+        self._desired.asked[number] = request
+        place = self._current.places[regions_of(request)[0]]
+        if isinstance(request, AssignRegion) and place.phase in (Phase.OFFLINE, Phase.FAILED_OPEN):
+            place.tried = ()
+            self._current.set_phase(place, Phase.HOMELESS, now_ms)
+        if isinstance(request, UnassignRegion) and place.phase in (Phase.HOMELESS, Phase.FAILED_OPEN):
+            self._current.set_phase(place, Phase.OFFLINE, now_ms)
+
+    def is_by_hand(self, give: Give) -> bool:
+        """Whether a person asked for the move; a request that named no server names this one from now on."""
+        found = False
+        for number, request in self._desired.asked.items():
+            if isinstance(request, MoveRegion) and request.region == give.region:
+                found = True
+                if request.server is None:
+                    self._desired.asked[number] = MoveRegion(request.region, give.server, request.why)
+            elif isinstance(request, MergeRegions) and request.right == give.region:
+                found = True
+        return found
+
+    # --- writes ------------------------------------------------------------------------------------
+
+    def sent(self, number: int) -> None:
+        """A write takes the wishes along."""
+        if self.wishes_to_write is not None:
+            self._sent[number] = (self.wishes_to_write, self._to_answer)
+            self.wishes_to_write, self._to_answer = None, []
+
+    def written(self, number: int) -> None:
+        wishes, answered = self._sent.pop(number, (None, []))
+        self._on_disk = wishes or self._on_disk
+        self._outputs += [Answer(request, None) for request in answered]
+
+    def not_written(self, number: int) -> None:
+        wishes, answered = self._sent.pop(number, (None, []))
+        if wishes is not None and not self._sent:
+            self._desired.wishes, self.wishes_to_write = self._on_disk, None
+        self._outputs += [Answer(request, "the catalogue refused the write") for request in answered]
+
+    # --- answers -----------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Answer the requests that are over."""
+        for number, request in list(self._desired.asked.items()):
+            is_ended, error = is_over(request, self._current)
+            if is_ended:
+                self._answer(number, error)
+
+    def change_ended(self, regions: Sequence[int], error: str | None) -> None:
+        for number, request in list(self._desired.asked.items()):
+            if isinstance(request, SplitRegion | MergeRegions) and set(regions_of(request)) == set(regions):
+                self._answer(number, error)
+
+    def _answer(self, number: int, error: str | None) -> None:
+        del self._desired.asked[number]
+        self._outputs.append(Answer(number, error))

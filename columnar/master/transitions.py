@@ -1,0 +1,176 @@
+"""(pure) Transitions: the way of a region from one owner to the next, step by step.
+
+    give      its next row is to be written                     WRITING
+    advance   the row is on disk: the source is told to close   CLOSING
+              the source has closed it, or is fenced            OPENING, the owner is told to open it
+    opened    the owner serves it, with all that was behind     OPEN, and its settled row is to be written
+    orphan    its owner cannot open it, or is gone              HOMELESS, or OFFLINE if a person wants it closed
+
+A row whose ``behind`` changes on the way goes to disk before the owner is told.  Each step looks at who is alive now,
+so a step that comes again, or comes late, is harmless.
+
+Knows nothing of plans, requests and writes; ``cluster_state`` carries its outputs out and reports to it.
+"""
+
+from __future__ import annotations
+
+from columnar.master.instructions import Close, Open, Output, Renumber, Tell
+from columnar.master.owner_ledger import End, OwnerLedger
+from columnar.master.placement import Current, Desired, Phase, Place
+from columnar.model.owner import Incarnation, Tenure, settled
+
+OPENING_TRIES = 3
+
+
+class Transitions:
+    def __init__(self, desired: Desired, current: Current, ledger: OwnerLedger) -> None:
+        self.outputs: list[Output] = []
+        self.is_urgent = False  # a region waits for its row to be written
+        self._desired = desired
+        self._current = current
+        self._ledger = ledger
+
+    def give(self, place: Place, server: Incarnation, why: str, now_ms: int) -> None:
+        region, source = place.info.region_id, place.server
+        place.owner, place.why = self._ledger.next_owner(region, server), why
+        self._ledger.set(region, place.owner)
+        self._current.end_move(region)
+        self._current.set_server(place, server.name)
+        self._current.set_phase(place, Phase.WRITING, now_ms)
+        if source is not None and source != server.name:
+            self._current.begin_move(region, source, server.name)
+        self.is_urgent = True
+
+    def close(self, place: Place, why: str, now_ms: int) -> None:
+        """For a person: the region stays closed."""
+        place.why = why
+        self._current.set_phase(place, Phase.LEAVING, now_ms)
+        self.tell(place, now_ms)
+
+    def take_back(self, place: Place, now_ms: int) -> None:
+        """Its row could not be written: go on from the row on disk."""
+        region = place.info.region_id
+        self._current.end_move(region)
+        place.owner = self._ledger.revert(region)
+        if place.owner is None:
+            self.orphan(place, now_ms)
+        else:
+            self._current.set_server(place, place.owner.server.name)
+            self.advance(place, now_ms)
+
+    def advance(self, place: Place, now_ms: int) -> None:
+        """The next step of a region whose row is on disk."""
+        region, current = place.info.region_id, self._current
+        assert place.owner is not None, "a row on disk"
+        row = self._ledger.without_source(region, place.owner)
+        if row is not place.owner:
+            needs_disk = row.behind != place.owner.behind
+            place.owner = row
+            self._ledger.set(region, row)
+            if needs_disk:
+                self.is_urgent = True
+                current.set_phase(place, Phase.WRITING, now_ms)
+                return
+        if self._has_ended(place):
+            self.orphan(place, now_ms)
+        elif row.source is None:
+            current.set_phase(place, Phase.OPENING, now_ms)
+            self.tell(place, now_ms)
+        elif current.is_alive(row.source.server) and not current.is_alive(row.server):
+            self.orphan(place, now_ms)  # the source goes on serving it
+        else:
+            current.set_phase(place, Phase.CLOSING, now_ms)
+            self.tell(place, now_ms)
+
+    def _has_ended(self, place: Place) -> bool:
+        row = place.owner
+        assert row is not None, "a row"
+        if row.source is not None:
+            return False  # it has not begun
+        return self._ledger.is_fenced(row.server) or self._ledger.has_ended(place.info.region_id, row.tenure)
+
+    def tell(self, place: Place, now_ms: int) -> None:
+        """Tell the server whose turn it is; a server that is not there is told at its hello."""
+        region, row = place.info.region_id, place.owner
+        assert row is not None, "it has an owner"
+        place.told_ms = now_ms
+        if place.phase is Phase.CLOSING and row.source is not None:
+            if self._current.is_alive(row.source.server):
+                self.outputs.append(Tell(row.source.server, Close(region, row.source.epoch, place.why)))
+        elif place.phase is Phase.LEAVING:
+            self.outputs.append(Tell(row.server, Close(region, row.epoch, place.why)))
+        elif place.phase is Phase.OPENING and self._current.is_alive(row.server):
+            self._ledger.told_to_open(region, row)
+            has_it = any(tenure.server == row.server for tenure in row.behind)
+            ask = Renumber(region, row, place.why) if has_it else Open(region, row, place.why)
+            self.outputs.append(Tell(row.server, ask))
+
+    def tell_again(self, place: Place, server: Incarnation, now_ms: int) -> None:
+        """After the server's hello: what was told before may not have reached it."""
+        row = place.owner
+        if row is not None and server == (row.source.server if row.source is not None else row.server):
+            self.tell(place, now_ms)
+
+    # --- reports -----------------------------------------------------------------------------------
+
+    def opened(self, server: Incarnation, region: int, epoch: int, now_ms: int) -> None:
+        place = self._expected(server, region, epoch)
+        if place is None or place.owner is None:
+            return
+        self._current.end_move(region)
+        self._current.set_phase(place, Phase.OPEN, now_ms)
+        place.tried = ()
+        row = settled(place.owner)
+        if row != self._ledger.durable.get(region):
+            place.owner = row
+            self._ledger.set(region, row)
+
+    def failed(self, server: Incarnation, region: int, epoch: int, why: str, is_damaged: bool, now_ms: int) -> None:
+        place = self._expected(server, region, epoch)
+        if place is None:
+            return
+        self._ledger.ended(region, Tenure(server, epoch), End.FAILED)
+        self.orphan(place, now_ms)
+        place.tried, place.why = (*place.tried, server.name), why
+        if (is_damaged or len(place.tried) >= OPENING_TRIES) and region in self._current.homeless:
+            self._current.set_phase(place, Phase.FAILED_OPEN, now_ms)
+
+    def _expected(self, server: Incarnation, region: int, epoch: int) -> Place | None:
+        """The region, if that server is opening it at that epoch."""
+        place = self._current.places.get(region)
+        if place is None or place.owner is None or place.phase is not Phase.OPENING:
+            return None
+        is_its = place.owner.tenure == Tenure(server, epoch) and self._current.is_alive(server)
+        return place if is_its else None
+
+    def closed(self, server: Incarnation, region: int, epoch: int, is_behind: bool, now_ms: int) -> None:
+        place = self._current.places.get(region)
+        tenure = Tenure(server, epoch)
+        if place is None or place.owner is None or self._ledger.is_fenced(server):
+            return
+        if tenure not in (place.owner.tenure, place.owner.source):
+            return
+        self._ledger.ended(region, tenure, End.BEHIND if is_behind else End.CLOSED)
+        if place.phase is Phase.WRITING or place.phase is Phase.CHANGING:
+            return  # the write's end, or the change's, goes on from here
+        if tenure == place.owner.source:
+            self.advance(place, now_ms)
+        else:
+            self.orphan(place, now_ms)
+
+    def owner_fenced(self, place: Place, now_ms: int) -> None:
+        if place.phase is not Phase.WRITING and place.phase is not Phase.CHANGING:
+            self.orphan(place, now_ms)
+
+    def serves_on(self, place: Place, now_ms: int) -> None:
+        """A split or merge of it was called off."""
+        self._current.set_phase(place, Phase.OPEN, now_ms)
+        if self._has_ended(place):
+            self.orphan(place, now_ms)
+
+    def orphan(self, place: Place, now_ms: int) -> None:
+        region = place.info.region_id
+        self._current.end_move(region)
+        self._current.set_server(place, None)
+        is_unassigned = region in self._desired.wishes.unassigned
+        self._current.set_phase(place, Phase.OFFLINE if is_unassigned else Phase.HOMELESS, now_ms)
