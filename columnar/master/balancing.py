@@ -8,9 +8,9 @@
 A server gives, in this order: regions that fit where the least load is; the one region that lowers the higher of the
 two most; a region for which another server first gives away small ones.  The plan says what cannot be balanced.
 
-A round plans up to 50 regions.  It changes their ideal server only: the moves follow under the throttles, and there
-is no other round before they are done.  No region is chosen that balance or home moved within 5 minutes or a person
-within an hour, and there is no round for 60 s after a server came or went.
+A round plans up to 50 regions, and one more for every five servers.  It changes their ideal server only: the moves
+follow under the throttles, and there is no other round before they are done.  No region is chosen that balance moved
+within 5 minutes or a person within an hour, and there is no round for 60 s after a server came or went.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from columnar.master.plan_draft import Draft
 
 EVERY_MS: Final = 10_000
 QUIET_MS: Final = 60_000  # after a server came or went
-SETTLED_MS: Final = 5 * 60_000  # a region is moved once in this time by balance or home
+SETTLED_MS: Final = 5 * 60_000  # a region is moved once in this time by balance
 BY_HAND_MS: Final = 60 * 60_000  # a region that a person moved stays so long
 OF_A_ROUND: Final = 50
+PER_SERVERS: Final = 5  # one more in a round for so many servers
 TOO_MUCH: Final = 1.2
 ENOUGH: Final = 1.1
 TOO_LITTLE: Final = 0.5
@@ -82,7 +83,7 @@ class _Round:
 
     @property
     def _left(self) -> int:
-        return OF_A_ROUND - len(self._chosen)
+        return OF_A_ROUND + len(self._loads) // PER_SERVERS - len(self._chosen)
 
     def _least_loaded(self, apart_from: tuple[str, ...]) -> str | None:
         kept = []
@@ -132,10 +133,19 @@ class _Round:
 
     def relieve_all(self) -> None:
         over = [name for name, load in self._loads.items() if load > TOO_MUCH * self.mean]
-        over.sort(key=lambda name: -self._loads[name])
+
+        def urgency(name: str) -> tuple[bool, float]:
+            is_sole = self._largest(name).load > TOO_MUCH * self.mean * self._weights[name]
+            return is_sole, -self._loads[name]  # a server with one region that is too much is never quite relieved
+
+        over.sort(key=urgency)
         for name in over:
             if self._left > 0:
                 self._relieve(name)
+
+    def _largest(self, name: str) -> Place:
+        places = self._draft.current.places
+        return max((places[region] for region in self._draft.current.servers[name].regions), key=lambda one: one.load)
 
     def _relieve(self, name: str) -> None:
         before = self._loads[name]
@@ -211,8 +221,7 @@ class _Round:
         return [large]
 
     def _say(self, name: str) -> None:
-        regions = self._draft.current.servers[name].regions
-        largest = max((self._draft.current.places[region] for region in regions), key=lambda place: place.load)
+        largest = self._largest(name)
         times = largest.load / self._weights[name] / self.mean
         if times > TOO_MUCH:
             text = f"region {largest.info.encoded} of {largest.info.table} alone is {times:.1f} times the mean load"

@@ -414,7 +414,7 @@ class ClusterState:
         by_hand = self._requests.is_by_hand(give)
         if by_hand:
             place.by_hand_ms = now_ms
-        elif place.phase is Phase.OPEN and give.server == place.ideal:
+        elif place.phase is Phase.OPEN and give.server == place.ideal and place.why_ideal:
             place.settled_ms = now_ms
         if by_hand or place.ideal is None:
             self.current.set_ideal(place, give.server, "")

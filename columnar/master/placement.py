@@ -79,7 +79,7 @@ class Place:
     since_ms: int = 0  # of the phase
     why: str = ""
     why_ideal: str = ""
-    settled_ms: int = NEVER_MS  # when balance, home or a person moved it last
+    settled_ms: int = NEVER_MS  # when balance moved it last
     by_hand_ms: int = NEVER_MS
     tried: tuple[str, ...] = ()  # servers that could not open it, since it was open last
     told_ms: int = NEVER_MS  # when its owner was told last

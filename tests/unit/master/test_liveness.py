@@ -1,0 +1,145 @@
+"""Servers that say nothing, whose loop stands still, and false alarms."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from columnar.master.liveness import LATE_MS, LOOK_MS, SILENT_MS, STUCK_MS, Liveness
+from columnar.model.owner import Incarnation
+from tests.support.seeds import seed
+
+SERVERS = [Incarnation(f"s{n}", 1) for n in range(6)]
+
+
+class House:
+    """Looks as often as it should; each server reports unless it is in ``silent``, iterates unless in ``stuck``."""
+
+    def __init__(self, servers: int) -> None:
+        self.now_ms = 0
+        self.liveness = Liveness(0)
+        self.servers = SERVERS[:servers]
+        self.silent: set[Incarnation] = set()
+        self.stuck: set[Incarnation] = set()
+        self.killed: dict[Incarnation, int] = {}
+        self.remarks: list[str] = []
+        for server in self.servers:
+            self.liveness.joined(server, 0)
+
+    def run(self, for_ms: int) -> None:
+        end_ms = self.now_ms + for_ms
+        while self.now_ms < end_ms:
+            self.now_ms += LOOK_MS
+            self.report()
+            self.look()
+
+    def report(self) -> None:
+        for server in self.servers:
+            if server not in self.silent and server not in self.killed:
+                self.liveness.heard(server, 7 if server in self.stuck else self.now_ms, self.now_ms)
+
+    def look(self) -> None:
+        verdict = self.liveness.look(self.now_ms)
+        assert verdict.wake_at_ms == self.now_ms + LOOK_MS
+        self.remarks += verdict.remarks
+        for server, _ in verdict.kill:
+            assert server not in self.killed, "it was named"
+            self.killed[server] = self.now_ms
+
+
+def test_servers_that_work_are_left_alone() -> None:
+    house = House(3)
+    house.run(60_000)
+    assert house.killed == {}
+    assert house.remarks == []
+
+
+def test_a_silent_server_is_to_be_killed_once() -> None:
+    house = House(4)
+    house.run(5_000)
+    house.silent = {SERVERS[1]}
+    house.run(10_000)
+    assert house.killed == {SERVERS[1]: 5_000 + SILENT_MS}
+
+
+def test_a_server_whose_loop_stands_still_is_to_be_killed() -> None:
+    house = House(4)
+    house.run(5_000)
+    house.stuck = {SERVERS[2]}
+    house.run(STUCK_MS)
+    assert house.killed == {}
+    house.run(2 * LOOK_MS)
+    assert list(house.killed) == [SERVERS[2]]
+
+
+def test_a_server_that_starts_has_more_time() -> None:
+    house = House(4)
+    house.silent = {SERVERS[0]}
+    house.run(LATE_MS - LOOK_MS)
+    assert house.killed == {}
+    house.run(LOOK_MS)
+    assert list(house.killed) == [SERVERS[0]]
+
+
+@pytest.mark.parametrize("servers", [2, 3, 6])
+def test_many_that_are_silent_at_once_have_more_time(servers: int) -> None:
+    house = House(servers)
+    house.run(5_000)
+    house.silent = set(SERVERS[: max(2, servers // 3 + 1)])
+    house.run(2 * SILENT_MS - LOOK_MS)
+    assert house.killed == {}
+    assert len(house.remarks) == 1
+    assert "silent at once" in house.remarks[0]
+    house.run(LOOK_MS)
+    assert set(house.killed) == house.silent
+
+
+def test_servers_that_were_silent_together_and_report_again_are_left_alone() -> None:
+    house = House(3)
+    house.run(5_000)
+    house.silent = set(SERVERS[:3])
+    house.run(SILENT_MS + 1_000)
+    house.silent = set()
+    house.run(30_000)
+    assert house.killed == {}
+
+
+def test_time_in_which_the_master_did_not_run_counts_against_nobody() -> None:
+    house = House(4)
+    house.run(5_000)
+    house.now_ms += 60_000  # all of them were stopped; its own look comes before the reports that wait
+    house.look()
+    assert house.killed == {}
+    assert "the master did not run for 60" in house.remarks[0]
+    house.run(5_000)
+    assert house.killed == {}
+
+
+def test_a_server_that_left_is_not_named() -> None:
+    house = House(3)
+    house.run(1_000)
+    house.liveness.left(SERVERS[0])
+    house.silent = {SERVERS[0]}
+    house.liveness.heard(SERVERS[0], 1, house.now_ms)
+    house.run(20_000)
+    assert house.killed == {}
+
+
+@pytest.mark.parametrize("number", range(20))
+def test_whoever_is_killed_had_its_time_and_whoever_is_silent_long_is_killed(number: int) -> None:
+    rng = Random(seed(300) + number)
+    house = House(rng.randint(1, 6))
+    house.run(1_000)
+    since: dict[Incarnation, int] = {}
+    for _ in range(60):
+        for server in house.servers:
+            if server not in house.killed and rng.random() < 0.1:
+                (house.silent.discard if server in house.silent else house.silent.add)(server)
+                since[server] = house.now_ms
+        house.run(rng.choice((250, 1_000, 2_000)))
+        for server, at_ms in house.killed.items():
+            if at_ms >= since.get(server, at_ms + 1):
+                assert at_ms - since[server] >= SILENT_MS
+        for server in house.silent - set(house.killed):
+            assert house.now_ms - since[server] < 3 * SILENT_MS + 2_000, "it should have been killed"
