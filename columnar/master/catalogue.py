@@ -2,10 +2,12 @@ r"""The catalogue: the table ``columnar:meta``, with a row for each table and a 
 
     row ``t/NAME``            info:schema = JSON of the table, info:state = enabled | disabled
     row ``r/NAME\0START\0ID``  info:region = JSON of the region
+                               info:owner = JSON of its owner (``model.owner``); none in a standalone
     row ``d/ENCODED``          info:region = a region that was dropped, split or merged, or is not yet a table's: its
                                folder is removed at the next start
     row ``ns/NAME``           info:state = enabled: a namespace; ``default`` and the system's namespace have no row
     row ``n``                  info:next = the next region id, eight bytes
+    rows ``s/...``, ``w/...``  logs of dead incarnations, and wishes (``owner_rows``)
     row ``e``                  info:epoch = the epoch of this start's owner of all regions, eight bytes
 
 A change of several rows (a table with its regions) is an atomic batch of the catalogue's only region (design D12), so
@@ -16,20 +18,34 @@ Pure except for a function that it is given, which applies mutations and returns
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from columnar.master import owner_rows
+from columnar.master.catalogue_rows import (
+    deletes,
+    dropped_row,
+    erase,
+    namespace_row,
+    put,
+    puts,
+    region_row,
+    table_row,
+    u64,
+)
+from columnar.master.instructions import Segments, Wishes, Write
 from columnar.master.replacements import replaced
-from columnar.model import region_info, schema
-from columnar.model.mutation import Delete, Operation, Put, RowMutation
+from columnar.model import owner, region_info, schema
+from columnar.model.mutation import RowMutation
+from columnar.model.owner import Incarnation, Owner
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import DEFAULT_NAMESPACE, SYSTEM_NAMESPACE, Family, Table, make_table
 
 META_TABLE: Final = "columnar:meta"
 META_REGION_ID: Final = 1  # the only region that is in no catalogue
 META_SCHEMA: Final = make_table(META_TABLE, [Family("info")])
-_INFO: Final = b"info"
 _FIRST_REGION_ID: Final = 2
 BUILT_IN_NAMESPACES: Final = frozenset({DEFAULT_NAMESPACE, SYSTEM_NAMESPACE})
 
@@ -50,6 +66,9 @@ class Catalogue:
         self.tables: dict[str, TableEntry] = {}
         self.dropped: list[RegionInfo] = []
         self.namespaces: set[str] = set(BUILT_IN_NAMESPACES)
+        self.owners: dict[int, Owner] = {}  # by region id; a region without an entry has had no owner
+        self.sealed: dict[Incarnation, Segments] = {}
+        self.wishes = Wishes()
         self.epoch = 0  # of the owner; 0: no owner has been named yet
         self._next_region_id = _FIRST_REGION_ID
         self._load(rows)
@@ -62,15 +81,21 @@ class Catalogue:
                 self.tables[table.name] = TableEntry(table, cells[b"info:state"] == b"enabled")
             elif row.startswith(b"r/"):
                 regions.append(region_info.from_json(cells[b"info:region"]))
+                if b"info:owner" in cells:
+                    self.owners[regions[-1].region_id] = owner.from_json(cells[b"info:owner"])
             elif row.startswith(b"d/"):
                 self.dropped.append(region_info.from_json(cells[b"info:region"]))
             elif row.startswith(b"ns/"):
                 self.namespaces.add(row[3:].decode())
+            elif row.startswith(owner_rows.SEALED):
+                self.sealed[owner_rows.sealed_server(row)] = owner_rows.sealed_from_json(cells[b"info:sealed"])
+            elif row == owner_rows.WISHES_ROW:
+                self.wishes = owner_rows.wishes_from_json(cells[b"info:wishes"])
             elif row == b"e":
                 self.epoch = int.from_bytes(cells[b"info:epoch"], "big")
             elif row == b"n":
                 self._next_region_id = int.from_bytes(cells[b"info:next"], "big")
-        for info in sorted(regions, key=lambda info: info.start):
+        for info in sorted(regions, key=_start):
             self.tables[info.table].regions.append(info)
 
     async def raise_epoch(self) -> int:
@@ -78,36 +103,65 @@ class Catalogue:
 
         Called once per start, before any region opens.
         """
-        await self._write([_put(b"e", epoch=_u64(self.epoch + 1))])
+        await self._write([put(b"e", epoch=u64(self.epoch + 1))])
         self.epoch += 1
         return self.epoch
 
+    async def write_owners(self, write: Write) -> None:
+        """Write the rows of a master's plan in one batch; rows of regions that no table has any more are left out."""
+        owners = [(info, row) for info, row in write.owners if self._has(info)]
+        mutations = [put(region_row(info), owner=owner.to_json(row)) for info, row in owners]
+        sealed = {server: owner_rows.sealed_to_json(segments) for server, segments in write.sealed}
+        mutations += [put(owner_rows.sealed_row(server), sealed=value) for server, value in sealed.items()]
+        mutations += [erase(owner_rows.sealed_row(server)) for server in write.forgotten]
+        if write.wishes is not None:
+            mutations.append(put(owner_rows.WISHES_ROW, wishes=owner_rows.wishes_to_json(write.wishes)))
+        if mutations:
+            await self._write(mutations)
+        self.owners |= {info.region_id: row for info, row in owners}
+        self.sealed |= dict(write.sealed)
+        for server in write.forgotten:
+            self.sealed.pop(server, None)
+        self.wishes = write.wishes or self.wishes
+
+    def _has(self, info: RegionInfo) -> bool:
+        entry = self.tables.get(info.table)
+        if entry is None:
+            return False
+        at = bisect_left(entry.regions, info.start, key=_start)
+        return at < len(entry.regions) and entry.regions[at] == info
+
+    def _forget_owners(self, regions: Iterable[RegionInfo]) -> None:
+        for info in regions:
+            self.owners.pop(info.region_id, None)
+
     async def alter(self, table: Table) -> TableEntry:
         """Give an existing table this schema."""
-        await self._write([_put(_table_row(table.name), schema=schema.to_json(table))])
+        await self._write([put(table_row(table.name), schema=schema.to_json(table))])
         entry = self.tables[table.name]
         entry.schema = table
         return entry
 
     async def create_namespace(self, name: str) -> None:
-        await self._write([_put(_namespace_row(name), state=b"enabled")])
+        await self._write([put(namespace_row(name), state=b"enabled")])
         self.namespaces.add(name)
 
     async def drop_namespace(self, name: str) -> None:
-        await self._write([_erase(_namespace_row(name))])
+        await self._write([erase(namespace_row(name))])
         self.namespaces.discard(name)
 
     async def set_enabled(self, name: str, enabled: bool) -> None:
-        await self._write([_put(_table_row(name), state=b"enabled" if enabled else b"disabled")])
+        await self._write([put(table_row(name), state=b"enabled" if enabled else b"disabled")])
         self.tables[name].enabled = enabled
 
     async def drop(self, name: str) -> list[RegionInfo]:
         """Forget the table; its regions are remembered as dropped until ``forget_dropped``."""
         regions = self.tables[name].regions
-        mutations = [_erase(_table_row(name)), *(_erase(_region_row(info)) for info in regions)]
-        mutations += [_put(_dropped_row(info), region=region_info.to_json(info)) for info in regions]
+        mutations = [erase(table_row(name)), *(erase(region_row(info)) for info in regions)]
+        mutations += [put(dropped_row(info), region=region_info.to_json(info)) for info in regions]
         await self._write(mutations)
         del self.tables[name]
+        self._forget_owners(regions)
         self.dropped += regions
         return regions
 
@@ -118,17 +172,25 @@ class Catalogue:
         return list(range(first, first + count))
 
     def _next_id(self) -> RowMutation:
-        return _put(b"n", next=_u64(self._next_region_id))
+        return put(b"n", next=u64(self._next_region_id))
 
-    async def replace(self, gone: list[RegionInfo], fresh: list[RegionInfo]) -> None:
-        """Replace the regions ``gone`` by ``fresh`` in one write; the old regions are remembered as dropped."""
+    async def replace(self, gone: list[RegionInfo], fresh: list[RegionInfo], of: Owner | None = None) -> None:
+        """Replace the regions ``gone`` by ``fresh`` in one write; the old regions are remembered as dropped.
+
+        ``of``: the owner of each of ``fresh``; None in a standalone.
+        """
         entry = self.tables[gone[0].table]
-        mutations = [_erase(_region_row(info)) for info in gone]
-        mutations += [_put(_dropped_row(info), region=region_info.to_json(info)) for info in gone]
-        mutations += [_put(_region_row(info), region=region_info.to_json(info)) for info in fresh]
-        mutations += [_erase(_dropped_row(info)) for info in fresh]
+        mutations = [erase(region_row(info)) for info in gone]
+        mutations += [put(dropped_row(info), region=region_info.to_json(info)) for info in gone]
+        mutations += [put(region_row(info), region=region_info.to_json(info)) for info in fresh]
+        if of is not None:
+            mutations += [put(region_row(info), owner=owner.to_json(of)) for info in fresh]
+        mutations += [erase(dropped_row(info)) for info in fresh]
         await self._write(mutations)
         entry.regions = replaced(entry.regions, gone, fresh)
+        self._forget_owners(gone)
+        if of is not None:
+            self.owners |= {info.region_id: of for info in fresh}
         self.dropped += gone
 
     async def reserve(self, table: str, ranges: list[tuple[bytes, bytes]]) -> list[RegionInfo]:
@@ -143,7 +205,7 @@ class Catalogue:
 
         Until ``adopt`` or ``replace`` names the regions, a restart removes the folders.
         """
-        mutations = [_put(_dropped_row(info), region=region_info.to_json(info)) for info in regions]
+        mutations = [put(dropped_row(info), region=region_info.to_json(info)) for info in regions]
         await self._write([*mutations, self._next_id()])
 
     async def adopt(self, table: Table, regions: list[RegionInfo]) -> list[RegionInfo]:
@@ -152,28 +214,33 @@ class Catalogue:
         old = held.regions if held is not None else []
         enabled = held.enabled if held is not None else True
         state = b"enabled" if enabled else b"disabled"
-        mutations = [_put(_table_row(table.name), schema=schema.to_json(table), state=state)]
-        mutations += [_put(_region_row(info), region=region_info.to_json(info)) for info in regions]
-        mutations += [_erase(_dropped_row(info)) for info in regions]
-        mutations += [_erase(_region_row(info)) for info in old]
-        mutations += [_put(_dropped_row(info), region=region_info.to_json(info)) for info in old]
+        mutations = [put(table_row(table.name), schema=schema.to_json(table), state=state)]
+        mutations += [put(region_row(info), region=region_info.to_json(info)) for info in regions]
+        mutations += [erase(dropped_row(info)) for info in regions]
+        mutations += [erase(region_row(info)) for info in old]
+        mutations += [put(dropped_row(info), region=region_info.to_json(info)) for info in old]
         await self._write(mutations)
         self.tables[table.name] = TableEntry(table, enabled, regions)
+        self._forget_owners(old)
         self.dropped += old
         return old
 
     async def exchange(self, table: str, gone: list[RegionInfo], come: list[RegionInfo]) -> None:
         """Replace regions by reserved ones, without remembering the old regions as dropped: for repairs."""
         entry = self.tables[table]
-        mutations = [_erase(_region_row(info)) for info in gone]
-        mutations += [_put(_region_row(info), region=region_info.to_json(info)) for info in come]
-        mutations += [_erase(_dropped_row(info)) for info in come]
+        mutations = [erase(region_row(info)) for info in gone]
+        mutations += [put(region_row(info), region=region_info.to_json(info)) for info in come]
+        mutations += [erase(dropped_row(info)) for info in come]
         await self._write(mutations)
-        entry.regions = sorted([info for info in entry.regions if info not in gone] + come, key=lambda info: info.start)
+        leaving = set(gone)
+        entry.regions = [info for info in entry.regions if info not in leaving]
+        for info in come:
+            insort(entry.regions, info, key=_start)
+        self._forget_owners(gone)
 
     async def forget_dropped(self, regions: list[RegionInfo]) -> None:
         if regions:
-            await self._write([_erase(_dropped_row(info)) for info in regions])
+            await self._write([erase(dropped_row(info)) for info in regions])
             self.dropped = [info for info in self.dropped if info not in regions]
 
     def repairs(self, found: Rows) -> list[RowMutation]:
@@ -184,18 +251,20 @@ class Catalogue:
         announced before they are made.
         """
         held, wanted = dict(found), self._rows()
-        serving = {_dropped_row(info) for entry in self.tables.values() for info in entry.regions}
+        serving = {dropped_row(info) for entry in self.tables.values() for info in entry.regions}
         changes = {
-            row: RowMutation(row, tuple(_puts(cells))) for row, cells in wanted.items() if held.get(row) != cells
+            row: RowMutation(row, (*deletes(held.get(row, {}), cells), *puts(cells)))
+            for row, cells in wanted.items()
+            if held.get(row) != cells
         }
         for row, cells in held.items():
-            if row in wanted or not row.startswith((b"t/", b"r/", b"d/", b"ns/")):
+            if row in wanted or not row.startswith((b"t/", b"r/", b"d/", b"ns/", b"s/", b"w/")):
                 continue
             if not row.startswith(b"d/") or row in serving:
-                changes[row] = _erase(row)
+                changes[row] = erase(row)
             if row.startswith(b"r/"):
                 info = region_info.from_json(cells[b"info:region"])
-                changes[_dropped_row(info)] = _put(_dropped_row(info), region=region_info.to_json(info))
+                changes[dropped_row(info)] = put(dropped_row(info), region=region_info.to_json(info))
         return [*changes.values(), self._next_id()]
 
     def _rows(self) -> dict[bytes, dict[bytes, bytes]]:
@@ -203,13 +272,22 @@ class Catalogue:
         rows = {}
         for name, entry in self.tables.items():
             state = b"enabled" if entry.enabled else b"disabled"
-            rows[_table_row(name)] = {b"info:schema": schema.to_json(entry.schema), b"info:state": state}
-            rows |= {_region_row(info): {b"info:region": region_info.to_json(info)} for info in entry.regions}
-        rows |= {_dropped_row(info): {b"info:region": region_info.to_json(info)} for info in self.dropped}
+            rows[table_row(name)] = {b"info:schema": schema.to_json(entry.schema), b"info:state": state}
+            rows |= {region_row(info): self._region_cells(info) for info in entry.regions}
+        rows |= {dropped_row(info): {b"info:region": region_info.to_json(info)} for info in self.dropped}
         if self.epoch:
-            rows[b"e"] = {b"info:epoch": _u64(self.epoch)}
-        rows |= {_namespace_row(name): {b"info:state": b"enabled"} for name in self.namespaces - BUILT_IN_NAMESPACES}
+            rows[b"e"] = {b"info:epoch": u64(self.epoch)}
+        rows |= {namespace_row(name): {b"info:state": b"enabled"} for name in self.namespaces - BUILT_IN_NAMESPACES}
+        for server, segments in self.sealed.items():
+            rows[owner_rows.sealed_row(server)] = {b"info:sealed": owner_rows.sealed_to_json(segments)}
+        if self.wishes != Wishes():
+            rows[owner_rows.WISHES_ROW] = {b"info:wishes": owner_rows.wishes_to_json(self.wishes)}
         return rows
+
+    def _region_cells(self, info: RegionInfo) -> dict[bytes, bytes]:
+        cells = {b"info:region": region_info.to_json(info)}
+        row = self.owners.get(info.region_id)
+        return cells if row is None else cells | {b"info:owner": owner.to_json(row)}
 
 
 def strays(rows: Rows) -> tuple[list[bytes], list[tuple[bytes, dict[bytes, bytes]]]]:
@@ -220,34 +298,5 @@ def strays(rows: Rows) -> tuple[list[bytes], list[tuple[bytes, dict[bytes, bytes
     return stray, [pair for pair in held if pair[0] not in stray]
 
 
-def _table_row(name: str) -> bytes:
-    return b"t/" + name.encode()
-
-
-def _namespace_row(name: str) -> bytes:
-    return b"ns/" + name.encode()
-
-
-def _region_row(info: RegionInfo) -> bytes:
-    return b"r/%s\x00%s\x00%d" % (info.table.encode(), info.start, info.region_id)
-
-
-def _dropped_row(info: RegionInfo) -> bytes:
-    return b"d/" + info.encoded.encode()
-
-
-def _u64(number: int) -> bytes:
-    return number.to_bytes(8, "big")
-
-
-def _put(row: bytes, **columns: bytes) -> RowMutation:
-    operations: tuple[Operation, ...] = tuple(Put(_INFO, name.encode(), value) for name, value in columns.items())
-    return RowMutation(row, operations)
-
-
-def _puts(cells: Mapping[bytes, bytes]) -> list[Put]:
-    return [Put(_INFO, column.removeprefix(b"info:"), value) for column, value in cells.items()]
-
-
-def _erase(row: bytes) -> RowMutation:
-    return RowMutation(row, (Delete(_INFO, None),))
+def _start(info: RegionInfo) -> bytes:
+    return info.start

@@ -1,0 +1,50 @@
+r"""(pure) Rows of the catalogue beside tables and regions: dead logs and wishes; the values of their cells.
+
+    row ``s/NAME.INC``   info:sealed = JSON ``[[segment, length], ...]``: a dead incarnation's log when it was fenced
+    row ``w/wishes``     info:wishes = JSON ``{"auto_split", "balancer", "drained", "unassigned"}``
+
+The owner of a region is a cell of the region's row (``model.owner``).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from columnar.master.instructions import Segments, Wishes
+from columnar.model.owner import Incarnation, incarnation_of
+
+SEALED: Final = b"s/"
+WISHES_ROW: Final = b"w/wishes"
+
+
+def sealed_row(server: Incarnation) -> bytes:
+    return SEALED + str(server).encode()
+
+
+def sealed_server(row: bytes) -> Incarnation:
+    """ValueError for a row of another kind."""
+    return incarnation_of(row.removeprefix(SEALED).decode())
+
+
+def sealed_to_json(segments: Segments) -> bytes:
+    return json.dumps([list(segment) for segment in segments]).encode()
+
+
+def sealed_from_json(data: bytes) -> Segments:
+    return tuple((name, length) for name, length in json.loads(data))
+
+
+def wishes_to_json(wishes: Wishes) -> bytes:
+    held = {
+        "drained": sorted(wishes.drained),
+        "unassigned": sorted(wishes.unassigned),
+        "balancer": wishes.balancer,
+        "auto_split": wishes.auto_split,
+    }
+    return json.dumps(held, sort_keys=True).encode()
+
+
+def wishes_from_json(data: bytes) -> Wishes:
+    held: dict[str, Any] = json.loads(data)
+    return Wishes(frozenset(held["drained"]), frozenset(held["unassigned"]), held["balancer"], held["auto_split"])
