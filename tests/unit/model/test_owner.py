@@ -10,9 +10,14 @@ from columnar.model.owner import (
     Tenure,
     first_owner,
     from_json,
+    given_up,
     incarnation_of,
     moved,
+    redirected,
+    renumbered,
     settled,
+    source_closed,
+    source_fenced,
     taken_from_dead,
     to_json,
 )
@@ -67,3 +72,40 @@ def test_the_json_of_an_owner_is_read_back() -> None:
         b'{"behind": [["s1.4", 7], ["s1.4", 8]], "epoch": 10, "from": ["s2.17", 9], "generation": 2, "server": "s3.1"}'
     )
     assert from_json(to_json(first_owner(S1))) == first_owner(S1)
+
+
+def test_a_move_that_is_redirected_waits_for_the_same_source() -> None:
+    owner = redirected(moved(first_owner(S1, 8), S2), S3)
+    assert owner == Owner(S3, 10, 0, Tenure(S1, 8))
+
+
+def test_a_move_that_is_called_off_gives_the_source_the_next_epoch() -> None:
+    """Its log holds both epochs, so both are behind when it dies."""
+    owner = renumbered(moved(first_owner(S1, 8), S2))
+    assert owner == Owner(S1, 10, 0, None, (Tenure(S1, 8),))
+    assert settled(owner) == owner
+    assert taken_from_dead(owner, S2, in_log=True).behind == (Tenure(S1, 8), Tenure(S1, 10))
+
+
+def test_a_source_that_closed_with_everything_on_disk_leaves_nothing_behind() -> None:
+    again = moved(renumbered(moved(first_owner(S1, 8), S2)), S3)
+    assert source_closed(again, is_behind=False) == Owner(S3, 11)
+    assert source_closed(again, is_behind=True).behind == (Tenure(S1, 8), Tenure(S1, 10))
+
+
+def test_logs_of_others_stay_behind_when_the_source_closes() -> None:
+    unopened = moved(taken_from_dead(first_owner(S1, 8), S2, in_log=True), S3)
+    assert source_closed(unopened, is_behind=False) == Owner(S3, 10, 0, None, (Tenure(S1, 8),))
+
+
+def test_a_source_that_was_fenced_is_behind_if_its_log_names_the_region() -> None:
+    owner = moved(first_owner(S1, 8), S2)
+    assert source_fenced(owner, in_log=True) == Owner(S2, 9, 0, None, (Tenure(S1, 8),))
+    assert source_fenced(owner, in_log=False) == Owner(S2, 9)
+    twice = moved(renumbered(owner), S3)
+    assert source_fenced(twice, in_log=False).behind == (Tenure(S1, 8),), "it did not close, so nothing is known"
+
+
+def test_an_owner_that_closed_by_itself_is_followed() -> None:
+    assert given_up(first_owner(S1, 8), S2, is_behind=False) == Owner(S2, 9)
+    assert given_up(first_owner(S1, 8), S2, is_behind=True).behind == (Tenure(S1, 8),)
