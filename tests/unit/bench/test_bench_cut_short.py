@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import threading
 from collections import Counter
 from typing import Any, cast
@@ -49,3 +50,21 @@ def test_an_endpoint_that_closes_is_named() -> None:
         with pytest.raises(EndpointFailed, match=f"127.0.0.1:{port}: "):
             drive(Endpoint("127.0.0.1", port), [Repeating(ring, 0)], 0.05, 0.05)
         closing.join()
+
+
+def test_a_unit_of_several_calls_that_takes_longer_than_the_time_is_waited_for() -> None:
+    """Else a short run of scans on a busy machine measures nothing."""
+    opening, reading = (Asked("enableTable", (b"t",), VOID_SUCCESS, units).packed() for units in (0, 1))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            sock, _ = server.accept()
+            with sock:
+                while sock.recv(65_536):
+                    sock.sendall(struct.pack(">I", len(opening.good)) + opening.good)
+
+        serving = threading.Thread(target=serve)
+        serving.start()
+        found = drive(Endpoint("127.0.0.1", server.getsockname()[1]), [Repeating([opening, reading], 0)], 0.0, 0.0)
+        serving.join()
+    assert found.units == 1

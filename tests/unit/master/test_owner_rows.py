@@ -27,7 +27,7 @@ def finish(what: Awaitable[object]) -> None:
 
 def filled() -> tuple[CatalogueRows, Catalogue, list[RegionInfo]]:
     rows = CatalogueRows()
-    catalogue = Catalogue(rows.read, rows.write)
+    catalogue = Catalogue(rows.read(), rows.write)
 
     async def fill() -> list[RegionInfo]:
         infos = await catalogue.reserve("t", [(b"", b"k"), (b"k", b"")])
@@ -43,7 +43,7 @@ def test_owners_sealed_logs_and_wishes_are_read_back() -> None:
     moved = Owner(S2, 9, 0, Tenure(S1, 8), (Tenure(S1, 7),))
     sealed = ((S1, (("00000001.segment", 4_096), ("00000002.segment", 17))),)
     finish(catalogue.write_owners(Write(1, ((left, first_owner(S1)), (right, moved)), sealed, (), WISHES)))
-    again = Catalogue(rows.read, rows.write)
+    again = Catalogue(rows.read(), rows.write)
     assert again.owners == catalogue.owners == {left.region_id: first_owner(S1), right.region_id: moved}
     assert again.sealed == catalogue.sealed == dict(sealed)
     assert again.wishes == catalogue.wishes == WISHES
@@ -54,7 +54,7 @@ def test_a_forgotten_log_has_no_row() -> None:
     rows, catalogue, _ = filled()
     finish(catalogue.write_owners(Write(1, (), ((S1, ()), (S2, ())), (), None)))
     finish(catalogue.write_owners(Write(2, (), (), (S1,), None)))
-    assert Catalogue(rows.read, rows.write).sealed == {S2: ()}
+    assert Catalogue(rows.read(), rows.write).sealed == {S2: ()}
 
 
 def test_an_owner_of_a_region_that_was_dropped_meanwhile_is_left_out() -> None:
@@ -70,7 +70,7 @@ def test_successors_of_a_split_have_their_owner_by_the_same_write() -> None:
     finish(catalogue.write_owners(Write(1, ((left, first_owner(S1, 8)), (right, first_owner(S2))), (), (), None)))
     fresh = [RegionInfo("t", 8, b"", b"c"), RegionInfo("t", 9, b"c", b"k")]
     finish(catalogue.replace([left], fresh, first_owner(S1)))
-    again = Catalogue(rows.read, rows.write)
+    again = Catalogue(rows.read(), rows.write)
     assert (
         again.owners == catalogue.owners == {8: first_owner(S1), 9: first_owner(S1), right.region_id: first_owner(S2)}
     )
@@ -87,11 +87,11 @@ def test_owners_go_with_their_regions() -> None:
 def test_after_a_write_of_unknown_outcome_owners_and_logs_are_as_before() -> None:
     rows, catalogue, (left, right) = filled()
     finish(catalogue.write_owners(Write(1, ((left, first_owner(S1)),), ((S1, (("1", 2),)),), (), WISHES)))
-    other = Catalogue(rows.read, rows.write)
+    other = Catalogue(rows.read(), rows.write)
     new = Write(2, ((left, Owner(S2, 2)), (right, first_owner(S2))), ((S2, ()),), (S1,), Wishes())
     finish(other.write_owners(new))
     finish(rows.write(catalogue.repairs(rows.read())))
-    again = Catalogue(rows.read, rows.write)
+    again = Catalogue(rows.read(), rows.write)
     assert again.owners == {left.region_id: first_owner(S1)}
     assert again.sealed == {S1: (("1", 2),)}
     assert again.wishes == WISHES
