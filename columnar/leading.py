@@ -26,7 +26,7 @@ from columnar.model.schema import Family
 from columnar.regions.opening import opened
 from columnar.regions.region import Region
 from columnar.regions.region_copy import forget_log_at
-from columnar.storage.data_folder import ALL_FOLDERS_SINCE, FORMAT_VERSIONS
+from columnar.storage.data_folder import ALL_FOLDERS_SINCE, FORMAT_VERSIONS, META
 from columnar.storage.process_stores import ProcessStores
 
 _log = logging.getLogger(__name__)
@@ -49,7 +49,8 @@ class Leading:
 
     def _opened(self, path: str) -> Region:
         stores, info = self._stores, RegionInfo(META_SCHEMA.name, META_REGION_ID)
-        return opened(stores.engine, path, info, META_SCHEMA, stores.committer, stores.clock)
+        ownership = stores.ownership(META, 0)  # its owner's epoch rises above what is found: no catalogue names it yet
+        return opened(stores.engine, path, info, META_SCHEMA, stores.committer, stores.clock, ownership)
 
     def lead(self, owner: Peer) -> None:
         catalogue, folders = self.catalogue, self._folders

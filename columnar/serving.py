@@ -20,6 +20,7 @@ from columnar.region_owner import RegionOwner
 from columnar.regions.server import RegionServer
 from columnar.storage.descriptors import stores_within
 from columnar.storage.process_stores import ProcessStores
+from columnar.storage.recovery import recovering
 from columnar.triggers.keeper import TriggerKeeper
 from columnar.webui.status import TriggerLine
 
@@ -45,6 +46,7 @@ class Serving:
             open_regions=stores_within(config.open_regions),
             epoch=epoch,
         )
+        self.server.hosting.ownership_at = stores.ownership
         hub = Hub(self.server, LogBounds(config.log_records, config.log_bytes))
         self.keeper = TriggerKeeper(self.server, hub, config.trigger_modules)
         self.server.listener = hub.listener
@@ -75,12 +77,12 @@ class Serving:
 
     async def _recover(self) -> None:
         """After a crash: regions that nobody asks for get what the server's log has of them, too."""
-        log = self._stores.server_log
-        behind = len(log.left)
-        for _ in log.recovering(self._stores.engine):
+        stores, logs = self._stores, self._stores.dead_logs
+        behind, epoch = len(logs.left), self.server.hosting.state.epoch
+        for _ in recovering(stores.engine, logs, stores.region_folders.root, epoch):
             await asyncio.sleep(RECOVERY_PAUSE_S)
         if behind:
-            _log.info("%d regions are up to date with the server's log", behind - len(log.left))
+            _log.info("%d regions are up to date with the server's log", behind - len(logs.left))
 
     def _sweep_scanners(self) -> None:
         self.scanners.expire()

@@ -34,6 +34,7 @@ from columnar.storage.api import Engine
 from columnar.storage.commit import Committer
 from columnar.storage.data_folder import LOST_AND_FOUND, META, REGIONS
 from columnar.storage.durable_files import sync_folder
+from columnar.storage.ownership import Ownership
 from columnar.storage.region_folders import RegionFolders
 
 
@@ -43,19 +44,20 @@ class Repaired:
     left: list[str] = field(default_factory=list)  # what is for a person
 
 
-def repair(engine: Engine, data: str, check: StoreCheck) -> Repaired:
-    """``check`` has run on the folder; the caller holds its lock."""
+def repair(engine: Engine, data: str, check: StoreCheck, catalogue: Ownership) -> Repaired:
+    """``check`` has run on the folder; the caller holds its lock, and opens the catalogue's store as ``catalogue``."""
     result = Repaired()
     if check.catalogue is None:
         result.left += [finding.text for finding in check.report.findings if finding.severity is Severity.ERROR]
         return result
-    asyncio.run(_Repair(engine, data, result).run(check.damaged))
+    asyncio.run(_Repair(engine, data, catalogue, result).run(check.damaged))
     return result
 
 
 class _Repair:
-    def __init__(self, engine: Engine, data: str, result: Repaired) -> None:
+    def __init__(self, engine: Engine, data: str, ownership: Ownership, result: Repaired) -> None:
         self._engine = engine
+        self._ownership = ownership
         self._regions = os.path.join(data, REGIONS)
         self._folders = RegionFolders(self._regions, engine)
         self._aside = os.path.join(data, LOST_AND_FOUND)
@@ -70,7 +72,7 @@ class _Repair:
         clock = StoreClock(system_ms)
         clock.observe(newest_ms(self._engine, path, META_SCHEMA))  # else a change would lose
         info = RegionInfo(META_SCHEMA.name, META_REGION_ID)
-        meta = opened(self._engine, path, info, META_SCHEMA, committer, clock)
+        meta = opened(self._engine, path, info, META_SCHEMA, committer, clock, self._ownership)
         try:
             self._catalogue = Catalogue(rows, _writer(meta))
             for one in damaged:

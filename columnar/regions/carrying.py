@@ -69,8 +69,9 @@ class Carrying:
             base.store.checkpoint(self._server.folder_of(info))
         for info in self.fresh:
             await asyncio.sleep(0)  # an opening takes the loop some 10 ms
-            path = self._server.folder_of(info)
-            store = self._server.hosting.engine.open(path, spaces_of(base.table), options_of_spaces(base.table))
+            path, hosting = self._server.folder_of(info), self._server.hosting
+            spaces, options = spaces_of(base.table), options_of_spaces(base.table)
+            store = hosting.engine.open(path, spaces, options, hosting.ownership(info))
             self.stores.append(store)
             clip(store, base.views, info)
         for source in self._sources[1:]:

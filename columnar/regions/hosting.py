@@ -35,6 +35,7 @@ from columnar.regions.region import Region, spaces_of
 from columnar.regions.spaces import options_of_spaces
 from columnar.storage.api import Engine, Store, StoreBusy
 from columnar.storage.commit import Committer
+from columnar.storage.ownership import Ownership
 from columnar.storage.region_folders import RegionFolders
 
 _log = logging.getLogger(__name__)
@@ -64,6 +65,7 @@ class Hosting:
         self.on_closing: Callable[[Region], None] = _nobody  # called before its store closes: nothing may touch it then
         self.on_opened: Callable[[Region], None] = _nobody
         self.schema_of: Callable[[RegionInfo], Table] = _no_schema  # asked when its turn to be opened has come
+        self.ownership_at: Callable[[str, int], Ownership] = Ownership  # of a region, encoded, at an epoch
         self._committer = committer
         self._clock = clock
         self.awaited: dict[int, float] = {}  # opened for requests that have not reached them yet: until when (I3)
@@ -140,13 +142,13 @@ class Hosting:
         self._release(info.region_id)
 
     def _opened(self, info: RegionInfo, table: Table) -> tuple[Region, Event]:
-        path = self.folders.path(info.encoded)
+        path, ownership = self.folders.path(info.encoded), self.ownership(info)
         try:
-            region = opened_again(self.engine, path, info, table, self._committer, self._clock)
+            region = opened_again(self.engine, path, info, table, self._committer, self._clock, ownership)
         except DiskFails:
             raise
         except HostError as cause:
-            return self._read_only.opened(path, info, table, cause), Event.OPENED_READING
+            return self._read_only.opened(path, info, table, cause, ownership), Event.OPENED_READING
         self._read_only.takes_writes(info)
         return region, Event.OPENED
 
@@ -162,6 +164,10 @@ class Hosting:
             del self._wanted[info.region_id]
             self.state.told(info.region_id, Event.NOT_OPENED)
             self._release(info.region_id)
+
+    def ownership(self, info: RegionInfo) -> Ownership:
+        """With which the region's store is opened now: at the owner's epoch, and with the logs that are behind."""
+        return self.ownership_at(info.encoded, self.state.epoch_of(info.region_id))
 
     async def prepare(self, table: Table, infos: list[RegionInfo]) -> None:
         """Make the stores of regions that will soon be served: making one costs some 40 ms, opening it 6."""

@@ -19,8 +19,8 @@ from typing import Final
 
 from columnar.regions.change_record import Sequence, pack_key, unpack_key
 from columnar.storage.api import Store
+from columnar.storage.ownership import META_SPACE as META_SPACE
 
-META_SPACE: Final = "meta"
 TIME: Final = b"time/"
 _MS: Final = Struct(">Q")
 MARKS: Final = 64  # over the time that is asked for: records stay up to 1/64 longer

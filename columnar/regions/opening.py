@@ -19,13 +19,15 @@ from columnar.regions.region import Region, spaces_of
 from columnar.regions.spaces import drop_leftovers, options_of_spaces
 from columnar.storage.api import Engine, Store
 from columnar.storage.commit import Committer
+from columnar.storage.ownership import Ownership
 
 
 def opened(
-    engine: Engine, path: str, info: RegionInfo, table: Table, committer: Committer, clock: Clock
+    engine: Engine, path: str, info: RegionInfo, table: Table, committer: Committer, clock: Clock,
+    ownership: Ownership | None = None,
 ) -> Region:  # fmt: skip
     """The region at ``path``, which is made where it is missing.  HostError, DamagedData."""
-    store = engine.open(path, spaces_of(table), options_of_spaces(table))
+    store = engine.open(path, spaces_of(table), options_of_spaces(table), ownership)
     try:
         return region_of(store, info, table, committer, clock)
     except BaseException:
@@ -34,7 +36,8 @@ def opened(
 
 
 def opened_again(
-    engine: Engine, path: str, info: RegionInfo, table: Table, committer: Committer, clock: Clock
+    engine: Engine, path: str, info: RegionInfo, table: Table, committer: Committer, clock: Clock,
+    ownership: Ownership,
 ) -> Region:  # fmt: skip
     """``opened``, for a region that the catalogue names: without its folder all that was written to it is lost."""
     if not engine.has_folder(path):
@@ -42,7 +45,7 @@ def opened_again(
             f"{path}: the folder of this region of {info.table} is missing, with all that was written to it; "
             "put it back from a copy; 'columnar repair' puts an empty region there"
         )
-    return opened(engine, path, info, table, committer, clock)
+    return opened(engine, path, info, table, committer, clock, ownership)
 
 
 def region_of(store: Store, info: RegionInfo, table: Table, committer: Committer, clock: Clock) -> Region:

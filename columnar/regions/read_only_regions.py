@@ -27,6 +27,7 @@ from columnar.regions.opening import region_of
 from columnar.regions.region import Region, spaces_of
 from columnar.storage.api import Engine
 from columnar.storage.commit import Committer
+from columnar.storage.ownership import Ownership
 from columnar.storage.read_only import open_read_only
 
 _log = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ class ReadOnlyRegions:
         self._clock = clock
         self._said: dict[int, str] = {}  # region id -> the cause that was logged, until it takes writes again
 
-    def opened(self, path: str, info: RegionInfo, table: Table, cause: HostError) -> Region:
+    def opened(self, path: str, info: RegionInfo, table: Table, cause: HostError, ownership: Ownership) -> Region:
         """The region, for readers.  ``cause`` itself where not even that goes."""
         try:
             store = open_read_only(self._engine, path, cause)
@@ -52,7 +53,7 @@ class ReadOnlyRegions:
         if (
             not spaces_of(table) <= store.spaces
             or store.get(META_SPACE, INGESTING) is not None
-            or self._engine.is_behind(store, path)
+            or self._engine.is_behind(store, ownership)
         ):
             store.close()
             raise cause

@@ -33,7 +33,7 @@ async def copy_region(server: RegionServer, info: RegionInfo, path: str) -> None
     so nobody opens it meanwhile.
     """
     folder, engine = server.folder_of(info), server.hosting.engine
-    if not server.is_open(info) and engine.exists(folder) and not engine.is_stale(folder):
+    if not server.is_open(info) and engine.exists(folder) and not server.hosting.ownership(info).behind:
         try:
             link_closed(folder, path)
         except OSError as error:

@@ -19,7 +19,9 @@ from columnar.shell.connecting import Misused, Refused, told
 from columnar.shell.progress import progress_bar
 from columnar.shell.showing import Output
 from columnar.shell.text import address_of, bytes_text
-from columnar.storage.data_folder import ALL_FOLDERS_SINCE, REGIONS, DataFolder
+from columnar.storage.data_folder import ALL_FOLDERS_SINCE, META, REGIONS, DataFolder
+from columnar.storage.ownership import Ownership
+from columnar.storage.recovery import recover
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.server_log_files import open_server_log
 
@@ -72,12 +74,13 @@ def repair_(data: str, as_json: bool) -> None:
     """
     output = Output(as_json)
     with locked(data) as folder:
-        log, engine = open_server_log(folder), RocksEngine()
-        engine.server_log = log
-        log.recover(engine)  # first: what is written now would lose against it at the next start
+        logs, engine = open_server_log(folder)[1], RocksEngine()
+        engine.dead_logs = logs
+        recover(engine, logs, os.path.join(data, REGIONS))  # first: it would lie over what is written now
         found, before = _checked_folder(folder, [])
-        result = repair(engine, data, found) if found.catalogue is not None or before.errors else Repaired()
-        result.left += [f"{name}: {_in_log(count)}; compare with a backup" for name, count in log.left.items()]
+        catalogue = Ownership(META, 0, logs.behind(META), is_sole=True)
+        result = repair(engine, data, found, catalogue) if found.catalogue is not None or before.errors else Repaired()
+        result.left += [f"{name}: {_in_log(count)}; compare with a backup" for name, count in logs.left.items()]
         after = _checked_folder(folder, os.listdir(os.path.join(data, REGIONS)))[1]
     if as_json:
         output.json({"done": result.done, "left": result.left, "errors_after": after.errors})
@@ -116,7 +119,7 @@ def _in_log(count: int) -> str:
 def say_log(folder: DataFolder, report: Report) -> None:
     """After a crash: what regions have is read as it is, and their next opening by the server brings the rest."""
     try:
-        left = open_server_log(folder).left
+        left = open_server_log(folder)[1].left
     except ColumnarError as error:
         report.add(Severity.ERROR, "server-log", error.text)
         return

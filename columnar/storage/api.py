@@ -28,6 +28,7 @@ from typing import Final, Literal, NamedTuple, Protocol
 
 from columnar.errors import HostError, RetryLater
 from columnar.storage.capture import Capture
+from columnar.storage.ownership import Ownership
 
 
 class StoreBusy(RetryLater):
@@ -168,20 +169,25 @@ class SortedFile(Protocol):
 class Engine(Protocol):
     """Opens stores; what stores share (cache, write buffers) belongs to it."""
 
-    def open(self, path: str, spaces: frozenset[str], options: Mapping[str, SpaceOptions] | None = None) -> Store:
+    def open(
+        self,
+        path: str,
+        spaces: frozenset[str],
+        options: Mapping[str, SpaceOptions] | None = None,
+        ownership: Ownership | None = None,
+    ) -> Store:
         """Create or open; missing spaces are made.  HostError: in use, unreadable, no descriptors.
 
-        A space that ``options`` does not name has DEFAULT_OPTIONS.
+        A space that ``options`` does not name has DEFAULT_OPTIONS.  Whoever serves the region gives ``ownership``:
+        what earlier owners acknowledged is in the store, and on disk, when this returns.  A store that nobody owns, as
+        a copy, has what its folder has, and no part in the server's log.
         """
 
     def open_reading(self, path: str) -> Store:
         """What stands in the folder, changed by nobody: no file is touched, every write is a HostError."""
 
-    def is_stale(self, path: str) -> bool:
-        """Whether acknowledged writes may be missing in the folder of a closed store, until it is opened."""
-
-    def is_behind(self, store: Store, path: str) -> bool:
-        """Whether acknowledged writes of the folder are missing in ``store``, which only reads."""
+    def is_behind(self, store: Store, ownership: Ownership) -> bool:
+        """Whether acknowledged writes of the region are missing in ``store``, which only reads."""
 
     def mend(self, path: str) -> None:
         """Make what the folder's whole files hold readable again where the list of them is damaged or one is missing.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import Final
 
-from columnar.storage.server_log import MARK, MARKS_END, Operation, Record, mark, pack_floor
+from columnar.storage.server_log import MARK, MARKS_END, Operation, Written, mark, pack_floor
 
 FEW_MARKS: Final = 16  # are deleted one by one; more as a range, which is dearer for later reads: only a start does any
 CAPTURED_BYTES: Final = 256 * 1024  # of one store between two fsyncs; more is not written twice
@@ -32,20 +32,25 @@ class Capture:
         "_records",
         "_stamp",
         "_whole",
+        "epoch",
         "last",
         "region",
         "synced",
     )
 
-    def __init__(self, region: str, era: bytes, stamp: Callable[[], int]) -> None:
-        """``stamp`` gives the numbers of the run that ``era`` names.  What was handed over before is in no record."""
+    def __init__(self, region: str, epoch: int, era: bytes, stamp: Callable[[], int]) -> None:
+        """``epoch`` is the region's owner's; ``stamp`` gives the numbers of the run that ``era`` names.
+
+        What was handed over before is in no record.
+        """
         self.region = region
+        self.epoch = epoch
         self._era = era
         self._stamp = stamp
         self._held: list[Operation] = []  # of the batch that is on its way to the engine
         self._held_bytes = 0
         self._number = 0  # of that batch
-        self._records: list[Record] = []
+        self._records: list[Written] = []
         self._whole = False
         self._marks: deque[int] = deque()  # that the store holds: none before its first batch, at least one after
         self.last = stamp()  # number of the last batch that was handed over
@@ -80,7 +85,8 @@ class Capture:
         """The engine has the batch that was noted and marked."""
         marks = self._marks
         if self._whole:
-            self._records.append(Record(self.region, self._number, marks[-1] if marks else 0, self._held))
+            previous = marks[-1] if marks else 0
+            self._records.append((self.region, self.epoch, self._number, previous, self._held))
             self._held = []
         while marks and marks[0] <= self._floor:
             marks.popleft()
@@ -93,7 +99,7 @@ class Capture:
         self._records = []
         self._held = []
 
-    def take(self) -> list[Record] | None:
+    def take(self) -> list[Written] | None:
         """None: there is more than the records say, and only an fsync of the store will do.
 
         One of both must follow: until it has, nothing that was handed over before this is on disk.

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from columnar.errors import HostError
 from columnar.storage.api import DEFAULT_OPTIONS, Batch, FileSpan, SpaceOptions, Store, StoreClosed
 from columnar.storage.capture import Capture
+from columnar.storage.ownership import Ownership
 
 _Operation = tuple[str, str, bytes, bytes]  # verb, space, key or start, value or stop
 
@@ -235,7 +236,13 @@ class MemoryEngine:
         self.disks: dict[str, _Disk] = {}
         self.files: dict[str, list[tuple[bytes, bytes]]] = {}
 
-    def open(self, path: str, spaces: frozenset[str], options: Mapping[str, SpaceOptions] | None = None) -> MemoryStore:
+    def open(
+        self,
+        path: str,
+        spaces: frozenset[str],
+        options: Mapping[str, SpaceOptions] | None = None,
+        ownership: Ownership | None = None,
+    ) -> MemoryStore:
         disk = self.disks.setdefault(path, _Disk())
         if disk.open:
             raise HostError(f"the store {path} is open already")
@@ -249,10 +256,7 @@ class MemoryEngine:
             raise HostError(f"{path} holds no store")
         return MemoryStore(self, path, self.disks[path], {}, reads_only=True)
 
-    def is_stale(self, path: str) -> bool:
-        return False
-
-    def is_behind(self, store: Store, path: str) -> bool:
+    def is_behind(self, store: Store, ownership: Ownership) -> bool:
         return False
 
     def mend(self, path: str) -> None:

@@ -12,6 +12,7 @@ from typing import Final
 from columnar.clock import ClockFile, StoreClock, system_ms
 from columnar.storage.commit import Committer
 from columnar.storage.data_folder import REGIONS, DataFolder, newest_write_ms
+from columnar.storage.ownership import Ownership
 from columnar.storage.region_folders import RegionFolders
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.server_log_files import open_server_log
@@ -32,12 +33,18 @@ class ProcessStores:
         self._clock_file = ClockFile.opened(self.folder.path)
         self.clock = StoreClock(system_ms, self._clock_file.keep)
         self.clock.observe(self._newest_ms())  # it may look at the times of files: before any is written
-        self.server_log = self.engine.server_log = open_server_log(self.folder)
+        self.server_log, self.dead_logs = open_server_log(self.folder)
+        self.engine.server_log, self.engine.dead_logs = self.server_log, self.dead_logs
         self.committer = Committer(asyncio.get_running_loop(), log=self.server_log)
 
     def _newest_ms(self) -> int:
         """The highest timestamp that was given in this folder; an older program's left the times of its files only."""
         return self._clock_file.highest_ms or newest_write_ms(self.folder.path) + CLOCK_GRAIN_MS
+
+    def ownership(self, region: str, epoch: int) -> Ownership:
+        """With which a store is opened: this process alone owns regions of the folder."""
+        behind = self.dead_logs.behind(region) + self.server_log.behind(region)
+        return Ownership(region, epoch, behind, is_sole=True)
 
     def close(self) -> None:
         """When every store is closed.  Blocks until running syncs have ended."""

@@ -18,9 +18,12 @@ from columnar.errors import ColumnarError, HostError
 from columnar.limits import MIB
 from columnar.storage.api import DEFAULT_OPTIONS, SpaceOptions, Store
 from columnar.storage.capture import Capture
+from columnar.storage.dead_logs import DeadLogs
 from columnar.storage.durable_files import HALF, sync_folder_if_any
 from columnar.storage.file_copies import HALF_CHECKPOINT, remove_tree
 from columnar.storage.folders import make_all_lasting, make_lasting
+from columnar.storage.ownership import META_SPACE, Ownership
+from columnar.storage.recovery import bring_in, is_behind, make_prefix
 from columnar.storage.rocks_beginning import remove_begun
 from columnar.storage.rocks_errors import refused, translated
 from columnar.storage.rocks_opening import begin_opening, end_opening
@@ -48,7 +51,8 @@ class RocksEngine:
         # allow_stall would freeze the loop: over the budget RocksDB flushes instead.
         self._write_buffers = rocksdict.WriteBufferManager(write_buffers_bytes, False)
 
-        self.server_log: ServerLog | None = None  # of what its stores are brought up to date with
+        self.server_log: ServerLog | None = None  # what this process writes
+        self.dead_logs = DeadLogs()  # of which stores that are opened get what they lack
 
     def closes(self, capture: Capture | None, sync: Callable[[], None]) -> None:
         """A store is closed: whoever copies its folder must find all in its own log."""
@@ -56,7 +60,7 @@ class RocksEngine:
             sync()
         except ColumnarError:
             if capture is not None and self.server_log is not None:
-                self.server_log.closed_unsynced(capture.region)
+                self.server_log.closed_unsynced(capture.region, capture.epoch)
 
     def database_options(self) -> Any:
         options = rocksdict.Options(raw_mode=True)
@@ -86,22 +90,38 @@ class RocksEngine:
     def space_options(self, options: SpaceOptions) -> Any:
         return space_options(options, self._caches)
 
-    def open(self, path: str, spaces: frozenset[str], options: Mapping[str, SpaceOptions] | None = None) -> RocksStore:
+    def open(
+        self,
+        path: str,
+        spaces: frozenset[str],
+        options: Mapping[str, SpaceOptions] | None = None,
+        ownership: Ownership | None = None,
+    ) -> RocksStore:
         try:
             make_lasting(path)
             remove_begun(path)
-            if self.server_log is not None and self.exists(path):
-                self.server_log.make_prefix(self, path)
+            if ownership is not None and ownership.behind:
+                spaces |= {META_SPACE}
+                if self.exists(path):
+                    make_prefix(self, path, self.dead_logs, ownership)
         except OSError as error:
             raise refused(error, f"cannot make the store {path}") from error
         store = self._opened(path, spaces, options or {})
-        if self.server_log is not None:
+        if ownership is not None:
             try:
-                self.server_log.replay(store, path)
+                self._make_owned(store, ownership)
             except ColumnarError:
                 store.close()
                 raise
         return store
+
+    def _make_owned(self, store: RocksStore, ownership: Ownership) -> None:
+        """The store holds all that earlier owners acknowledged.  DamagedData, HostError."""
+        store.own(ownership.region, bring_in(store, self.dead_logs, ownership))
+        if ownership.behind:
+            self.dead_logs.brought_in(ownership.region)
+            if self.server_log is not None:
+                self.server_log.brought_in(ownership.region)
 
     def open_reading(self, path: str) -> RocksStore:
         if not self.exists(path):
@@ -123,11 +143,8 @@ class RocksEngine:
         bound = end_opening(path, database, found, reads_only=reads_only)
         return RocksStore(self, path, names, options, database, bound)
 
-    def is_stale(self, path: str) -> bool:
-        return self.server_log is not None and self.server_log.is_awaited_by(path)
-
-    def is_behind(self, store: Store, path: str) -> bool:
-        return self.server_log is not None and self.server_log.is_ahead_of(store, path)
+    def is_behind(self, store: Store, ownership: Ownership) -> bool:
+        return is_behind(store, self.dead_logs, ownership)
 
     def mend(self, path: str) -> None:
         with suppress(FileNotFoundError):

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import logging
 import operator
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -89,6 +88,8 @@ class RocksStore:
         self._failed: ColumnarError | None = None  # of a write or a sync: the store is to be opened anew
         self._fresh: dict[tuple[str, bytes], bytes | None] = {}  # the same as reads want it; None: deleted
         self._capture: Capture | None = None
+        self._region = ""  # that it is owned for; none: it has no part in the server's log
+        self._epoch = 0
 
     def _attach(self, name: str) -> None:
         self._dicts[name] = self._db.get_column_family(name)
@@ -319,9 +320,13 @@ class RocksStore:
         if capture is not None:
             capture.synced = max(capture.synced, covered)
 
+    def own(self, region: str, epoch: int) -> None:
+        """What is written from now on is of this region, encoded, at its owner's epoch."""
+        self._region, self._epoch = region, epoch
+
     def begin_capture(self, era: bytes, stamp: Callable[[], int]) -> Capture | None:
-        if self._capture is None:
-            capture = Capture(os.path.basename(self._path), era, stamp)
+        if self._capture is None and self._region:
+            capture = Capture(self._region, self._epoch, era, stamp)
             # The marks of others go before anything is noted, under the fsync that must follow: a region that was
             # brought from a copy of this folder has some that look like ours.
             raw = rocksdict.WriteBatch(raw_mode=True)

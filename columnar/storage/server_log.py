@@ -1,58 +1,77 @@
-"""(pure) The log of the server: what several regions wrote, under one fsync; its bytes.
+"""(pure) The log of the server: batches of several regions under one fsync; its bytes.
 
-A region's own log (the engine's) holds all that was written to it.  Where many regions are written to at once,
-an fsync of each would be dear: what they wrote since stands in the log of the server a second time, that is
-synced in their place, and theirs later, when nobody waits.  HBase has no other log (its WAL).
+A region's own log (the engine's) holds all that was written to it.  Where many regions are written to at once, an
+fsync of each would be expensive: their unsynced batches are also written to the server's log, which is synced in
+their place; their own logs are synced later, when nobody waits.  HBase has no other log (its WAL).
 
-    segment := head frame*                      one file, ``00000001.segment``; big-endian
-    head    := "columnar-server-log 1\n" era               of one run of the server
-    era     := log:16 bytes run:u64              the log's own name, and which run of the server
-    frame   := length:u32 crc32:u32 body                     the checksum is the body's
-    body    := msgpack [[region, number, previous, [[space, key, value | nil, stop | nil], ...]], ...]
-    mark    := "server-log " era number:u64 -> floor:u64     a pair in MARK_SPACE of the region's store
+    segment    := head frame*                                one file, ``00000001.segment``; big-endian
+    head       := "columnar-server-log 2\n" era crc32:u32    of one run of the server; the checksum is the era's
+    era        := log:16 bytes run:u64                       the log's own name, and which run of the server
+    frame      := length:u32 crc32:u32 body                  the checksum is the body's
+    body       := msgpack [[region, epoch, number, previous, operations], ...]
+    operations := bin of msgpack [[space, key, value | nil, stop | nil], ...]
+    mark       := "server-log " era number:u64 -> floor:u64  a pair in MARK_SPACE of the region's store
 
-``region`` is the name of the region's folder.  A record is one batch.  ``number`` rises over all regions of a
-run; ``previous`` is the number of the region's batch before, or 0 for the first since it was opened.  With each
-batch the engine gets its mark: after a crash the marks say which batches a store holds.  Those up to ``floor`` it
-holds for sure, they were synced; their marks are removed with the next batch, and all that an opened store has
-with its first.  Marks of another log, that came with a copy of a region, say nothing; those that a part of a
-region that was split has from its origin do no harm: numbers go on rising.
+Format 1 had no checksum in its head, no epochs, and operations that were no bin:
+``[region, number, previous, [[space, ...], ...]]``.  Such records are read as those of epoch 0.
 
-A frame is acknowledged only after an fsync that began after it was written.  So the first frame that is not whole
-was never acknowledged, and ends the segment.
+``region`` is the region's encoded name and ``epoch`` its owner's: a region that left a server and came back has
+records of both times in one log.  A record is one batch.  ``number`` rises over all regions of a run; ``previous`` is
+the number of the region's batch before, or 0 for the first since it was opened.  With each batch the engine gets its
+mark: after a crash the marks say which batches a store holds.  The store holds all batches up to ``floor``, which
+were synced; their marks are removed with the next batch, and all that an opened store has with its first.  Marks of
+another log, that came with a copy of a region, say nothing; marks that a part of a region that was split has from
+its origin do no harm: numbers go on rising.
+
+A frame is acknowledged only after an fsync that began after it was written.  The first frame that is not whole was
+therefore never acknowledged, and ends the segment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 from columnar.errors import DamagedData
 
-HEAD: Final = b"columnar-server-log 1\n"
+HEAD: Final = b"columnar-server-log 2\n"
+HEAD_1: Final = b"columnar-server-log 1\n"
+BEFORE_EPOCHS: Final = 0  # of records in format 1
 LOG_BYTES: Final = 16
 MARK_SPACE: Final = "default"  # every store has it, and else it is empty
 MARK: Final = b"server-log "
 MARKS_END: Final = b"server-log!"  # the first key after all marks
 
+KEPT_BYTES: Final = 1024 * 1024  # of the buffer in which frames are made
 _FRAME: Final = Struct(">II")
 _NUMBER: Final = Struct(">Q")
 NUMBER_BYTES: Final = _NUMBER.size
 _ERA_BYTES: Final = LOG_BYTES + NUMBER_BYTES
-_HEAD_BYTES: Final = len(HEAD) + _ERA_BYTES
+_CHECKSUM: Final = Struct(">I")
+_HEAD_1_BYTES: Final = len(HEAD_1) + _ERA_BYTES
+_HEAD_BYTES: Final = len(HEAD) + _ERA_BYTES + _CHECKSUM.size
+assert len(HEAD) == len(HEAD_1), "the era stands at the same place in both"
 
 Operation = tuple[str, bytes, bytes | None, bytes | None]  # space, key, value, stop of a range
+Written = tuple[str, int, int, int, Sequence[Operation]]  # region, epoch, number, previous: a batch on its way
 
 
 class Record(NamedTuple):
-    """One batch of one region."""
+    """One batch of one region, read; its operations are still packed."""
 
     region: str
+    epoch: int
     number: int
     previous: int
-    operations: Sequence[Operation]
+    packed: bytes
+
+    @property
+    def operations(self) -> list[Operation]:
+        import msgpack
+
+        return [tuple(operation) for operation in msgpack.unpackb(self.packed)]
 
 
 def era(log: bytes, run: int) -> bytes:
@@ -66,6 +85,11 @@ def log_and_run(era: bytes) -> tuple[bytes, int]:
 def mark(era: bytes, number: int) -> bytes:
     """The key; those of one log rise with runs and numbers."""
     return MARK + era + _NUMBER.pack(number)
+
+
+def marks_of(log: bytes) -> tuple[bytes, bytes]:
+    """The half-open range of all marks of one log."""
+    return MARK + log, MARK + log + b"\xff" * 2 * NUMBER_BYTES
 
 
 def era_of_mark(key: bytes) -> bytes:
@@ -82,62 +106,74 @@ def floor_of(key: bytes, value: bytes) -> bytes:
 
 
 def head(era: bytes) -> bytes:
-    return HEAD + era
+    return HEAD + era + _CHECKSUM.pack(crc32(era))
 
 
-def frame(records: Sequence[Record]) -> bytes:
-    import msgpack  # half a megabyte that a server of few regions needs not
+class Framing:
+    """Makes frames; belongs to one thread at a time.  Its buffer is kept from frame to frame."""
 
-    body: bytes = msgpack.packb(records)
-    return _FRAME.pack(len(body), crc32(body)) + body
+    def __init__(self) -> None:
+        self._packer: Any = None
+
+    def frame(self, records: Sequence[Written]) -> bytes:
+        if self._packer is None:
+            import msgpack  # half a megabyte that a server of few regions needs not
+
+            self._packer = msgpack.Packer()
+        pack = self._packer.pack
+        body: bytes = pack(
+            [
+                (region, epoch, number, previous, pack(operations))
+                for region, epoch, number, previous, operations in records
+            ]
+        )
+        if len(body) > KEPT_BYTES:
+            self._packer = None
+        return _FRAME.pack(len(body), crc32(body)) + body
 
 
 def era_of(segment: bytes) -> bytes | None:
     """None: a power cut left the segment without its head, so nothing in it was acknowledged.  DamagedData."""
     if not any(segment[:_HEAD_BYTES]):
         return None  # its length was on disk, and not its first page
-    if not segment.startswith(HEAD[: len(segment)]):
+    size = min(len(segment), len(HEAD))
+    if segment[:size] not in (HEAD[:size], HEAD_1[:size]):
         raise DamagedData("a segment of the server's log begins as none of this version does")
-    return segment[len(HEAD) : _HEAD_BYTES] if len(segment) >= _HEAD_BYTES else None
+    if len(segment) < _head_bytes(segment):
+        return None
+    found = segment[len(HEAD) : _HEAD_1_BYTES]
+    if segment.startswith(HEAD) and _CHECKSUM.unpack_from(segment, _HEAD_1_BYTES)[0] != crc32(found):
+        raise DamagedData("the head of a segment of the server's log is damaged")
+    return found
 
 
-def whole_bytes(segment: bytes) -> int:
-    """Up to the end of the last whole frame."""
-    at = _HEAD_BYTES if len(segment) >= _HEAD_BYTES else 0
-    while at and at + _FRAME.size <= len(segment):
+def _head_bytes(segment: bytes) -> int:
+    return _HEAD_1_BYTES if segment.startswith(HEAD_1) else _HEAD_BYTES
+
+
+def bodies_of(segment: bytes) -> Iterator[tuple[int, bytes]]:
+    """The body of each whole frame, and where the frame ends.  The segment has its head."""
+    at = _head_bytes(segment)
+    while at + _FRAME.size <= len(segment):
         length, checksum = _FRAME.unpack_from(segment, at)
         body = segment[at + _FRAME.size : at + _FRAME.size + length]
         if not length or len(body) < length or crc32(body) != checksum:
-            break
+            return
         at += _FRAME.size + length
-    return at
+        yield at, body
 
 
-def records_of(segment: bytes) -> Iterator[Record]:
-    """Those of all whole frames, as they were written."""
+def records_in(segment: bytes) -> tuple[list[Record], int]:
+    """The records of all whole frames, as they were written, and where the last of these frames ends."""
     import msgpack
 
-    at, end = _HEAD_BYTES, whole_bytes(segment)
-    while at < end:
-        (length, _) = _FRAME.unpack_from(segment, at)
-        at += _FRAME.size
-        for region, number, previous, operations in msgpack.unpackb(segment[at : at + length]):
-            yield Record(region, number, previous, [tuple(operation) for operation in operations])
-        at += length
-
-
-
-Found = Sequence[tuple[bytes, Record]]  # records of one region with their marks, ascending
-
-
-def missing(found: Found, marks: Mapping[bytes, bytes]) -> Found:
-    """Those that a store with ``marks``, all of this log, does not hold."""
-    newest = max(marks, default=None)
-    floor = floor_of(newest, marks[newest]) if newest is not None else b""
-    return [(wanted, record) for wanted, record in found if wanted > floor and wanted not in marks]
-
-
-def has_hole(lost: Found, marks: Mapping[bytes, bytes]) -> bool:
-    """Whether the store holds a batch after one that it lost: no prefix of what was written (S2)."""
-    newest = max(marks, default=b"")
-    return any(wanted < newest for wanted, _ in lost)
+    found: list[Record] = []
+    whole_bytes = min(len(segment), _head_bytes(segment))
+    is_first_format = segment.startswith(HEAD_1)
+    for end, body in bodies_of(segment):
+        whole_bytes = end
+        heads = msgpack.unpackb(body)
+        if is_first_format:
+            heads = [(region, BEFORE_EPOCHS, *numbers, msgpack.packb(rest)) for region, *numbers, rest in heads]
+        found += [Record(*fields) for fields in heads]
+    return found, whole_bytes

@@ -26,7 +26,7 @@ from columnar.prompt_future import PromptFuture
 from columnar.storage.api import Store
 from columnar.storage.capture import Capture
 from columnar.storage.commit_line import TURNS_BETWEEN_SYNCS, Line
-from columnar.storage.server_log import Record
+from columnar.storage.server_log import Written
 from columnar.storage.server_log_files import RETRY_S, ServerLog
 
 _log = logging.getLogger(__name__)
@@ -104,7 +104,7 @@ class SharedRounds:
 
     def _begin(self) -> None:
         waiting, self._waiting = self._waiting, []
-        records: list[Record] = []
+        records: list[Written] = []
         now_s = perf_counter()
         for store, line in waiting:
             taken = self._taken(store, line)
@@ -121,7 +121,7 @@ class SharedRounds:
         else:
             self._next()
 
-    def _taken(self, store: Store, line: Line) -> list[Record] | None:
+    def _taken(self, store: Store, line: Line) -> list[Written] | None:
         """None: it goes by itself."""
         if line.by_itself or not self.has_room():
             return None
@@ -139,7 +139,7 @@ class SharedRounds:
             self._numbers[line.capture] = line.capture.last
         return taken
 
-    def _append(self, records: list[Record]) -> None:
+    def _append(self, records: list[Written]) -> None:
         """In the thread."""
         segment, failure = 0, None
         try:

@@ -16,9 +16,11 @@ import pytest
 
 from columnar.storage import commit, server_log_files
 from columnar.storage.commit import Committer
+from columnar.storage.ownership import Ownership
+from columnar.storage.recovery import recovering
 from columnar.storage.rocks_opening import SyncedBound
 from columnar.storage.rocks_store import RocksStore
-from columnar.storage.server_log_files import ServerLog
+from columnar.storage.server_log_files import begin_run
 from tests.support.logged_stores import EngineAtRest, copied
 from tests.support.seeds import seed
 
@@ -46,8 +48,11 @@ class Server:
         self.regions = root / "regions"
         self.regions.mkdir(parents=True, exist_ok=True)
         self.engine = EngineAtRest(cache_bytes=1 << 20)
-        self.log = self.engine.server_log = ServerLog.opened(str(root / "server-log"), str(self.regions))
-        self.log.recover(self.engine)
+        self.log, self.logs = begin_run(str(root / "server-log"))
+        self.engine.server_log, self.engine.dead_logs = self.log, self.logs
+        self.epoch = 1 + max((part.epoch for name in self.logs.left for part in self.logs.behind(name)), default=0)
+        for _ in recovering(self.engine, self.logs, str(self.regions), self.epoch):
+            pass
         self.log.prepare()
         self.committer = Committer(asyncio.get_running_loop(), threads=2, log=self.log)
         self.stores: dict[str, RocksStore] = {}
@@ -56,7 +61,9 @@ class Server:
         self.sizes = sizes
 
     def open(self, name: str) -> None:
-        self.stores[name] = self.engine.open(str(self.regions / name), SPACES)
+        behind = self.logs.behind(name) + self.log.behind(name)
+        ownership = Ownership(name, self.epoch, behind, is_sole=True)
+        self.stores[name] = self.engine.open(str(self.regions / name), SPACES, None, ownership)
 
     def make(self) -> None:
         self.made += 1

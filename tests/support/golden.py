@@ -21,3 +21,9 @@ def hold_to(file: str, found: Mapping[str, bytes | str]) -> None:
     if os.environ.get("COLUMNAR_REWRITE"):
         path.write_text(text)
     assert path.read_text() == text, f"{file} is not what is on people's disks; see tests/support/golden.py"
+
+
+def golden(file: str) -> dict[str, bytes]:
+    """The bytes of a file that is only read: of a format that nobody writes any more."""
+    lines = (FOLDER / file).read_text().splitlines()
+    return {name: bytes.fromhex(value) for name, _, value in (line.partition("  ") for line in lines)}

@@ -8,6 +8,7 @@ from typing import Any
 
 from columnar.errors import HostError
 from columnar.storage.api import Engine, SpaceOptions, Store
+from columnar.storage.ownership import Ownership
 
 
 class Gate:
@@ -62,14 +63,20 @@ class HeldEngine:
         self._engine = engine
         self.gate = Gate()
 
-    def open(self, path: str, spaces: frozenset[str], options: Mapping[str, SpaceOptions] | None = None) -> Any:
-        return HeldStore(self._engine.open(path, spaces, options), self.gate)
+    def open(
+        self,
+        path: str,
+        spaces: frozenset[str],
+        options: Mapping[str, SpaceOptions] | None = None,
+        ownership: Ownership | None = None,
+    ) -> Any:
+        return HeldStore(self._engine.open(path, spaces, options, ownership), self.gate)
 
     def open_reading(self, path: str) -> Store:
         return self._engine.open_reading(path)
 
-    def is_behind(self, store: Store, path: str) -> bool:
-        return self._engine.is_behind(store, path)
+    def is_behind(self, store: Store, ownership: Ownership) -> bool:
+        return self._engine.is_behind(store, ownership)
 
     def make_folders(self, paths: Sequence[str]) -> None:
         self._engine.make_folders(paths)

@@ -10,9 +10,11 @@ from typing import Any
 
 from columnar.storage.api import SpaceOptions
 from columnar.storage.commit import Committer
+from columnar.storage.ownership import Ownership
+from columnar.storage.recovery import recover, recovering
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.rocks_store import RocksStore
-from columnar.storage.server_log_files import ServerLog
+from columnar.storage.server_log_files import begin_run
 from columnar.storage.synced_bound import SYNCED
 
 SPACES = frozenset({"a", "b"})
@@ -51,14 +53,19 @@ class LoggedStores:
         self.regions = root / "regions"
         self.regions.mkdir(exist_ok=True)
         self.engine = EngineAtRest(cache_bytes=1 << 20)
-        self.log = self.engine.server_log = ServerLog.opened(str(root / "server-log"), str(self.regions))
-        self.log.recover(self.engine)
+        self.log, self.logs = begin_run(str(root / "server-log"))
+        self.engine.server_log, self.engine.dead_logs = self.log, self.logs
+        self.epoch = 1 + max((part.epoch for region in self.logs.left for part in self.logs.behind(region)), default=0)
+        for _ in recovering(self.engine, self.logs, str(self.regions), self.epoch):
+            pass
         self.log.prepare()
         self.committer = Committer(asyncio.get_running_loop(), threads=2, log=self.log)
         self.stores = [self.open(f"r{number}") for number in range(3)]
 
     def open(self, name: str) -> RocksStore:
-        return self.engine.open(str(self.regions / name), SPACES)
+        behind = self.logs.behind(name) + self.log.behind(name)
+        ownership = Ownership(name, self.epoch, behind, is_sole=True)
+        return self.engine.open(str(self.regions / name), SPACES, None, ownership)
 
     async def put(self, number: int, key: bytes, value: bytes = b"v") -> None:
         store = self.stores[number]
@@ -80,7 +87,8 @@ class LoggedStores:
 
     def logged(self, number: int) -> list[bytes]:
         """Keys of one store that stand in the log of this run."""
-        return [one[1] for _, record in self.log._own(f"r{number}") for one in record.operations]
+        found = self.log.so_far().records(f"r{number}", frozenset({self.epoch})).found
+        return [one[1] for _, record in found for one in record.operations]
 
     def cut(self) -> Path:
         """A folder as after a power cut: the server's log is there, and nothing of what stores did not sync."""
@@ -118,8 +126,28 @@ class LoggedStores:
         self.log.close()
 
 
-def opened(root: Path) -> tuple[RocksEngine, ServerLog]:
-    """As by a server that starts, before it recovers anything."""
-    engine = RocksEngine(cache_bytes=1 << 20)
-    engine.server_log = ServerLog.opened(str(root / "server-log"), str(root / "regions"))
-    return engine, engine.server_log
+class Started:
+    """A server that starts, before it recovers anything."""
+
+    def __init__(self, root: Path) -> None:
+        self.regions = root / "regions"
+        self.engine = RocksEngine(cache_bytes=1 << 20)
+        self.log, self.logs = begin_run(str(root / "server-log"))
+        self.engine.server_log, self.engine.dead_logs = self.log, self.logs
+
+    def ownership(self, name: str) -> Ownership:
+        return Ownership(name, 1, self.logs.behind(name), is_sole=True)
+
+    def open(self, name: str) -> RocksStore:
+        return self.engine.open(str(self.regions / name), SPACES, None, self.ownership(name))
+
+    def recover(self) -> None:
+        recover(self.engine, self.logs, str(self.regions))
+
+    @property
+    def left(self) -> dict[str, int]:
+        return self.logs.left
+
+
+def opened(root: Path) -> Started:
+    return Started(root)

@@ -16,6 +16,7 @@ from columnar.regions.region import Region
 from columnar.regions.region_reads import get_row
 from columnar.storage.api import SpaceOptions
 from columnar.storage.memory import MemoryEngine
+from columnar.storage.ownership import Ownership
 from tests.support.changing_house import CatalogueRows, ChangingHouse
 from tests.support.held_engine import FakeClock, HeldEngine, HeldStore
 from tests.support.openings import region_at_once
@@ -43,8 +44,14 @@ class MemoryHeld(HeldEngine):
         self.may_clean = threading.Event()
         self.may_clean.set()
 
-    def open(self, path: str, spaces: frozenset[str], options: Mapping[str, SpaceOptions] | None = None) -> Any:
-        return CleanedStore(self.memory.open(path, spaces, options), self.gate, self, path)
+    def open(
+        self,
+        path: str,
+        spaces: frozenset[str],
+        options: Mapping[str, SpaceOptions] | None = None,
+        ownership: Ownership | None = None,
+    ) -> Any:
+        return CleanedStore(self.memory.open(path, spaces, options, ownership), self.gate, self, path)
 
 
 class House(ChangingHouse):

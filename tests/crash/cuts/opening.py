@@ -35,8 +35,10 @@ from columnar.regions.region import Region
 from columnar.regions.row_reader import RowCursor, wire_cells
 from columnar.storage.commit import Committer
 from columnar.storage.data_folder import SERVER_LOG
+from columnar.storage.dead_logs import DeadLogs
+from columnar.storage.ownership import Ownership
 from columnar.storage.rocks import RocksEngine
-from columnar.storage.server_log_files import ServerLog
+from columnar.storage.server_log_files import begin_run
 from columnar.storage.synced_bound import SYNCED
 from tests.crash.cuts.copied import Copies, Damaged, write_files
 from tests.crash.cuts.copying import BESIDE, SNAPSHOT, SOURCE
@@ -128,7 +130,7 @@ class Opener:
                 if name and (not is_beside(path) or name == SYNCED):
                     held[name] = data
         self._log_files = {path[len(LOG) :]: data for path, data in files.items() if path.startswith(LOG)}
-        self._in_log = self._server_log().left
+        self._in_log = self._dead_logs().left
         catalogue = self._catalogue(by_region.get("meta", {}))
         view = View()
         for name, entry in catalogue.tables.items():
@@ -142,12 +144,12 @@ class Opener:
                 view.faults += found.faults
         return view
 
-    def _server_log(self) -> ServerLog:
+    def _dead_logs(self) -> DeadLogs:
         folder = self._folder / SERVER_LOG
         shutil.rmtree(folder, ignore_errors=True)
         write_files(folder, {name: data for name, data in self._log_files.items() if name})
         try:
-            return ServerLog.opened(str(folder), str(self._folder))
+            return begin_run(str(folder))[1]
         except ColumnarError as error:
             raise Unopened(f"the server's log: {error.wire_message}") from error
 
@@ -201,9 +203,10 @@ class Opener:
 
     def _open(self, folder: Path, table: Table, info: RegionInfo) -> Region:
         self.opened += 1
-        self._engine.server_log = self._server_log() if folder.name in self._in_log else None
+        logs = self._engine.dead_logs = self._dead_logs() if folder.name in self._in_log else DeadLogs()
+        ownership = Ownership(folder.name, 0, logs.behind(folder.name), is_sole=True)
         try:
-            return opened(self._engine, str(folder), info, table, self._committer, StoreClock(system_ms))
+            return opened(self._engine, str(folder), info, table, self._committer, StoreClock(system_ms), ownership)
         except ColumnarError as error:
             shutil.rmtree(folder)
             raise Unopened(f"{table.name} {info.encoded}: {error.wire_message}") from error

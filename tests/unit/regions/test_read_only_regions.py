@@ -19,6 +19,7 @@ from columnar.regions.hosting_state import State
 from columnar.regions.ingestion import INGESTING
 from columnar.regions.tables import ServedTable
 from columnar.storage.api import SpaceOptions, Store
+from columnar.storage.ownership import Ownership
 from columnar.storage.rocks import RocksEngine
 from tests.support.region_house import House
 
@@ -35,13 +36,19 @@ class FullEngine(RocksEngine):
         self.lags = False
         self.tries = 0
 
-    def open(self, path: str, spaces: frozenset[str], options: Mapping[str, SpaceOptions] | None = None) -> Any:
+    def open(
+        self,
+        path: str,
+        spaces: frozenset[str],
+        options: Mapping[str, SpaceOptions] | None = None,
+        ownership: Ownership | None = None,
+    ) -> Any:
         self.tries += 1
         if self.refusal is not None:
             raise self.refusal
-        return super().open(path, spaces, options)
+        return super().open(path, spaces, options, ownership)
 
-    def is_behind(self, store: Store, path: str) -> bool:
+    def is_behind(self, store: Store, ownership: Ownership) -> bool:
         return self.lags
 
 

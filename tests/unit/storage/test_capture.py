@@ -11,6 +11,7 @@ from columnar.storage.capture import CAPTURED_BYTES, FEW_MARKS, Capture
 from columnar.storage.server_log import MARK, MARKS_END, Operation, mark
 
 ERA = b"era"
+EPOCH = 7
 PUT: Operation = ("a", b"k", b"v", None)
 
 
@@ -18,7 +19,7 @@ class Marked:
     """A store, of which only the marks are kept."""
 
     def __init__(self) -> None:
-        self.capture = Capture("r", ERA, count(1).__next__)
+        self.capture = Capture("r", EPOCH, ERA, count(1).__next__)
         self.capture.take()  # from here on it is noted
         self.marks = {mark(b"earlier", 7)}
         self.deletes = 0
@@ -100,11 +101,13 @@ def test_records_name_the_mark_before_them(seed: int) -> None:
         records = store.capture.take()
         assert records is not None
         assert len(records) == written
-        previous = [record.previous for record in records]
+        assert all((region, epoch) == ("r", EPOCH) for region, epoch, *_ in records)
+        previous = [before for _, _, _, before, _ in records]
+        numbers = [number for _, _, number, _, _ in records]
         if records:
             assert previous[0] == last
-            assert previous[1:] == [record.number for record in records[:-1]]
-            last = records[-1].number
+            assert previous[1:] == numbers[:-1]
+            last = numbers[-1]
             assert last == store.capture.last
     assert last > 0
 
@@ -117,7 +120,7 @@ def test_a_batch_that_outgrows_the_bound_leaves_nothing_for_the_next() -> None:
     store.write()
     records = store.capture.take()
     assert records is not None
-    assert [record.operations for record in records] == [[PUT]]
+    assert [operations for *_, operations in records] == [[PUT]]
 
 
 def test_what_nobody_noted_ends_the_records_until_they_are_taken() -> None:
@@ -129,7 +132,7 @@ def test_what_nobody_noted_ends_the_records_until_they_are_taken() -> None:
     store.write()
     records = store.capture.take()
     assert records is not None
-    assert [record.operations for record in records] == [[PUT]]
+    assert [operations for *_, operations in records] == [[PUT]]
 
 
 @pytest.mark.parametrize(("size_bytes", "is_whole"), [(CAPTURED_BYTES, True), (CAPTURED_BYTES + 1, False)])
@@ -140,5 +143,3 @@ def test_more_than_the_bound_between_two_syncs_is_not_kept(size_bytes: int, is_w
     assert (store.capture.take() is not None) == is_whole
     store.write(CAPTURED_BYTES)
     assert store.capture.take() is not None, "each time begins anew"
-
-

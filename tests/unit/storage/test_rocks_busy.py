@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from columnar.storage.api import StoreBusy
+from columnar.storage.ownership import Ownership
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.server_log import MARK, MARKS_END, mark
 
@@ -62,7 +63,7 @@ def test_scans_see_what_the_engine_has_not_taken(
 
 def test_what_was_gathered_outlasts_an_engine_that_is_behind(tmp_path: Path) -> None:
     """Each try uses the engine's own batch up, also one that the engine refuses."""
-    store = RocksEngine().open(str(tmp_path / "store"), frozenset({"a"}))
+    store = RocksEngine().open(str(tmp_path / "store"), frozenset({"a"}), None, Ownership("r", 1))
 
     def stalls_at(files: int) -> None:
         triggers = dict.fromkeys(("level0_slowdown_writes_trigger", "level0_stop_writes_trigger"), str(files))
@@ -93,9 +94,9 @@ def test_what_was_gathered_outlasts_an_engine_that_is_behind(tmp_path: Path) -> 
         assert list(store.scan("a", b"", None)) == [(key, b"of " + key) for key in (b"1", b"2", b"3", b"4")]
         taken = capture.take()
         assert taken is not None
-        assert [key for _, key, _, _ in taken[0].operations] == [b"2", b"3", b"4"]
+        assert [key for _, key, _, _ in taken[0][4]] == [b"2", b"3", b"4"]
         marks = [key for key, _ in store.scan("default", MARK, MARKS_END)]
-        assert marks[-1] == mark(b"e" * 24, taken[0].number), "the batch bears the mark of its record"
+        assert marks[-1] == mark(b"e" * 24, taken[0][2]), "the batch bears the mark of its record"
     finally:
         store.close()
 

@@ -372,7 +372,6 @@ def test_a_segment_that_lost_what_was_synced_is_damage(tmp_path: Path, always_sh
         with pytest.raises(DamagedData, match="move the folder aside"):
             opened(cut)
     segment.write_bytes(sane + b"behind the bound")
-    engine, log = opened(cut)
-    log.recover(engine)
+    opened(cut).recover()
     assert not list(cut.rglob("*.segment"))
     opened(cut)

@@ -14,6 +14,7 @@ import pytest
 from columnar.errors import DamagedData
 from columnar.storage import commit, server_log_files
 from columnar.storage.api import StoreBusy
+from columnar.storage.data_folder import SERVER_LOG
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.rocks_batch import LARGE_ROWS
 from columnar.storage.rocks_store import RocksStore
@@ -81,10 +82,10 @@ def test_an_engine_s_log_that_lost_its_end_before_the_next_one_is_no_prefix(
         return target
 
     cut = asyncio.run(write())
-    engine, log = opened(cut)
-    log.recover(engine)
-    assert log.left == {}
-    store = engine.open(str(cut / "regions" / "r0"), SPACES)
+    started = opened(cut)
+    started.recover()
+    assert started.left == {}
+    store = started.open("r0")
     assert store.get("a", b"first") == b"v"
     assert store.get("a", b"k") == b"lost by the engine", "it was acknowledged"
     # Of the large one nobody was told, and what came before it was missing.
@@ -117,10 +118,10 @@ def test_what_was_synced_is_never_replayed_though_its_marks_are_gone(
     root = asyncio.run(write())
     held = RocksEngine(cache_bytes=1 << 20).open(str(root / "regions" / "r1"), SPACES)  # so the log stays
     for _ in range(2):
-        engine, log = opened(root)
-        log.recover(engine)
-        assert list(log.left) == ["r1"]
-        store = engine.open(str(root / "regions" / "r0"), SPACES)
+        started = opened(root)
+        started.recover()
+        assert list(started.left) == ["r1"]
+        store = started.open("r0")
         assert [store.get("a", key) for key in (b"k", b"other", b"last")] == [b"newer", b"there", b"v"]
         store.close()
     held.close()
@@ -155,12 +156,12 @@ def test_a_batch_that_is_missing_between_is_damage(tmp_path: Path, always_shared
         return server.cut()
 
     root = asyncio.run(write())
-    engine, log = opened(root)
-    del log._left["r1"][0]
-    log.recover(engine)
-    assert log.left == {"r1": 2}
+    started = opened(root)
+    del started.logs._logs[SERVER_LOG]._regions()["r1"][0]
+    started.recover()
+    assert started.left == {"r1": 2}
     with pytest.raises(DamagedData, match="lost one before"):
-        engine.open(str(root / "regions" / "r1"), SPACES)
+        started.open("r1")
     assert list(root.rglob("*.segment")), "it is all that there is of r1's last writes"
 
 
@@ -176,16 +177,16 @@ def test_a_region_that_cannot_be_opened_keeps_its_part_of_the_log(
         return server.cut()
 
     root = asyncio.run(write())
-    engine, log = opened(root)
+    started = opened(root)
     path = str(root / "regions" / "r1")
     held = RocksEngine(cache_bytes=1 << 20).open(path, SPACES)  # so it cannot be opened, as on a full disk
-    log.recover(engine)
-    assert log.left == {"r1": 1}
-    assert engine.is_behind(held, path), "readers would miss an acknowledged write"
+    started.recover()
+    assert started.left == {"r1": 1}
+    assert started.engine.is_behind(held, started.ownership("r1")), "readers would miss an acknowledged write"
     held.close()
-    store = engine.open(path, SPACES)
+    store = started.open("r1")
     assert store.get("a", b"second") == b"v"
-    assert not engine.is_behind(store, path)
+    assert not started.engine.is_behind(store, started.ownership("r1"))
     assert not list(root.rglob("*.segment"))
     store.close()
 
@@ -261,9 +262,9 @@ def test_what_is_gathered_while_an_append_fails_is_neither_lost_nor_held_up(
         return target
 
     cut = asyncio.run(write())
-    engine, log = opened(cut)
-    log.recover(engine)
-    store = engine.open(str(cut / "regions" / "r0"), SPACES)
+    started = opened(cut)
+    started.recover()
+    store = started.open("r0")
     keys = [b"refused", b"meanwhile 0", b"meanwhile 1", b"last"]
     assert [key for key in keys if store.get("a", key) is None] == []
     store.close()
@@ -296,10 +297,10 @@ def test_a_run_that_appended_nothing_gives_its_number_to_no_other(
     asyncio.run(run(0))
     asyncio.run(run(50))
     cut = asyncio.run(last())
-    engine, log = opened(cut)
-    log.recover(engine)
+    started = opened(cut)
+    started.recover()
     for number in range(3):
-        store = engine.open(str(cut / "regions" / f"r{number}"), SPACES)
+        store = started.open(f"r{number}")
         assert store.get("a", b"acknowledged") == b"v"
         store.close()
 
@@ -328,9 +329,9 @@ def test_an_engine_s_log_may_lose_all_while_the_next_one_is_there(
         return target
 
     cut = asyncio.run(write())
-    engine, log = opened(cut)
-    log.recover(engine)
-    store = engine.open(str(cut / "regions" / "r0"), SPACES)
+    started = opened(cut)
+    started.recover()
+    store = started.open("r0")
     assert (store.get("a", b"k"), store.get("a", b"k2")) == (b"acknowledged", b"too")
     store.close()
 
@@ -360,10 +361,10 @@ def test_marks_of_a_twin_of_the_folder_rule_nothing(tmp_path: Path, always_share
     asyncio.run(write(twin, 60))
     shutil.copytree(twin / "regions" / "r0", root / "regions" / "r9")
     cut = asyncio.run(go_on(root))
-    engine, log = opened(cut)
-    log.recover(engine)
-    assert log.left == {}
-    store = engine.open(str(cut / "regions" / "r9"), SPACES)
+    started = opened(cut)
+    started.recover()
+    assert started.left == {}
+    store = started.open("r9")
     assert store.get("a", b"acknowledged") == b"v"
     store.close()
 

@@ -1,0 +1,232 @@
+"""Logs of incarnations that are over: sealed, and only read.
+
+    measure     the names and lengths of a log's segments, once nobody writes to it any more: that seals it
+    DeadLog     one sealed log; nothing behind its sealed lengths is ever read
+    DeadLogs    those at hand, by name, with the regions that may still lack what they hold
+
+A segment ends at its first frame that is not whole.  Before the bound of ``SYNCED`` (``segment_bounds``) all frames
+must be whole: else the log is damaged.  Behind it a power cut may have left anything, which was never acknowledged.
+
+Invariants:
+    D1. Bytes behind a sealed length, and segments that were begun after the seal, are in no answer.
+    D2. Nothing here writes, removes or renames a file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from columnar.errors import DamagedData, HostError
+from columnar.storage.ownership import THIS_RUN, LogPart
+from columnar.storage.rocks_errors import refused
+from columnar.storage.segment_bounds import SegmentBounds
+from columnar.storage.server_log import LOG_BYTES, Record, era_of, log_and_run, mark, records_in
+
+ASIDE: Final = "move the folder aside to go on: writes of the last seconds before the crash may stand nowhere else"
+SUFFIX: Final = ".segment"
+RUN: Final = "run"  # a file: the log's name in hex, and the number of the run that wrote to it last
+
+Found = Sequence[tuple[bytes, Record]]  # records of one region with their marks, ascending
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    name: str
+    length_bytes: int  # when it was sealed
+    synced_bytes: int = 0  # of them on disk for sure
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """The extent of a log when it ended."""
+
+    segments: tuple[Segment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LogOfRegion:
+    """The part of a log that is about a region."""
+
+    region: str
+    identity: bytes  # the log's own name, which its marks carry
+    found: Found  # of the epochs that were asked for
+    marks: frozenset[bytes]  # of all epochs
+
+
+def segment_name(number: int) -> str:
+    return f"{number:08d}{SUFFIX}"
+
+
+def segment_number(name: str) -> int:
+    return int(name.removesuffix(SUFFIX))
+
+
+def measure(folder: str) -> Sealed:
+    """Seal the log in ``folder``, which its writer has left for ever.  HostError; DamagedData: a segment is missing."""
+    try:
+        bounds = SegmentBounds(folder).read()
+        names = sorted(name for name in os.listdir(folder) if name.endswith(SUFFIX))
+        lengths = {name: os.path.getsize(os.path.join(folder, name)) for name in names}
+    except FileNotFoundError:
+        return Sealed()
+    except OSError as error:
+        raise refused(error, f"cannot read the server's log {folder}") from error
+    for number in bounds:
+        if segment_name(number) not in lengths:
+            raise DamagedData(f"{folder}/{segment_name(number)} is missing; {ASIDE}")
+    return Sealed(tuple(Segment(name, size, bounds.get(segment_number(name), 0)) for name, size in lengths.items()))
+
+
+def identity_of(folder: str) -> tuple[bytes, int] | None:
+    """The log's own name and the run that wrote to it last; None: no run has begun.  HostError, DamagedData."""
+    try:
+        with open(os.path.join(folder, RUN), encoding="ascii") as held:
+            name, _, run = held.read().partition(" ")
+        log = bytes.fromhex(name)
+        if len(log) != LOG_BYTES:
+            raise ValueError(f"{len(log)} bytes are no name of a log")
+        return log, int(run)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise refused(error, f"cannot read the server's log {folder}") from error
+    except ValueError as error:
+        raise DamagedData(f"{folder}/{RUN} does not say which run was the last; {ASIDE}") from error
+
+
+class DeadLog:
+    """Reads every segment once, when it is first asked; heads only: operations stay packed until they are wanted."""
+
+    def __init__(self, folder: str, sealed: Sealed) -> None:
+        self.folder = folder
+        self.sealed = sealed
+        self._identity = b""
+        self._found: dict[str, list[tuple[bytes, Record]]] | None = None
+
+    def _regions(self) -> dict[str, list[tuple[bytes, Record]]]:
+        if self._found is None:
+            found: dict[str, list[tuple[bytes, Record]]] = {}
+            if self.sealed.segments:
+                last = identity_of(self.folder) or (b"", 0)
+                self._identity = last[0]
+                for segment in self.sealed.segments:
+                    self._read(segment, last, found)
+            self._found = found
+        return self._found
+
+    def _read(self, segment: Segment, last: tuple[bytes, int], found: dict[str, list[tuple[bytes, Record]]]) -> None:
+        path = os.path.join(self.folder, segment.name)
+        data = _first_bytes(path, segment.length_bytes)
+        try:
+            era = era_of(data)
+        except DamagedData as error:
+            raise DamagedData(f"{path}: {error.text}; {ASIDE}") from error
+        records, whole = records_in(data) if era is not None else ([], 0)
+        if whole < segment.synced_bytes:
+            text = f"{path} is damaged or was cut at byte {whole}: {segment.synced_bytes} were synced"
+            raise DamagedData(f"{text}; {ASIDE}")
+        if era is None:
+            return
+        log, run = log_and_run(era)
+        if log != last[0] or run > last[1]:
+            raise DamagedData(f"{path} is of another log than {RUN} beside it says; {ASIDE}")
+        for record in records:
+            found.setdefault(record.region, []).append((mark(era, record.number), record))
+
+    def load(self) -> DeadLog:
+        """Read it now.  HostError, DamagedData."""
+        self._regions()
+        return self
+
+    def named(self) -> frozenset[tuple[str, int]]:
+        """Each region that records name, with the epoch of its owner.  HostError, DamagedData."""
+        return frozenset((region, record.epoch) for region, found in self._regions().items() for _, record in found)
+
+    def records(self, region: str, epochs: frozenset[int]) -> LogOfRegion:
+        """The region's records of these epochs, ascending.  HostError, DamagedData."""
+        found = self._regions().get(region, [])
+        wanted = [(key, record) for key, record in found if record.epoch in epochs]
+        return LogOfRegion(region, self._identity, wanted, frozenset(key for key, _ in found))
+
+    def epochs_of(self, region: str) -> frozenset[int]:
+        return frozenset(record.epoch for _, record in self._regions().get(region, ()))
+
+    def counts(self) -> dict[str, int]:
+        return {region: len(found) for region, found in self._regions().items()}
+
+    def forget(self, region: str) -> None:
+        """The region lacks nothing any more: its records need no memory."""
+        self._regions().pop(region, None)
+
+    @property
+    def is_spent(self) -> bool:
+        """No region that it names may lack anything."""
+        return not self._regions()
+
+
+def _first_bytes(path: str, count: int) -> bytes:
+    """Never more than the seal covers (D1)."""
+    try:
+        with open(path, "rb") as held:
+            return held.read(count)
+    except FileNotFoundError:
+        raise DamagedData(f"{path} is missing; {ASIDE}") from None
+    except OSError as error:
+        raise refused(error, f"cannot read the server's log {path}") from error
+
+
+class DeadLogs:
+    """Owned by the loop.  ``this_run`` gives what the process has written to its own log, where it writes one."""
+
+    def __init__(self) -> None:
+        self._logs: dict[str, DeadLog] = {}
+        self.this_run: Callable[[], DeadLog] | None = None
+        self.on_spent: Callable[[str], None] = lambda _name: None  # no region lacks anything of the log of this name
+
+    def add(self, name: str, log: DeadLog) -> None:
+        self._logs[name] = log
+
+    def drop(self, name: str) -> None:
+        self._logs.pop(name, None)
+
+    def of_region(self, name: str, region: str, epochs: frozenset[int]) -> LogOfRegion:
+        """HostError: there is no such log here, and the region must not be served without it; DamagedData."""
+        if name == THIS_RUN and self.this_run is not None:
+            return self.this_run().records(region, epochs)
+        log = self._logs.get(name)
+        if log is None:
+            raise HostError(f"region {region} lacks what the log of {name} has, and that log is not here")
+        return log.records(region, epochs)
+
+    def behind(self, region: str) -> tuple[LogPart, ...]:
+        """For a sole owner, whose logs name all that may be missing: the parts that name the region, ascending."""
+        parts = [LogPart(name, epoch) for name, log in self._logs.items() for epoch in log.epochs_of(region)]
+        return tuple(sorted(parts, key=lambda part: (part.epoch, part.log)))
+
+    @property
+    def left(self) -> dict[str, int]:
+        """Batches by region, of regions that may lack some.  Most of them stand in the region's own log, too."""
+        left: dict[str, int] = {}
+        for log in self._logs.values():
+            for region, count in log.counts().items():
+                left[region] = left.get(region, 0) + count
+        return left
+
+    def brought_in(self, region: str) -> None:
+        """The region's store has all that any log here has of it, and that is on disk."""
+        for name, log in list(self._logs.items()):
+            log.forget(region)
+            self._note_spent(name, log)
+
+    def settle(self) -> None:
+        """Report logs that name no region at all."""
+        for name, log in list(self._logs.items()):
+            self._note_spent(name, log)
+
+    def _note_spent(self, name: str, log: DeadLog) -> None:
+        if log.is_spent:
+            del self._logs[name]
+            self.on_spent(name)

@@ -1,0 +1,89 @@
+"""(pure) What an owner opens a region's store with: its epoch, and the logs that may hold what the store lacks.
+
+    complete := epoch:u64 region                a pair in META_SPACE of the region's store; big-endian, ``region`` ASCII
+
+``complete`` says that the store has everything that owners of lower epochs acknowledged: it is the epoch of the last
+owner that brought logs in.  Records of lower epochs are never brought in again; newer values would be lost under them.
+The pair names its region, because stores of other regions begin as copies (a split, a clone) and count epochs of
+their own.  A store without the pair, or with another region's, has complete = 0.
+
+Invariants:
+    I1. Exactly the logs behind of epochs at or above ``complete`` are brought in, ascending.
+    I2. ``complete`` only rises: an owner at a lower epoch is refused.
+    I3. The epoch of a sole owner is above all epochs of dead logs that it brings in, and not below ``complete``.
+
+Knows nothing of stores, files, and of what a record holds (``recovery``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from struct import Struct
+from typing import Final
+
+from columnar.errors import DamagedData
+
+META_SPACE: Final = "meta"  # of every region's store
+COMPLETE: Final = b"complete"
+THIS_RUN: Final = "this run"  # the log that the process itself writes
+_EPOCH: Final = Struct(">Q")
+
+
+@dataclass(frozen=True, slots=True)
+class LogPart:
+    """Records of one epoch in a log; the log's name is the incarnation that wrote it, as ``s2.17``."""
+
+    log: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """The claim with which the owner of a region opens its store."""
+
+    region: str  # encoded; a folder may have another name
+    epoch: int
+    behind: tuple[LogPart, ...] = ()
+    is_sole: bool = False  # nobody else can own regions of this folder: the epoch rises above what is found
+
+
+def pack_complete(epoch: int, region: str) -> bytes:
+    return _EPOCH.pack(epoch) + region.encode("ascii")
+
+
+def complete_in(value: bytes | None, region: str) -> int:
+    """0: nothing is known of this region."""
+    if value is None or value[_EPOCH.size :] != region.encode("ascii"):
+        return 0
+    found: tuple[int] = _EPOCH.unpack_from(value)
+    return found[0]
+
+
+def epoch_to_own(ownership: Ownership, complete: int) -> int:
+    """The epoch that records of the store carry from now on.  DamagedData: a later owner was here (I2)."""
+    if ownership.is_sole:
+        behind = [part.epoch + (part.log != THIS_RUN) for part in ownership.behind]
+        return max(ownership.epoch, complete, *behind)
+    if complete > ownership.epoch:
+        raise DamagedData(
+            f"region {ownership.region} had an owner at epoch {complete}; nobody may open it at {ownership.epoch} "
+            "any more. Put the newest copies of its folder and of the catalogue back"
+        )
+    return ownership.epoch
+
+
+def still_behind(ownership: Ownership, complete: int) -> list[tuple[str, frozenset[int]]]:
+    """Logs with their epochs in the order in which they are to be brought in (I1)."""
+    parts = sorted({part for part in ownership.behind if part.epoch >= complete}, key=_order)
+    return [(log, frozenset(part.epoch for part in group)) for log, group in _by_log(parts)]
+
+
+def _order(part: LogPart) -> tuple[int, bool, str]:
+    return part.epoch, part.log == THIS_RUN, part.log  # what this run wrote came last
+
+
+def _by_log(parts: Sequence[LogPart]) -> list[tuple[str, list[LogPart]]]:
+    """Successive parts of one log belong together: an owner that was renamed went on with the same numbers."""
+    return [(log, list(group)) for log, group in groupby(parts, key=lambda part: part.log)]

@@ -1,0 +1,225 @@
+"""Brings what dead logs have of a region into its store, before its owner serves it.
+
+    make_prefix     before the store is opened: the engine's own log must end where its first gap is
+    bring_in        once it is open: the batches that it lacks, then ``complete``, then one fsync
+
+Records are whole values under marks: bringing a log in twice is bringing it in once.  ``lacking``, which is pure,
+decides which batches a store must get, and ``ownership`` which logs are behind.
+
+Invariant C4 of a cluster: an owner serves only after all logs behind are in the store and ``complete`` is synced.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, Protocol
+
+from columnar.errors import ColumnarError, DamagedData
+from columnar.storage.api import Batch, Store, StoreBusy
+from columnar.storage.data_folder import LOG_ENDS
+from columnar.storage.dead_logs import DeadLogs, Found, LogOfRegion
+from columnar.storage.durable_files import sync_folder_if_any
+from columnar.storage.ownership import (
+    COMPLETE,
+    META_SPACE,
+    LogPart,
+    Ownership,
+    complete_in,
+    epoch_to_own,
+    pack_complete,
+    still_behind,
+)
+from columnar.storage.rocks_errors import MEND
+from columnar.storage.server_log import (
+    MARK_SPACE,
+    Record,
+    era_of_mark,
+    floor_of,
+    mark,
+    marks_of,
+    pack_floor,
+)
+
+_log = logging.getLogger(__name__)
+
+Marks = Mapping[bytes, bytes]
+_NO_FLOOR: Final = pack_floor(0)
+
+
+class Opens(Protocol):
+    """An engine."""
+
+    def open(
+        self, path: str, spaces: frozenset[str], options: None = None, ownership: Ownership | None = None
+    ) -> Store: ...
+
+    def open_reading(self, path: str) -> Store: ...
+
+
+# --- decisions ---------------------------------------------------------------------------------------
+
+
+def missing(found: Found, marks: Marks) -> Found:
+    """The records that a store with ``marks``, all of this log, does not hold."""
+    newest = max(marks, default=None)
+    floor = floor_of(newest, marks[newest]) if newest is not None else b""
+    return [(wanted, record) for wanted, record in found if wanted > floor and wanted not in marks]
+
+
+def has_hole(lost: Found, marks: Marks) -> bool:
+    """Whether the store holds a batch after one that it lost: no prefix of what was written (S2)."""
+    newest = max(marks, default=b"")
+    return any(wanted < newest for wanted, _ in lost)
+
+
+def lacking(log: LogOfRegion, marks: Marks) -> list[tuple[tuple[bytes, bytes], Record]]:
+    """Marks, as pairs, with the batches that the store must still get, in order.
+
+    DamagedData: the store has a hole, or the log lost a batch before one that it has.
+    """
+    newest = max(marks, default=None)
+    lost = missing(log.found, marks)
+    if has_hole(lost, marks):
+        raise DamagedData(f"region {log.region} lost a batch amid others, which the server's log has; {MEND}")
+    there = log.marks.union(marks)
+    wanting = []
+    for wanted, record in lost:
+        era = era_of_mark(wanted)
+        floor = marks[newest] if newest is not None and era_of_mark(newest) == era else _NO_FLOOR
+        before = mark(era, record.previous)
+        if record.previous and before not in there and (newest is None or before > floor_of(newest, floor)):
+            text = f"the server's log has batch {record.number} of region {log.region}, and lost one before"
+            raise DamagedData(text)
+        wanting.append(((wanted, floor), record))
+    return wanting
+
+
+# --- the store ---------------------------------------------------------------------------------------
+
+
+def complete_of(store: Store, region: str) -> int:
+    return complete_in(store.get(META_SPACE, COMPLETE) if META_SPACE in store.spaces else None, region)
+
+
+def is_behind(store: Store, logs: DeadLogs, ownership: Ownership) -> bool:
+    """Whether acknowledged writes of the region are missing in ``store``, which may be open for reading only."""
+    wanted = still_behind(ownership, complete_of(store, ownership.region))
+    return any(missing(log.found, _marks(store, log)) for log in _logs(logs, ownership, wanted))
+
+
+def make_prefix(engine: Opens, path: str, logs: DeadLogs, ownership: Ownership) -> None:
+    """Before the store at ``path`` is opened: what its own log has after a gap goes.
+
+    The engine begins a new file before it has synced the one before, whose end a power cut may take.  It tells
+    a torn record, not a file that ends between two.  The batches in the new file were never synced then: they are in
+    a dead log, too, or were never acknowledged.
+    """
+    while engine_logs := _logs_in(path):
+        store = engine.open_reading(path)
+        try:
+            wanted = still_behind(ownership, complete_of(store, ownership.region))
+            behind = [(log, _marks(store, log)) for log in _logs(logs, ownership, wanted)]
+        finally:
+            store.close()
+        if not any(has_hole(missing(log.found, marks), marks) for log, marks in behind):
+            return
+        newest = engine_logs[-1]
+        _log.warning("%s is removed: it goes on after a gap; the server's log has what was acknowledged", newest)
+        os.unlink(newest)
+        sync_folder_if_any(path)
+
+
+def bring_in(store: Store, logs: DeadLogs, ownership: Ownership) -> int:
+    """All that is behind is in the store, and on disk, when this returns; the epoch of the store's records.
+
+    DamagedData: something is missing, or a later owner was here; HostError.
+    """
+    region = ownership.region
+    complete = complete_of(store, region)
+    epoch = epoch_to_own(ownership, complete)
+    wanted = still_behind(ownership, complete)
+    if not wanted:
+        return epoch
+    count = 0
+    for log in _logs(logs, ownership, wanted):
+        for pair, record in lacking(log, _marks(store, log)):
+            _write(store, record, pair)
+            count += 1
+    batch = store.batch()
+    batch.put(META_SPACE, COMPLETE, pack_complete(epoch, region))
+    _write_batch(store, batch)
+    store.sync()
+    if count:
+        _log.info("region %s: %d writes came from the server's log", region, count)
+    return epoch
+
+
+def _logs(logs: DeadLogs, ownership: Ownership, wanted: Sequence[tuple[str, frozenset[int]]]) -> Iterator[LogOfRegion]:
+    for name, epochs in wanted:
+        yield logs.of_region(name, ownership.region, epochs)
+
+
+def _marks(store: Store, log: LogOfRegion) -> Marks:
+    return dict(store.scan(MARK_SPACE, *marks_of(log.identity)))
+
+
+def _write(store: Store, record: Record, pair: tuple[bytes, bytes]) -> None:
+    batch = store.batch()
+    for space, key, value, stop in record.operations:
+        if value is not None:
+            batch.put(space, key, value)
+        elif stop is None:
+            batch.delete(space, key)
+        else:
+            batch.delete_range(space, key, stop)
+    batch.put(MARK_SPACE, *pair)
+    _write_batch(store, batch)
+
+
+def _write_batch(store: Store, batch: Batch) -> None:
+    try:
+        store.write(batch)
+    except StoreBusy:
+        store.flush()
+        store.write(batch)
+
+
+def _logs_in(path: str) -> list[str]:
+    """The engine's logs that hold anything, the newest last."""
+    try:
+        with os.scandir(path) as found:
+            return sorted(one.path for one in found if one.name.endswith(LOG_ENDS[0]) and one.stat().st_size)
+    except FileNotFoundError:
+        return []
+
+
+# --- regions that nobody asks for -----------------------------------------------------------------------
+
+
+def recovering(engine: Opens, logs: DeadLogs, regions_folder: str, epoch: int) -> Iterator[None]:
+    """Open each region that is behind, and that nobody has opened meanwhile, as a sole owner: a step of some 15 ms.
+
+    A region that its disk refuses is logged, and stays behind.
+    """
+    for region in list(logs.left):
+        behind: tuple[LogPart, ...] = logs.behind(region)
+        if not behind:
+            continue
+        path = os.path.join(regions_folder, region)
+        if not os.path.isdir(path):
+            logs.brought_in(region)  # it was dropped
+            continue
+        try:
+            engine.open(path, frozenset(), None, Ownership(region, epoch, behind, is_sole=True)).close()
+        except ColumnarError as error:
+            _log.error("region %s is not brought up to date with the server's log: %s", region, error.text)
+        yield
+    logs.settle()
+
+
+def recover(engine: Opens, logs: DeadLogs, regions_folder: str) -> None:
+    """``recovering``, in one step, by a process that owns no region itself; blocks."""
+    for _ in recovering(engine, logs, regions_folder, 0):
+        pass
