@@ -8,12 +8,16 @@ their place; their own logs are synced later, when nobody waits.  HBase has no o
     head       := "columnar-server-log 2\n" era crc32:u32    of one run of the server; the checksum is the era's
     era        := log:16 bytes run:u64                       the log's own name, and which run of the server
     frame      := length:u32 crc32:u32 body                  the checksum is the body's
-    body       := msgpack [[region, epoch, number, previous, operations], ...]
-    operations := bin of msgpack [[space, key, value | nil, stop | nil], ...]
+    body       := operations* records size:u32               ``size`` is that of the records, in bytes
+    records    := msgpack [[region, epoch, number, previous, bytes of its operations], ...]
+    operations := msgpack [[space, key, value | nil, stop | nil], ...]
     mark       := "server-log " era number:u64 -> floor:u64  a pair in MARK_SPACE of the region's store
 
-Format 1 had no checksum in its head, no epochs, and operations that were no bin:
-``[region, number, previous, [[space, ...], ...]]``.  Such records are read as those of epoch 0.
+A reader that looks for a region passes over the operations of others without unpacking them; the records come last so
+that the operations are copied once when a frame is made.
+
+Format 1 had no checksum in its head and no epochs; its bodies were one msgpack list of records, operations within:
+``[[region, number, previous, [[space, ...], ...]], ...]``.  Such records are read as those of epoch 0.
 
 ``region`` is the region's encoded name and ``epoch`` its owner's: a region that left a server and came back has
 records of both times in one log.  A record is one batch.  ``number`` rises over all regions of a run; ``previous`` is
@@ -44,12 +48,12 @@ MARK_SPACE: Final = "default"  # every store has it, and else it is empty
 MARK: Final = b"server-log "
 MARKS_END: Final = b"server-log!"  # the first key after all marks
 
-KEPT_BYTES: Final = 1024 * 1024  # of the buffer in which frames are made
 _FRAME: Final = Struct(">II")
 _NUMBER: Final = Struct(">Q")
 NUMBER_BYTES: Final = _NUMBER.size
 _ERA_BYTES: Final = LOG_BYTES + NUMBER_BYTES
 _CHECKSUM: Final = Struct(">I")
+_SIZE: Final = Struct(">I")
 _HEAD_1_BYTES: Final = len(HEAD_1) + _ERA_BYTES
 _HEAD_BYTES: Final = len(HEAD) + _ERA_BYTES + _CHECKSUM.size
 assert len(HEAD) == len(HEAD_1), "the era stands at the same place in both"
@@ -110,26 +114,28 @@ def head(era: bytes) -> bytes:
 
 
 class Framing:
-    """Makes frames; belongs to one thread at a time.  Its buffer is kept from frame to frame."""
+    """Makes frames; belongs to one thread at a time.  Large values are copied as seldom as may be."""
 
     def __init__(self) -> None:
-        self._packer: Any = None
+        self._packer: Any = None  # kept: its buffer is as large as the operations of one batch
 
-    def frame(self, records: Sequence[Written]) -> bytes:
+    def frame(self, records: Sequence[Written]) -> bytearray:
         if self._packer is None:
             import msgpack  # half a megabyte that a server of few regions needs not
 
             self._packer = msgpack.Packer()
         pack = self._packer.pack
-        body: bytes = pack(
-            [
-                (region, epoch, number, previous, pack(operations))
-                for region, epoch, number, previous, operations in records
-            ]
-        )
-        if len(body) > KEPT_BYTES:
-            self._packer = None
-        return _FRAME.pack(len(body), crc32(body)) + body
+        made = bytearray(_FRAME.size)
+        heads = []
+        for region, epoch, number, previous, operations in records:
+            packed: bytes = pack(operations)
+            made += packed
+            heads.append((region, epoch, number, previous, len(packed)))
+        packed = pack(heads)
+        made += packed
+        made += _SIZE.pack(len(packed))
+        _FRAME.pack_into(made, 0, len(made) - _FRAME.size, crc32(memoryview(made)[_FRAME.size :]))
+        return made
 
 
 def era_of(segment: bytes) -> bytes | None:
@@ -164,16 +170,38 @@ def bodies_of(segment: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def records_in(segment: bytes) -> tuple[list[Record], int]:
-    """The records of all whole frames, as they were written, and where the last of these frames ends."""
-    import msgpack
+    """The records of all whole frames, as they were written, and where the last of these frames ends.
 
+    DamagedData: a frame is whole, and holds something else.
+    """
     found: list[Record] = []
     whole_bytes = min(len(segment), _head_bytes(segment))
-    is_first_format = segment.startswith(HEAD_1)
+    read = _records_1 if segment.startswith(HEAD_1) else _records
     for end, body in bodies_of(segment):
         whole_bytes = end
-        heads = msgpack.unpackb(body)
-        if is_first_format:
-            heads = [(region, BEFORE_EPOCHS, *numbers, msgpack.packb(rest)) for region, *numbers, rest in heads]
-        found += [Record(*fields) for fields in heads]
+        found += read(body)
     return found, whole_bytes
+
+
+def _records(body: bytes) -> list[Record]:
+    import msgpack
+
+    end = len(body) - _SIZE.size
+    first = end - _SIZE.unpack_from(body, end)[0]
+    found: list[Record] = []
+    at = 0
+    for region, epoch, number, previous, size_bytes in msgpack.unpackb(body[first:end]):
+        found.append(Record(region, epoch, number, previous, body[at : at + size_bytes]))
+        at += size_bytes
+    if at != first:
+        raise DamagedData("a frame of the server's log has other operations than its records say")
+    return found
+
+
+def _records_1(body: bytes) -> list[Record]:
+    import msgpack
+
+    return [
+        Record(region, BEFORE_EPOCHS, number, previous, msgpack.packb(operations))
+        for region, number, previous, operations in msgpack.unpackb(body)
+    ]

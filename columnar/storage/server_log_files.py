@@ -242,7 +242,7 @@ def force(file: int) -> None:
     os.fdatasync(file)
 
 
-def _write_all(file: int, data: bytes) -> None:
+def _write_all(file: int, data: bytes | bytearray) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(file, view) :]

@@ -28,7 +28,13 @@ ERA = era(b"the log's name 1", 7)
 PUT: Written = ("0" * 32, 9, 5, 0, [("f:a", b"row\x00\x01q", b"value", None)])
 _ALL: list[Operation] = [("f:a", b"k", b"", None), ("versions", b"k", None, None), ("f:a", b"b", None, b"d")]
 ALL: Written = ("meta", 2**33, 6, 3, _ALL)
-frame = Framing().frame
+_framing = Framing()
+
+
+def frame(records: list[Written]) -> bytes:
+    return bytes(_framing.frame(records))
+
+
 SEGMENT = head(ERA) + frame([PUT]) + frame([PUT, ALL])
 A_RECORD = Record("0" * 32, 9, 5, 0, b"")
 
