@@ -15,7 +15,7 @@ Invariants:
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -44,6 +44,11 @@ class Sealed:
     """The extent of a log when it ended."""
 
     segments: tuple[Segment, ...] = ()
+
+    @property
+    def lengths(self) -> tuple[tuple[str, int], ...]:
+        """As a catalogue keeps them."""
+        return tuple((segment.name, segment.length_bytes) for segment in self.segments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,16 @@ def measure(folder: str) -> Sealed:
         if segment_name(number) not in lengths:
             raise DamagedData(f"{folder}/{segment_name(number)} is missing; {ASIDE}")
     return Sealed(tuple(Segment(name, size, bounds.get(segment_number(name), 0)) for name, size in lengths.items()))
+
+
+def sealed_at(folder: str, lengths: Iterable[tuple[str, int]]) -> Sealed:
+    """The log in ``folder``, of which a catalogue says that it was sealed at these lengths.  HostError."""
+    try:
+        bounds = SegmentBounds(folder).read()
+    except OSError as error:
+        raise refused(error, f"cannot read the server's log {folder}") from error
+    # A bound above the length was raised after the seal: ``measure`` and the first reader looked at the log before.
+    return Sealed(tuple(Segment(name, size, min(bounds.get(segment_number(name), 0), size)) for name, size in lengths))
 
 
 def identity_of(folder: str) -> tuple[bytes, int] | None:

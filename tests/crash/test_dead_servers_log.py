@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
+from columnar import serving
+from columnar.client.regions import RegionAdmin
 from columnar.errors import DamagedData, HostError
+from columnar.model.region_info import RegionInfo
 from columnar.storage import commit
 from columnar.storage.commit import Committer
+from columnar.storage.data_folder import META
 from columnar.storage.dead_logs import DeadLog, DeadLogs, Sealed, measure
 from columnar.storage.ownership import COMPLETE, META_SPACE, LogPart, Ownership, complete_in
 from columnar.storage.recovery import bring_in
@@ -23,6 +28,7 @@ from columnar.storage.rocks_store import RocksStore
 from columnar.storage.server_log import MARK, MARK_SPACE, MARKS_END
 from columnar.storage.server_log_files import begin_run
 from tests.support.logged_stores import EngineAtRest, copied
+from tests.support.serving import Serving
 
 SPACES = frozenset({"a", META_SPACE})
 REGION = "r"
@@ -287,3 +293,47 @@ def test_a_damaged_log_keeps_the_region_shut(tmp_path: Path) -> None:
     os.truncate(segment, segment.stat().st_size - 1)
     with pytest.raises(DamagedData, match="were synced"):
         cut.opened(9, ("s1.1", 8))
+
+
+@pytest.mark.parametrize("recovers", [True, False])
+def test_a_standalone_brings_its_own_past_in_at_each_opening(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recovers: bool
+) -> None:
+    """After a power cut, in the catalogue as in a table's region; whether a request or the recovery comes first."""
+    live, cut = tmp_path / "live", tmp_path / "cut"
+    store = Serving(live).start()
+    connection = store.connect()
+    for name in (b"t", b"u"):
+        connection.create_table(name, {"f": {}})
+    for number in range(3):
+        connection.table(b"t").put(b"r", {b"f:x": b"%d" % number})
+    region = RegionInfo("t", connection.table(b"t").regions()[0]["id"]).encoded
+    older = {name: copied(live / "regions" / name, tmp_path / name) for name in (META, region)}
+    connection.create_table(b"v", {"f": {}})
+    connection.table(b"t").put(b"r", {b"f:x": b"last"})
+    copied(live, cut)
+    store.stop()
+    for name, folder in older.items():
+        shutil.rmtree(cut / "regions" / name)
+        folder.rename(cut / "regions" / name)
+    if not recovers:
+        monkeypatch.setattr(serving, "recovering", lambda *_: iter(()))
+    again = Serving(cut).start()
+    connection = again.connect()
+    assert b"v" in connection.tables()
+    assert connection.table(b"t").row(b"r") == {b"f:x": b"last"}
+    again.stop()
+
+
+def test_daughters_have_their_part_in_the_server_s_log(tmp_path: Path) -> None:
+    store = Serving(tmp_path / "data").start()
+    connection = store.connect()
+    connection.create_table(b"t", {"f": {}})
+    for row in (b"a", b"z"):
+        connection.table(b"t").put(row, {b"f:x": b"v"})
+    RegionAdmin(connection).split(b"t", b"m")
+    server = store.store.serving.server
+    owned = store.do(lambda: {one.info.encoded: one.store._region for one in server.open_regions_of("t")})  # type: ignore[attr-defined]
+    assert len(owned) == 2
+    assert all(name == region for name, region in owned.items())
+    store.stop()

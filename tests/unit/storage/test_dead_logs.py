@@ -10,7 +10,7 @@ import pytest
 
 from columnar.errors import DamagedData, HostError
 from columnar.storage.data_folder import SERVER_LOG
-from columnar.storage.dead_logs import DeadLog, DeadLogs, Sealed, measure
+from columnar.storage.dead_logs import DeadLog, DeadLogs, Sealed, measure, sealed_at
 from columnar.storage.ownership import THIS_RUN, LogPart
 from columnar.storage.recovery import lacking
 from columnar.storage.segment_bounds import SegmentBounds
@@ -91,6 +91,8 @@ def test_a_bound_that_was_raised_after_the_seal_is_no_damage(tmp_path: Path) -> 
     zombie.append([put("r", 8, 2, 1)])
     assert max(SegmentBounds(str(folder)).read().values()) > sealed.segments[0].length_bytes
     assert numbers(DeadLog(str(folder), sealed), "r", 8) == [1]
+    assert sealed_at(str(folder), sealed.lengths) == sealed, "as the catalogue keeps it"
+    assert sealed.segments[0].synced_bytes == sealed.segments[0].length_bytes
 
 
 def test_a_segment_of_the_seal_that_is_gone_is_damage(tmp_path: Path) -> None:

@@ -11,14 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from columnar.errors import DamagedData
+from columnar.errors import DamagedData, HostError
 from columnar.storage import commit, server_log_files
 from columnar.storage.api import StoreBusy
-from columnar.storage.data_folder import SERVER_LOG
+from columnar.storage.data_folder import SERVER_LOG, DataFolder
+from columnar.storage.ownership import THIS_RUN, LogPart, Ownership
+from columnar.storage.process_stores import ProcessStores
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.rocks_batch import LARGE_ROWS
 from columnar.storage.rocks_store import RocksStore
-from tests.support.logged_stores import SPACES, LoggedStores, copied, opened
+from tests.support.logged_stores import SPACES, EngineAtRest, LoggedStores, copied, opened
 
 
 @pytest.fixture
@@ -392,3 +394,57 @@ def test_a_store_too_busy_for_its_first_mark_goes_by_itself(
         server.close()
 
     asyncio.run(write())
+
+
+def test_a_store_that_closed_without_its_fsync_gets_what_this_run_wrote(
+    tmp_path: Path, always_shared: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its folder is one that lost its last write, as on a disk that refused it."""
+
+    async def run() -> None:
+        folder = DataFolder.locked(str(tmp_path))
+        stores = ProcessStores(folder, EngineAtRest(cache_bytes=1 << 20))
+        stores.open()
+        path = stores.region_folders.path("r0")
+        store = stores.engine.open(path, SPACES, None, stores.ownership("r0", 3))
+        for number in range(3):
+            batch = store.batch()
+            batch.put("a", b"k", b"%d" % number)
+            store.gather(batch)
+            await stores.committer.durable(store)
+            stores.server_log.prepare()
+            store.flush()
+        capture = store._capture
+        assert capture is not None
+        assert capture.epoch == 3
+        assert stores.ownership("r0", 3).behind == ()
+        before = copied(Path(path), tmp_path / "before")
+        batch = store.batch()
+        batch.put("a", b"k", b"in the server's log")
+        store.gather(batch)
+        await stores.committer.durable(store)
+
+        def refuses(_store: RocksStore) -> None:
+            raise HostError("no fsync")
+
+        with monkeypatch.context() as meanwhile:
+            meanwhile.setattr(RocksStore, "sync", refuses)
+            stores.committer.forget(store)
+            store.close()
+        shutil.rmtree(path)
+        before.rename(path)
+        bare = stores.engine.open(path, SPACES)
+        assert bare.get("a", b"k") == b"2", "a copy of the folder lacks it"
+        bare.close()
+        ownership = stores.ownership("r0", 3)
+        assert ownership == Ownership("r0", 3, (LogPart(THIS_RUN, 3),), is_sole=True)
+        again = stores.engine.open(path, SPACES, None, ownership)
+        assert again.get("a", b"k") == b"in the server's log"
+        assert again._epoch == 3
+        assert capture.synced == capture.last, "its segment may go"
+        assert stores.ownership("r0", 3).behind == ()
+        again.close()
+        stores.close()
+        folder.close()
+
+    asyncio.run(run())
