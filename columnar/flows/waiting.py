@@ -40,12 +40,12 @@ class Waits:
         deadline = time.monotonic() + timeout_s
         if token:
             sequence = checked_token(token)
-            await self._server.all_there(timeout_s)
+            await self._server.hosting.all_there(timeout_s)
             if not self._followers.at(sequence.origin):
                 await self._openings.settled(deadline - time.monotonic(), sequence.origin)
             targets = self._targets_of(name, sequence)
         else:
-            is_there = await self._server.all_there(timeout_s)
+            is_there = await self._server.hosting.all_there(timeout_s)
             if not is_there or not await self._openings.settled(deadline - time.monotonic()):
                 return False
             preparing = [task for one in self._followers.of(name) if (task := one.preparing()) is not None]

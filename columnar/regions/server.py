@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Final
 
 from columnar.clock import Clock
-from columnar.errors import ColumnarError, NotServingRegion, RegionAway
+from columnar.errors import ColumnarError, NotServingRegion
 from columnar.limits import GATHERED_BYTES, OPEN_REGIONS, STEP_BYTES
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
@@ -96,10 +96,6 @@ class RegionServer:
 
     # --- the region of a row -----------------------------------------------------------------------
 
-    def region_for(self, served: ServedTable, row: bytes) -> Region:
-        """The open region that holds ``row``; errors as of ``open_region``."""
-        return self.open_region(served, served.holding(row))
-
     def open_region(self, served: ServedTable, info: RegionInfo) -> Region:
         """RegionAway: it is opened from now on, if it was not; retry after its ``back``, which raises what the opening
         raised: HostError, DamagedData.  RegionElsewhere, NotServingRegion.
@@ -139,13 +135,6 @@ class RegionServer:
         elif region.log_policy is not None:
             self.listener.region_opened(region)
 
-    def open_if_served(self, info: RegionInfo) -> None:
-        """Begin to open the region unless its table is disabled or has it no more."""
-        served = self.serving(info)
-        if served is not None:
-            with suppress(RegionAway):
-                self.open_region(served, info)
-
     def serving(self, info: RegionInfo) -> ServedTable | None:
         """The table of the region, if it is enabled and has it still."""
         served = self.tables.named(info.table)
@@ -153,9 +142,10 @@ class RegionServer:
 
     def open_for_consumers(self, region: Region) -> None:
         """After it was closed: its changes are still to be delivered, whether anybody asks for it or not."""
-        if region.log_policy is not None:
-            with suppress(ColumnarError):
-                self.open_if_served(region.info)
+        served = self.serving(region.info) if region.log_policy is not None else None
+        if served is not None:
+            with suppress(ColumnarError):  # RegionAway: it is being opened; the followers try again after others
+                self.open_region(served, region.info)
 
     def follow(self, region: Region) -> None:
         """The table was altered, or the caller remembers an older schema of it."""
@@ -250,10 +240,6 @@ class RegionServer:
                 timer.cancel()
         self.upkeep.stop()
         await self.hosting.stop()
-
-    async def all_there(self, timeout_s: float) -> bool:
-        """Return when requests wait for no region any more; False: not in time."""
-        return await self.hosting.all_there(timeout_s)
 
     # --- writes ------------------------------------------------------------------------------------
 

@@ -142,7 +142,10 @@ class ChangingHouse:
 
     async def apply(self, mutation: RowMutation) -> Applied:
         """Returns when it is acknowledged."""
-        applied = await patiently(lambda: self.server.region_for(self.table, mutation.row).apply(mutation))
+        def apply() -> Applied:
+            return self.server.open_region(self.table, self.table.holding(mutation.row)).apply(mutation)
+
+        applied = await patiently(apply)
         if applied.durable is not None:
             await asyncio.shield(applied.durable)
         return applied

@@ -130,7 +130,7 @@ def test_a_region_that_is_no_more_is_not_opened() -> None:
         house.served = ServedTable(TABLE, True, [replace(older.regions[0], region_id=99)])
         house.server.tables.install(house.served)
         with pytest.raises(NotServingRegion):
-            house.server.region_for(older, b"r")
+            house.server.open_region(older, older.holding(b"r"))
         await house.close()
 
     asyncio.run(main())

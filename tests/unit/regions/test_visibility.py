@@ -178,7 +178,7 @@ def test_a_failed_fsync_is_never_acknowledged_and_the_region_opens_again_from_di
         assert house.server.open_count() == 0, "closed; nothing is served from memory that the disk refused"
         with pytest.raises(RegionAway):  # a thread closes it: requests wait for that
             house.region()
-        assert await house.server.all_there(10)
+        assert await house.server.hosting.all_there(10)
         house.gate.release()
         house.memory.crash(house.server.folder_of(region.info))
         assert house.region() is not region

@@ -405,6 +405,7 @@ def test_a_store_that_closed_without_its_fsync_gets_what_this_run_wrote(
         folder = DataFolder.locked(str(tmp_path))
         stores = ProcessStores(folder, EngineAtRest(cache_bytes=1 << 20))
         stores.open()
+        stores.server_log.prepare()
         path = stores.region_folders.path("r0")
         store = stores.engine.open(path, SPACES, None, stores.ownership("r0", 3))
         for number in range(3):
@@ -412,7 +413,6 @@ def test_a_store_that_closed_without_its_fsync_gets_what_this_run_wrote(
             batch.put("a", b"k", b"%d" % number)
             store.gather(batch)
             await stores.committer.durable(store)
-            stores.server_log.prepare()
             store.flush()
         capture = store._capture
         assert capture is not None
