@@ -38,10 +38,17 @@ class Leading:
         self._folders = stores.region_folders
 
     async def open(self) -> int:
-        """The epoch at which owners serve from now on.  HostError, DamagedData."""
-        path, clock = self._folders.catalogue(), self._stores.clock
-        self._meta = meta = MetaRegion(partial(self._opened, path))
+        """The epoch at which owners serve from now on.  HostError, DamagedData: nothing is open then."""
+        self._meta = meta = MetaRegion(partial(self._opened, self._folders.catalogue()))
         meta.open()
+        try:
+            return await self._read(meta)
+        except BaseException:
+            await meta.close(_quiet)
+            raise
+
+    async def _read(self, meta: MetaRegion) -> int:
+        clock = self._stores.clock
         self.catalogue = Catalogue(meta.read_all(), meta.write)
         meta.repairs_wanted = self.catalogue.repairs
         clock.observe(meta.newest_ms)  # else a change of the catalogue would lose against what it changes
@@ -109,3 +116,7 @@ class Leading:
     async def close(self, quiesce: Callable[[Region], Awaitable[None]]) -> None:
         """When no region is open any more.  ``quiesce`` returns when no write of a region waits for its fsync."""
         await self._meta.close(quiesce)
+
+
+async def _quiet(_region: Region) -> None:
+    """No write of it is under way."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import AsyncExitStack
 
 from columnar.config import StandaloneConfig
 from columnar.doors import Doors, read_tls
@@ -41,19 +42,28 @@ class Standalone:
             raise
 
     async def start(self) -> None:
+        """HostError, DamagedData: no store is open then; the folder is still locked."""
         self.stores = ProcessStores(self.folder, RocksEngine())
         self.stores.open()
-        self.leading = Leading(self.stores)
-        epoch = await self.leading.open()
-        self.serving = Serving(self.config, self.stores, epoch)
-        self.leading.lead(self.serving.owner)
-        self.serving.follow(self.leading.region_changes)
-        await self.leading.start(SYSTEM_TABLES)
-        await self.serving.load()
-        private = await self.doors.open(self.serving, self.leading)
-        self.serving.deliver(self.doors.port, private)
-        await self.leading.begin()
-        self.serving.begin()
+        async with AsyncExitStack() as undo:
+            undo.callback(self.stores.close)
+            self.leading = Leading(self.stores)
+            epoch = await self.leading.open()
+            self.serving = Serving(self.config, self.stores, epoch)
+            undo.push_async_callback(self._close_regions)
+            self.leading.lead(self.serving.owner)
+            self.serving.follow(self.leading.region_changes)
+            await self.leading.start(SYSTEM_TABLES)
+            await self.serving.load()
+            private = await self.doors.open(self.serving, self.leading)
+            self.serving.deliver(self.doors.port, private)
+            await self.leading.begin()
+            self.serving.begin()
+            undo.pop_all()
+
+    async def _close_regions(self) -> None:
+        await self.serving.close()
+        await self.leading.close(self.serving.server.hosting.quiesce)
 
     async def stop(self) -> None:
         await self.serving.stop_triggers()
@@ -61,8 +71,7 @@ class Standalone:
         self.leading.stop_copies()
         await self.doors.close()
         await self.leading.stop_changes()
-        await self.serving.close()
-        await self.leading.close(self.serving.server.hosting.quiesce)
+        await self._close_regions()
         self.stores.close()
         await asyncio.get_running_loop().shutdown_default_executor()  # what a thread is at belongs to this process
         self.folder.close()

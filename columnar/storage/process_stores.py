@@ -33,7 +33,11 @@ class ProcessStores:
         self._clock_file = ClockFile.opened(self.folder.path)
         self.clock = StoreClock(system_ms, self._clock_file.keep)
         self.clock.observe(self._newest_ms())  # it may look at the times of files: before any is written
-        self.server_log, self.dead_logs = open_server_log(self.folder)
+        try:
+            self.server_log, self.dead_logs = open_server_log(self.folder)
+        except BaseException:
+            self._clock_file.close()
+            raise
         self.engine.server_log, self.engine.dead_logs = self.server_log, self.dead_logs
         self.committer = Committer(asyncio.get_running_loop(), log=self.server_log)
 

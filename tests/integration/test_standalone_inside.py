@@ -13,9 +13,15 @@ from columnar import meta_region, standalone
 from columnar.client import Connection
 from columnar.client.errors import IOError
 from columnar.client.regions import RegionAdmin
+from columnar.doors import Doors
+from columnar.errors import DamagedData
+from columnar.leading import Leading
+from columnar.master.catalogue import Catalogue
 from columnar.storage.rocks import RocksEngine
+from columnar.triggers.keeper import TriggerKeeper
 from tests.support.failing_disk import until_it_works
 from tests.support.held_engine import HeldEngine
+from tests.support.serving import Serving
 from tests.support.store_thread import StoreThread
 
 
@@ -174,3 +180,32 @@ def test_a_store_stops_while_its_catalogue_cannot_be_mended(tmp_path: Path, monk
         connection = store.connection()
         connection.create_table("t", {"f": {}})
         connection.close()
+
+
+@pytest.mark.parametrize(
+    ("owner", "step"),
+    [
+        (Catalogue, "_load"),
+        (Catalogue, "raise_epoch"),
+        (Leading, "start"),
+        (TriggerKeeper, "load"),
+        (Doors, "open"),
+    ],
+)
+def test_a_start_that_fails_leaves_no_store_open(
+    tmp_path: Path, owner: type, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same process can start again at once: it holds no lock of a store."""
+    first = Serving(tmp_path / "data").start()
+    first.stop()
+
+    def fails(*_: object) -> None:
+        raise DamagedData("as a test would have it")
+
+    failed = Serving(tmp_path / "data")
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, step, fails)
+        with pytest.raises(DamagedData, match="as a test would have it"):
+            failed.start()
+    again = Serving(tmp_path / "data").start()
+    again.stop()
