@@ -60,6 +60,7 @@ BATCH_BYTES: Final = 4 * MIB  # one engine write: it holds the interpreter lock 
 
 # --- between servers -------------------------------------------------------------------------------
 PEER_FRAME_BYTES: Final = 1024 * MIB  # a row has no bound of its own, and a reply goes on as it came
+PEER_QUEUED_BYTES: Final = 64 * MIB  # of calls that wait until a link to a peer takes more; a call beyond is not sent
 
 # --- change logs -----------------------------------------------------------------------------------
 LOG_RECORDS: Final = 1_000_000  # of one region, that a trigger still needs: from half of it on writers are slowed

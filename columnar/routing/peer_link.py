@@ -1,0 +1,366 @@
+"""A link to a peer: one socket, frames both ways, many calls and asks side by side; either side may ask.
+
+    greeting   the link's own hello is on its way; calls and asks wait for the peer's
+    open       frames go out; all that one iteration of the loop sends goes out in one write
+    ended      the link broke, or was closed, or one side found the other's hello or frames bad
+
+A call that the link takes ends once: with an answer, with a refusal, as not sent, or with the link.  An ask is a
+future that ends so.  A call whose bytes the transport has taken may have been carried out, whatever comes then.
+
+Invariants (``check``):
+    P1. Each call and ask ends once, also where the link ends or was never open.
+    P2. A call that was reported as written is never reported as not sent.
+    P3. Frames that wait for the transport hold at most ``limits.PEER_QUEUED_BYTES`` and one frame more; a call
+        beyond is not sent.  Answers have no bound of their own: they are bounded with the calls that they answer.
+
+Knows nothing of routes, of what a call asks for, and of who answers it.  Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from enum import Enum, auto
+from typing import Any, Final, Protocol, TypeVar
+
+from columnar.limits import PEER_QUEUED_BYTES
+from columnar.model.region_messages import Message
+from columnar.routing import message_codec, peer_frames, refusals
+from columnar.routing.hello import HELLO, Hello
+from columnar.routing.peer_frames import BadFrame, Frame, FrameReader, FrameTooLong
+from columnar.routing.refusals import Refusal
+from columnar.routing.value_codec import BadValue
+
+_log = logging.getLogger(__name__)
+
+WRITE_BYTES: Final = 256 * 1024  # of one write: frames behind it are not copied together with it
+R = TypeVar("R")
+
+
+class State(Enum):
+    GREETING = auto()
+    OPEN = auto()
+    ENDED = auto()
+
+
+class NotSent(Exception):
+    """Nothing of the ask has left this process."""
+
+
+class LinkBroke(Exception):
+    """The link ended after the ask was written: the peer may have carried it out."""
+
+
+class Call(Protocol):
+    """The caller's side of a call; each method but ``written`` ends it."""
+
+    def written(self) -> None:
+        """The transport has its bytes."""
+
+    def not_sent(self) -> None:
+        """Nothing of it has left this process."""
+
+    def answered(self, frame: Frame) -> None:
+        """``frame`` is the reply; whoever keeps it for long copies its body."""
+
+    def refused(self, refusal: Refusal) -> None: ...
+
+    def link_broke(self) -> None:
+        """After ``written``: the peer may have carried it out."""
+
+
+class Answerer(Protocol):
+    """The side that answers.  Both return at once; the answer comes by ``PeerLink.answer``, ``told`` or ``refuse``."""
+
+    def called(self, link: PeerLink, frame: Frame) -> None: ...
+
+    def asked(self, link: PeerLink, number: int, message: Message[Any]) -> None: ...
+
+
+class _Queued:
+    """A frame on its way to the transport."""
+
+    __slots__ = ("call", "number", "parts", "size_bytes")
+
+    def __init__(self, parts: Sequence[bytes | memoryview], call: Call | None, number: int) -> None:
+        self.parts = parts
+        self.call = call  # None: an answer, a hello
+        self.number = number  # 0: it was recalled, or is no call
+        self.size_bytes = sum(map(len, parts))
+
+
+class _Ask:
+    """An ask, as a call whose caller waits for a future."""
+
+    __slots__ = ("future", "message")
+
+    def __init__(self, message: Message[Any], future: asyncio.Future[Any]) -> None:
+        self.message = message
+        self.future = future
+
+    def _end(self, failure: Exception) -> None:
+        if not self.future.done():
+            self.future.set_exception(failure)
+
+    def written(self) -> None:
+        pass
+
+    def not_sent(self) -> None:
+        self._end(NotSent())
+
+    def link_broke(self) -> None:
+        self._end(LinkBroke())
+
+    def answered(self, frame: Frame) -> None:
+        answer = message_codec.answer_from_plain(self.message, frame.unpacked())
+        if not self.future.done():
+            self.future.set_result(answer)
+
+    def refused(self, refusal: Refusal) -> None:
+        self._end(refusal if isinstance(refusal, Exception) else Refused(refusal))
+
+
+class Refused(Exception):
+    """The peer refused an ask as another server's: nothing was done."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(str(refusal))
+        self.refusal = refusal
+
+
+class PeerLink(asyncio.Protocol):
+    def __init__(
+        self,
+        mine: Hello,
+        obstacle: Callable[[Hello], str | None],
+        answerer: Answerer,
+        on_ended: Callable[[PeerLink], None] = lambda _link: None,
+    ) -> None:
+        """``obstacle``: why a link with this peer is to be closed, ``hello.obstacle``."""
+        self.peer: Hello | None = None  # once its hello has come
+        self.state = State.GREETING
+        self.why = ""  # it has ended
+        self._mine = mine
+        self._obstacle = obstacle
+        self._answerer = answerer
+        self._on_ended = on_ended
+        self._transport: asyncio.WriteTransport | None = None
+        self._reader = FrameReader()
+        self._queue: deque[_Queued] = deque()
+        self.queued_bytes = 0
+        self._calls: dict[int, tuple[Call, _Queued | None]] = {}  # by number; None: it was written
+        self._last_number = 0
+        self._is_paused = False
+        self._flush_is_planned = False
+
+    # --- calls and asks ------------------------------------------------------------------------------
+
+    def call(self, service: int, protocol: int, message: Sequence[bytes | memoryview], call: Call) -> int:
+        """Send a client's message as it came, in pieces; the call's number.  FrameTooLong: nothing was sent.
+
+        A call that the link does not take hears ``not_sent`` before this returns.
+        """
+        self._last_number = number = self._last_number + 1
+        head = peer_frames.call_head(number, service, protocol, sum(map(len, message)))
+        self._begin(number, (head, *message), call)
+        return number
+
+    async def ask(self, message: Message[R]) -> R:
+        """NotSent, LinkBroke, Refused; the error that the peer met; FrameTooLong, BadValue."""
+        name, fields = message_codec.to_plain(message)
+        self._last_number = number = self._last_number + 1
+        frame = peer_frames.ask(number, name, fields)
+        future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        self._begin(number, (frame,), _Ask(message, future))
+        try:
+            return await future
+        finally:
+            self.forget(number)
+
+    def _begin(self, number: int, parts: Sequence[bytes | memoryview], call: Call) -> None:
+        if self.state is State.ENDED or self.queued_bytes > PEER_QUEUED_BYTES:
+            call.not_sent()
+            return
+        queued = _Queued(parts, call, number)
+        self._calls[number] = (call, queued)
+        self._send(queued)
+
+    def recall(self, number: int) -> None:
+        """Take a call back that was not written yet; it ends without a word."""
+        _, queued = self._calls.pop(number, (None, None))
+        if queued is not None:
+            self.queued_bytes -= queued.size_bytes
+            queued.number, queued.call, queued.parts, queued.size_bytes = 0, None, (), 0
+
+    def forget(self, number: int) -> None:
+        """Drop the answer to a call, if it comes; a call that was not written yet is recalled."""
+        held = self._calls.get(number)
+        if held is not None and held[1] is not None:
+            self.recall(number)
+        else:
+            self._calls.pop(number, None)
+
+    # --- answers -------------------------------------------------------------------------------------
+
+    def answer(self, number: int, reply: Sequence[bytes | memoryview]) -> None:
+        """The reply to a call, as it goes to the client."""
+        head = peer_frames.answer_head(number, sum(map(len, reply)))
+        self._send(_Queued((head, *reply), None, 0))
+
+    def told(self, number: int, message: Message[R], answer: R) -> None:
+        self._send(_Queued((peer_frames.told(number, message_codec.answer_to_plain(message, answer)),), None, 0))
+
+    def refuse(self, number: int, refusal: Refusal) -> None:
+        self._send(_Queued((peer_frames.refused(number, *refusals.to_plain(refusal)),), None, 0))
+
+    # --- writing -------------------------------------------------------------------------------------
+
+    def _send(self, queued: _Queued) -> None:
+        if self.state is State.ENDED:
+            return
+        self._queue.append(queued)
+        self.queued_bytes += queued.size_bytes
+        self._plan_flush()
+
+    def _plan_flush(self) -> None:
+        if self._flush_is_planned or self._is_paused or self.state is not State.OPEN or not self._queue:
+            return
+        self._flush_is_planned = True
+        asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flush_is_planned = False
+        while self._queue and not self._is_paused and self.state is State.OPEN:
+            self._write_some()
+
+    def _write_some(self) -> None:
+        parts: list[bytes | memoryview] = []
+        written: list[_Queued] = []
+        size = 0
+        while self._queue and size < WRITE_BYTES:
+            queued = self._queue.popleft()
+            size += queued.size_bytes
+            parts += queued.parts
+            if queued.call is not None:
+                written.append(queued)
+        self.queued_bytes -= size
+        for queued in written:
+            assert queued.call is not None, "chosen for it"
+            self._calls[queued.number] = (queued.call, None)
+        assert self._transport is not None, "it is open"
+        self._transport.writelines(parts)
+        for queued in written:
+            assert queued.call is not None, "chosen for it"
+            queued.call.written()
+
+    # --- asyncio.Protocol ----------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.WriteTransport), "a stream"
+        self._transport = transport
+        if self.state is State.ENDED:
+            transport.abort()
+            return
+        transport.write(peer_frames.hello(HELLO.encode(self._mine)))
+
+    def pause_writing(self) -> None:
+        self._is_paused = True
+
+    def resume_writing(self) -> None:
+        self._is_paused = False
+        self._plan_flush()
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for frame in self._reader.feed(data):
+                if self.state is State.ENDED:
+                    return
+                self._take(frame)
+        except (BadFrame, BadValue) as fault:
+            self.end(f"the peer's frames are bad: {fault}")
+
+    def connection_lost(self, cause: Exception | None) -> None:
+        self.end(f"the connection ended{f': {cause}' if cause else ''}")
+
+    # --- frames --------------------------------------------------------------------------------------
+
+    def _take(self, frame: Frame) -> None:
+        if self.peer is None:
+            self._greet(frame)
+        elif frame.kind == peer_frames.CALL:
+            self._answer(frame.number, lambda: self._answerer.called(self, frame))
+        elif frame.kind == peer_frames.ASK:
+            self._take_ask(frame)
+        elif frame.kind == peer_frames.HELLO:
+            raise BadFrame("a second hello")
+        else:
+            self._take_answer(frame)
+
+    def _greet(self, frame: Frame) -> None:
+        if frame.kind != peer_frames.HELLO:
+            raise BadFrame(f"a frame of kind {frame.kind} before the hello")
+        self.peer = HELLO.decode(frame.unpacked())
+        why = self._obstacle(self.peer)
+        if why is not None:
+            self.end(why)
+            return
+        self.state = State.OPEN
+        self._plan_flush()
+
+    def _take_ask(self, frame: Frame) -> None:
+        try:
+            message = message_codec.from_plain(*frame.named())
+        except BadValue as fault:  # of a newer version, or of its own mistake: the link stays
+            self.refuse(frame.number, fault)
+            return
+        self._answer(frame.number, lambda: self._answerer.asked(self, frame.number, message))
+
+    def _answer(self, number: int, answer: Callable[[], None]) -> None:
+        try:
+            answer()
+        except Exception as fault:  # noqa: BLE001 - the caller hears of it, and the log has its traceback
+            _log.exception("a call or an ask of %s failed", self.peer.server if self.peer else "a peer")
+            self.refuse(number, fault)
+
+    def _take_answer(self, frame: Frame) -> None:
+        call, _ = self._calls.pop(frame.number, (None, None))
+        if call is None:
+            return  # it was forgotten
+        try:
+            if frame.kind == peer_frames.REFUSED:
+                call.refused(refusals.from_plain(*frame.named()))
+            else:
+                call.answered(frame)
+        except (BadFrame, BadValue):
+            call.link_broke()  # whatever the peer did, it cannot be told
+            raise
+
+    # --- the end -------------------------------------------------------------------------------------
+
+    def end(self, why: str) -> None:
+        """Close the link; calls hear of it in the order in which they were begun.  Again: does nothing."""
+        if self.state is State.ENDED:
+            return
+        self.state, self.why = State.ENDED, why
+        if self._transport is not None:
+            self._transport.abort()
+        self._queue.clear()
+        self.queued_bytes = 0
+        calls, self._calls = self._calls, {}
+        for call, queued in calls.values():
+            if queued is not None:
+                call.not_sent()
+            else:
+                call.link_broke()
+        self._on_ended(self)
+
+    def check(self) -> None:
+        waiting = {queued.number for queued in self._queue if queued.call is not None}
+        assert waiting == {number for number, (_, queued) in self._calls.items() if queued is not None}, "P1, P2"
+        assert self.queued_bytes == sum(queued.size_bytes for queued in self._queue), "P3"
+        assert self.state is not State.ENDED or not (self._calls or self._queue), "P1"
+
+
+__all__ = ["Answerer", "Call", "FrameTooLong", "LinkBroke", "NotSent", "PeerLink", "Refused", "State"]
