@@ -100,7 +100,8 @@ def _error_to_plain(error: ColumnarError) -> dict[str, Any]:
     """An error of another module travels as the nearest class of ``columnar.errors`` with its words for clients."""
     known = next(one for one in type(error).__mro__ if _is_known(one, error.hbase_class))
     group = next((one.__name__ for one in _GROUPS if isinstance(error, one)), "")
-    fields = {name: value for name, value in vars(error).items() if name != "text" and type(value) in _FIELD_TYPES}
+    held = vars(error).items() if known is type(error) else ()  # fields of another class mean nothing there
+    fields = {name: value for name, value in held if name != "text" and type(value) in _FIELD_TYPES}
     return {"class": known.__name__, "text": error.text, "group": group, "fields": fields}
 
 

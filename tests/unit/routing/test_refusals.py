@@ -42,6 +42,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "ScannerNotFound": (7,),
     "Throttled": ("t", "over", 12, "10req/s"),
     "ClientGone": (),
+    "RegionElsewhere": ("t", "0123456789abcdef"),
     "FolderInUse": ("folder", "me"),
 }
 ALL = [
