@@ -6,6 +6,7 @@ import socket
 import struct
 import threading
 from collections import Counter
+from contextlib import suppress
 from typing import Any, cast
 
 import pytest
@@ -59,7 +60,7 @@ def test_a_unit_of_several_calls_that_takes_longer_than_the_time_is_waited_for()
 
         def serve() -> None:
             sock, _ = server.accept()
-            with sock:
+            with sock, suppress(ConnectionError):  # it is left in the middle of a call
                 while sock.recv(65_536):
                     sock.sendall(struct.pack(">I", len(opening.good)) + opening.good)
 
