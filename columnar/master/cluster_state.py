@@ -125,7 +125,7 @@ class ClusterState:
         closed: Mapping[int, tuple[int, bool]],
         now_ms: int,
     ) -> list[Output]:
-        """It is connected, again perhaps.
+        """The server is connected, perhaps again.
 
         ``serving``: epochs by region.  ``closed``: the last epoch that it gave up, and whether its log may hold what
         the store lacks.
@@ -162,9 +162,9 @@ class ClusterState:
         now_ms: int,
         asked: bool = False,
     ) -> list[Output]:
-        """It answers nothing any more, and its log is sealed.  ``named``: regions and epochs in the log's heads.
+        """The server answers nothing any more, and its log is sealed.
 
-        ``asked``: a person stopped it, which is no death.
+        ``named``: regions and epochs in the log's heads.  ``asked``: a person stopped it, which is no death.
         """
         if self.ledger.is_fenced(server):
             return []
@@ -189,21 +189,24 @@ class ClusterState:
     # --- reports of servers ------------------------------------------------------------------------
 
     def opened(self, server: Incarnation, region: int, epoch: int, now_ms: int) -> list[Output]:
-        """It serves the region, with everything that was behind.  Also the answer to ``Renumber``."""
+        """The server serves the region, with everything that was behind.  Also the answer to ``Renumber``."""
         self._transitions.opened(server, region, epoch, now_ms)
         return self._done(now_ms)
 
     def closed(
         self, server: Incarnation, region: int, epoch: int, now_ms: int, is_behind: bool = False
     ) -> list[Output]:
-        """It refuses the region at that epoch for ever.  ``is_behind``: its log may hold what the store lacks."""
+        """The server refuses the region at that epoch for ever.
+
+        ``is_behind``: its log may hold what the store lacks.
+        """
         self._transitions.closed(server, region, epoch, is_behind, now_ms)
         return self._done(now_ms)
 
     def failed(
         self, server: Incarnation, region: int, epoch: int, why: str, is_damaged: bool, now_ms: int
     ) -> list[Output]:
-        """It could not open the region, and refuses it at that epoch for ever."""
+        """The server could not open the region, and refuses it at that epoch for ever."""
         self._transitions.failed(server, region, epoch, why, is_damaged, now_ms)
         return self._done(now_ms)
 

@@ -123,8 +123,8 @@ class OwnerLedger:
 
     def told_to_open(self, region: int, owner: Owner) -> None:
         before = self._openers.get(region)
-        is_same = before is None or before.server == owner.server
-        assert is_same or self.is_fenced(before.server), f"L2: {before} has region {region}"  # type: ignore[union-attr]
+        if before is not None and before.server != owner.server:
+            assert self.is_fenced(before.server), f"L2: {before} has region {region}"
         assert self.durable[region].epoch >= owner.epoch, "L1"
         self._openers[region] = owner.tenure
 

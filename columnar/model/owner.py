@@ -41,7 +41,7 @@ def incarnation_of(text: str) -> Incarnation:
 
 @dataclass(frozen=True, slots=True)
 class Tenure:
-    """That a server owned a region at an epoch."""
+    """The ownership of a region by a server, at an epoch."""
 
     server: Incarnation
     epoch: int

@@ -41,7 +41,7 @@ class Capture:
     def __init__(self, region: str, epoch: int, era: bytes, stamp: Callable[[], int]) -> None:
         """``epoch`` is the region's owner's; ``stamp`` gives the numbers of the run that ``era`` names.
 
-        What was handed over before is in no record.
+        Batches that were handed over before are in no record.
         """
         self.region = region
         self.epoch = epoch

@@ -321,7 +321,7 @@ class RocksStore:
             capture.synced = max(capture.synced, covered)
 
     def own(self, region: str, epoch: int) -> None:
-        """What is written from now on is of this region, encoded, at its owner's epoch."""
+        """Writes from now on are of this region, encoded, at its owner's epoch."""
         self._region, self._epoch = region, epoch
 
     def begin_capture(self, era: bytes, stamp: Callable[[], int]) -> Capture | None:

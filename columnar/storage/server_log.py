@@ -63,7 +63,7 @@ Written = tuple[str, int, int, int, Sequence[Operation]]  # region, epoch, numbe
 
 
 class Record(NamedTuple):
-    """One batch of one region, read; its operations are still packed."""
+    """A batch of a region, read; its operations are still packed."""
 
     region: str
     epoch: int

@@ -86,7 +86,7 @@ class ServerLog:
         self._unsynced.setdefault(region, set()).add(epoch)
 
     def behind(self, region: str) -> tuple[LogPart, ...]:
-        """What this run wrote for the region, and its closed store may lack; of most, nothing."""
+        """The parts of this run's log that the region's closed store may lack; none for most regions."""
         return tuple(LogPart(THIS_RUN, epoch) for epoch in sorted(self._unsynced.get(region, ())))
 
     def so_far(self) -> DeadLog:
