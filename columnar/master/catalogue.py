@@ -21,7 +21,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from columnar.master import owner_rows
 from columnar.master.catalogue_rows import (
@@ -35,13 +35,17 @@ from columnar.master.catalogue_rows import (
     table_row,
     u64,
 )
-from columnar.master.instructions import Segments, Wishes, Write
 from columnar.master.replacements import replaced
+from columnar.master.wishes import Wishes
 from columnar.model import owner, region_info, schema
 from columnar.model.mutation import RowMutation
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import DEFAULT_NAMESPACE, SYSTEM_NAMESPACE, Family, Table, make_table
+
+if TYPE_CHECKING:  # a standalone writes no plans, and needs not their 0.3 MB
+    from columnar.master.instructions import Write
+    from columnar.model.owner_messages import Segments
 
 META_TABLE: Final = "columnar:meta"
 META_REGION_ID: Final = 1  # the only region that is in no catalogue

@@ -40,13 +40,11 @@ from columnar.master.instructions import (
     Prefer,
     RemoveLog,
     Request,
-    Segments,
     Split,
     Throttles,
     Wake,
-    Wishes,
 )
-from columnar.master.load_scores import RegionRates, averaged, score
+from columnar.master.load_scores import averaged, score
 from columnar.master.load_splits import is_large
 from columnar.master.owner_ledger import OwnerLedger
 from columnar.master.placement import NEVER_MS, Current, Desired, Phase, Place, ServerState
@@ -54,7 +52,9 @@ from columnar.master.plan_draft import Chance
 from columnar.master.planner import plan
 from columnar.master.requests import Requests
 from columnar.master.transitions import Transitions
+from columnar.master.wishes import Wishes
 from columnar.model.owner import Incarnation, Owner, first_owner
+from columnar.model.owner_messages import RegionRates, Segments
 from columnar.model.region_info import RegionInfo
 
 LOOK_MS: Final = 1_000  # between two plans without an event

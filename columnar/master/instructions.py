@@ -13,11 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from columnar.master.wishes import Wishes
 from columnar.model.owner import Incarnation, Owner
+from columnar.model.owner_messages import Segments
 from columnar.model.region_info import RegionInfo
 
 DECISIONS_KEPT: Final = 200
-Segments: TypeAlias = tuple[tuple[str, int], ...]  # names and lengths of a log that is sealed
 
 
 # --- planned -----------------------------------------------------------------------------------------
@@ -214,16 +215,6 @@ Request: TypeAlias = RegionRequest | WishRequest | BalanceNow
 
 
 # --- what a plan is made from, and what it is ----------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """Wishes of people, kept in the catalogue over restarts."""
-
-    drained: frozenset[str] = frozenset()  # names of servers
-    unassigned: frozenset[int] = frozenset()  # regions
-    balancer: bool = True
-    auto_split: bool = True
 
 
 @dataclass(frozen=True, slots=True)

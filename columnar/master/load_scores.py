@@ -11,26 +11,14 @@ are the new load.  A report costs the same however long a region exists.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final
 
 from columnar.limits import MIB
+from columnar.model.owner_messages import RegionRates
 
 AVERAGED_OVER_MS: Final = 60_000
 IDLE: Final = 1.0  # a region that nobody asks for
 MIB_OF_ONE: Final = 100  # so many MiB weigh as much as one read a second
-
-
-@dataclass(frozen=True, slots=True)
-class RegionRates:
-    """The report of an owner about an open region."""
-
-    region: int
-    reads_per_s: float
-    writes_per_s: float
-    deliveries_per_s: float
-    size_bytes: int
-    limit_bytes: int  # of its table: over it the region is split
 
 
 def score(rates: RegionRates) -> float:

@@ -21,7 +21,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from columnar.master.instructions import Segments, Wishes, Write
+from columnar.master.instructions import Write
+from columnar.master.wishes import Wishes
 from columnar.model.owner import (
     Incarnation,
     Owner,
@@ -35,6 +36,7 @@ from columnar.model.owner import (
     source_fenced,
     taken_from_dead,
 )
+from columnar.model.owner_messages import Segments
 from columnar.model.region_info import RegionInfo
 
 

@@ -9,10 +9,13 @@ The owner of a region is a cell of the region's row (``model.owner``).
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from columnar.master.instructions import Segments, Wishes
+from columnar.master.wishes import Wishes
 from columnar.model.owner import Incarnation, incarnation_of
+
+if TYPE_CHECKING:
+    from columnar.model.owner_messages import Segments
 
 SEALED: Final = b"s/"
 WISHES_ROW: Final = b"w/wishes"

@@ -30,8 +30,9 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
 
-from columnar.master.instructions import Request, Throttles, Wishes
+from columnar.master.instructions import Request, Throttles
 from columnar.master.load_scores import IDLE
+from columnar.master.wishes import Wishes
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.region_info import RegionInfo
 

@@ -27,10 +27,10 @@ from columnar.master.instructions import (
     SwitchSplits,
     UnassignRegion,
     UndrainServer,
-    Wishes,
 )
 from columnar.master.placement import NEVER_MS, Current, Desired, Phase, ServerState
 from columnar.master.replacements import check_merge, check_split
+from columnar.master.wishes import Wishes
 
 GONE: Final = "the region was dropped, split or merged meanwhile; ask for the regions again"
 _UNOPENED: Final = "the region could not be opened; see the decisions, then assign it"

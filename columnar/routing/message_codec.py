@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeVar
 
+from columnar.model import owner_messages as owners
 from columnar.model import region_messages as regions
 from columnar.model import route as routes
+from columnar.model.owner import Owner
 from columnar.model.read import Projection, ReadSpec, ScanSpec
 from columnar.model.region_messages import Message
 from columnar.routing import asks
@@ -70,6 +72,29 @@ _CHANGE: Final = record(regions.RegionChange, {"gone": several(REGION), "fresh":
 _LOAD: Final = record(regions.RegionLoad, {"info": REGION, "size_bytes": INT, "limit_bytes": INT})
 _ROUTE: Final = record(routes.Route, {"region": REGION, "server": INCARNATION, "epoch": INT, "source": maybe(TENURE)})
 _HELD: Final = record(routes.RoutesHeld, {"number": INT, "needs_all": BOOL})
+_OWNER: Final = record(
+    Owner,
+    {
+        "server": INCARNATION,
+        "epoch": INT,
+        "generation": INT,
+        "source": maybe(TENURE),
+        "behind": several(TENURE),
+    },
+)
+_SEALED: Final = several(pair(INCARNATION, several(pair(TEXT, INT))))
+_GIVEN_UP: Final = record(owners.GivenUp, {"epoch": INT, "is_behind": BOOL})
+_RATES: Final = record(
+    owners.RegionRates,
+    {
+        "region": INT,
+        "reads_per_s": FLOAT,
+        "writes_per_s": FLOAT,
+        "deliveries_per_s": FLOAT,
+        "size_bytes": INT,
+        "limit_bytes": INT,
+    },
+)
 _FORM: Final = record(asks.ReplyForm, {"service": INT, "protocol": INT, "in_order": BOOL})
 _GROUP: Final = record(
     asks.RowGroup,
@@ -121,6 +146,7 @@ class _Entry:
 _TABLE_NAME: Final[dict[str, Codec[Any]]] = {"table": TEXT}
 _ONE_REGION: Final[dict[str, Codec[Any]]] = {"region": REGION}
 _ONE_CHANGE: Final[dict[str, Codec[Any]]] = {"change": _CHANGE}
+_OWNED: Final[dict[str, Codec[Any]]] = {"region": REGION, "owner": _OWNER, "sealed": _SEALED}
 _ENTRIES: Final = (
     _Entry("publish", regions.Publish, {"table": TABLE, "is_enabled": BOOL, "regions": several(REGION)}),
     _Entry("withdraw", regions.Withdraw, _TABLE_NAME),
@@ -143,6 +169,10 @@ _ENTRIES: Final = (
     _Entry("give_back_space", regions.GiveBackSpace, _ONE_REGION),
     _Entry("loads", regions.Loads, {}, several(_LOAD)),
     _Entry("commit", regions.Commit, _ONE_CHANGE),
+    _Entry("open_region", owners.OpenRegion, _OWNED),
+    _Entry("close_region", owners.CloseRegion, {"region": REGION, "epoch": INT}, _GIVEN_UP),
+    _Entry("renumber_region", owners.RenumberRegion, _OWNED),
+    _Entry("rates", owners.Rates, {}, several(_RATES)),
     _Entry(
         "change_routes", routes.ChangeRoutes, {"number": INT, "gone": several(REGION), "routes": several(_ROUTE)}, _HELD
     ),

@@ -18,8 +18,8 @@ from columnar.master.instructions import (
     UnassignRegion,
     UndrainServer,
 )
-from columnar.master.load_scores import RegionRates
 from columnar.master.placement import Phase, ServerState
+from columnar.model.owner_messages import RegionRates
 from columnar.model.region_info import RegionInfo
 from tests.support.planned_cluster import PlannedCluster
 from tests.support.seeds import seed

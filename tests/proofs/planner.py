@@ -36,8 +36,8 @@ from columnar.master.instructions import (
     Tell,
     UndrainServer,
 )
-from columnar.master.load_scores import RegionRates
 from columnar.master.placement import Phase, ServerState
+from columnar.model.owner_messages import RegionRates
 from columnar.model.region_info import RegionInfo
 from columnar.process_tuning import calm_collector
 from tests.support.planned_cluster import PlannedCluster

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from columnar.model import owner_messages as owners
 from columnar.model import region_messages as regions
-from columnar.model.owner import Incarnation, Tenure
+from columnar.model.owner import Incarnation, Owner, Tenure
 from columnar.model.read import Projection, ReadSpec, ScanSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
@@ -18,6 +19,8 @@ LOW, HIGH = RegionInfo("ns:t", 5, b"", b"m\x00"), RegionInfo("ns:t", 6, b"m\x00"
 CHANGE = regions.RegionChange((LOW, HIGH), (RegionInfo("ns:t", 7),), 3)
 S1, S2 = Incarnation("s1", 4), Incarnation("s.2", 17)
 MOVED = Route(HIGH, S2, 9, Tenure(S1, 8))
+OWNER = Owner(S2, 9, 0, Tenure(S1, 8), (Tenure(S1, 7), Tenure(S1, 8)))
+SEGMENTS = (("00000001.segment", 1 << 33), ("00000002.segment", 0))
 READ = ReadSpec(Projection(((b"a", None), (b"b", (b"", b"q\xff")))), (0, 1 << 63), 3, ((b"a", (-5, 7)),))
 PLAIN = ReadSpec(Projection(((b"a", None),)))
 SPEC = ScanSpec(b"a", b"z\xff", READ, True, 10, True, b"PrefixFilter('x')", 100)
@@ -45,6 +48,10 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (regions.GiveBackSpace(HIGH), None),
     (regions.Loads(), (regions.RegionLoad(LOW, 1 << 40, 1 << 30), regions.RegionLoad(HIGH, 0, 1))),
     (regions.Commit(CHANGE), None),
+    (owners.OpenRegion(HIGH, OWNER, ((S1, SEGMENTS),)), None),
+    (owners.CloseRegion(HIGH, 8), owners.GivenUp(8, True)),
+    (owners.RenumberRegion(LOW, OWNER, ()), None),
+    (owners.Rates(), (owners.RegionRates(5, 1.5, 0.0, 1e6, 1 << 40, 1 << 30),)),
     (ChangeRoutes(1 << 33, (LOW,), (MOVED, Route(LOW, S1, 1))), RoutesHeld(12, True)),
     (ReplaceRoutes(7, (Route(LOW, S1, 1), MOVED)), RoutesHeld(7)),
     (
@@ -65,6 +72,8 @@ MORE: list[tuple[Message[Any], Any]] = [
     (regions.Watchers("t"), {}),
     (regions.Loads(), ()),
     (ChangeRoutes(1), RoutesHeld(0)),
+    (owners.OpenRegion(LOW, Owner(S1, 1)), None),
+    (owners.Rates(), ()),
     (asks.Apply("t", 1, 2, "BatchMutation", ()), asks.Applied()),
     (
         asks.Scan("t", HIGH, ScanSpec(b"", b"", PLAIN), asks.Place(None), 1, 1, 1),

@@ -28,9 +28,9 @@ from columnar.master.instructions import (
     Split,
     Tell,
     Wake,
-    Wishes,
     Write,
 )
+from columnar.master.wishes import Wishes
 from columnar.model.owner import Incarnation, Owner, Tenure
 from columnar.model.region_info import RegionInfo
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from random import Random
 
 from columnar.master.cluster_state import ClusterState
-from columnar.master.instructions import Answer, Close, DrainServer, MoveRegion, Open, Output, Tell, Wishes, Write
+from columnar.master.instructions import Answer, Close, DrainServer, MoveRegion, Open, Output, Tell, Write
 from columnar.master.placement import Phase
+from columnar.master.wishes import Wishes
 from columnar.model.owner import Incarnation, Owner, Tenure
 from columnar.model.region_info import RegionInfo
 

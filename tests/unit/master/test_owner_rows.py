@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Awaitable
 
 from columnar.master.catalogue import Catalogue
-from columnar.master.instructions import Wishes, Write
+from columnar.master.instructions import Write
 from columnar.master.owner_rows import sealed_from_json, sealed_server, sealed_to_json, wishes_to_json
+from columnar.master.wishes import Wishes
 from columnar.model.owner import Incarnation, Owner, Tenure, first_owner
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table

@@ -19,12 +19,13 @@ from columnar.master.instructions import (
     Split,
     SplitRegion,
     UnassignRegion,
-    Wishes,
 )
-from columnar.master.load_scores import AVERAGED_OVER_MS, RegionRates, averaged, score
+from columnar.master.load_scores import AVERAGED_OVER_MS, averaged, score
 from columnar.master.placement import BENCHED_MS, Current, Desired, Phase, Place, Server, ServerState
 from columnar.master.planner import plan
+from columnar.master.wishes import Wishes
 from columnar.model.owner import Incarnation, Owner, first_owner
+from columnar.model.owner_messages import RegionRates
 from columnar.model.region_info import RegionInfo
 
 NOW_MS = 1_000_000
