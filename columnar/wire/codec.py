@@ -40,7 +40,7 @@ from columnar.wire.codec_results import (
     results_success,
 )
 from columnar.wire.codec_structs import binary_field, compact_field
-from columnar.wire.definitions import ServiceDefinition, Signature
+from columnar.wire.definitions import Defaults, ServiceDefinition, Signature, Spec
 from columnar.wire.detect import Protocol
 from columnar.wire.faults import Malformed
 
@@ -56,12 +56,17 @@ _I64_SUCCESS = Struct(">BHqB").pack
 
 
 class Method:
-    """A method of the IDL; constant after construction."""
+    """A method of the IDL; its readers are made when it is first called, for most methods never are.
+
+    Used by one thread.
+    """
 
     __slots__ = (
+        "_binary_args",
         "_binary_head",
-        "binary_args",
-        "compact_args",
+        "_budget",
+        "_compact_args",
+        "_signature",
         "name",
         "oneway",
         "pack_binary",
@@ -72,8 +77,10 @@ class Method:
     def __init__(self, name: str, signature: Signature, budget: codec_binary.Budget) -> None:
         self.name = name
         self.oneway: bool = signature.oneway
-        self.binary_args: Reader = codec_binary.fields_reader(signature.args, signature.args_defaults, budget)
-        self.compact_args: Reader = codec_compact.fields_reader(signature.args, signature.args_defaults, budget)
+        self._signature = signature
+        self._budget = budget
+        self._binary_args: Reader | None = None
+        self._compact_args: Reader | None = None
         spec = signature.result
         self.throws: dict[type, int] = {field[2]: field_id for field_id, field in spec.items() if field_id}
         success = spec_of_field(spec[0]) if 0 in spec else None
@@ -83,6 +90,20 @@ class Method:
 
     def __repr__(self) -> str:
         return f"Method({self.name})"
+
+    def args_reader(self, protocol: Protocol) -> Reader:
+        if protocol is Protocol.BINARY:
+            reader = self._binary_args
+            if reader is None:
+                reader = self._binary_args = self._made(codec_binary.fields_reader)
+        else:
+            reader = self._compact_args
+            if reader is None:
+                reader = self._compact_args = self._made(codec_compact.fields_reader)
+        return reader
+
+    def _made(self, fields_reader: Callable[[Spec, Defaults, codec_binary.Budget], Reader]) -> Reader:
+        return fields_reader(self._signature.args, self._signature.args_defaults, self._budget)
 
     def reply(self, protocol: Protocol, seqid: int, result: Any) -> bytes:
         """The message that answers a call; raises if the IDL does not allow the handler's result."""
@@ -143,8 +164,7 @@ class ServiceCodec:
     def read_args(self, protocol: Protocol, method: Method, buf: bytes, pos: int, end: int) -> tuple[list[Any], int]:
         """The arguments and their end position.  Raises Short, Malformed, Refused."""
         self._budget.renew()
-        read = method.binary_args if protocol is Protocol.BINARY else method.compact_args
-        args, pos = read(buf, pos, end)
+        args, pos = method.args_reader(protocol)(buf, pos, end)
         if pos > end:
             raise Malformed("a value that goes on behind its message")
         return args, pos
