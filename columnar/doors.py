@@ -26,7 +26,7 @@ from columnar.thrift.scans import ScanMethods
 from columnar.thrift.service import ThriftService
 from columnar.thrift.snapshot_methods import SnapshotMethods
 from columnar.thrift.tables import TableMethods
-from columnar.thrift.trigger_methods import TriggerMethods
+from columnar.thrift.trigger_methods import TriggerChangeMethods, TriggerMethods
 from columnar.thrift.writes import WriteMethods
 from columnar.version import VERSION
 from columnar.webui.counters import RequestCounters
@@ -70,6 +70,7 @@ class Doors:
             ScanMethods(operations),
             TableMethods(operations, leading.changes, lambda: (self.config.host, self.port), self.folder.cluster_id),
             ExtensionMethods(operations, writes, leading.changes, facts),
+            TriggerChangeMethods(leading.triggers),
             TriggerMethods(serving.keeper),
             AdminMethods(operations, leading.alterations, serving.triggers_of),
             RegionMethods(operations.descriptions, leading.region_changes),

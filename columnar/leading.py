@@ -2,7 +2,7 @@
 
     open        the catalogue is read, and the owner's epoch raised in it
     lead        from now on an owner of regions is told what to serve
-    start       every table of the catalogue is served, the system's own among them
+    start       every table of the catalogue is served, the system's own among them, and triggers are followed
     begin       what a crash left of dropped regions goes; regions split by size
 
 Owned by one event loop.
@@ -14,16 +14,19 @@ import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from columnar.master import older_triggers
 from columnar.master.alterations import Alterations
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
 from columnar.master.region_changes import RegionChanges
 from columnar.master.schema_changes import SchemaChanges
 from columnar.master.snapshots import CopyTools, Snapshots
+from columnar.master.trigger_changes import TriggerChanges
 from columnar.meta_region import MetaRegion
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Peer
-from columnar.model.schema import Family
-from columnar.regions.opening import opened
+from columnar.model.schema import Family, Table
+from columnar.operations.region_rows import rows_of
+from columnar.regions.opening import opened, opened_again
 from columnar.regions.region import Region
 from columnar.regions.region_copy import forget_log_at
 from columnar.storage.data_folder import ALL_FOLDERS_SINCE, FORMAT_VERSIONS, META
@@ -59,20 +62,27 @@ class Leading:
         ownership = stores.ownership(META, 0)  # its owner's epoch rises above what is found: no catalogue names it yet
         return opened(stores.engine, path, info, META_SCHEMA, stores.committer, stores.clock, ownership)
 
-    def lead(self, owner: Peer) -> None:
+    def lead(self, owner: Peer, trigger_modules: tuple[str, ...]) -> None:
         catalogue, folders = self.catalogue, self._folders
-        self.changes = SchemaChanges(catalogue, owner, folders)
+        self.triggers = TriggerChanges(catalogue, owner, trigger_modules)
+        self.changes = SchemaChanges(catalogue, owner, folders, self.triggers)
         self.alterations = Alterations(catalogue, owner, self.changes)
         self.region_changes = RegionChanges(catalogue, self.changes, owner, folders)
         tools = CopyTools(self._meta.copy, partial(forget_log_at, self._stores.engine))
         data = self._stores.folder.path
         self.snapshots = Snapshots(data, catalogue, self.changes, owner, folders, tools, self._stores.clock)
-        self._meta.on_repaired = [self.region_changes.catalogue_repaired, self.changes.catalogue_repaired]
+        self._meta.on_repaired = [
+            self.region_changes.catalogue_repaired,
+            self.changes.catalogue_repaired,
+            self.triggers.catalogue_repaired,
+        ]
 
     async def start(self, system_tables: tuple[tuple[str, Family], ...]) -> None:
         self.snapshots.sweep()
         self._see_to_folders()
+        await older_triggers.take_in(self.catalogue, self._rows_of)
         await self.changes.start()
+        await self.triggers.start()
         self._warn_of_unnamed()
         for name, family in system_tables:
             if name not in self.catalogue.tables:
@@ -85,6 +95,18 @@ class Leading:
             tables = self.catalogue.tables.values()
             self._folders.make([info.encoded for entry in tables for info in entry.regions])
         folder.raise_format(FORMAT_VERSIONS[-1])
+
+    def _rows_of(self, table: Table, info: RegionInfo) -> list[tuple[bytes, dict[bytes, bytes]]]:
+        """All of a region that nobody serves; blocks."""
+        if self._folders.is_untouched(info.encoded):
+            return []
+        stores, path = self._stores, self._folders.path(info.encoded)
+        ownership = stores.ownership(info.encoded, self.catalogue.epoch)
+        region = opened_again(stores.engine, path, info, table, stores.committer, stores.clock, ownership)
+        try:
+            return [(row, {column: value for column, value, _ in cells}) for row, cells in rows_of(region)]
+        finally:
+            region.close()
 
     def _warn_of_unnamed(self) -> None:
         """They may be all that is left of a table: nothing but a person's word removes them."""

@@ -39,10 +39,9 @@ class RegionOwner:
             messages.CloseRegions: lambda asked: server.close_regions(list(asked.regions)),
             messages.FollowSchema: self._follow_schema,
             messages.PrepareRegions: lambda asked: server.hosting.prepare(asked.table, list(asked.regions)),
-            messages.Watchers: self._watchers,
-            messages.FreezeTriggers: lambda _: keeper.lock.acquire(),
-            messages.ThawTriggers: self._thaw_triggers,
-            messages.DropTriggers: lambda asked: keeper.table_dropping(asked.table),
+            messages.PublishTriggers: lambda asked: keeper.follow(asked.triggers),
+            messages.CheckFunction: lambda asked: keeper.check(asked.function),
+            messages.Undelivered: lambda asked: keeper.undelivered(asked.table, asked.triggers),
             messages.HoldDeliveries: self._hold_deliveries,
             messages.ReleaseDeliveries: self._release_deliveries,
             messages.CopyRegion: lambda asked: copy_region(server, asked.region, asked.path),
@@ -81,12 +80,6 @@ class RegionOwner:
         self._keeper.hub.schema_followed(asked.table)
 
     # --- triggers ----------------------------------------------------------------------------------
-
-    async def _watchers(self, asked: messages.Watchers) -> dict[str, frozenset[str]]:
-        return {one.name: frozenset(one.families) for one in self._keeper.registrations() if one.table == asked.table}
-
-    async def _thaw_triggers(self, _asked: messages.ThawTriggers) -> None:
-        self._keeper.lock.release()
 
     async def _hold_deliveries(self, _asked: messages.HoldDeliveries) -> None:
         """A call that runs may read what is newer than a copy, so those under way are waited for."""

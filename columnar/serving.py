@@ -62,7 +62,7 @@ class Serving:
         self.owner.changing.at = lambda step: master.at(step)
 
     async def load(self) -> None:
-        """Read the triggers; before the first request."""
+        """Before the first request; triggers are told of by the master."""
         await self.keeper.load()
 
     def deliver(self, port: int, private: PrivateSocket | None) -> None:

@@ -18,7 +18,7 @@ from columnar.serving import Serving
 from columnar.storage.data_folder import DataFolder
 from columnar.storage.process_stores import ProcessStores
 from columnar.storage.rocks import RocksEngine
-from columnar.triggers.registration import SYSTEM_TABLES
+from columnar.triggers.system_tables import SYSTEM_TABLES
 from columnar.version import VERSION
 from columnar.webui.status import Sources
 
@@ -51,7 +51,7 @@ class Standalone:
             epoch = await self.leading.open()
             self.serving = Serving(self.config, self.stores, epoch)
             undo.push_async_callback(self._close_regions)
-            self.leading.lead(self.serving.owner)
+            self.leading.lead(self.serving.owner, self.config.trigger_modules)
             self.serving.follow(self.leading.region_changes)
             await self.leading.start(SYSTEM_TABLES)
             await self.serving.load()

@@ -206,11 +206,19 @@ def restored(region: Region, name: FollowerName) -> DeliveryState:
     return state
 
 
-def begin_after(region: Region, name: FollowerName, number: int) -> Future[None]:
-    """A new follower, which has no cursor yet, starts after what is in the log now.  Resolves after the fsync."""
+def mark_beginning(region: Region, name: FollowerName, number: int) -> None:
+    """A new follower, which has no cursor yet, starts after what is in the log now.
+
+    The mark is on disk before any later change of the region is: the engine's log keeps their order.
+    """
     if not region.log.cursor_names():
         region.log.keep_all()  # nobody needs what is there
     region.log.begin_cursor(name.key, pack_cursor(Cursor(region.log.written_to, ())), number)
+
+
+def begin_after(region: Region, name: FollowerName, number: int) -> Future[None]:
+    """``mark_beginning``; resolves after the fsync."""
+    mark_beginning(region, name, number)
     return region.log_records([], {})
 
 

@@ -4,9 +4,14 @@ A kind of follower registers once; its registrations subscribe to tables.  A tab
 subscriptions want.  Followers on open regions are ``region_followers``'s, which is the server's listener; cursors,
 trimming and backpressure ``log_upkeep``'s, waits ``waiting``'s.
 
-Invariant I1: a subscription's table logs its changes, and every region knows where the follower begins, before the
-registration is durable; the first follower comes after.  So there is no moment in which a change of a registered
-follower is not in a log.
+A subscription begins in two steps, between which its registration becomes durable:
+
+    begin     its table logs, and each region is marked where the follower begins: at once, or when it opens
+    follow    it has a follower on each open region
+
+Invariant I1: a subscription's table logs its changes, and every open region knows where the follower begins, before
+the registration is durable; the first follower comes after.  So there is no moment in which a change of a registered
+follower is not in a log.  A region without the mark begins with all that its log has.
 
 Kinds are strangers to each other.  Owned by the loop.
 """
@@ -14,8 +19,10 @@ Kinds are strangers to each other.  Owned by the loop.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import logging
+from collections.abc import Sequence
 
+from columnar.errors import ColumnarError, RegionElsewhere
 from columnar.flows.background import Background
 from columnar.flows.backpressure import LogBounds
 from columnar.flows.follower import Kind, Subscription, begin_after, undelivered
@@ -28,7 +35,10 @@ from columnar.flows.region_openings import RegionOpenings
 from columnar.flows.subscriptions import Subscriptions
 from columnar.flows.waiting import Waits
 from columnar.regions.hooks import LogPolicy
+from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
+
+_log = logging.getLogger(__name__)
 
 
 class Hub:
@@ -54,13 +64,6 @@ class Hub:
 
     def register(self, kind: Kind) -> None:
         self._kinds.register(kind)
-
-    def load(self, subscriptions: Sequence[Subscription]) -> None:
-        """Take the subscriptions of one kind; from now on their tables log.  To be called before the first request."""
-        for subscription in subscriptions:
-            self._subscriptions.add(subscription)
-        for table in {subscription.table for subscription in subscriptions}:
-            self._apply_policy(table)
 
     def start(self) -> None:
         """Open the regions that may have something to deliver, in the background."""
@@ -95,57 +98,70 @@ class Hub:
             families = frozenset(family.bytes_name for family in served.schema.families)
         self._server.set_policy(table, LogPolicy(families, before) if families else None)
 
-    async def table_dropped(self, table: str, gone: Sequence[FollowerName]) -> dict[FollowerName, int]:
-        """How many changes these had still to see, who followed it until now.  Its regions are closed afterwards."""
+    async def undelivered(self, table: str, names: Sequence[FollowerName]) -> dict[FollowerName, int]:
+        """How many changes of a table that is dropped these had still to see; its regions are closed afterwards."""
+        lags = dict.fromkeys(names, 0)
+        served = self._server.tables.find(table.encode())
+        if served is None or not lags:
+            return lags
         self._server.set_policy(table, None)
-        lags = dict.fromkeys(gone, 0)
-        if lags:
-            served = self._server.tables.known(table.encode())
-            for info in served.regions:
+        for info in served.regions:
+            try:
                 region = await self._server.opened(served, info)  # without a policy: nothing is delivered any more
-                for name in lags:
-                    lags[name] += undelivered(region, name)
-                    self._kinds.forget(region, name)
-                await asyncio.sleep(0)
-            await self._server.close_table(table)
+            except RegionElsewhere:
+                continue  # its owner counts
+            for name in lags:
+                lags[name] += undelivered(region, name)
+            await asyncio.sleep(0)
+        await self._server.close_table(table)
         return lags
 
     # --- subscriptions -------------------------------------------------------------------------------
 
-    async def subscribe(self, subscription: Subscription, record: Callable[[], Awaitable[None]]) -> None:
-        """Follow the table from now on.  ``record`` makes the registration durable.
+    async def begin(self, subscription: Subscription) -> None:
+        """Log for it from now on, and mark where it begins; ``follow`` comes next, or ``unsubscribe``, as after errors.
 
-        The caller holds ``lock``.  Returns when every change is caught (I1).
+        The caller holds ``lock``.  Returns when every change in a region that is served here is caught (I1).
         """
-        table, name = subscription.table, subscription.name
-        try:
-            with self._subscriptions.beginning(subscription):
-                self._apply_policy(table)
-                served = self._server.tables.enabled(table.encode())
-                for info in served.regions:
-                    region = await self._server.opened(served, info)
-                    self._kinds.forget(region, name)
-                    await asyncio.shield(begin_after(region, name, subscription.number))
-                await record()
-                self._subscriptions.add(subscription)
-        finally:
-            self._apply_policy(table)
-        await self._open_followers(subscription)
-
-    async def _open_followers(self, subscription: Subscription) -> None:
-        """In the open regions at once; in one that was closed meanwhile when it is opened."""
-        served = self._server.tables.find(subscription.table.encode())
-        if served is None or not served.enabled:
-            return
+        self._subscriptions.begin(subscription)
+        self._apply_policy(subscription.table)
+        served = self._server.tables.enabled(subscription.table.encode())
         for info in served.regions:
-            self.listener.follow(subscription, await self._server.opened(served, info))
-            await asyncio.sleep(0)
+            try:
+                region = await self._server.opened(served, info)
+            except RegionElsewhere:
+                continue  # its owner marks it
+            self._kinds.forget(region, subscription.name)
+            await asyncio.shield(begin_after(region, subscription.name, subscription.number))
+
+    async def follow(self, subscription: Subscription) -> None:
+        """Its registration is durable: it has followers in open regions now, and in others when they open.
+
+        The caller holds ``lock``.
+        """
+        self._subscriptions.add(subscription)
+        self._apply_policy(subscription.table)
+        for region in self._server.open_regions_of(subscription.table):
+            if region.is_open and region.log_policy is not None:
+                self.listener.follow(subscription, region)
+                await asyncio.sleep(0)
+        self._openings.open_soon(subscription.table)
 
     def unsubscribe(self, name: FollowerName) -> None:
-        """Its removal is recorded: its followers are dropped, and their cursors in open regions."""
+        """Its removal is recorded: its followers are dropped, and their cursors; in closed regions when they open."""
         subscription = self._subscriptions.remove(name)
+        if subscription is None:
+            return
         for follower in self.followers.of(name):
             self.listener.drop(follower)
-            self._kinds.forget(follower.region, name)
-            self.upkeep.save(follower.region)  # the log is shorter now, or ends
+        for region in self._server.open_regions_of(subscription.table):
+            if name.key in region.log.cursor_names():
+                self._forget(region, name)
         self._apply_policy(subscription.table)
+
+    def _forget(self, region: Region, name: FollowerName) -> None:
+        try:
+            self._kinds.forget(region, name)
+        except ColumnarError as error:
+            _log.info("%s keeps its place in region %s until it opens: %s", name, region.info.encoded, error.text)
+        self.upkeep.save(region)  # the log is shorter now, or ends

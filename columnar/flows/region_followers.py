@@ -11,12 +11,14 @@ Owned by the loop.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
+from columnar.errors import ColumnarError
 from columnar.flows.background import Background
-from columnar.flows.follower import Follower, Subscription, restored
+from columnar.flows.follower import Follower, Subscription, mark_beginning, restored
 from columnar.flows.follower_name import of_key
 from columnar.flows.followers import Followers
 from columnar.flows.handover import Handover
@@ -28,6 +30,8 @@ from columnar.model.region_info import RegionInfo
 from columnar.regions import change_record
 from columnar.regions.log_tail import LogTails
 from columnar.regions.region import Region
+
+_log = logging.getLogger(__name__)
 
 COUNTED_AT_ONCE: Final = 10_000  # records of a log
 
@@ -99,10 +103,23 @@ class RegionFollowers:
         for name in map(of_key, region.log.cursor_names()):
             if self._kinds.is_removed(region, name):
                 self._kinds.forget(region, name)  # it was removed while the region was closed
+        for beginning in self._subscriptions.beginning(region.info.table):
+            self._mark(beginning, region)
         for subscription in self._subscriptions.of_table(region.info.table):
             self.follow(subscription, region)
         self._upkeep.opened(region)
         self._background.spawn(self._count_inherited(region))
+
+    def _mark(self, beginning: Subscription, region: Region) -> None:
+        """The region opens while the subscription begins."""
+        if region.log.number_of(beginning.name.key) == beginning.number:
+            return
+        try:
+            self._kinds.forget(region, beginning.name)
+            mark_beginning(region, beginning.name, beginning.number)
+        except ColumnarError as error:
+            what = f"{beginning.name} begins with all that the log of region {region.info.encoded} has"
+            _log.warning("%s: %s", what, error.text)
 
     async def _count_inherited(self, region: Region) -> None:
         """Count what earlier openings left in the log, in steps: backpressure must know it."""

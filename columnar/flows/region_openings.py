@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
-from columnar.errors import ColumnarError
+from columnar.errors import ColumnarError, RegionElsewhere
 from columnar.flows.background import Background
 from columnar.flows.delivery_state import pause_s
 from columnar.model.region_info import RegionInfo
@@ -55,7 +56,8 @@ class RegionOpenings:
     async def _open(self, info: RegionInfo) -> None:
         served = self._server.serving(info)
         if served is not None and self._is_on and self._is_followed(info.table):
-            await self._server.opened(served, info)
+            with suppress(RegionElsewhere):  # its owner opens it
+                await self._server.opened(served, info)
 
     def open_later(self, info: RegionInfo) -> None:
         """After a growing pause, until it is open or nobody follows its table."""

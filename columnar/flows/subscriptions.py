@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from columnar.flows.follower import Subscription
 from columnar.flows.follower_name import FollowerName
 
@@ -12,28 +9,29 @@ from columnar.flows.follower_name import FollowerName
 class Subscriptions:
     def __init__(self) -> None:
         self._by_name: dict[FollowerName, Subscription] = {}
-        self._beginning: Subscription | None = None  # it is on the way: its table logs for it already
+        self._beginning: dict[FollowerName, Subscription] = {}  # their tables log for them, nobody follows yet
+
+    def begin(self, subscription: Subscription) -> None:
+        """Its table logs for it until ``add`` or ``remove``."""
+        self._beginning[subscription.name] = subscription
 
     def add(self, subscription: Subscription) -> None:
+        self._beginning.pop(subscription.name, None)
         self._by_name[subscription.name] = subscription
 
-    def remove(self, name: FollowerName) -> Subscription:
-        return self._by_name.pop(name)
-
-    @contextmanager
-    def beginning(self, subscription: Subscription) -> Iterator[None]:
-        """Its table logs for it until ``add`` or the end."""
-        self._beginning = subscription
-        try:
-            yield
-        finally:
-            self._beginning = None
+    def remove(self, name: FollowerName) -> Subscription | None:
+        """None: there was none."""
+        begun = self._beginning.pop(name, None)
+        return self._by_name.pop(name, begun)
 
     def __contains__(self, name: FollowerName) -> bool:
         return name in self._by_name
 
     def of_table(self, table: str) -> list[Subscription]:
         return [held for held in self._by_name.values() if held.table == table]
+
+    def beginning(self, table: str) -> list[Subscription]:
+        return [held for held in self._beginning.values() if held.table == table]
 
     def is_followed(self, table: str) -> bool:
         return any(held.table == table for held in self._by_name.values())
@@ -43,8 +41,6 @@ class Subscriptions:
 
     def wanted(self, table: str) -> tuple[frozenset[bytes], frozenset[bytes]]:
         """Families whose entries are recorded, and those whose cells before a change are."""
-        held = self.of_table(table)
-        if self._beginning is not None and self._beginning.table == table:
-            held.append(self._beginning)
+        held = [*self.of_table(table), *self.beginning(table)]
         families = frozenset(family for one in held for family in one.families)
         return families, frozenset(family for one in held for family in one.before)

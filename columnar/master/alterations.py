@@ -14,8 +14,7 @@ Triggers and logs bound what is allowed (promise 6: a derived table equals what 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import nullcontext
 
 from columnar.errors import (
     IllegalArgument,
@@ -40,16 +39,17 @@ class Alterations:
         self._catalogue = catalogue
         self._owner = owner
         self._changes = changes
+        self._triggers = changes.triggers
         self._lock = changes.lock
 
     # --- tables ------------------------------------------------------------------------------------
 
     async def alter(self, name: bytes, change: TableChange) -> None:
         """All of the change or nothing; the table serves meanwhile, by the new schema when this returns."""
-        async with self._lock, self._triggers_stay():
+        async with self._triggers.lock, self._lock:
             entry = self._of_user(name, "changed")
             before, after = entry.schema, altered(entry.schema, change)
-            await self._check_watched(before, after, change)
+            self._check_watched(before, after, change)
             if after == before:
                 return
             async with self._changes.losing(after.name) if change.drop else nullcontext():
@@ -58,21 +58,12 @@ class Alterations:
             await self._owner.ask(messages.FollowSchema(after.name))
         _log.info("table %s altered", after.name)
 
-    @asynccontextmanager
-    async def _triggers_stay(self) -> AsyncIterator[None]:
-        """While it is entered no trigger is added or removed."""
-        await self._owner.ask(messages.FreezeTriggers())
-        try:
-            yield
-        finally:
-            await self._owner.ask(messages.ThawTriggers())
+    def _watchers(self, table: str) -> list[tuple[str, frozenset[str]]]:
+        return [(one.name, frozenset(one.registration.families)) for one in self._triggers.watchers(table)]
 
-    async def _watchers(self, table: str) -> list[tuple[str, frozenset[str]]]:
-        return sorted((await self._owner.ask(messages.Watchers(table))).items())
-
-    async def _check_watched(self, before: Table, after: Table, change: TableChange) -> None:
+    def _check_watched(self, before: Table, after: Table, change: TableChange) -> None:
         expiring = expiry_changes(before, after)
-        for trigger, families in await self._watchers(before.name):
+        for trigger, families in self._watchers(before.name):
             gone = sorted(families & change.drop)
             if gone:
                 raise NotAllowed(
@@ -88,9 +79,9 @@ class Alterations:
 
     async def truncate(self, name: bytes, preserve_splits: bool) -> int:
         """All rows go as one atomic step; how many regions they were in."""
-        async with self._lock, self._triggers_stay():
+        async with self._triggers.lock, self._lock:
             entry = self._of_user(name, "truncated")
-            await self._check_unheard(entry.schema)
+            self._check_unheard(entry.schema)
             table, starts = entry.schema, [info.start for info in entry.regions] if preserve_splits else [b""]
             async with self._changes.announced(table.name, ranges_from(starts)) as regions:
                 await self._changes.make_folders(regions)
@@ -103,9 +94,9 @@ class Alterations:
         _log.info("table %s truncated: %d regions in place of %d", table.name, len(starts), len(old))
         return len(old)
 
-    async def _check_unheard(self, table: Table) -> None:
+    def _check_unheard(self, table: Table) -> None:
         instead = f"delete its rows instead, which is logged (columnar delete-rows {table.name} --all)"
-        watchers = await self._watchers(table.name)
+        watchers = self._watchers(table.name)
         if watchers:
             raise NotAllowed(f"{table.name} is not truncated: trigger {watchers[0][0]} would not hear of it; {instead}")
         if table.change_log_s is not None:

@@ -8,6 +8,7 @@ r"""The catalogue: the table ``columnar:meta``, with a row for each table and a 
     row ``ns/NAME``           info:state = enabled: a namespace; ``default`` and the system's namespace have no row
     row ``n``                  info:next = the next region id, eight bytes
     rows ``s/...``, ``w/...``  logs of dead incarnations, and wishes (``owner_rows``)
+    rows ``tr/...``           triggers (``trigger_rows``)
     row ``e``                  info:epoch = the epoch of this start's owner of all regions, eight bytes
 
 A change of several rows (a table with its regions) is an atomic batch of the catalogue's only region (design D12), so
@@ -23,7 +24,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from columnar.master import owner_rows
+from columnar.master import owner_rows, trigger_rows
 from columnar.master.catalogue_rows import (
     deletes,
     dropped_row,
@@ -42,6 +43,7 @@ from columnar.model.mutation import RowMutation
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import DEFAULT_NAMESPACE, SYSTEM_NAMESPACE, Family, Table, make_table
+from columnar.model.trigger_set import Triggers
 
 if TYPE_CHECKING:  # a standalone writes no plans, and needs not their 0.3 MB
     from columnar.master.instructions import Write
@@ -73,12 +75,14 @@ class Catalogue:
         self.owners: dict[int, Owner] = {}  # by region id; a region without an entry has had no owner
         self.sealed: dict[Incarnation, Segments] = {}
         self.wishes = Wishes()
+        self.triggers = Triggers()
         self.epoch = 0  # of the owner; 0: no owner has been named yet
         self._next_region_id = _FIRST_REGION_ID
         self._load(rows)
 
     def _load(self, rows: Rows) -> None:
         regions: list[RegionInfo] = []
+        triggers: list[tuple[bytes, dict[bytes, bytes]]] = []
         for row, cells in rows:
             if row.startswith(b"t/"):
                 table = schema.from_json(cells[b"info:schema"])
@@ -91,6 +95,8 @@ class Catalogue:
                 self.dropped.append(region_info.from_json(cells[b"info:region"]))
             elif row.startswith(b"ns/"):
                 self.namespaces.add(row[3:].decode())
+            elif row.startswith(trigger_rows.PREFIX):
+                triggers.append((row, cells))
             elif row.startswith(owner_rows.SEALED):
                 self.sealed[owner_rows.sealed_server(row)] = owner_rows.sealed_from_json(cells[b"info:sealed"])
             elif row == owner_rows.WISHES_ROW:
@@ -101,6 +107,7 @@ class Catalogue:
                 self._next_region_id = int.from_bytes(cells[b"info:next"], "big")
         for info in sorted(regions, key=_start):
             self.tables[info.table].regions.append(info)
+        self.triggers = trigger_rows.triggers_from(triggers, self.tables)
 
     async def raise_epoch(self) -> int:
         """Begin an epoch that no earlier owner had; it is on disk when this returns.
@@ -158,13 +165,24 @@ class Catalogue:
         await self._write([put(table_row(name), state=b"enabled" if enabled else b"disabled")])
         self.tables[name].enabled = enabled
 
-    async def drop(self, name: str) -> list[RegionInfo]:
-        """Forget the table; its regions are remembered as dropped until ``forget_dropped``."""
+    async def write_triggers(self, triggers: Triggers) -> None:
+        """From now on these are the triggers.  Writers of triggers hold ``TriggerChanges.lock``."""
+        mutations = trigger_rows.changes(self.triggers, triggers)
+        if mutations:
+            await self._write(mutations)
+        self.triggers = triggers
+
+    async def drop(self, name: str, kept: Triggers) -> list[RegionInfo]:
+        """Forget the table; its regions are remembered as dropped until ``forget_dropped``.
+
+        ``kept``: the triggers from now on, written in the same batch.
+        """
         regions = self.tables[name].regions
         mutations = [erase(table_row(name)), *(erase(region_row(info)) for info in regions)]
         mutations += [put(dropped_row(info), region=region_info.to_json(info)) for info in regions]
-        await self._write(mutations)
+        await self._write([*mutations, *trigger_rows.changes(self.triggers, kept)])
         del self.tables[name]
+        self.triggers = kept
         self._forget_owners(regions)
         self.dropped += regions
         return regions
@@ -262,7 +280,7 @@ class Catalogue:
             if held.get(row) != cells
         }
         for row, cells in held.items():
-            if row in wanted or not row.startswith((b"t/", b"r/", b"d/", b"ns/", b"s/", b"w/")):
+            if row in wanted or not row.startswith((b"t/", b"r/", b"d/", b"ns/", b"s/", b"w/", b"tr/")):
                 continue
             if not row.startswith(b"d/") or row in serving:
                 changes[row] = erase(row)
@@ -286,7 +304,7 @@ class Catalogue:
             rows[owner_rows.sealed_row(server)] = {b"info:sealed": owner_rows.sealed_to_json(segments)}
         if self.wishes != Wishes():
             rows[owner_rows.WISHES_ROW] = {b"info:wishes": owner_rows.wishes_to_json(self.wishes)}
-        return rows
+        return rows | trigger_rows.rows_of(self.triggers)
 
     def _region_cells(self, info: RegionInfo) -> dict[bytes, bytes]:
         cells = {b"info:region": region_info.to_json(info)}

@@ -30,6 +30,7 @@ from columnar.errors import (
 )
 from columnar.limits import ROW_KEY_BYTES
 from columnar.master.catalogue import Catalogue, TableEntry
+from columnar.master.trigger_changes import TriggerChanges
 from columnar.model import region_messages as messages
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Peer
@@ -48,10 +49,11 @@ _log = logging.getLogger(__name__)
 
 
 class SchemaChanges:
-    def __init__(self, catalogue: Catalogue, owner: Peer, folders: RegionFolders) -> None:
+    def __init__(self, catalogue: Catalogue, owner: Peer, folders: RegionFolders, triggers: TriggerChanges) -> None:
         self._catalogue = catalogue
         self._owner = owner
         self._folders = folders
+        self.triggers = triggers
         self._one_at_a_time = asyncio.Lock()
         self._unsure: list[str] = []  # tables out of service until ``catalogue_repaired``
 
@@ -129,13 +131,16 @@ class SchemaChanges:
             await self._owner.ask(messages.CloseTable(text))
 
     async def drop(self, name: bytes) -> None:
-        async with self._one_at_a_time:
+        """Its triggers go with it."""
+        async with self.triggers.lock, self._one_at_a_time:
             text = self._known(name)
             if self._catalogue.tables[text].enabled:
                 raise TableNotDisabled(text)
-            await self._owner.ask(messages.DropTriggers(text))
-            regions = await self._catalogue.drop(text)
+            gone, triggers = self.triggers.watchers(text), self._catalogue.triggers
+            regions = await self._catalogue.drop(text, triggers.without([one.name for one in gone]))
+            await self.triggers.say_undelivered(text, gone)
             await self._owner.ask(messages.Withdraw(text))
+            await self.triggers.publish()
             for info in regions:
                 self._folders.destroy(info.encoded)
             await self._catalogue.forget_dropped(regions)

@@ -243,11 +243,11 @@ class Snapshots:
 
         Refused where triggers watch it: what they derived would no longer equal its recomputation.
         """
-        async with self._verified(name) as manifest, self._changes.lock:
+        async with self._verified(name) as manifest, self._changes.triggers.lock, self._changes.lock:
             table = manifest.table.name
-            watchers = await self._owner.ask(messages.Watchers(table))
+            watchers = self._changes.triggers.watchers(table)
             if watchers:
-                names = ", ".join(sorted(watchers))
+                names = ", ".join(one.name for one in watchers)
                 raise CallerError(
                     f"table {table} is watched by {names}: what they derive from it would be wrong after "
                     "a restore. Remove them with 'columnar trigger remove', restore, empty what they derived, and add "
@@ -329,7 +329,7 @@ class Snapshots:
         folder = self.staging.path(token, REGIONS)
         await self._owner.ask(messages.HoldDeliveries())
         try:
-            async with self._changes.lock:
+            async with self._changes.triggers.lock, self._changes.lock:
                 await self._in_thread(lambda: os.mkdir(folder))
                 for entry in sorted(self._catalogue.tables.values(), key=lambda entry: not entry.schema.is_system):
                     for info in entry.regions:

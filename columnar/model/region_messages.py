@@ -5,7 +5,7 @@ they travel.  Each is answered by an error, too, and an error leaves things as t
 outcome is unknown.
 
     master -> owner    tables     Publish, Withdraw, CloseTable, CloseRegions, FollowSchema, PrepareRegions
-                       triggers   Watchers, FreezeTriggers, ThawTriggers, DropTriggers
+                       triggers   PublishTriggers, CheckFunction, Undelivered
                        copies     HoldDeliveries, ReleaseDeliveries, CopyRegion
                        changes    MiddleRow, BeginChange, FinishChange, CallOffChange, SettleChange, GiveBackSpace
                                   Loads
@@ -21,6 +21,7 @@ from typing import Generic, Protocol, TypeVar
 
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
+from columnar.model.trigger_set import Triggers
 
 R = TypeVar("R")
 
@@ -89,27 +90,30 @@ class PrepareRegions(Message[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class Watchers(Message[dict[str, frozenset[str]]]):
-    """Triggers of the table, and the families that each is for."""
+class PublishTriggers(Message[None]):
+    """To every owner: work by these triggers from now on, all that there are.
+
+    Answered when the owner does so.  For a trigger that is being added: its table logs in every region that is open
+    here, and where the trigger begins is on disk in each of them; a region that opens later gets that at its opening.
+    An owner that could not do so goes on as before, and is told what becomes of the trigger.
+    """
+
+    triggers: Triggers
+
+
+@dataclass(frozen=True, slots=True)
+class CheckFunction(Message[str | None]):
+    """To one owner: have a worker import the function; what is wrong with it, None: it can be a trigger's."""
+
+    function: str  # ``module:function``
+
+
+@dataclass(frozen=True, slots=True)
+class Undelivered(Message[dict[str, int]]):
+    """To every owner, of a table that is dropped: how many changes each of its triggers had still to see here."""
 
     table: str
-
-
-@dataclass(frozen=True, slots=True)
-class FreezeTriggers(Message[None]):
-    """No trigger is added or removed until ``ThawTriggers``."""
-
-
-@dataclass(frozen=True, slots=True)
-class ThawTriggers(Message[None]):
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class DropTriggers(Message[None]):
-    """Remove the triggers of a table that is about to be dropped, and log what they had not delivered."""
-
-    table: str
+    triggers: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

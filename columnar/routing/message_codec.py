@@ -12,12 +12,17 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeVar
 
+from columnar.errors import DamagedData
 from columnar.model import owner_messages as owners
 from columnar.model import region_messages as regions
 from columnar.model import route as routes
+from columnar.model import trigger_registration
+from columnar.model.follower_numbers import Numbers
 from columnar.model.owner import Owner
 from columnar.model.read import Projection, ReadSpec, ScanSpec
 from columnar.model.region_messages import Message
+from columnar.model.trigger_registration import Registration
+from columnar.model.trigger_set import STATES, State, Trigger, Triggers
 from columnar.routing import asks
 from columnar.routing.value_codec import (
     BOOL,
@@ -37,7 +42,6 @@ from columnar.routing.value_codec import (
     pair,
     record,
     several,
-    texts,
 )
 
 R = TypeVar("R")
@@ -68,6 +72,33 @@ _SCAN: Final = record(
         "limit": INT,
     },
 )
+
+
+def _decode_registration(plain: Any) -> Registration:
+    try:
+        return trigger_registration.from_json(BYTES.decode(plain))
+    except DamagedData as error:
+        raise BadValue(error.text) from None
+
+
+def _decode_state(plain: Any) -> State:
+    state = STATES.get(TEXT.decode(plain))
+    if state is None:
+        raise BadValue("no state of a trigger")
+    return state
+
+
+_TRIGGER: Final = record(
+    Trigger,
+    {
+        "registration": Codec(trigger_registration.to_json, _decode_registration),
+        "state": Codec(TEXT.encode, _decode_state),
+        "number": INT,
+        "rests": TEXT,
+    },
+)
+_NUMBERS: Final = record(Numbers, {"given": INT, "removed": several(_RANGE)})
+_TRIGGERS: Final = record(Triggers, {"all": several(_TRIGGER), "numbers": maybe(_NUMBERS)})
 _CHANGE: Final = record(regions.RegionChange, {"gone": several(REGION), "fresh": several(REGION), "epoch": INT})
 _LOAD: Final = record(regions.RegionLoad, {"info": REGION, "size_bytes": INT, "limit_bytes": INT})
 _ROUTE: Final = record(routes.Route, {"region": REGION, "server": INCARNATION, "epoch": INT, "source": maybe(TENURE)})
@@ -154,10 +185,9 @@ _ENTRIES: Final = (
     _Entry("close_regions", regions.CloseRegions, {"regions": several(REGION)}),
     _Entry("follow_schema", regions.FollowSchema, _TABLE_NAME),
     _Entry("prepare_regions", regions.PrepareRegions, {"table": TABLE, "regions": several(REGION)}),
-    _Entry("watchers", regions.Watchers, _TABLE_NAME, by_name(texts())),
-    _Entry("freeze_triggers", regions.FreezeTriggers, {}),
-    _Entry("thaw_triggers", regions.ThawTriggers, {}),
-    _Entry("drop_triggers", regions.DropTriggers, _TABLE_NAME),
+    _Entry("publish_triggers", regions.PublishTriggers, {"triggers": _TRIGGERS}),
+    _Entry("check_function", regions.CheckFunction, {"function": TEXT}, maybe(TEXT)),
+    _Entry("undelivered", regions.Undelivered, {"table": TEXT, "triggers": several(TEXT)}, by_name(INT)),
     _Entry("hold_deliveries", regions.HoldDeliveries, {}),
     _Entry("release_deliveries", regions.ReleaseDeliveries, {}),
     _Entry("copy_region", regions.CopyRegion, {"region": REGION, "path": TEXT}),

@@ -101,11 +101,6 @@ def pair(left: Codec[V], right: Codec[W]) -> Codec[tuple[V, W]]:
     return Codec(lambda value: [left.encode(value[0]), right.encode(value[1])], decode)
 
 
-def texts() -> Codec[frozenset[str]]:
-    many = several(TEXT)
-    return Codec(sorted, lambda plain: frozenset(many.decode(plain)))
-
-
 def by_name(one: Codec[V]) -> Codec[dict[str, V]]:
     def decode(plain: Any) -> dict[str, V]:
         return {TEXT.decode(name): one.decode(value) for name, value in _map(plain).items()}

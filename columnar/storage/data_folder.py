@@ -1,6 +1,6 @@
 """The root folder of a store: its lock, its format, its name, and the names of what is in it.
 
-FORMAT              ``columnar-data 5``, or less where an older program made it: a newer number is refused
+FORMAT              ``columnar-data 6``, or less where an older program made it: a newer number is refused
 LOCK                held by the process that serves the folder; says which
 cluster-id
 clock               the highest timestamp that was given (``columnar.clock``)
@@ -23,7 +23,7 @@ from columnar.errors import FolderInUse, HostError
 from columnar.storage.durable_files import write_durably
 from columnar.storage.folders import make_lasting
 
-FORMAT_VERSIONS: Final = (1, 2, 3, 4, 5)  # append only; one line each in docs/formats/folder.md
+FORMAT_VERSIONS: Final = (1, 2, 3, 4, 5, 6)  # append only; one line each in docs/formats/folder.md
 SERVER_LOG_SINCE: Final = 5  # in the format that is written now
 ALL_FOLDERS_SINCE: Final = 3  # every region that the catalogue names has its folder
 _FORMAT_WORD: Final = "columnar-data"

@@ -1,28 +1,31 @@
-"""Our methods on triggers: the wire's structs to ``triggers.keeper`` and back."""
+"""Our methods on triggers: changes go to the master, looks and dead letters to the owner of regions."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 from columnar.errors import IllegalArgument, TriggerError
+from columnar.master.trigger_changes import TriggerChanges
 from columnar.model.schema import table_name_text
+from columnar.model.trigger_registration import DEFAULT_ATTEMPTS, DEFAULT_TIMEOUT_MS, Registration
 from columnar.triggers.burials import LETTERS_PER_CALL
 from columnar.triggers.keeper import TriggerKeeper
-from columnar.triggers.registration import DEFAULT_ATTEMPTS, DEFAULT_TIMEOUT_MS, Registration
 from columnar.wire.idl import columnar
 
 LONGEST_WAIT_MS: Final = 600_000
 
 
-class TriggerMethods:
-    def __init__(self, keeper: TriggerKeeper) -> None:
-        self._keeper = keeper
+class TriggerChangeMethods:
+    """The master's."""
+
+    def __init__(self, changes: TriggerChanges) -> None:
+        self._changes = changes
 
     def columnarTriggerAdd(self, _ctx: Any, spec: Any) -> Any:
         if spec is None:
             raise IllegalArgument("columnarTriggerAdd needs a TriggerSpec")
         families = tuple(sorted({(f or b"").removesuffix(b":").decode("latin-1") for f in spec.families or ()}))
-        return self._keeper.add(
+        return self._changes.add(
             Registration(
                 name=spec.name or "",
                 table=table_name_text(spec.table or b""),
@@ -36,13 +39,20 @@ class TriggerMethods:
         )
 
     def columnarTriggerRemove(self, _ctx: Any, trigger: str) -> Any:
-        return self._keeper.remove(trigger or "")
+        return self._changes.remove(trigger or "")
 
     def columnarTriggerPause(self, _ctx: Any, trigger: str) -> Any:
-        return self._keeper.pause(trigger or "")
+        return self._changes.pause(trigger or "")
 
     def columnarTriggerResume(self, _ctx: Any, trigger: str) -> Any:
-        return self._keeper.resume(trigger or "")
+        return self._changes.resume(trigger or "")
+
+
+class TriggerMethods:
+    """An owner's."""
+
+    def __init__(self, keeper: TriggerKeeper) -> None:
+        self._keeper = keeper
 
     def columnarTriggerList(self, _ctx: Any) -> list[Any]:
         return [

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
+from columnar.errors import RegionElsewhere
 from columnar.model.read import ReadSpec, projection
 from columnar.operations.access import TableAccess
 from columnar.regions.change_record import ChangeRecord
@@ -15,8 +17,7 @@ from columnar.regions.row_reader import latest_timestamp
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.triggers import dead_letters
-from columnar.triggers.dead_letters import DeadLetter
-from columnar.triggers.registration import DEAD_LETTERS_TABLE
+from columnar.triggers.dead_letters import DEAD_LETTERS_TABLE, DeadLetter
 from columnar.triggers.system_tables import SystemTables
 
 LETTERS_PER_CALL: Final = 10_000
@@ -30,8 +31,10 @@ class Burials:
         self._counts: dict[str, int] = {}  # by trigger
 
     async def load(self) -> None:
-        for _, cells in await self._tables.rows(DEAD_LETTERS_TABLE):
-            self._count(dead_letters.from_cell(cells[b"info:letter"]).trigger, 1)
+        """Count the letters that there are, where the table's region is served here."""
+        with suppress(RegionElsewhere):
+            async for _, cells in self._tables.rows(DEAD_LETTERS_TABLE):
+                self._count(dead_letters.from_cell(cells[b"info:letter"]).trigger, 1)
 
     def _count(self, trigger: str, more: int) -> None:
         self._counts[trigger] = self._counts.get(trigger, 0) + more
@@ -48,13 +51,8 @@ class Burials:
 
     async def found(self, name: str, limit: int) -> list[DeadLetter]:
         """The oldest ``limit`` letters of one trigger; of all for an empty name."""
-        letters: list[DeadLetter] = []
-        start, stop = dead_letters.rows_of(name)
-        for row, cells in await self._tables.rows(DEAD_LETTERS_TABLE, start):
-            if len(letters) >= min(limit, LETTERS_PER_CALL) or (stop and row >= stop):
-                break
-            letters.append(dead_letters.from_cell(cells[b"info:letter"]))
-        return letters
+        rows = self._tables.rows(DEAD_LETTERS_TABLE, *dead_letters.rows_of(name), min(limit, LETTERS_PER_CALL))
+        return [dead_letters.from_cell(cells[b"info:letter"]) async for _, cells in rows]
 
     async def retry(self, name: str, row: bytes) -> int:
         """Deliver dead rows again as they are now; a letter goes once its row is in the log again."""

@@ -21,13 +21,13 @@ from columnar.flows.delivery_state import Delivery, DeliveryState
 from columnar.flows.follower import Follower
 from columnar.flows.follower_name import trigger
 from columnar.model.read import Projection, ReadSpec
+from columnar.model.trigger_registration import Registration
 from columnar.regions.change_record import ChangeRecord, Sequence
 from columnar.regions.patience import patiently
 from columnar.regions.region import Region
 from columnar.regions.region_reads import get_row
 from columnar.regions.row_reader import RowCursor, latest_timestamp
 from columnar.storage.layout import range_start
-from columnar.triggers.registration import Registration
 
 _log = logging.getLogger(__name__)
 

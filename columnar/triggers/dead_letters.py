@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from columnar.model.mutation import Delete, Put, RowMutation
 from columnar.regions.change_record import pack_key, parse_token
-from columnar.triggers.registration import INFO
+
+DEAD_LETTERS_TABLE: Final = "columnar:dead_letters"
+INFO: Final = b"info"
 
 
 @dataclass(frozen=True, slots=True)

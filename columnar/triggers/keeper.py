@@ -1,22 +1,24 @@
-"""The triggers of a store, administered: what the wire's trigger methods, the pages and the start call.
+"""The triggers of one owner of regions: what the master tells of them, and what the wire's looks and the pages ask.
 
+The master has the registrations (``master.trigger_changes``) and tells every owner all of them after each change.
 Triggers are one kind of follower: the hub follows their tables (``flows.hub``), the feeder has their functions called
-(``feeder``), the registry keeps their registrations (``registry``).  Owned by the loop.
+(``feeder``).  Owned by the loop.
 """
 
 from __future__ import annotations
 
 import logging
-from asyncio import Lock
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from columnar.errors import IllegalArgument, TableNotEnabled, TriggerError
+from columnar.errors import TableNotEnabled
 from columnar.flows.delivery_state import DeliveryState
 from columnar.flows.follower import Kind, Subscription
 from columnar.flows.follower_name import TRIGGER, trigger
 from columnar.flows.hub import Hub
+from columnar.model.trigger_registration import Registration
+from columnar.model.trigger_set import Trigger, Triggers
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.triggers.burials import Burials
@@ -25,8 +27,6 @@ from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.feeder import Feeder
 from columnar.triggers.function_checks import FunctionChecks
 from columnar.triggers.lane import MakeLink
-from columnar.triggers.registration import Registration, checked
-from columnar.triggers.registry import Registry
 from columnar.triggers.system_tables import SystemTables
 from columnar.triggers.worker_link import WorkerLink
 
@@ -52,24 +52,21 @@ class Summary:
 
 class TriggerKeeper:
     def __init__(self, server: RegionServer, hub: Hub, modules: tuple[str, ...]) -> None:
+        """``modules``: those from which workers take functions."""
         self.hub = hub
         self._server = server
         self._modules = modules
-        self._system = SystemTables(server)
-        self._registry = Registry(server.tables, self._system)
-        self.burials = Burials(server, self._system)
+        self._triggers: Triggers | None = None  # None: the master has not told of any yet
+        self.burials = Burials(server, SystemTables(server))
         self.feeder = Feeder(hub.followers, hub.upkeep, self.burials.bury)
         self._checks = FunctionChecks(self.feeder)
-        hub.register(Kind(TRIGGER, True, self._registry.is_removed, (BACKFILL,)))
+        hub.register(Kind(TRIGGER, True, self._is_removed, (BACKFILL,)))
 
     # --- start and stop ----------------------------------------------------------------------------
 
     async def load(self) -> None:
-        """Read the registrations; from now on their tables log.  Before the first request is served."""
-        for name in await self._registry.load():
-            self.feeder.pause(name)
+        """Before the first request is served."""
         await self.burials.load()
-        self.hub.load([self._subscription(registration) for registration in self._registry.all()])
 
     def start(self, host: str, port: int, private: PrivateSocket | None = None) -> None:
         """The store listens, with TLS at ``private`` too: start delivering."""
@@ -84,30 +81,35 @@ class TriggerKeeper:
         await self.feeder.close()
         self.hub.close()
 
-    # --- tables ------------------------------------------------------------------------------------
+    # --- what the master tells -----------------------------------------------------------------------
 
-    @property
-    def lock(self) -> Lock:
-        """While it is held no trigger is added or removed."""
-        return self.hub.lock
+    async def follow(self, told: Triggers) -> None:
+        """Work by these from now on (``PublishTriggers``)."""
+        async with self.hub.lock:
+            held, self._triggers = self.triggers, told
+            before, now = _by_number(held), _by_number(told)
+            for one in [one for key, one in before.items() if key not in now]:
+                self.hub.unsubscribe(trigger(one.name))
+                self.feeder.resume(one.name)  # the next of that name begins running
+            for one in [one for one in now.values() if one.is_in_use]:
+                await self._let_run(one, before.get((one.name, one.number)))
+            for one in [one for key, one in now.items() if not one.is_in_use and key not in before]:
+                await self.hub.begin(self._subscription(one))
 
-    async def table_dropping(self, table: str) -> None:
-        """A dropped table takes its triggers with it; the log says what they had not delivered."""
-        async with self.lock:
-            registrations = self._registry.of_table(table)
-            for registration in registrations:
-                await self._remove(registration)
-            lags = await self.hub.table_dropped(table, [trigger(registration.name) for registration in registrations])
-        for name, lag in lags.items():
-            _log.warning("table %s is dropped: %s goes with it, %d changes undelivered", table, name, lag)
+    async def _let_run(self, one: Trigger, before: Trigger | None) -> None:
+        """As its state says.  A log that could not be read is tried again."""
+        if one.state == "paused":
+            self.feeder.pause(one.name)
+        elif self.feeder.is_paused(one.name):
+            self.feeder.resume(one.name)
+        if before is None or not before.is_in_use:
+            await self.hub.follow(self._subscription(one))
 
-    # --- registrations -----------------------------------------------------------------------------
-
-    def _subscription(self, registration: Registration, number: int | None = None) -> Subscription:
-        families = registration.family_bytes
+    def _subscription(self, one: Trigger) -> Subscription:
+        registration, families = one.registration, one.registration.family_bytes
         return Subscription(
-            trigger(registration.name),
-            self._registry.number_of(registration.name) if number is None else number,
+            trigger(one.name),
+            one.number,
             registration.table,
             families,
             families if registration.before else frozenset(),
@@ -117,71 +119,31 @@ class TriggerKeeper:
     def _consumer(self, registration: Registration, region: Region, state: DeliveryState) -> Consumer:
         return Consumer(registration, region, state, self.feeder, self.hub.background.spawn)
 
-    async def add(self, registration: Registration) -> None:
-        """The very same one again changes nothing.  Returns when it is on disk and every change is caught."""
-        checked(registration, self._modules)
-        async with self.lock:
-            held = self._registry.find(registration.name)
-            if held == registration:
-                return
-            if held is not None:
-                raise IllegalArgument(f"trigger {registration.name} exists with other settings; remove it first")
-            served = self._system.access.table(registration.table.encode())
-            if served.schema.is_system:
-                raise IllegalArgument(f"{served.schema.name} is a table of the system; triggers go on your own")
-            for family in registration.family_bytes:
-                served.schema.family(family)
-            problem = await self._checks.problem_with(registration.function)
-            if problem is not None:
-                raise TriggerError(f"{registration.function} cannot be used: {problem}")
-            await self._register(registration)
+    def _is_removed(self, name: str, number: int) -> bool:
+        return self._triggers is not None and self._triggers.is_removed(name, number)
 
-    async def _register(self, registration: Registration) -> None:
-        if self._registry.rests(registration.name):
-            await self._registry.remove(registration.name)
-        number = await self._registry.begin()
-        record = partial(self._registry.add, registration, number)
-        try:
-            await self.hub.subscribe(self._subscription(registration, number), record)
-        finally:
-            if self._registry.find(registration.name) is None:
-                self._registry.call_off(number)
+    async def check(self, function: str) -> str | None:
+        """Have a worker import the function: what is wrong with it, or None (``CheckFunction``)."""
+        return await self._checks.problem_with(function)
 
-    async def remove(self, name: str) -> None:
-        async with self.lock:
-            if self._registry.rests(name):
-                await self._registry.remove(name)
-            else:
-                await self._remove(self._registry.known(name))
-        _log.info("trigger %s removed", name)
-
-    async def _remove(self, registration: Registration) -> None:
-        name = registration.name
-        try:
-            await self._registry.remove(name)
-        finally:
-            if self._registry.find(name) is None:
-                self.hub.unsubscribe(trigger(name))
-                self.feeder.resume(name)  # the next of that name begins running
-
-    async def pause(self, name: str) -> None:
-        async with self.lock:
-            await self._registry.write_state(name, "paused")
-            self.feeder.pause(name)
-
-    async def resume(self, name: str) -> None:
-        async with self.lock:
-            await self._registry.write_state(name, "running")
-            self.feeder.resume(name)
+    async def undelivered(self, table: str, names: tuple[str, ...]) -> dict[str, int]:
+        """How many changes of a table that is dropped each had still to see here (``Undelivered``)."""
+        async with self.hub.lock:
+            lags = await self.hub.undelivered(table, [trigger(name) for name in names])
+        return {name.name: lag for name, lag in lags.items()}
 
     # --- looks -------------------------------------------------------------------------------------
 
+    @property
+    def triggers(self) -> Triggers:
+        return self._triggers if self._triggers is not None else Triggers()
+
     def registrations(self) -> list[Registration]:
-        return self._registry.all()
+        return [one.registration for one in self.triggers.in_use()]
 
     def summaries(self) -> list[Summary]:
         """Every trigger as the wire, the page and the metrics show it."""
-        resting = [_resting(name, why) for name, why in self._registry.resting().items()]
+        resting = [_resting(one) for one in self.triggers.all if one.rests]
         return [*(self._summary(registration) for registration in self.registrations()), *resting]
 
     def _summary(self, registration: Registration) -> Summary:
@@ -206,7 +168,7 @@ class TriggerKeeper:
         An empty name stands for all triggers.
         """
         if name:
-            table = self._registry.known(name).table
+            table = self.triggers.known(name).registration.table
             if not self._server.tables.known(table.encode()).enabled:
                 raise TableNotEnabled(table)
         return await self.hub.waits.wait(trigger(name), token, timeout_s)
@@ -217,9 +179,14 @@ class TriggerKeeper:
         return await self.burials.found(name, limit)
 
     async def retry(self, name: str, row: bytes) -> int:
-        self._registry.known(name)
+        self.triggers.known(name)
         return await self.burials.retry(name, row)
 
 
-def _resting(name: str, why: str) -> Summary:
-    return Summary(name, "", "", "unreadable", 0, 0.0, 0, 0, why, Registration(name, "", "", ()))
+def _resting(one: Trigger) -> Summary:
+    return Summary(one.name, "", "", "unreadable", 0, 0.0, 0, 0, one.rests, Registration(one.name, "", "", ()))
+
+
+def _by_number(triggers: Triggers) -> dict[tuple[str, int], Trigger]:
+    """Triggers that do not rest; the number tells a trigger from a removed one of its name."""
+    return {(one.name, one.number): one for one in triggers.all if not one.rests}

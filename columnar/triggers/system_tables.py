@@ -1,46 +1,93 @@
-"""Rows of the system's own tables, read and written inside the server.  Owned by the loop."""
+"""Rows of the system's own tables, read and written by the operations that clients use.  Owned by the loop."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final
 
+from columnar.errors import RegionAway
 from columnar.model.mutation import RowMutation
+from columnar.model.read import ReadSpec, ScanSpec, projection
+from columnar.model.schema import Family
 from columnar.operations.access import TableAccess
-from columnar.operations.region_rows import rows_of
-from columnar.regions.patience import patiently
-from columnar.regions.region import Region
+from columnar.operations.reads import RowReads
+from columnar.operations.retries import retried
+from columnar.operations.scanners import Scanner
+from columnar.operations.writes import RowWrites
+from columnar.regions.found_rows import FoundRows
 from columnar.regions.server import RegionServer
+from columnar.triggers.dead_letters import DEAD_LETTERS_TABLE
+from columnar.turns import HasGone, stays
+from columnar.wire.service import Later
+
+SYSTEM_TABLES: Final[tuple[tuple[str, Family], ...]] = ((DEAD_LETTERS_TABLE, Family("info")),)
+SCANNED_ROWS: Final = 100  # in one step of ``rows``; an error with its traceback may be long
+
+Found = tuple[bytes, dict[bytes, bytes]]  # row, column -> value
+
+
+class _Itself:
+    """The server, as the caller of an operation: it never goes."""
+
+    connection_id: int = 0
+    has_gone: HasGone = staticmethod(stays)
 
 
 class SystemTables:
+    """RegionElsewhere comes out of each method where another server owns a region; nothing was written then."""
+
     def __init__(self, server: RegionServer) -> None:
         self._server = server
         self.access = TableAccess(server)
+        self._reads = RowReads(self.access)
+        self._writes = RowWrites(self.access)
 
     async def write(self, table: str, mutation: RowMutation) -> None:
         """Returns after the fsync."""
-        served = self.access.table(table.encode())
-        applied = await patiently(lambda: self.access.region_for(served, mutation.row).apply(mutation))
-        assert applied.durable is not None, "tables of the system are synced"
-        await asyncio.shield(applied.durable)
 
-    async def rows(self, table: str, start: bytes = b"") -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
-        """(row, {column: value}) from ``start``, to be read before the caller waits for anything else.
+        def write() -> Any:
+            return self._writes.write(_Itself(), self.access.table(table.encode()), mutation, lambda _applied: None)
 
-        A table of the system has one region.  A region that was never written is not opened: most servers have no
-        triggers, and a store is 50 ms and half a megabyte.
+        await _answered(write)
+
+    async def rows(self, table: str, start: bytes = b"", stop: bytes = b"", limit: int = 0) -> AsyncIterator[Found]:
+        """Rows from ``start`` to before ``stop`` (empty: the last); at most ``limit`` (0: all).
+
+        A region that was never written is not opened: most servers have no dead letters, and a store is 50 ms and half
+        a megabyte.
         """
         served = self.access.table(table.encode())
         if all(self._server.is_untouched(info) for info in served.regions):
-            return iter(())
-        return _by_column(await self.access.opened(served, served.holding(start)), start)
+            return
+        spec = ScanSpec(start, stop, ReadSpec(projection(served.schema, ())), limit=limit)
+        scanner = Scanner(self.access, table.encode(), spec, None)
+        while True:
+            step = scanner.next_rows(SCANNED_ROWS)
+            rows = step if isinstance(step, FoundRows) else await step
+            if not rows.count:
+                return
+            for row, cells in rows:
+                yield row, {column: value for column, value, _ in cells}
 
     async def has(self, table: str, row: bytes) -> bool:
-        found = next(await self.rows(table, row), None)
-        return found is not None and found[0] == row
+        """Whether the row has any cell."""
+
+        def read() -> Any:
+            served = self.access.table(table.encode())
+            spec = ReadSpec(projection(served.schema, ()))
+            return self._reads.row(served, row, spec, lambda _row, cells: bool(cells))
+
+        return bool(await _answered(read))
 
 
-def _by_column(region: Region, start: bytes) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
-    for row, cells in rows_of(region, start):
-        yield row, {column: value for column, value, _ in cells}
+async def _answered(call: Callable[[], Any]) -> Any:
+    """The answer of an operation, waited for; begun anew while a region is away."""
+    try:
+        result = call()
+    except RegionAway as away:
+        return await retried(call, away, stays)
+    if type(result) is Later:
+        await asyncio.shield(result.future)
+        return result.result
+    return await result if hasattr(result, "__await__") else result

@@ -197,7 +197,7 @@ def test_a_folder_of_an_older_format_gets_the_folders_that_it_lacks(damaged: Dam
     assert rows(connection, SPOILED) == rows(connection, QUIET) == ROWS | IN_LOG
     assert connection.triggers.list() == []
     assert all(path.is_dir() for path in untouched)
-    assert (damaged.folder / "FORMAT").read_text() == "columnar-data 5\n"
+    assert (damaged.folder / "FORMAT").read_text() == "columnar-data 6\n"
 
 
 def test_garbage_behind_the_log(damaged: Damaged) -> None:

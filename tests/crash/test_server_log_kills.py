@@ -84,7 +84,7 @@ def test_after_a_kill_the_next_start_empties_the_log(tmp_path: Path) -> None:
     assert segments(folder), "a check changes nothing"
     assert is_all_there(folder)
     assert not segments(folder)
-    assert (folder / "FORMAT").read_text() == "columnar-data 5\n"
+    assert (folder / "FORMAT").read_text() == "columnar-data 6\n"
     assert json.loads(columnar("check", "--data", str(folder)).stdout)["findings"] == []
 
 

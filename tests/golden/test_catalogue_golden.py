@@ -15,6 +15,7 @@ from columnar.master.catalogue import Catalogue
 from columnar.model.alteration import TableChange, altered
 from columnar.model.mutation import Delete, Put, RowMutation
 from columnar.model.schema import Family, make_table
+from columnar.model.trigger_registration import Registration
 from columnar.standalone import DataFolder
 from tests.support.golden import hold_to
 
@@ -52,7 +53,7 @@ async def nothing_more(_catalogue: Catalogue, _written: list[RowMutation]) -> No
 
 async def drop(catalogue: Catalogue, written: list[RowMutation]) -> None:
     written.clear()
-    await catalogue.forget_dropped(await catalogue.drop("wiki"))
+    await catalogue.forget_dropped(await catalogue.drop("wiki", catalogue.triggers))
 
 
 async def administration(catalogue: Catalogue, written: list[RowMutation]) -> None:
@@ -65,6 +66,17 @@ async def administration(catalogue: Catalogue, written: list[RowMutation]) -> No
     await catalogue.create_namespace("team")
     await catalogue.drop_namespace("team")
     await catalogue.raise_epoch()
+
+
+async def triggers(catalogue: Catalogue, written: list[RowMutation]) -> None:
+    await catalogue.set_enabled("wiki", True)
+    written.clear()
+    links = Registration("links", "wiki", "wiki.triggers:links", ("meta", "body"), True, "beginning", 5_000, 3)
+    for n, registration in enumerate((links, replace(links, name="more", from_where="now"))):
+        await catalogue.write_triggers(catalogue.triggers.adding(registration))
+        await catalogue.write_triggers(catalogue.triggers.with_state(registration.name, ("running", "paused")[n]))
+    await catalogue.write_triggers(catalogue.triggers.without(["links"]))
+    await catalogue.drop("wiki", catalogue.triggers.without(["more"]))
 
 
 EVERY = {
@@ -89,6 +101,10 @@ def test_rows_of_alter_truncate_and_namespaces() -> None:
     hold_to("catalogue-administration.txt", recorded(administration))
 
 
+def test_rows_of_triggers() -> None:
+    hold_to("catalogue-triggers.txt", recorded(triggers))
+
+
 def test_the_folder(tmp_path: Path) -> None:
     folder = DataFolder.locked(str(tmp_path / "data"))
     hold_to("folder.txt", {"FORMAT": (tmp_path / "data" / "FORMAT").read_text().replace("\n", "\\n")})
@@ -103,7 +119,7 @@ def test_the_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("columnar-data 6", "upgrade"), ("something else", "no data folder of ours")]
+    ("text", "said"), [("columnar-data 7", "upgrade"), ("something else", "no data folder of ours")]
 )
 def test_a_folder_of_another_format_is_refused(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "FORMAT").write_text(text + "\n")

@@ -7,13 +7,13 @@ import pytest
 from columnar.errors import DamagedData
 from columnar.flows.delivery_state import Cursor, pack_cursor, unpack_cursor
 from columnar.model.mutation import Put
+from columnar.model.trigger_registration import Registration, from_json, to_json
 from columnar.regions.change_record import Sequence
 from columnar.regions.log_retention import LogRetention
 from columnar.storage.memory import MemoryEngine
 from columnar.triggers import dead_letters
 from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.frames import Frames, pack
-from columnar.triggers.registration import Registration, from_json, to_json
 
 CURSOR = Cursor(Sequence(7, 2, 300), ((Sequence(7, 1, 5), 0), (Sequence(7, 2, 299), 3)))
 CURSOR_BYTES = bytes.fromhex("9301930702cd012c92929307010500929307" + "02cd012b03")

@@ -307,9 +307,9 @@ def test_a_table_that_logs_is_not_truncated(admin: Admin, connection: Connection
 
 def test_tables_of_the_system_stay_as_they_are(admin: Admin) -> None:
     for change in (
-        lambda: admin.alter_table("columnar:triggers", add={"x": None}),
-        lambda: admin.truncate("columnar:triggers"),
-        lambda: admin.delete_rows("columnar:triggers"),
+        lambda: admin.alter_table("columnar:dead_letters", add={"x": None}),
+        lambda: admin.truncate("columnar:dead_letters"),
+        lambda: admin.delete_rows("columnar:dead_letters"),
     ):
         with pytest.raises(IllegalArgument, match="system"):
             change()

@@ -126,7 +126,7 @@ NAMES: Calls = {
     "a table's name of 8 MiB": (lambda c: c.getRow(LONG_NAME, b"r", {}), IO, "TableNotFoundException"),
     "binary table": (lambda c: c.getRow(b"\x00\xff\n\r", b"r", {}), IO, "TableNotFoundException"),
     "a system's table": (
-        lambda c: c.disableTable(b"columnar:triggers"), IO, "IllegalArgumentException"),
+        lambda c: c.disableTable(b"columnar:dead_letters"), IO, "IllegalArgumentException"),
     "no such family": (lambda c: c.mutateRow(b"t", b"r", put(b"zz:x"), {}), IO, "NoSuchColumnFamilyException"),
     "a family's name of 8 MiB": (
         lambda c: c.mutateRow(b"t", b"r", put(LONG_NAME + b":x"), {}), IO, "NoSuchColumnFamilyException"),

@@ -338,7 +338,7 @@ def test_split_and_merge(shell: Shell, pages: str) -> None:
     first, second = shell.json("split", high, "d")["regions"]
     assert shell.json("merge", second, first)["region"].startswith("pages,c,")
     assert "neither a table nor a region" in shell.error("merge", first, second)
-    assert "table of the system" in shell.error("split", "columnar:triggers", "x")
+    assert "table of the system" in shell.error("split", "columnar:dead_letters", "x")
     assert [line.split("\t")[0] for line in shell.out("scan", pages).splitlines()] == ["a", "b", "c", "d"]
 
 

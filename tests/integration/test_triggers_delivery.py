@@ -185,7 +185,7 @@ def test_what_may_not_be_registered(connection: Connection) -> None:
     with pytest.raises(IOError, match="TableNotFound"):
         add("guarded", b"nowhere", NOTE, [b"f"])
     with pytest.raises(IllegalArgument, match="table of the system"):
-        add("guarded", b"columnar:triggers", NOTE, [b"info"])
+        add("guarded", b"columnar:dead_letters", NOTE, [b"info"])
     assert "guarded" not in [one.name for one in connection.triggers.list()]
     add("guarded", b"guarded", NOTE, [b"f"])
     add("guarded", b"guarded", NOTE, [b"f"])
@@ -209,7 +209,7 @@ def test_a_dropped_table_takes_its_triggers_along_and_says_so(
     connection.triggers.pause("doomed")
     for n in range(7):
         connection.table(b"doomed").put(b"x-%d" % n, {b"f:a": b"1"})
-    with caplog.at_level(logging.WARNING, logger="columnar.triggers.keeper"):
+    with caplog.at_level(logging.WARNING, logger="columnar.master.trigger_changes"):
         connection.delete_table(b"doomed", disable=True)
     assert "table doomed is dropped: trigger doomed goes with it, 7 changes undelivered" in caplog.text
     assert "doomed" not in [one.name for one in connection.triggers.list()]

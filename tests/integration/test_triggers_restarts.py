@@ -304,14 +304,6 @@ def test_a_kept_log_ends_at_its_size_before_its_time(start: Start) -> None:
     assert (region.log.records, region.log.size_bytes) == (len(rows), size)
 
 
-def test_a_state_without_registration_does_not_keep_the_store_from_starting(start: Start) -> None:
-    _, connection = start()
-    make(connection)
-    connection.table(b"columnar:triggers").put(b"stray", {b"info:state": b"running"})
-    _, connection = start()
-    assert [one.name for one in connection.triggers.list()] == ["t"]
-
-
 def test_one_call_may_touch_more_regions_than_may_be_open(start: Start) -> None:
     _, connection = start(open_regions=4)
     connection.create_table(b"wide", {"f": {}}, splits=[b"%02d" % n for n in range(1, 20)])

@@ -21,8 +21,8 @@ from columnar.errors import CallerError, RetryLater
 from columnar.flows import delivery_state
 from columnar.model.mutation import Append, Delete, Operation, Put, RowMutation
 from columnar.model.schema import Family
+from columnar.model.trigger_registration import Registration
 from columnar.storage.memory import MemoryEngine
-from columnar.triggers.registration import Registration
 from tests.support import trigger_functions
 from tests.support.changing_house import CatalogueRows
 from tests.support.deriving_house import Derived, DerivingHouse, Function
@@ -199,9 +199,7 @@ class Pages(History):
             return key, tuple(Delete(family.bytes_name, None, at) for family in self.families)
         body = " ".join(f"[[{link}]]" for link in NAMES if rng.random() < 0.4)
         time_ms = self.clock.now_ms if at is None else at
-        draft = draft_after(
-            self.derived.source_row(key), name=name, body=body, author="Ann", note="", time_ms=time_ms
-        )
+        draft = draft_after(self.derived.source_row(key), name=name, body=body, author="Ann", note="", time_ms=time_ms)
         cells = {**page_cells(draft), schema.VERSIONCOUNT: draft.head.pack()}
         revision = schema.revision_row(key, draft.head)
         self.derived.tables.table(schema.REVISIONS)._put(revision, revision_cells(draft), draft.time_ms)

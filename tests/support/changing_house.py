@@ -13,9 +13,11 @@ from columnar.limits import OPEN_REGIONS
 from columnar.master.catalogue import Catalogue
 from columnar.master.region_changes import RegionChanges
 from columnar.master.schema_changes import SchemaChanges
-from columnar.model.mutation import Put, RowMutation
+from columnar.master.trigger_changes import TriggerChanges
+from columnar.model.mutation import RowMutation
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family
+from columnar.model.trigger_registration import Registration
 from columnar.region_owner import RegionOwner
 from columnar.regions.applied import Applied
 from columnar.regions.patience import patiently
@@ -23,10 +25,8 @@ from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.commit import Committer
 from columnar.storage.region_folders import RegionFolders
-from columnar.triggers import registration
 from columnar.triggers.keeper import TriggerKeeper
-from columnar.triggers.registration import SYSTEM_TABLES, TRIGGERS_TABLE, Registration
-from columnar.triggers.system_tables import SystemTables
+from columnar.triggers.system_tables import SYSTEM_TABLES
 from tests.support.fake_links import FakeLink
 
 
@@ -53,8 +53,10 @@ class CatalogueRows:
             for operation in mutation.operations:
                 if hasattr(operation, "value"):
                     self.cells.setdefault(mutation.row, {})[b"info:" + (operation.qualifier or b"")] = operation.value
-                else:
+                elif operation.qualifier is None:
                     self.cells.pop(mutation.row, None)
+                else:
+                    self.cells.get(mutation.row, {}).pop(b"info:" + operation.qualifier, None)
 
 
 class RoomyFolders(RegionFolders):
@@ -103,7 +105,8 @@ class ChangingHouse:
         self.server.listener = self.keeper.hub.listener
         self.owner = RegionOwner(self.server, self.keeper, region_bytes)
         self.folders = RoomyFolders(folder, engine)
-        self.changes = SchemaChanges(self.catalogue, self.owner, self.folders)
+        self.triggers = TriggerChanges(self.catalogue, self.owner, ("m",))
+        self.changes = SchemaChanges(self.catalogue, self.owner, self.folders, self.triggers)
         self.regions = RegionChanges(self.catalogue, self.changes, self.owner, self.folders)
         self.owner.follow(self.regions)
         self.owner.changing.at = lambda step: self.regions.at(step)
@@ -114,6 +117,7 @@ class ChangingHouse:
     async def start(self) -> None:
         self.server.hosting.state.epoch = await self.catalogue.raise_epoch()
         await self.changes.start()
+        await self.triggers.start()
         for name, family in SYSTEM_TABLES:
             if name not in self.catalogue.tables:
                 await self.changes.create(name.encode(), [family], system=True)
@@ -128,9 +132,13 @@ class ChangingHouse:
         """Table ``t`` and its triggers; they begin with what comes."""
         await self.changes.create(b"t", families, splits=splits)
         for n in range(triggers):
-            held = Registration(f"trigger-{n}", "t", "m:f", tuple(family.name for family in families))
-            await SystemTables(self.server).write(TRIGGERS_TABLE, registration_row(held))
-        await self.keeper.load()
+            await self.register(Registration(f"trigger-{n}", "t", "m:f", tuple(family.name for family in families)))
+
+    async def register(self, registration: Registration) -> None:
+        """Without the marks that an addition sets: it is shown all that the logs have."""
+        added = self.catalogue.triggers.adding(registration).with_state(registration.name, "running")
+        await self.catalogue.write_triggers(added)
+        await self.triggers.publish()
 
     @property
     def table(self) -> ServedTable:
@@ -142,6 +150,7 @@ class ChangingHouse:
 
     async def apply(self, mutation: RowMutation) -> Applied:
         """Returns when it is acknowledged."""
+
         def apply() -> Applied:
             return self.server.open_region(self.table, self.table.holding(mutation.row)).apply(mutation)
 
@@ -159,8 +168,3 @@ class ChangingHouse:
         await self.keeper.close()
         await self.server.close()
         self.committer.close()
-
-
-def registration_row(held: Registration) -> RowMutation:
-    put = Put(b"info", b"registration", registration.to_json(held))
-    return RowMutation(held.name.encode(), (put, Put(b"info", b"state", b"running")))

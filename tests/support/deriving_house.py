@@ -13,12 +13,11 @@ from typing import Any
 
 from columnar.model.read import ReadSpec, projection
 from columnar.model.schema import Family
+from columnar.model.trigger_registration import Registration
 from columnar.regions.region_reads import get_row
 from columnar.triggers.api import Change
-from columnar.triggers.registration import TRIGGERS_TABLE, Registration
-from columnar.triggers.system_tables import SystemTables
 from columnar.triggers.worker import change_from
-from tests.support.changing_house import CatalogueRows, ChangingHouse, registration_row
+from tests.support.changing_house import CatalogueRows, ChangingHouse
 from tests.support.fake_links import FakeLink
 from tests.support.fake_tables import Tables
 from tests.support.openings import region_at_once
@@ -134,5 +133,4 @@ class DerivingHouse(ChangingHouse):
     ) -> None:
         await self.changes.create(b"t", families, attributes=attributes or {}, splits=[b"c"])
         for held in registrations:
-            await SystemTables(self.server).write(TRIGGERS_TABLE, registration_row(held))
-        await self.keeper.load()
+            await self.register(held)

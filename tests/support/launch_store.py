@@ -16,20 +16,38 @@ from pathlib import Path
 import uvloop
 
 from columnar.config import StandaloneConfig
+from columnar.master.catalogue import Catalogue
+from columnar.model.region_info import RegionInfo
+from columnar.model.trigger_set import Triggers
 from columnar.standalone import Standalone
 
 
 def die_where_told(order: Path, step: str) -> None:
-    """At the step of a split or a merge that stands in the file."""
+    """At the step that stands in the file: of a split or a merge, of a trigger that is added, or of a start."""
     if order.exists() and order.read_text() == step:
         order.unlink()
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def die_as_it_starts(order: Path) -> None:
+    """Before or after the write that moves the triggers of an older folder to the catalogue."""
+    drop = Catalogue.drop
+
+    async def dropped(self: Catalogue, name: str, kept: Triggers) -> list[RegionInfo]:
+        die_where_told(order, "not moved")
+        found = await drop(self, name, kept)
+        die_where_told(order, "moved")
+        return found
+
+    Catalogue.drop = dropped  # type: ignore[method-assign]
+
+
 async def serve(folder: str, port_file: Path, modules: tuple[str, ...]) -> None:
+    order = Path(folder + ".die")
+    die_as_it_starts(order)
     store = Standalone.locked(StandaloneConfig(folder, port=0, web_port=-1, trigger_modules=modules))
     await store.start()
-    store.leading.region_changes.at = partial(die_where_told, Path(folder + ".die"))
+    store.leading.region_changes.at = store.leading.triggers.at = partial(die_where_told, order)
     told = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
     fresh = port_file.with_suffix(".new")

@@ -6,12 +6,15 @@ from typing import Any
 
 from columnar.model import owner_messages as owners
 from columnar.model import region_messages as regions
+from columnar.model.follower_numbers import Numbers
 from columnar.model.owner import Incarnation, Owner, Tenure
 from columnar.model.read import Projection, ReadSpec, ScanSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route, RoutesHeld
 from columnar.model.schema import Family, make_table
+from columnar.model.trigger_registration import Registration
+from columnar.model.trigger_set import Trigger, Triggers
 from columnar.routing import asks
 
 TABLE = make_table("ns:t", [Family("a", max_versions=3), Family("b\xff", ttl_s=9)], {"DURABILITY": "ASYNC_WAL"})
@@ -25,6 +28,15 @@ READ = ReadSpec(Projection(((b"a", None), (b"b", (b"", b"q\xff")))), (0, 1 << 63
 PLAIN = ReadSpec(Projection(((b"a", None),)))
 SPEC = ScanSpec(b"a", b"z\xff", READ, True, 10, True, b"PrefixFilter('x')", 100)
 FORM = asks.ReplyForm(1, 2, True)
+LINKS = Registration("links", "t", "wiki:links", ("a", "b\xff"), True, "beginning", 5_000, 3)
+TRIGGERS = Triggers(
+    (
+        Trigger(LINKS, "paused", 7),
+        Trigger(Registration("more", "ns:t", "wiki:more", ("a",)), "adding", 9),
+        Trigger(Registration("old", "", "", ()), rests="registration of a trigger: no JSON"),
+    ),
+    Numbers(9, ((1, 6), (8, 8))),
+)
 
 ANSWERS: list[tuple[Message[Any], Any]] = [
     (regions.Publish(TABLE, True, (LOW, HIGH)), None),
@@ -33,10 +45,9 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (regions.CloseRegions((HIGH,)), None),
     (regions.FollowSchema("t"), None),
     (regions.PrepareRegions(TABLE, ()), None),
-    (regions.Watchers("t"), {"links": frozenset({"b", "a"}), "none": frozenset()}),
-    (regions.FreezeTriggers(), None),
-    (regions.ThawTriggers(), None),
-    (regions.DropTriggers("t"), None),
+    (regions.PublishTriggers(TRIGGERS), None),
+    (regions.CheckFunction("wiki:links"), "it is no function"),
+    (regions.Undelivered("t", ("links", "none")), {"links": 1 << 33, "none": 0}),
     (regions.HoldDeliveries(), None),
     (regions.ReleaseDeliveries(), None),
     (regions.CopyRegion(LOW, "/data/copy"), None),
@@ -69,7 +80,9 @@ MESSAGES = [message for message, _ in ANSWERS]
 MORE: list[tuple[Message[Any], Any]] = [
     (regions.MiddleRow(HIGH), None),
     (regions.Publish(make_table("t", [Family("f")]), False, ()), None),
-    (regions.Watchers("t"), {}),
+    (regions.PublishTriggers(Triggers(numbers=None)), None),
+    (regions.CheckFunction("wiki:links"), None),
+    (regions.Undelivered("t", ()), {}),
     (regions.Loads(), ()),
     (ChangeRoutes(1), RoutesHeld(0)),
     (owners.OpenRegion(LOW, Owner(S1, 1)), None),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -13,9 +14,11 @@ from columnar.master.catalogue import Catalogue
 from columnar.model.mutation import RowMutation
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
+from columnar.model.trigger_registration import Registration
 from tests.support.changing_house import CatalogueRows
 
 TABLE = make_table("t", [Family("f"), Family("g")])
+ON_T = Registration("on-t", "t", "m:f", ("f",))
 
 
 class UnsureRows(CatalogueRows):
@@ -42,6 +45,9 @@ async def made(rows: UnsureRows) -> Catalogue:
     await catalogue.adopt(TABLE, await catalogue.reserve("t", [(b"", b"k"), (b"k", b"")]))
     await catalogue.adopt(make_table("n:other", [Family("f")]), await catalogue.reserve("n:other", [(b"", b"")]))
     await catalogue.set_enabled("n:other", False)
+    for registration in (ON_T, replace(ON_T, name="off-t"), replace(ON_T, name="there", table="n:other")):
+        await catalogue.write_triggers(catalogue.triggers.adding(registration))
+    await catalogue.write_triggers(catalogue.triggers.with_state("on-t", "running"))
     await announce(catalogue, rows)
     return catalogue
 
@@ -67,6 +73,8 @@ async def mend(catalogue: Catalogue, rows: UnsureRows) -> None:
 def assert_the_same(loaded: Catalogue, memory: Catalogue) -> None:
     assert loaded.tables == memory.tables
     assert loaded.namespaces == memory.namespaces
+    assert loaded.triggers == memory.triggers
+    memory.triggers.check()
     assert set(loaded.dropped) >= set(memory.dropped)
     live = {info for entry in memory.tables.values() for info in entry.regions}
     assert not live & set(loaded.dropped), "what serves is not removed at the next start"
@@ -77,7 +85,8 @@ async def split(catalogue: Catalogue, rows: UnsureRows) -> None:
 
 
 async def forget(catalogue: Catalogue, _rows: UnsureRows) -> None:
-    await catalogue.forget_dropped(await catalogue.drop("t"))
+    gone = [one.name for one in catalogue.triggers.of_table("t")]
+    await catalogue.forget_dropped(await catalogue.drop("t", catalogue.triggers.without(gone)))
 
 
 Change = Callable[[Catalogue, UnsureRows], Awaitable[object]]
@@ -85,11 +94,15 @@ CHANGES: dict[str, Change] = {
     "create": lambda c, rows: c.adopt(make_table("new", [Family("f")]), rows.reserved["create"]),
     "alter": lambda c, _: c.alter(make_table("t", [Family("f")])),
     "truncate": lambda c, rows: c.adopt(TABLE, rows.reserved["truncate"]),
-    "drop": lambda c, _: c.drop("n:other"),
+    "drop": lambda c, _: c.drop("n:other", c.triggers.without(["there"])),
     "disable": lambda c, _: c.set_enabled("t", False),
     "create a namespace": lambda c, _: c.create_namespace("m"),
     "drop a namespace": lambda c, _: c.drop_namespace("n"),
     "split": split,
+    "add a trigger": lambda c, _: c.write_triggers(c.triggers.adding(replace(ON_T, name="new"))),
+    "a trigger runs": lambda c, _: c.write_triggers(c.triggers.with_state("off-t", "running")),
+    "a trigger is paused": lambda c, _: c.write_triggers(c.triggers.with_state("on-t", "paused")),
+    "remove triggers": lambda c, _: c.write_triggers(c.triggers.without(["on-t", "there"])),
     "reserve": lambda c, _: c.reserve("t", [(b"", b"")]),
     "forget": forget,
 }
@@ -143,7 +156,13 @@ def can_be(name: str, catalogue: Catalogue) -> bool:
             return "new" not in catalogue.tables
         case "drop":
             return "n:other" in catalogue.tables
-        case "create a namespace" | "drop a namespace" | "truncate":
+        case "add a trigger":
+            return "t" in catalogue.tables and catalogue.triggers.find("new") is None
+        case "a trigger runs":
+            return catalogue.triggers.find("off-t") is not None
+        case "a trigger is paused":
+            return catalogue.triggers.find("on-t") is not None
+        case "create a namespace" | "drop a namespace" | "truncate" | "remove triggers":
             return True
         case "split":
             return "t" in catalogue.tables and catalogue.tables["t"].regions[0].end == b"k"

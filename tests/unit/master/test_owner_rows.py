@@ -60,7 +60,7 @@ def test_a_forgotten_log_has_no_row() -> None:
 
 def test_an_owner_of_a_region_that_was_dropped_meanwhile_is_left_out() -> None:
     rows, catalogue, (left, right) = filled()
-    finish(catalogue.drop("t"))
+    finish(catalogue.drop("t", catalogue.triggers))
     finish(catalogue.write_owners(Write(1, ((left, first_owner(S1)), (right, first_owner(S1))), (), (), None)))
     assert not [row for row in rows.cells if row.startswith(b"r/")]
     assert catalogue.owners == {}
@@ -81,7 +81,7 @@ def test_successors_of_a_split_have_their_owner_by_the_same_write() -> None:
 def test_owners_go_with_their_regions() -> None:
     _, catalogue, (left, right) = filled()
     finish(catalogue.write_owners(Write(1, ((left, first_owner(S1)), (right, first_owner(S2))), (), (), None)))
-    finish(catalogue.drop("t"))
+    finish(catalogue.drop("t", catalogue.triggers))
     assert catalogue.owners == {}
 
 

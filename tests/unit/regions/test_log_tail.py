@@ -138,7 +138,7 @@ async def test_a_follower_that_keeps_up_reads_no_log(bench: Bench) -> None:
         bench.main.answer(call_id)
     assert await bench.keeper.wait("t", "", 1.0)
     assert LOG_SPACE not in looked
-    await bench.keeper.remove("t")
+    await bench.triggers.remove("t")
     assert region.log._tail is None
 
 

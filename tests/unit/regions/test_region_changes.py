@@ -20,12 +20,12 @@ from columnar.errors import (
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Commit, Loads, RegionChange
+from columnar.model.trigger_registration import Registration
 from columnar.regions import carrying, replacing
 from columnar.regions.ingestion import obstacles_of
 from columnar.triggers import consumer
-from columnar.triggers.registration import TRIGGERS_TABLE, Registration
+from columnar.triggers.dead_letters import DEAD_LETTERS_TABLE
 from columnar.triggers.system_tables import SystemTables
-from tests.support.changing_house import registration_row
 from tests.support.memory_house import House, housed
 from tests.support.openings import opened_at_once
 
@@ -178,11 +178,11 @@ async def test_what_was_copied_is_on_disk_before_requests_wait(house: House) -> 
 async def test_a_table_of_the_system_is_read_again_after_its_region_was_closed(house: House) -> None:
     """That nothing is open says nothing about what is stored."""
     tables = SystemTables(house.server)
-    await tables.write(TRIGGERS_TABLE, registration_row(Registration("x", "t", "m:f", ("f",))))
-    (info,) = house.server.tables.enabled(TRIGGERS_TABLE.encode()).regions
-    region = opened_at_once(house.server, house.server.tables.enabled(TRIGGERS_TABLE.encode()), info)
+    await tables.write(DEAD_LETTERS_TABLE, RowMutation(b"x", (Put(b"info", b"letter", b"{}"),)))
+    served = house.server.tables.enabled(DEAD_LETTERS_TABLE.encode())
+    region = opened_at_once(house.server, served, served.regions[0])
     house.server.evict(region)
-    assert [row for row, _ in await tables.rows(TRIGGERS_TABLE)] == [b"x"]
+    assert [row async for row, _ in tables.rows(DEAD_LETTERS_TABLE)] == [b"x"]
 
 
 @housed()
@@ -352,8 +352,7 @@ async def test_a_backfill_goes_over_to_both_daughters(house: House) -> None:
     held = Registration("all", "t", "m:f", ("f",), from_where="beginning")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(consumer, "BACKFILL_ROWS", 1)
-        await SystemTables(house.server).write(TRIGGERS_TABLE, registration_row(held))
-        await house.keeper.load()
+        await house.register(held)
         await house.regions.split(house.infos[0], b"40")
         assert any(not c.is_prepared for c in house.keeper.feeder.consumers_of("all")), "it shows nothing"
         await house.regions.split(house.infos[0], b"05")
@@ -402,7 +401,7 @@ async def test_what_cannot_be_says_so(house: House) -> None:
     await house.regions.split(parent, None)
     with pytest.raises(NotServingRegion, match="meanwhile"):
         await house.regions.split(parent, b"20")
-    system = house.catalogue.tables["columnar:triggers"].regions[0]
+    system = house.catalogue.tables[DEAD_LETTERS_TABLE].regions[0]
     with pytest.raises(IllegalArgument, match="table of the system"):
         await house.regions.split(system, b"20")
     await house.changes.disable(b"t")

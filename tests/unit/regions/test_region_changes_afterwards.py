@@ -178,7 +178,7 @@ def test_a_trigger_that_goes_meanwhile_leaves_nothing_in_the_successors(
         async def begin(self: carrying.Carrying) -> None:
             await began(self)
             for name in ("trigger-0", "trigger-1"):
-                await house.keeper.remove(name)
+                await house.triggers.remove(name)
                 gone.append(name)
 
         monkeypatch.setattr(carrying.Carrying, "begin", begin)

@@ -114,7 +114,7 @@ def test_what_was_delivered_is_trimmed_to_its_end_before_the_rest(monkeypatch: p
 def test_a_paused_trigger_with_work() -> None:
     async def run(bench: Bench, watch: Watch) -> None:
         await bench.add("t")
-        await bench.keeper.pause("t")
+        await bench.triggers.pause("t")
         await bench.put(b"a")
         assert await watch.rest()
 
@@ -142,12 +142,12 @@ def test_a_trigger_that_is_full_waits_for_its_worker() -> None:
 @on_bench()
 async def test_a_long_way_through_the_changes_of_others_is_gone_without_being_told(bench: Bench) -> None:
     await bench.add("t")
-    await bench.keeper.pause("t")
+    await bench.triggers.pause("t")
     region = bench.region(b"a")
     others = [ChangeRecord(b"%d" % n, 5, (), (), "other") for n in range(3 * follower.FILL_RECORDS)]
     await region.log_records(others, {})
     await bench.put(b"mine")
-    await bench.keeper.resume("t")
+    await bench.triggers.resume("t")
     await bench.main.until(lambda: bench.main.sent)
     ((call_id, _, row),) = bench.main.take()
     assert row == b"mine"

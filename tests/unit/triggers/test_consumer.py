@@ -45,7 +45,7 @@ def test_the_lag_of_what_an_earlier_run_left_counts_from_the_opening(monkeypatch
     @on_bench()
     async def run(bench: Bench) -> None:
         await bench.add("t")
-        await bench.keeper.pause("t")
+        await bench.triggers.pause("t")
         await bench.put(b"a", b"b")
         clock.now_s = 103.0
         assert bench.keeper.summaries()[0].lag_seconds == 3.0
@@ -55,7 +55,7 @@ def test_the_lag_of_what_an_earlier_run_left_counts_from_the_opening(monkeypatch
         clock.now_s = 117.0
         (status,) = bench.keeper.summaries()
         assert (status.lag_changes, status.lag_seconds) == (2, 7.0)
-        await bench.keeper.resume("t")
+        await bench.triggers.resume("t")
         assert await deliver(bench, "t") == [b"a", b"b"]
         assert bench.keeper.summaries()[0].lag_seconds == 0.0
 
@@ -72,7 +72,7 @@ async def test_a_namesake_begins_anew_in_a_region_that_was_closed_meanwhile(benc
     await bench.add("t", from_where="beginning")
     assert sorted(await deliver(bench, "t")) == rows
     bench.server.evict(bench.region(b"r"))
-    await bench.keeper.remove("t")
+    await bench.triggers.remove("t")
     await bench.add("t", from_where="beginning")
     assert sorted(await deliver(bench, "t")) == rows, "the mark of its namesake's backfill is not its own"
 
@@ -80,10 +80,10 @@ async def test_a_namesake_begins_anew_in_a_region_that_was_closed_meanwhile(benc
 @on_bench()
 async def test_a_namesake_is_not_given_what_an_earlier_one_had_open(bench: Bench) -> None:
     await bench.add("t")
-    await bench.keeper.pause("t")
+    await bench.triggers.pause("t")
     await bench.put(b"old")
     bench.server.evict(bench.region(b"old"))
-    await bench.keeper.remove("t")
+    await bench.triggers.remove("t")
     await bench.add("t")
     await bench.put(b"new")
     assert await deliver(bench, "t") == [b"new"]
@@ -102,7 +102,7 @@ def test_what_was_undelivered_is_counted_once(caplog: pytest.LogCaptureFixture, 
         await house.make([Family("f")])
         await house.apply(RowMutation(b"05", (Put(b"f", b"q", b"1"),)))
         await house.drain()
-        await house.keeper.pause("trigger-0")
+        await house.triggers.pause("trigger-0")
         for row in (b"10", b"20", b"30", b"80", b"90", b"90", b"90"):
             await house.apply(RowMutation(row, (Put(b"f", b"q", b"1"),)))
         if is_split:
@@ -112,7 +112,7 @@ def test_what_was_undelivered_is_counted_once(caplog: pytest.LogCaptureFixture, 
         await house.changes.drop(b"t")
         await house.close()
 
-    with caplog.at_level(logging.WARNING, logger="columnar.triggers.keeper"):
+    with caplog.at_level(logging.WARNING, logger="columnar.master.trigger_changes"):
         asyncio.run(main())
     count = 8 if is_split else 7
     assert f"table t is dropped: trigger trigger-0 goes with it, {count} changes undelivered" in caplog.text
@@ -121,7 +121,7 @@ def test_what_was_undelivered_is_counted_once(caplog: pytest.LogCaptureFixture, 
 @on_bench()
 async def test_of_what_is_undelivered_open_changes_count_and_those_whose_record_is_gone_do_not(bench: Bench) -> None:
     await bench.add("t")
-    await bench.keeper.pause("t")
+    await bench.triggers.pause("t")
     await bench.put(b"a", b"b", b"c")
     region = bench.region(b"a")
     held = [sequence for sequence, _ in region.log.read(None)]
@@ -189,7 +189,7 @@ async def test_a_region_that_is_opened_knows_at_once_what_of_its_log_is_only_kep
     await bench.add("t")
     await bench.put(*ROWS)
     await deliver(bench, "t")
-    await bench.keeper.pause("t")
+    await bench.triggers.pause("t")
     await bench.put(b"a", b"b", b"c")
     bench.server.evict(bench.region(b"r"))
     log = bench.region(b"r").log

@@ -14,9 +14,13 @@ from columnar.clock import StoreClock
 from columnar.errors import HostError
 from columnar.flows.follower_name import trigger
 from columnar.flows.hub import Hub
+from columnar.master.catalogue import Catalogue
+from columnar.master.trigger_changes import TriggerChanges
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
+from columnar.model.trigger_registration import Registration
+from columnar.region_owner import RegionOwner
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
@@ -25,13 +29,14 @@ from columnar.storage.memory import MemoryEngine
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.frames import WORKER_THREADS as THREADS
 from columnar.triggers.keeper import TriggerKeeper
-from columnar.triggers.registration import SYSTEM_TABLES, Registration
+from columnar.triggers.system_tables import SYSTEM_TABLES
+from tests.support.changing_house import CatalogueRows
 from tests.support.fake_links import FakeLink
 from tests.support.openings import region_at_once
 
 
 class Bench:
-    """A server with the system's tables and one table ``t``, a keeper, and two fake workers."""
+    """A server with the system's tables and one table ``t``, a keeper with its master, and two fake workers."""
 
     def __init__(self, regions: int = 1) -> None:
         clock = count(1_000)
@@ -45,11 +50,20 @@ class Bench:
         infos = [RegionInfo("t", next(ids), start, end) for start, end in zip(starts, [*starts[1:], b""], strict=True)]
         self.table = ServedTable(make_table("t", [Family("f")]), True, infos)
         self.server.tables.install(self.table)
+        self.rows = CatalogueRows()
 
     async def start(self) -> None:
+        if not self.rows.cells:
+            catalogue = Catalogue([], self.rows.write)
+            for served in self.server.tables.all():
+                await catalogue.adopt(served.schema, served.regions)
+        self.catalogue = Catalogue(self.rows.read(), self.rows.write)
         self.hub = Hub(self.server)
         self.keeper = TriggerKeeper(self.server, self.hub, ("m",))
         self.server.listener = self.hub.listener
+        self.owner = RegionOwner(self.server, self.keeper, 1 << 60)
+        self.triggers = TriggerChanges(self.catalogue, self.owner, ("m",))
+        await self.triggers.start()
         await self.keeper.load()
         self.links: list[FakeLink] = []
         self.keeper.start_with(self._link)
@@ -57,7 +71,7 @@ class Bench:
         self.feeder = self.keeper.feeder
 
     async def restart(self) -> None:
-        """Every region is closed, and the triggers are those that their table names now."""
+        """Every region is closed, and the triggers are those that the catalogue names now."""
         await self.keeper.close()
         for region in self.server.all_open():
             await self.server.hosting.close(region)
@@ -68,7 +82,7 @@ class Bench:
         return self.links[-1]
 
     async def add(self, name: str, **settings: Any) -> None:
-        adding = asyncio.ensure_future(self.keeper.add(Registration(name, "t", "m:f", ("f",), **settings)))
+        adding = asyncio.ensure_future(self.triggers.add(Registration(name, "t", "m:f", ("f",), **settings)))
         await self.main.until(lambda: any(parts[0] == "check" for parts in self.main.sent))
         (check,) = [parts for parts in self.main.sent if parts[0] == "check"]
         self.main.sent.clear()
@@ -213,17 +227,17 @@ async def test_of_several_calls_in_a_dead_worker_each_runs_alone(bench: Bench) -
 @on_bench()
 async def test_a_paused_trigger_is_sent_nothing_and_loses_nothing(bench: Bench) -> None:
     await bench.add("t")
-    await bench.keeper.pause("t")
+    await bench.triggers.pause("t")
     await bench.put(*ROWS)
     assert bench.main.take() == []
     assert bench.keeper.summaries()[0].lag_changes == len(ROWS)
-    await bench.keeper.resume("t")
+    await bench.triggers.resume("t")
     assert len(bench.main.take()) == THREADS
-    await bench.keeper.pause("t")
+    await bench.triggers.pause("t")
     for call_id in list(bench.feeder.main.calls):
         bench.main.answer(call_id)
     assert bench.main.take() == []
-    await bench.keeper.resume("t")
+    await bench.triggers.resume("t")
     seen: list[bytes] = []
     while calls := bench.main.take():
         for call_id, _, row in calls:
@@ -236,14 +250,14 @@ async def test_a_paused_trigger_is_sent_nothing_and_loses_nothing(bench: Bench) 
 @on_bench()
 async def test_nothing_is_derived_from_what_a_crash_can_take_back(bench: Bench) -> None:
     await bench.add("t")
-    await bench.keeper.pause("t")
+    await bench.triggers.pause("t")
     await bench.put(b"a")
     region = bench.region(b"a")
     gate = threading.Event()
     sync = region.store.sync
     region.store.sync = lambda: (gate.wait(10), sync())[1]  # type: ignore[method-assign]
     written = region.apply(RowMutation(b"a", (Put(b"f", b"a", b"2"),)))
-    await bench.keeper.resume("t")
+    await bench.triggers.resume("t")
     assert bench.main.take() == [], "the row as it is now is not on disk yet"
     gate.set()
     assert written.durable is not None
@@ -344,7 +358,7 @@ async def test_a_waiter_is_let_go_when_its_trigger_is_removed(bench: Bench) -> N
     await bench.put(b"a")
     waiting = asyncio.ensure_future(bench.keeper.wait("t", "", 10.0))
     await asyncio.sleep(0)
-    await bench.keeper.remove("t")
+    await bench.triggers.remove("t")
     assert await waiting
     assert bench.hub.followers._watchers == {}
 
@@ -361,7 +375,7 @@ async def test_garbage_of_a_worker_is_refused(bench: Bench) -> None:
 async def test_lag_in_seconds_reaches_back_to_its_beginning(bench: Bench) -> None:
     await bench.add("t")
     (consumer,) = bench.feeder.consumers_of("t")
-    await bench.keeper.pause("t")
+    await bench.triggers.pause("t")
     await bench.put(b"a")
     began = consumer._marks[0]
     last = bench.region(b"a").log.last_logged
@@ -386,7 +400,7 @@ async def test_a_backfill_that_was_cut_off_does_not_stand_in_the_way_of_the_next
         patch.setattr(Consumer, "_feel_backpressure", for_ever)
         await bench.add("t", from_where="beginning")
         await slowed.wait()
-        await bench.keeper.remove("t")
+        await bench.triggers.remove("t")
     bench.feeder.main.take_all()
     bench.main.take()
     await bench.add("t", from_where="beginning")
@@ -405,9 +419,9 @@ async def test_a_backfill_that_was_cut_off_does_not_stand_in_the_way_of_the_next
 async def test_two_administrators_at_once_leave_one_story(bench: Bench) -> None:
     await bench.add("t")
     results = await asyncio.gather(
-        bench.keeper.remove("t"), bench.keeper.pause("t"), bench.keeper.remove("t"), return_exceptions=True
+        bench.triggers.remove("t"), bench.triggers.pause("t"), bench.triggers.remove("t"), return_exceptions=True
     )
     assert [str(result) for result in results[1:]] == [
         "there is no trigger t; columnar trigger list shows those there are"
     ] * 2
-    assert [row for row, _ in await bench.keeper._system.rows("columnar:triggers")] == [b"#numbers"]
+    assert [row for row in bench.rows.cells if row.startswith(b"tr/")] == [b"tr/#numbers"]

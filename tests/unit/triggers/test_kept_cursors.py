@@ -9,23 +9,20 @@ from columnar.flows import follower
 from columnar.flows.backpressure import LogBounds
 from columnar.flows.delivery_state import Cursor, pack_cursor
 from columnar.flows.follower_name import trigger
-from columnar.model.mutation import Delete, Put, RowMutation
+from columnar.model.trigger_registration import Registration
 from columnar.regions.change_record import Sequence
-from columnar.triggers.registration import TRIGGERS_TABLE
-from columnar.triggers.system_tables import SystemTables
 from tests.unit.triggers.test_feeder import Bench, on_bench
 
 UNREADABLE = b'{"name": "t", "table'
 ELSEWHERE = pack_cursor(Cursor(Sequence(1, 1, 1), ()))
 
 
-async def write_registration(bench: Bench, name: bytes, data: bytes) -> None:
-    put = Put(b"info", b"registration", data)
-    await SystemTables(bench.server).write(TRIGGERS_TABLE, RowMutation(name, (put,)))
+def write_registration(bench: Bench, name: bytes, data: bytes) -> None:
+    bench.rows.cells[b"tr/" + name][b"info:registration"] = data
 
 
-async def stored_registration(bench: Bench, name: bytes) -> bytes:
-    return dict(await SystemTables(bench.server).rows(TRIGGERS_TABLE))[name][b"info:registration"]
+def stored_registration(bench: Bench, name: bytes) -> bytes:
+    return bench.rows.cells[b"tr/" + name][b"info:registration"]
 
 
 async def deliver(bench: Bench, name: str) -> list[bytes]:
@@ -47,16 +44,16 @@ async def deliver(bench: Bench, name: str) -> list[bytes]:
 async def test_a_trigger_whose_registration_cannot_be_read_keeps_its_place(bench: Bench) -> None:
     await bench.add("t")
     await bench.add("other")
-    await bench.keeper.pause("t")
+    await bench.triggers.pause("t")
     await bench.put(b"a", b"b")
-    good = await stored_registration(bench, b"t")
-    await write_registration(bench, b"t", UNREADABLE)
+    good = stored_registration(bench, b"t")
+    write_registration(bench, b"t", UNREADABLE)
     await bench.restart()
     await bench.put(b"c")
-    await write_registration(bench, b"t", good)
+    write_registration(bench, b"t", good)
     await bench.restart()
     assert await deliver(bench, "other") == [b"a", b"b", b"c"]
-    await bench.keeper.resume("t")
+    await bench.triggers.resume("t")
     assert await deliver(bench, "t") == [b"a", b"b", b"c"]
 
 
@@ -72,9 +69,9 @@ async def test_a_cursor_of_another_kind_of_follower_stays(bench: Bench) -> None:
 async def test_what_a_cursor_without_a_registration_needs_is_kept(bench: Bench) -> None:
     await bench.add("t")
     await bench.add("other")
-    await bench.keeper.pause("t")
+    await bench.triggers.pause("t")
     await bench.put(b"a", b"b")
-    await write_registration(bench, b"t", UNREADABLE)
+    write_registration(bench, b"t", UNREADABLE)
     await bench.restart()
     await deliver(bench, "other")
     region = bench.region(b"a")
@@ -87,13 +84,13 @@ async def test_what_a_cursor_without_a_registration_needs_is_kept(bench: Bench) 
 async def test_an_unreadable_registration_is_listed_and_can_be_removed(bench: Bench) -> None:
     await bench.add("t")
     await bench.add("other")
-    await bench.keeper.pause("t")
+    await bench.triggers.pause("t")
     await bench.put(b"a")
-    await write_registration(bench, b"t", UNREADABLE)
+    write_registration(bench, b"t", UNREADABLE)
     await bench.restart()
     states = {one.name: one.state for one in bench.keeper.summaries()}
     assert states == {"other": "running", "t": "unreadable"}
-    await bench.keeper.remove("t")
+    await bench.triggers.remove("t")
     await bench.restart()
     assert set(bench.region(b"a").log.cursors()) == {"other"}
     assert [one.name for one in bench.keeper.summaries()] == ["other"]
@@ -102,10 +99,10 @@ async def test_an_unreadable_registration_is_listed_and_can_be_removed(bench: Be
 @on_bench()
 async def test_writers_are_told_of_a_place_without_a_registration(bench: Bench) -> None:
     await bench.add("t")
-    await bench.keeper.pause("t")
+    await bench.triggers.pause("t")
     await bench.put(b"a", b"b")
     await bench.add("other")
-    await write_registration(bench, b"t", UNREADABLE)
+    write_registration(bench, b"t", UNREADABLE)
     await bench.restart()
     region, upkeep = bench.region(b"a"), bench.keeper.feeder.upkeep
     while region.log.count_step(10):
@@ -125,7 +122,7 @@ async def test_the_cursor_of_a_removed_trigger_goes_at_the_opening(bench: Bench)
     await bench.add("other")
     region = bench.region(b"a")
     bench.server.evict(region)
-    await bench.keeper.remove("t")
+    await bench.triggers.remove("t")
     assert set(bench.region(b"a").log.cursors()) == {"other"}
 
 
@@ -141,14 +138,14 @@ async def test_a_cursor_of_an_earlier_version_goes_by_its_name(bench: Bench) -> 
 async def test_a_trigger_of_an_earlier_version_keeps_its_place(bench: Bench) -> None:
     """Neither its registration nor its cursor has a number."""
     await bench.add("t")
-    await bench.keeper.pause("t")
+    await bench.triggers.pause("t")
     await bench.put(b"a")
-    await make_older(bench, b"t")
+    make_older(bench, b"t")
     await bench.restart()
     await bench.put(b"b")
-    await bench.keeper.resume("t")
+    await bench.triggers.resume("t")
     assert await deliver(bench, "t") == [b"a", b"b"]
-    await bench.keeper.remove("t")
+    await bench.triggers.remove("t")
     await bench.restart()
     assert bench.keeper.summaries() == []
 
@@ -156,8 +153,9 @@ async def test_a_trigger_of_an_earlier_version_keeps_its_place(bench: Bench) -> 
 @on_bench()
 async def test_a_registration_that_was_half_made_leaves_no_cursor(bench: Bench) -> None:
     await bench.add("other")
-    registry = bench.keeper._registry
-    number = await registry.begin()
+    half = Registration("half", "t", "m:f", ("f",))
+    await bench.catalogue.write_triggers(bench.catalogue.triggers.adding(half))
+    number = bench.catalogue.triggers.all[0].number
     await follower.begin_after(bench.region(b"a"), trigger("half"), number)
     await bench.restart()
     assert set(bench.region(b"a").log.cursors()) == {"other"}
@@ -166,31 +164,16 @@ async def test_a_registration_that_was_half_made_leaves_no_cursor(bench: Bench) 
 
 
 @on_bench()
-async def test_a_row_whose_number_is_removed_is_no_trigger(bench: Bench) -> None:
-    """The store ended between the two writes of a removal."""
-    await bench.add("t")
-    row = dict(await SystemTables(bench.server).rows(TRIGGERS_TABLE))[b"t"]
-    await bench.keeper.remove("t")
-    puts = tuple(Put(b"info", column.partition(b":")[2], value) for column, value in row.items())
-    await SystemTables(bench.server).write(TRIGGERS_TABLE, RowMutation(b"t", puts))
-    await bench.restart()
-    assert bench.keeper.summaries() == []
-    await bench.add("t")
-    await bench.restart()
-    assert [one.state for one in bench.keeper.summaries()] == ["running"]
-
-
-@on_bench()
 async def test_a_registration_that_fails_on_the_way_is_called_off(bench: Bench) -> None:
-    registry = bench.keeper._registry
+    def no_disk(step: str) -> None:
+        if step == "marked":
+            raise HostError("the disk is full")
 
-    async def no_disk(*_: object) -> None:
-        raise HostError("the disk is full")
-
-    add, registry.add = registry.add, no_disk  # type: ignore[method-assign,assignment]
+    bench.triggers.at = no_disk
     with pytest.raises(HostError):
         await bench.add("t")
-    registry.add = add  # type: ignore[method-assign]
+    bench.triggers.at = lambda _step: None
+    assert bench.server.policy_of("t") is None
     await bench.add("other")
     bench.server.evict(bench.region(b"a"))
     assert set(bench.region(b"a").log.cursors()) == {"other"}
@@ -199,24 +182,23 @@ async def test_a_registration_that_fails_on_the_way_is_called_off(bench: Bench) 
 @on_bench()
 async def test_unreadable_numbers_lose_nothing(bench: Bench) -> None:
     await bench.add("t")
-    await bench.keeper.pause("t")
+    await bench.triggers.pause("t")
     await bench.put(b"a")
-    put = Put(b"info", b"numbers", b"{")
-    await SystemTables(bench.server).write(TRIGGERS_TABLE, RowMutation(b"#numbers", (put,)))
+    bench.rows.cells[b"tr/#numbers"][b"info:numbers"] = b"{"
     await bench.restart()
-    await bench.keeper.resume("t")
+    await bench.triggers.resume("t")
     assert await deliver(bench, "t") == [b"a"]
     with pytest.raises(TriggerError, match="numbers"):
         await bench.add("u")
     with pytest.raises(TriggerError, match="numbers"):
-        await bench.keeper.remove("t")
+        await bench.triggers.remove("t")
+    assert bench.rows.cells[b"tr/#numbers"] == {b"info:numbers": b"{"}, "what cannot be read stays as it is"
 
 
-async def make_older(bench: Bench, name: bytes) -> None:
+def make_older(bench: Bench, name: bytes) -> None:
     """As an earlier version left it."""
-    system = SystemTables(bench.server)
-    await system.write(TRIGGERS_TABLE, RowMutation(name, (Delete(b"info", b"number"),)))
-    await system.write(TRIGGERS_TABLE, RowMutation(b"#numbers", (Delete(b"info", None),)))
+    del bench.rows.cells[b"tr/" + name][b"info:number"]
+    del bench.rows.cells[b"tr/#numbers"]
     region = bench.region(b"a")
     cursor = region.log.cursors()[name.decode()]
     region.log.drop_cursor(name.decode())
@@ -237,10 +219,10 @@ async def test_a_trigger_that_was_the_last_to_be_added_before_a_restart_stays(be
     await bench.add("t")
     await bench.restart()
     await bench.add("u")
-    await bench.keeper.pause("t")
+    await bench.triggers.pause("t")
     await bench.put(b"a")
     await bench.restart()
     assert [one.name for one in bench.keeper.summaries()] == ["t", "u"]
     assert set(bench.region(b"a").log.cursors()) == {"t", "u"}
-    await bench.keeper.resume("t")
+    await bench.triggers.resume("t")
     assert await deliver(bench, "t") == [b"a"]

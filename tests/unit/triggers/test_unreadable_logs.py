@@ -56,7 +56,7 @@ async def test_a_consumer_that_goes_while_it_rests_takes_its_timer_with_it(bench
     break_log(bench, "read", 99, HostError("the disk is full"))
     await bench.put(b"00")
     assert bench.feeder._unreadable
-    await bench.keeper.remove("t")
+    await bench.triggers.remove("t")
     assert not bench.feeder._unreadable
 
 

@@ -1,7 +1,6 @@
-"""(pure) A trigger's registration: what runs on which families of which table, and its cells.
+"""(pure) A trigger's registration: what runs on which families of which table.
 
-Registrations are rows of the system table ``columnar:triggers`` (``registry``); ``info:registration`` is the JSON of
-this dataclass.
+The catalogue has one row for each (``master.trigger_rows``), with the JSON of this dataclass.
 """
 
 from __future__ import annotations
@@ -12,22 +11,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from columnar.errors import DamagedData, IllegalArgument, TriggerError
-from columnar.model.schema import Family
-
-TRIGGERS_TABLE: Final = "columnar:triggers"
-DEAD_LETTERS_TABLE: Final = "columnar:dead_letters"
-INFO: Final = b"info"
-SYSTEM_TABLES: Final[tuple[tuple[str, Family], ...]] = (
-    (TRIGGERS_TABLE, Family("info")),
-    (DEAD_LETTERS_TABLE, Family("info")),
-)
 
 DEFAULT_TIMEOUT_MS: Final = 30_000
 DEFAULT_ATTEMPTS: Final = 8  # with growing pauses: some 25 s until a change is given up
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
 _FUNCTION: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
-
-State = Literal["running", "paused"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import pytest
 
 from columnar.errors import IllegalArgument, TriggerError
 from columnar.flows.backpressure import LONGEST_DELAY_S, LogBounds, backpressure_of
-from columnar.triggers.registration import Registration, checked
+from columnar.model.trigger_registration import Registration, checked
 
 GOOD = Registration("links", "pages", "wiki.triggers:links", ("link",))
 

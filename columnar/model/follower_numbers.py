@@ -1,15 +1,13 @@
 """(pure) Numbers of followers: each registration gets one, no number is given twice, removed ones are recorded.
 
-    numbers := JSON {"given": highest, "removed": [[first, last], ...], "beginning": number | 0}
+    numbers := JSON {"given": highest, "removed": [[first, last], ...]}
 
-Stored in the row ``#numbers`` of ``columnar:triggers``, column ``info:numbers``; ``#`` begins no trigger's name.
+Stored in the catalogue (``master.trigger_rows``).
 
 Invariants:
-    I1. A number is written as given before anything on disk bears it, so no number is given twice.
+    I1. A number is written as given before a region bears it, so no number is given twice.
     I2. A cursor goes only when its number is recorded as removed.  The absence of a registration proves nothing: it
         may be unreadable.
-    I3. ``beginning`` is the one number whose registration may be half made.  A start that finds no registration with
-        it removes it.
 
 Knows nothing of tables, cursors and disks.
 """
@@ -27,29 +25,22 @@ from columnar.errors import DamagedData
 class Numbers:
     given: int = 0  # the highest
     removed: tuple[tuple[int, int], ...] = ()  # spans, first and last inclusive, ascending, never adjacent
-    beginning: int = 0  # 0: none
 
-    def begun(self) -> Numbers:
-        """Give the next number, which is ``beginning`` then.  The number that was still beginning is removed."""
-        settled = self.with_removed(self.beginning) if self.beginning else self
-        return Numbers(settled.given + 1, settled.removed, settled.given + 1)
-
-    def made(self) -> Numbers:
-        """The registration that was beginning is on disk."""
-        return Numbers(self.given, self.removed, 0)
+    def with_next(self) -> Numbers:
+        """Give the next number, which is ``given`` then."""
+        return Numbers(self.given + 1, self.removed)
 
     def with_removed(self, number: int) -> Numbers:
         assert 0 < number <= self.given, "only given numbers are removed"
-        beginning = 0 if number == self.beginning else self.beginning
         if self.is_removed(number):
-            return Numbers(self.given, self.removed, beginning)
+            return self
         spans: list[tuple[int, int]] = []
         for first, last in sorted((*self.removed, (number, number))):
             if spans and first == spans[-1][1] + 1:
                 spans[-1] = (spans[-1][0], last)
             else:
                 spans.append((first, last))
-        return Numbers(self.given, tuple(spans), beginning)
+        return Numbers(self.given, tuple(spans))
 
     def is_removed(self, number: int) -> bool:
         return any(first <= number <= last for first, last in self.removed)
@@ -60,13 +51,10 @@ class Numbers:
         assert ends == sorted(ends)
         assert all(0 < first <= last <= self.given for first, last in self.removed)
         assert all(end + 1 < start for (_, end), (start, _) in zip(self.removed, self.removed[1:], strict=False))
-        assert 0 <= self.beginning <= self.given
-        assert not self.is_removed(self.beginning)
 
 
 def to_json(numbers: Numbers) -> bytes:
-    held = {"given": numbers.given, "removed": numbers.removed, "beginning": numbers.beginning}
-    return json.dumps(held, sort_keys=True).encode()
+    return json.dumps({"given": numbers.given, "removed": numbers.removed}, sort_keys=True).encode()
 
 
 def from_json(data: bytes) -> Numbers:
@@ -74,6 +62,6 @@ def from_json(data: bytes) -> Numbers:
     try:
         held: dict[str, Any] = json.loads(data)
         spans = tuple((int(first), int(last)) for first, last in held["removed"])
-        return Numbers(int(held["given"]), spans, int(held["beginning"]))
+        return Numbers(int(held["given"]), spans)
     except (ValueError, KeyError, TypeError) as error:
         raise DamagedData(f"numbers of followers: {error}") from error

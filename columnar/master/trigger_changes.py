@@ -1,0 +1,157 @@
+"""Add, remove, pause and resume triggers: each written to the catalogue first, then told to every owner of regions.
+
+    add     a worker of one owner imports the function
+            -> ADDING on disk -> every owner logs, and marks where it begins -> RUNNING on disk -> owners deliver
+    others  one write of the catalogue -> owners
+
+Invariants:
+    I1. RUNNING is written when every owner has marked: no change of a trigger that was added is in no log.
+    I2. A trigger that was being added when its master ended, or when a step failed, is called off: nobody was told
+        that it is there.  That is done before the next change, at the next start, and when a disk that failed takes
+        writes again.
+    I3. While ``lock`` is held no trigger comes or goes.  It is taken before the lock of the catalogue.
+
+Knows nothing of logs, of workers, and of how many owners there are.  Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from columnar.errors import ColumnarError, IllegalArgument, TableNotEnabled, TableNotFound, TriggerError, shown
+from columnar.master.catalogue import Catalogue
+from columnar.model import region_messages as messages
+from columnar.model.region_messages import Peer
+from columnar.model.trigger_registration import Registration, checked
+from columnar.model.trigger_set import State, Trigger, Triggers
+
+_log = logging.getLogger(__name__)
+
+
+class TriggerChanges:
+    def __init__(self, catalogue: Catalogue, owner: Peer, modules: tuple[str, ...]) -> None:
+        """``modules``: those of which functions may be triggers."""
+        self._catalogue = catalogue
+        self._owner = owner
+        self._modules = modules
+        self.lock = asyncio.Lock()
+        self.at: Callable[[str], None] = lambda _step: None  # called when a step is over: tests die there
+
+    @property
+    def triggers(self) -> Triggers:
+        return self._catalogue.triggers
+
+    def watchers(self, table: str) -> list[Trigger]:
+        """The triggers of a table, by name; they stay while ``lock`` is held."""
+        return self.triggers.of_table(table)
+
+    async def start(self) -> None:
+        """Tell the owners of all triggers, before they open a region."""
+        async with self.lock:
+            await self._settle()
+            await self.publish()
+
+    async def publish(self) -> None:
+        """Every owner works by what the catalogue has."""
+        await self._owner.ask(messages.PublishTriggers(self.triggers))
+
+    # --- changes -----------------------------------------------------------------------------------
+
+    async def add(self, registration: Registration) -> None:
+        """The very same one again changes nothing.  Returns when it is on disk and every change is caught."""
+        checked(registration, self._modules)
+        async with self.lock:
+            await self._settle()
+            held = self.triggers.find(registration.name)
+            if held is not None and not held.rests:
+                if held.registration == registration:
+                    return
+                raise IllegalArgument(f"trigger {registration.name} exists with other settings; remove it first")
+            self._check_table(registration)
+            problem = await self._owner.ask(messages.CheckFunction(registration.function))
+            if problem is not None:
+                raise TriggerError(f"{registration.function} cannot be used: {problem}")
+            await self._add(registration)
+
+    def _check_table(self, registration: Registration) -> None:
+        name = registration.table
+        entry = self._catalogue.tables.get(name)
+        if not name:
+            raise IllegalArgument("table name is empty")
+        if entry is None:
+            raise TableNotFound(shown(name.encode()))
+        if not entry.enabled:
+            raise TableNotEnabled(name)
+        if entry.schema.is_system:
+            raise IllegalArgument(f"{name} is a table of the system; triggers go on your own")
+        for family in registration.family_bytes:
+            entry.schema.family(family)
+
+    async def _add(self, registration: Registration) -> None:
+        name = registration.name
+        await self._catalogue.write_triggers(self.triggers.adding(registration))
+        try:
+            self.at("written")
+            await self.publish()
+            self.at("marked")
+            await self._catalogue.write_triggers(self.triggers.with_state(name, "running"))
+        except BaseException:
+            await self._call_off()
+            raise
+        self.at("running")
+        await self.publish()
+
+    async def _call_off(self) -> None:
+        try:
+            await self._settle()
+        except ColumnarError as error:
+            _log.warning("what was begun of triggers is called off later: %s", error.text)
+
+    async def _settle(self) -> None:
+        """Call off what is half made (I2).  Under the lock."""
+        names = self.triggers.half_made()
+        if names:
+            await self._catalogue.write_triggers(self.triggers.without(names))
+            _log.info("adding trigger %s was called off", ", ".join(names))
+            await self.publish()
+
+    async def catalogue_repaired(self) -> None:
+        """The disk takes writes again."""
+        async with self.lock:
+            await self._call_off()
+
+    async def remove(self, name: str) -> None:
+        async with self.lock:
+            await self._settle()
+            if self.triggers.find(name) is None:
+                self.triggers.known(name)  # raises
+            await self._catalogue.write_triggers(self.triggers.without([name]))
+            await self.publish()
+        _log.info("trigger %s removed", name)
+
+    async def pause(self, name: str) -> None:
+        await self._set_state(name, "paused")
+
+    async def resume(self, name: str) -> None:
+        await self._set_state(name, "running")
+
+    async def _set_state(self, name: str, state: State) -> None:
+        async with self.lock:
+            await self._settle()
+            self.triggers.known(name)
+            await self._catalogue.write_triggers(self.triggers.with_state(name, state))
+            await self.publish()
+
+    async def say_undelivered(self, table: str, gone: Sequence[Trigger]) -> None:
+        """The table is dropped with these triggers: the log says what they had not delivered."""
+        if not gone:
+            return
+        try:
+            lags = await self._owner.ask(messages.Undelivered(table, tuple(one.name for one in gone)))
+        except ColumnarError as error:
+            _log.warning("table %s is dropped: how far its triggers had come is not known: %s", table, error.text)
+            return
+        for name, lag in sorted(lags.items()):
+            _log.warning("table %s is dropped: trigger %s goes with it, %d changes undelivered", table, name, lag)

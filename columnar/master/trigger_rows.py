@@ -1,0 +1,96 @@
+"""(pure) Rows of the catalogue that hold triggers (``model.trigger_set``).
+
+    row ``tr/NAME``       info:registration = JSON of the registration, info:state = adding | running | paused,
+                          info:number = decimal; none of a trigger of an earlier version
+    row ``tr/#numbers``   info:numbers = JSON of the record of numbers; ``#`` begins no trigger's name
+
+A row that cannot be read stays as it is until its trigger is removed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from columnar.errors import DamagedData
+from columnar.master.catalogue_rows import deletes, erase, puts
+from columnar.model import follower_numbers, trigger_registration
+from columnar.model.follower_numbers import Numbers
+from columnar.model.mutation import RowMutation
+from columnar.model.trigger_registration import Registration
+from columnar.model.trigger_set import STATES, State, Trigger, Triggers
+
+_log = logging.getLogger(__name__)
+
+PREFIX: Final = b"tr/"
+NUMBERS_ROW: Final = b"tr/#numbers"
+
+Cells = Mapping[bytes, bytes]  # column -> value
+
+
+def trigger_row(name: str) -> bytes:
+    return PREFIX + name.encode()
+
+
+def triggers_from(rows: Iterable[tuple[bytes, Cells]], tables: Collection[str]) -> Triggers:
+    """The triggers that ``rows``, all with PREFIX, say.  ``tables``: names of those that there are."""
+    found: list[Trigger] = []
+    numbers: Numbers | None = Numbers()
+    numbers_data = b""
+    for row, cells in rows:
+        if row == NUMBERS_ROW:
+            try:
+                numbers = follower_numbers.from_json(cells.get(b"info:numbers", b""))
+            except DamagedData as error:
+                _log.error("no trigger can be added or removed: %s", error.text)
+                numbers, numbers_data = None, cells.get(b"info:numbers", b"")
+        else:
+            found.append(_trigger(row.removeprefix(PREFIX).decode(), cells, tables))
+    return Triggers(tuple(sorted(found, key=lambda one: one.name)), numbers, numbers_data)
+
+
+def _trigger(name: str, cells: Cells, tables: Collection[str]) -> Trigger:
+    number, state = cells.get(b"info:number", b""), _state(cells.get(b"info:state", b""))
+    rests, data = "", cells.get(b"info:registration", b"")
+    try:
+        registration = trigger_registration.from_json(data)
+        if registration.name != name:
+            raise DamagedData(f"registration of a trigger: it is another's, {registration.name}")
+        data = b""
+        if registration.table not in tables:
+            rests = f"there is no table {registration.table}"
+    except DamagedData as error:
+        registration, rests = Registration(name, "", "", ()), error.text
+    if rests:
+        _log.warning("trigger %s rests, and its place in the logs is kept: %s", name, rests)
+    return Trigger(registration, state, int(number) if number.isdigit() else 0, rests, data)
+
+
+def _state(data: bytes) -> State:
+    return STATES.get(data.decode("latin-1"), "running")
+
+
+def rows_of(triggers: Triggers) -> dict[bytes, dict[bytes, bytes]]:
+    rows = {trigger_row(one.name): _cells(one) for one in triggers.all}
+    if triggers.numbers is None:
+        rows[NUMBERS_ROW] = {b"info:numbers": triggers.numbers_data}
+    elif triggers.numbers != Numbers():
+        rows[NUMBERS_ROW] = {b"info:numbers": follower_numbers.to_json(triggers.numbers)}
+    return rows
+
+
+def _cells(trigger: Trigger) -> dict[bytes, bytes]:
+    data = trigger.data or trigger_registration.to_json(trigger.registration)
+    cells = {b"info:registration": data, b"info:state": trigger.state.encode()}
+    return cells | {b"info:number": b"%d" % trigger.number} if trigger.number else cells
+
+
+def changes(held: Triggers, wanted: Triggers) -> list[RowMutation]:
+    """The mutations that turn the rows of one into those of the other."""
+    old, new = rows_of(held), rows_of(wanted)
+    mutations = [erase(row) for row in old if row not in new]
+    for row, cells in new.items():
+        if old.get(row) != cells:
+            mutations.append(RowMutation(row, (*deletes(old.get(row, {}), cells), *puts(cells))))
+    return mutations

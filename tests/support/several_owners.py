@@ -1,0 +1,56 @@
+"""Several owners of regions as one ``Peer``: what is for all goes to each, at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from columnar.model import region_messages as messages
+from columnar.model.region_messages import Message, Peer
+
+
+class FakeOwner:
+    """Remembers what it was asked, and answers when it may."""
+
+    def __init__(self) -> None:
+        self.asked: list[Message[Any]] = []
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+        self.refuses: Callable[[Message[Any]], Exception | None] = lambda _message: None
+        self.undelivered: dict[str, int] = {}
+
+    async def ask(self, message: Message[Any]) -> Any:
+        self.asked.append(message)
+        await self.may_answer.wait()
+        refusal = self.refuses(message)
+        if refusal is not None:
+            raise refusal
+        return {name: self.undelivered.get(name, 0) for name in message.triggers} if _counts(message) else None
+
+    def states(self) -> list[dict[str, str]]:
+        """What it was told of triggers, message by message."""
+        told = [one.triggers for one in self.asked if isinstance(one, messages.PublishTriggers)]
+        return [{trigger.name: trigger.state for trigger in triggers.all} for triggers in told]
+
+
+class SeveralOwners:
+    """A function is checked by the first; counts are added up; other answers are nothing."""
+
+    def __init__(self, owners: Sequence[Peer]) -> None:
+        self.owners = owners
+
+    async def ask(self, message: Message[Any]) -> Any:
+        if isinstance(message, messages.CheckFunction):
+            return await self.owners[0].ask(message)
+        answers = await asyncio.gather(*(owner.ask(message) for owner in self.owners), return_exceptions=True)
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+        if _counts(message):
+            return {name: sum(answer[name] for answer in answers) for name in message.triggers}
+        return None
+
+
+def _counts(message: Message[Any]) -> bool:
+    return isinstance(message, messages.Undelivered)
