@@ -28,6 +28,12 @@ FILTER_BYTES: Final = 64 * KIB  # parsing costs 0.4 ms per KiB of the worst kind
 SHORT_FILTER_BYTES: Final = 2 * KIB  # a longer string is parsed over several turns
 FILTER_DEPTH: Final = 200  # nested parentheses and SKIP/WHILE; below CPython's recursion limit
 
+# --- what is typed at columnar shell ---------------------------------------------------------------
+SHELL_STATEMENT_CHARACTERS: Final = MIB  # a longer one is most often a quote that was not closed
+SHELL_NESTING: Final = 20  # brackets within brackets, in the words of HBase's shell
+SHELL_HISTORY_BYTES: Final = MIB  # of the file; its older half goes when a shell starts
+COMPLETED_NAMES: Final = 1_000  # of one kind, remembered for completion
+
 # --- what a reply may hold -------------------------------------------------------------------------
 REPLY_BYTES: Final = 32 * MIB  # a longer scannerGetList is cut after the row that passes it
 ROWS_PER_REPLY: Final = 100_000

@@ -1,0 +1,332 @@
+"""(pure) How calls of HBase's shell are written in our words: one function for each form of call.
+
+A function returns the words of one command of ours, or raises ``Otherwise``, whose argument says what to type instead.
+``hbase_words.VERBS`` has them all; it says what holds for each (W1, W2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from columnar.shell.hbase_grammar import Call, NotUnderstood, Value
+from columnar.shell.lines import quoted
+from columnar.shell.text import readable
+
+_WITHOUT_EFFECT: Final = frozenset({"CACHE", "CACHE_BLOCKS", "MAX_RESULT_SIZE", "INTERVAL", "BATCH", "ALL_METRICS"})
+_TABLE_KEYS: Final = ("DURABILITY", "MAX_FILESIZE", "READONLY")
+_ROWS: Final = {"STARTROW": "--start", "STOPROW": "--stop", "ENDROW": "--stop", "ROWPREFIXFILTER": "--prefix"}
+_SPLIT_ALGORITHMS: Final = {b"HexStringSplit": "--splits-hex", b"UniformSplit": "--splits-uniform"}
+
+
+class Otherwise(Exception):
+    """Ours does not do what the call says; the argument says what to type."""
+
+
+# --- arguments ---------------------------------------------------------------------------------------
+
+
+def _text(value: Value) -> str:
+    """As our commands take it: bytes that are no text as \\xNN, and no option at the beginning."""
+    if isinstance(value, bytes):
+        shown = readable(value)
+        return "\\x2D" + shown[1:] if shown.startswith("-") else shown
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return _text(str(value).encode())
+    raise NotUnderstood("a text in quotes is expected")
+
+
+def _number(value: Value) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, bytes) and value.isdigit():
+        return value.decode()
+    raise NotUnderstood("a number is expected")
+
+
+def _texts(value: Value) -> list[str]:
+    """A text alone, or a list of texts."""
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
+        return [_text(one) for one in value]
+    return [_text(value)]
+
+
+def _plain(call: Call, least: int, most: int) -> list[str]:
+    """All arguments, none of them a hash or a list."""
+    if not least <= len(call.arguments) <= most:
+        count = str(least) if least == most else f"{least} to {most}"
+        raise NotUnderstood(f"{call.verb} takes {count} arguments")
+    return [_text(value) for value in call.arguments]
+
+
+def _parted(call: Call, texts: int) -> tuple[list[Value], dict[str, Value]]:
+    """Up to ``texts`` positional arguments, at least the table, and the options of all hashes."""
+    given: list[Value] = []
+    options: dict[str, Value] = {}
+    for value in call.arguments:
+        if isinstance(value, Mapping):
+            options.update(value)
+        elif options:
+            raise NotUnderstood("options come last")
+        else:
+            given.append(value)
+    if not 1 <= len(given) <= texts:
+        raise NotUnderstood(f"{call.verb} takes a table and at most {texts - 1} more before its options")
+    return given, {key: value for key, value in options.items() if key not in _WITHOUT_EFFECT}
+
+
+def _column(text: str) -> str:
+    """A column as an element of a list and before a ``=``; HBase's formatters are not taken."""
+    if text.count(":") > 1 and text.rpartition(":")[2].startswith(("to", "c(")):
+        raise Otherwise("columns take no formatter; --as counter shows values of 8 bytes as numbers, --as hex as hex")
+    return text.replace(",", "\\x2C").replace("=", "\\x3D")
+
+
+def _value(text: str) -> str:
+    """A value that is no file (@FILE) and no standard input (-, which ``_text`` has written as \\x2D)."""
+    return "\\x40" + text[1:] if text.startswith("@") else text
+
+
+def _times(options: dict[str, Value]) -> list[str]:
+    """Takes TIMESTAMP, TIMERANGE and VERSIONS out."""
+    words: list[str] = []
+    if "TIMESTAMP" in options:
+        stamp = int(_number(options.pop("TIMESTAMP")))
+        words += ["--since", str(stamp), "--until", str(stamp + 1)]
+    if "TIMERANGE" in options:
+        span = options.pop("TIMERANGE")
+        if not isinstance(span, Sequence) or isinstance(span, bytes) or len(span) != 2:
+            raise NotUnderstood("TIMERANGE is [FIRST, BEFORE]")
+        words += ["--since", _number(span[0]), "--until", _number(span[1])]
+    for name in ("VERSIONS", "MAXVERSIONS"):
+        if name in options:
+            words += ["--versions", _number(options.pop(name))]
+    return words
+
+
+def _nothing_left(options: Mapping[str, Value], form: str) -> None:
+    if options:
+        raise Otherwise(f"{', '.join(options)} has no counterpart; {form}")
+
+
+# --- rows --------------------------------------------------------------------------------------------
+
+
+def scan(call: Call) -> list[str]:
+    given, options = _parted(call, 1)
+    words = ["scan", _text(given[0])]
+    for name, option in _ROWS.items():
+        if name in options:
+            words += [option, _text(options.pop(name))]
+    for name in ("COLUMNS", "COLUMN"):
+        if name in options:
+            words += ["--columns", ",".join(_column(one) for one in _texts(options.pop(name)))]
+    if "LIMIT" in options:
+        words += ["--limit", _number(options.pop("LIMIT"))]
+    if options.pop("REVERSED", False):
+        words.append("--reversed")
+    words += _times(options) + _filter(options)
+    if options.pop("RAW", False):
+        raise Otherwise("deleted cells are not kept, so there is no raw scan; --versions N shows older ones")
+    _nothing_left(options, "scan --help shows the options")
+    return words
+
+
+def _filter(options: dict[str, Value]) -> list[str]:
+    if "FILTER" not in options:
+        return []
+    text = options.pop("FILTER")
+    if not isinstance(text, bytes):
+        raise NotUnderstood("FILTER is a string of the filter language")
+    return [f"--filter={text.decode('utf-8', 'surrogateescape')}"]
+
+
+def get(call: Call) -> list[str]:
+    given, options = _parted(call, 1_000)
+    if len(given) < 2:
+        raise NotUnderstood("get takes a table and a row")
+    columns = [text for value in given[2:] for text in _texts(value)]
+    for name in ("COLUMN", "COLUMNS"):
+        if name in options:
+            columns += _texts(options.pop(name))
+    times = _times(options)
+    row = _text(given[1])
+    if "FILTER" in options:
+        asked = ["--columns", ",".join(map(_column, columns))] if columns else []
+        words = ["scan", _text(given[0]), "--start", row, "--stop", row + "\\x00", *asked, *times, *_filter(options)]
+    else:
+        words = ["get", _text(given[0]), row, *map(_unformatted, columns), *times]
+    _nothing_left(options, "get --help shows the options")
+    return words
+
+
+def _unformatted(column: str) -> str:
+    _column(column)
+    return column
+
+
+def put(call: Call) -> list[str]:
+    given, options = _parted(call, 5)
+    if len(given) < 4:
+        raise NotUnderstood("put takes a table, a row, a column and a value")
+    _nothing_left(options, "put --help shows the options")
+    table, row, column, value = (_text(one) for one in given[:4])
+    stamp = ["--timestamp", _number(given[4])] if len(given) == 5 else []
+    return ["put", table, row, f"{_column(column)}={_value(value)}", *stamp]
+
+
+def append(call: Call) -> list[str]:
+    table, row, column, value = _plain(call, 4, 4)
+    return ["append", table, row, f"{_column(column)}={_value(value)}"]
+
+
+def delete(call: Call) -> list[str]:
+    given, _ = _parted(call, 4)
+    shown = [quoted(_text(one)) for one in given[:3]]
+    raise Otherwise(
+        f"a delete takes all versions of a cell away, not the newest alone: delete {' '.join(shown)}"
+        "  (--timestamp TIME: only those that are not younger)"
+    )
+
+
+def deleteall(call: Call) -> list[str]:
+    given, options = _parted(call, 4)
+    if "ROWPREFIXFILTER" in options and len(given) == 1:
+        words = ["delete-rows", _text(given[0]), "--prefix", _text(options.pop("ROWPREFIXFILTER"))]
+    elif len(given) < 2:
+        raise NotUnderstood("deleteall takes a table and a row")
+    else:
+        stamp = ["--timestamp", _number(given[3])] if len(given) == 4 else []
+        words = ["delete", _text(given[0]), _text(given[1]), *(_text(one) for one in given[2:3]), *stamp]
+    _nothing_left(options, "delete --help shows the options")
+    return words
+
+
+def count(call: Call) -> list[str]:
+    given, options = _parted(call, 2)  # the second is INTERVAL
+    prefix = ["--prefix", _text(options.pop("ROWPREFIXFILTER"))] if "ROWPREFIXFILTER" in options else []
+    _nothing_left(options, "count --help shows the options")
+    return ["count", _text(given[0]), *prefix]
+
+
+def incr(call: Call) -> list[str]:
+    table, row, column, *amount = _plain(call, 3, 4)
+    return ["incr", table, row, column, *(one.replace("\\x2D", "-") for one in amount)]
+
+
+def get_counter(call: Call) -> list[str]:
+    return ["get", *_plain(call, 3, 3), "--as", "counter"]
+
+
+# --- tables ------------------------------------------------------------------------------------------
+
+
+def create(call: Call) -> list[str]:
+    if not call.arguments:
+        raise NotUnderstood("create takes a table and its families")
+    words = ["create", _text(call.arguments[0])]
+    options: dict[str, Value] = {}
+    for value in call.arguments[1:]:
+        if not isinstance(value, Mapping):
+            words.append(_text(value))
+        elif "NAME" in value:
+            words.append(_family(value))
+        else:
+            options.update(value)
+    for name in (key for key in _TABLE_KEYS if key in options):
+        words += ["--set", f"{name}={_text(options.pop(name))}"]
+    for row in _texts(options.pop("SPLITS", [])):
+        words += ["--split", row]
+    if "NUMREGIONS" in options:
+        algorithm = _SPLIT_ALGORITHMS.get(_bytes(options.pop("SPLITALGO", b"")))
+        if algorithm is None:
+            raise Otherwise("SPLITALGO is 'HexStringSplit' (--splits-hex N) or 'UniformSplit' (--splits-uniform N)")
+        words += [algorithm, _number(options.pop("NUMREGIONS"))]
+    _nothing_left(options, "create --help shows the options")
+    return words
+
+
+def _bytes(value: Value) -> bytes:
+    if not isinstance(value, bytes):
+        raise NotUnderstood("a text in quotes is expected")
+    return value
+
+
+def _family(given: Mapping[str, Value]) -> str:
+    """``name:versions=3``; our command says which attributes there are."""
+    attributes = ",".join(f"{key.lower()}={_text(value)}" for key, value in given.items() if key != "NAME")
+    return _text(given["NAME"]) + (f":{attributes}" if attributes else "")
+
+
+def alter(call: Call) -> list[str]:
+    given, options = _parted(call, 1)
+    hashes = [value for value in call.arguments if isinstance(value, Mapping)]
+    words = ["alter", _text(given[0])]
+    if options.keys() == {"DELETE"}:
+        return [*words, "--drop", _text(options["DELETE"])]
+    for value in hashes:
+        method = _bytes(value.get("METHOD", b""))
+        rest = {key: one for key, one in value.items() if key != "METHOD"}
+        if method == b"delete" and rest.keys() == {"NAME"}:
+            words += ["--drop", _text(rest["NAME"])]
+        elif method == b"table_att_unset" and rest.keys() == {"NAME"}:
+            words += ["--set", f"{_text(rest['NAME'])}="]
+        elif "NAME" in rest and len(rest) > 1 and not method:
+            words += ["--change", _family(rest)]
+        elif rest and "NAME" not in rest and method in (b"", b"table_att") and rest.keys() <= set(_TABLE_KEYS):
+            words += [word for key, one in rest.items() for word in ("--set", f"{key}={_text(one)}")]
+        else:
+            raise Otherwise("alter --help shows the options")
+    if not hashes:
+        raise Otherwise("alter --help shows the options")
+    return words
+
+
+def list_tables(call: Call) -> list[str]:
+    if call.arguments:
+        raise Otherwise("tables lists all of them; there is no pattern")
+    return ["tables"]
+
+
+def status(call: Call) -> list[str]:
+    if call.arguments and call.arguments[0] not in (b"summary", b"simple"):
+        raise Otherwise("status, tables, and regions TABLE for more")
+    return ["status"]
+
+
+def words_with(*before: str, least: int = 1, most: int = 1, after: Sequence[str] = ()) -> Callable[[Call], list[str]]:
+    """Our words, and the arguments as they are."""
+    return lambda call: [*before, *_plain(call, least, most), *after]
+
+
+# --- regions and snapshots ---------------------------------------------------------------------------
+
+
+def merge(call: Call) -> list[str]:
+    names = [text for value in call.arguments if not isinstance(value, bool) for text in _texts(value)]
+    if len(names) != 2:
+        raise Otherwise("two regions at a time: merge REGION OTHER")
+    return ["merge", *names]
+
+
+def snapshot(call: Call) -> list[str]:
+    table, name = _plain(call, 2, 2)
+    return ["snapshot", "take", name, table]
+
+
+def balance_switch(call: Call) -> list[str]:
+    if len(call.arguments) != 1 or not isinstance(call.arguments[0], bool):
+        raise NotUnderstood("balance_switch takes true or false")
+    return ["balancer", "on" if call.arguments[0] else "off"]
+
+
+def named_table(*words: str) -> Callable[[Call], list[str]]:
+    """Our words alone, of a call that names a table."""
+
+    def written(call: Call) -> list[str]:
+        _plain(call, 1, 1)
+        return list(words)
+
+    return written

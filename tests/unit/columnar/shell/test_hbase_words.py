@@ -1,0 +1,192 @@
+"""What HBase's words become, and what is answered."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from columnar.cli import main
+from columnar.limits import SHELL_NESTING
+from columnar.shell.hbase_grammar import Call, NotUnderstood, parse
+from columnar.shell.hbase_words import ANSWERS, VERBS, Answer, Ours, in_our_words
+from columnar.shell.lines import statements_of, words_of
+from columnar.shell.text import typed
+from columnar.shell.values import Values
+
+KNOWN = {*main.list_commands(None), "where", "move", "assign", "unassign", "balance", "balancer"}  # type: ignore[attr-defined]
+
+
+def ours(text: str, known: set[str] = KNOWN) -> Ours | Answer | None:
+    (statement,), reader = statements_of(text)
+    assert not reader.is_open
+    return in_our_words(statement, known)
+
+
+@pytest.mark.parametrize(
+    ("call", "written"),
+    [
+        ("scan 'pages', {LIMIT => 5}", "scan pages --limit 5"),
+        ("scan 'pages', LIMIT => 5, CACHE => 100", "scan pages --limit 5"),
+        ("scan 't', {STARTROW => 'a', STOPROW => 'b', REVERSED => true}", "scan t --start a --stop b --reversed"),
+        ("scan 't', {COLUMNS => ['a:b', 'c'], ROWPREFIXFILTER => 'x'}", "scan t --prefix x --columns a:b,c"),
+        ("scan 't', {COLUMN => 'a:x,y'}", r"scan t --columns 'a:x\x2Cy'"),
+        ("scan 't', {TIMERANGE => [5, 9], VERSIONS => 3}", "scan t --since 5 --until 9 --versions 3"),
+        (
+            "scan 't', FILTER => \"PrefixFilter('a') AND PageFilter(3)\"",
+            "scan t \"--filter=PrefixFilter('a') AND PageFilter(3)\"",
+        ),
+        ("get 't', 'r'", "get t r"),
+        ("get 't', \"\\x00\\xff\"", r"get t '\x00\xFF'"),
+        ("get 't', '\\x00'", r"get t '\x5Cx00'"),
+        ("get 't', '-r', 'f:q', ['g', 'h:i']", r"get t '\x2Dr' f:q g h:i"),
+        ("get 't', 'r', {COLUMN => 'f:q', TIMESTAMP => 5}", "get t r f:q --since 5 --until 6"),
+        ("get 't', 'r', {FILTER => 'KeyOnlyFilter()'}", r"scan t --start r --stop 'r\x00' '--filter=KeyOnlyFilter()'"),
+        ("put 't','r','f:q','v'", "put t r f:q=v"),
+        ("put 't','r','f:q','it\\'s', 7", 'put t r "f:q=it\'s" --timestamp 7'),
+        ("put 't','r','f:a=b',-5", r"put t r 'f:a\x3Db=\x2D5'"),
+        ("put 't','r','f:q','@file'", r"put t r 'f:q=\x40file'"),
+        ("append 't','r','f:q','v'", "append t r f:q=v"),
+        ("deleteall 't','r'", "delete t r"),
+        ("deleteall 't','r','f:q',9", "delete t r f:q --timestamp 9"),
+        ("deleteall 't', {ROWPREFIXFILTER => 'p'}", "delete-rows t --prefix p"),
+        ("count 't', INTERVAL => 1000", "count t"),
+        ("incr 't','r','f:q',-5", "incr t r f:q -5"),
+        ("get_counter 't','r','f:q'", "get t r f:q --as counter"),
+        ("list", "tables"),
+        ("desc 't'", "describe t"),
+        ("exists 't'", "describe t"),
+        ("is_enabled 't'", "tables"),
+        ("create 't','f','g'", "create t f g"),
+        ("create 't', {NAME=>'f', VERSIONS=>3, TTL=>'FOREVER'}, 'g'", "create t f:versions=3,ttl=FOREVER g"),
+        ("create 't','f', SPLITS => ['a','b']", "create t f --split a --split b"),
+        ("create 't','f', {NUMREGIONS => 15, SPLITALGO => 'HexStringSplit'}", "create t f --splits-hex 15"),
+        ("create 't','f', {MAX_FILESIZE => '134217728'}", "create t f --set MAX_FILESIZE=134217728"),
+        ("alter 't', NAME => 'f', VERSIONS => 5", "alter t --change f:versions=5"),
+        ("alter 't', 'delete' => 'f'", "alter t --drop f"),
+        ("alter 't', {NAME => 'f', METHOD => 'delete'}", "alter t --drop f"),
+        ("alter 't', READONLY => true", "alter t --set READONLY=true"),
+        ("disable 't'", "disable t"),
+        ("truncate_preserve 't'", "truncate t --preserve-splits"),
+        ("status 'simple'", "status"),
+        ("list_namespace", "namespace list"),
+        ("list_namespace_tables 'n'", "namespace list n"),
+        ("list_regions 't'", "regions t"),
+        ("locate_region 't','r'", "where t r"),
+        ("split 't','m'", "split t m"),
+        ("merge_region 'a','b',true", "merge a b"),
+        ("merge_region ['a','b']", "merge a b"),
+        ("flush 't'", "flush t"),
+        ("major_compact 't'", "compact t --major"),
+        ("move 'abc','host'", "move abc host"),
+        ("balance_switch true", "balancer on"),
+        ("snapshot 't','s'", "snapshot take s t"),
+        ("clone_snapshot 's','t'", "snapshot clone s t"),
+        ("list_snapshots", "snapshot list"),
+    ],
+)
+def test_a_call_in_our_words(call: str, written: str) -> None:
+    found = ours(call)
+    if found is None:  # a single quoted word means the same in both
+        assert words_of(call) == words_of(written)
+        return
+    assert isinstance(found, Ours), found
+    assert found.text == written
+    assert words_of(found.text) == found.words
+
+
+@pytest.mark.parametrize(
+    ("call", "answer"),
+    [
+        ("delete 't','r','f:q'", "all versions of a cell away, not the newest alone: delete t r f:q"),
+        ("scan 't', {RAW => true}", "no raw scan"),
+        ("scan 't', {LIMIT => 5, NOBODY => 1}", "NOBODY has no counterpart"),
+        ("get 't','r','f:q:toInt'", "no formatter"),
+        ("list 'a.*'", "no pattern"),
+        ("status 'detailed'", "regions TABLE"),
+        ("create 't','f', {SPLITS_FILE => 'x'}", "SPLITS_FILE has no counterpart"),
+        ("create 't','f', {NUMREGIONS => 5}", "SPLITALGO is"),
+        ("alter 't', 'delete' => 'f', METHOD => 'x'", "alter --help"),
+        ("merge_region 'a','b','c'", "two regions at a time"),
+        ("grant 'me', 'RW'", "docs/security.md"),
+        ("scan 't', {LIMIT => 1 + 1}", "neither text in quotes"),
+        ("scan 't', {LIMIT => x(1)}", "neither text in quotes"),
+        ("put 't','r'", "put takes a table, a row, a column and a value; in Columnar: put TABLE ROW"),
+        ("get 't','r',", "something is to follow the last comma"),
+        ("scan 't', LIMIT => 99999999999999999999", "more than 64 bits"),
+        ("balance_switch 5", "true or false"),
+        ("truncate 't', 'u'", "truncate takes 1 arguments"),
+    ],
+)
+def test_what_is_answered(call: str, answer: str) -> None:
+    (statement,) = statements_of(call + " 'x'" if call.endswith(",") else call)[0]
+    if call.endswith(","):  # as a script's end leaves it
+        with pytest.raises(NotUnderstood, match=answer):
+            parse(call)
+        return
+    found = in_our_words(statement, KNOWN)
+    assert isinstance(found, Answer), found
+    assert answer in found.text
+
+
+def test_our_own_words_are_left_alone() -> None:
+    for text in ("scan 'pages'", "get pages HomePage", "snapshot list", "balancer on", "nonsense 'x'", "move a b"):
+        assert ours(text) is None
+
+
+def test_verbs_of_a_cluster_are_answered_where_there_is_none() -> None:
+    found = ours("locate_region 't','r'", {"regions", "tables"})
+    assert found == Answer(
+        "in Columnar: there is no 'where' here; one server has all regions: 'regions TABLE' shows them"
+    )
+
+
+def test_every_form_begins_with_a_command_of_ours() -> None:
+    assert {verb.form.split()[0] for verb in VERBS.values()} <= KNOWN
+    assert not VERBS.keys() & ANSWERS.keys()
+    for name in ANSWERS:
+        assert isinstance(ours(name), Answer)
+
+
+def test_brackets_have_a_bound() -> None:
+    parse("v " + "[" * SHELL_NESTING + "]" * SHELL_NESTING)
+    with pytest.raises(NotUnderstood, match="nested"):
+        parse("v " + "[" * 10_000)
+    assert parse('v "\\x41\\n\\101", nil, false') == Call("v", (b"A\nA", None, False))
+
+
+RUBY = {b'"': b'\\"', b"\\": b"\\\\", b"\n": b"\\n"}
+
+
+def ruby(data: bytes) -> str:
+    return '"' + "".join(f"\\x{byte:02x}" if byte > 126 or byte < 32 else _shown(byte) for byte in data) + '"'
+
+
+def _shown(byte: int) -> str:
+    character = bytes([byte])
+    return RUBY.get(character, character).decode()
+
+
+cells = st.binary(min_size=1, max_size=20)
+
+
+@given(cells, cells, cells, st.binary(max_size=20))
+def test_bytes_survive_the_translation(table: bytes, row: bytes, qualifier: bytes, value: bytes) -> None:
+    column = b"f:" + qualifier
+    (statement,), _ = statements_of(f"put {ruby(table)},{ruby(row)},{ruby(column)},{ruby(value)}")
+    found = in_our_words(statement, KNOWN)
+    if isinstance(found, Answer):
+        assert "formatter" in found.text
+        return
+    assert isinstance(found, Ours)
+    verb, its_table, its_row, cell = words_of(found.text)
+    assert (verb, typed(its_table), typed(its_row)) == ("put", table, row)
+    assert Values("text").cell(cell) == (column, value)
+
+
+@given(st.text(alphabet="sca'\"\\,[]{}=>5 :"))
+def test_any_text_is_understood_or_said_not_to_be(text: str) -> None:
+    with suppress(NotUnderstood):
+        assert isinstance(parse("scan " + text), Call)
