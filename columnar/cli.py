@@ -14,14 +14,18 @@ import os
 import subprocess
 import sys
 from importlib import import_module
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
 from columnar.version import VERSION
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, short help
     "standalone": ("columnar.cli:standalone", "Run the store: everything in one process."),
+    "shell": ("columnar.shell.console:shell", "Type commands at a prompt, or run a script of them."),
     "get": ("columnar.shell.rows:get", "Show one row."),
     "put": ("columnar.shell.rows:put", "Write cells of one row."),
     "delete": ("columnar.shell.rows:delete", "Remove one row, or cells of it."),
@@ -84,6 +88,14 @@ class _Subcommands(click.Group):
             hint = f" Did you mean 'columnar {meant}'?" if meant else ""
             raise click.UsageError(f"No such command '{args[0]}'.{hint}", ctx)
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """From the table above: click would load every command for it."""
+        from click.shell_completion import CompletionItem
+
+        names = [name for name in _SUBCOMMANDS if name.startswith(incomplete)]
+        items = [CompletionItem(name, help=_SUBCOMMANDS[name][1]) for name in names]
+        return items + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

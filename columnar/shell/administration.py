@@ -10,7 +10,7 @@ import click
 
 from columnar.client import RegionStatus
 from columnar.errors import IllegalArgument
-from columnar.shell.completion import table_argument
+from columnar.shell.completion import complete_column, completing, table_argument
 from columnar.shell.connecting import Misused, Server, ask, with_server
 from columnar.shell.text import attribute_of, bytes_text, family_of, readable, typed, upper_end
 
@@ -58,9 +58,20 @@ def describe(server: Server, table: str) -> None:
 @table_argument
 @click.option("--add", multiple=True, metavar="FAMILY[:KEY=VALUE,...]", help="A new family; may be repeated.")
 @click.option(
-    "--change", multiple=True, metavar="FAMILY:KEY=VALUE,...", help="Only these attributes; KEY= is the default."
+    "--change",
+    multiple=True,
+    metavar="FAMILY:KEY=VALUE,...",
+    help="Only these attributes; KEY= is the default.",
+    shell_complete=complete_column,
 )
-@click.option("--drop", "gone", multiple=True, metavar="FAMILY", help="The family and all its cells, for good.")
+@click.option(
+    "--drop",
+    "gone",
+    multiple=True,
+    metavar="FAMILY",
+    help="The family and all its cells, for good.",
+    shell_complete=completing("family"),
+)
 @click.option(
     "--set", "attributes", multiple=True, metavar="K=V", help=f"Of the table: {_TABLE_ATTRIBUTES}; K= unsets."
 )
@@ -213,7 +224,7 @@ def _as_json(one: RegionStatus) -> dict[str, object]:
 
 
 @click.command()
-@click.argument("name", metavar="TABLE|REGION")
+@click.argument("name", metavar="TABLE|REGION", shell_complete=completing("table", "region"))
 @with_server
 def flush(server: Server, name: str) -> None:
     """Write what a table or a region holds in memory to files. Nothing needs it: the log is on disk.
@@ -226,7 +237,7 @@ def flush(server: Server, name: str) -> None:
 
 
 @click.command()
-@click.argument("name", metavar="TABLE|REGION")
+@click.argument("name", metavar="TABLE|REGION", shell_complete=completing("table", "region"))
 @click.option("--major", is_flag=True, help="Remove what no reader sees any more, and write every file anew.")
 @with_server
 def compact(server: Server, name: str, major: bool) -> None:

@@ -1,15 +1,22 @@
-"""``columnar completion``: the script that lets a shell complete our commands with Tab; names of tables come from
-the store, if it answers at once."""
+"""Completion of what is typed: ``columnar completion`` prints the script for the system's shell, and the functions
+here say for each argument of a command which names of the store it takes.  ``columnar shell`` has the same.
+"""
 
 from __future__ import annotations
 
 import os
-from typing import Any, Final
+import re
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-ANSWER_S: Final = 0.5  # a person waits for it
+if TYPE_CHECKING:
+    from columnar.client import ClientTls
+
+Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
 @click.command()
@@ -28,20 +35,67 @@ def completion(ctx: click.Context, shell: str) -> None:
     click.echo(found(ctx.find_root().command, {}, "columnar", "_COLUMNAR_COMPLETE").source())
 
 
-def complete_table(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names of tables; none where no store answers within ``ANSWER_S``: a Tab says nothing of errors."""
-    from columnar.shell.connecting import DEFAULT_STORE, table_names
+def completing(*kinds: str, behind: str = "") -> Complete:
+    """Names of these kinds (``store_names.KINDS``), each followed by ``behind``; after a comma the next one."""
 
+    def complete(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        before, comma, last = incomplete.rpartition(",")
+        names = [name + behind for kind in kinds for name in names_in_store(ctx, kind)]
+        return _items(names, before + comma, last)
+
+    return complete
+
+
+def complete_filter(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of filters, wherever in the string the cursor stands."""
+    from columnar.model.filter_language import FILTERS
+
+    last = re.search(r"\w*$", incomplete)
+    assert last is not None, "an empty match is one"
+    return _items([f"{name.decode()}(" for name in FILTERS], incomplete[: last.start()], last[0])
+
+
+def _items(names: Iterable[str], before: str, last: str) -> list[CompletionItem]:
+    return [CompletionItem(before + name) for name in names if name.startswith(last)]
+
+
+def names_in_store(ctx: click.Context, kind: str) -> list[str]:
+    """Of the table that the command names, where the kind is part of one; none where no store answers at once."""
+    from columnar.shell.connecting import DEFAULT_STORE
+    from columnar.shell.session import session_of
+    from columnar.shell.store_names import StoreNames
+
+    session = session_of(ctx)
+    names = session.names if session is not None else StoreNames(time.monotonic)
     store = ctx.params.get("store") or os.environ.get("COLUMNAR_STORE") or DEFAULT_STORE
-    names = table_names(str(store), _tls_of(ctx.params), ANSWER_S)
-    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+    table = _table_of(ctx)
+    if kind == "family" and not table:
+        return []
+    of = table if kind in ("family", "region") else ""
+    return names.of(str(store), _tls_of(ctx.params), kind, of)
 
 
-def _tls_of(given: dict[str, Any]) -> tuple[bool, tuple[str, ...]]:
-    """Whether TLS is wanted, and its files, from the options or else the environment."""
+def _table_of(ctx: click.Context) -> str:
+    """The table that the command names; '' where it names none.
+
+    While an option lacks its value, click has parsed no arguments: they stand in ``args`` as they were typed.
+    """
+    names = [one.name for one in ctx.command.params if isinstance(one, click.Argument)]
+    if ctx.params.get("table"):
+        return str(ctx.params["table"])
+    place = names.index("table") if "table" in names else len(ctx.args)
+    return ctx.args[place] if place < len(ctx.args) else ""
+
+
+def _tls_of(given: dict[str, Any]) -> ClientTls | None:
+    """From the options or else the environment."""
+    from columnar.client import ClientTls
+
     options = ("tls_ca", "tls_client_cert", "tls_client_key")
     files = tuple(given.get(name) or os.environ.get(f"COLUMNAR_{name.upper()}", "") for name in options)
-    return bool(given.get("wanted") or os.environ.get("COLUMNAR_TLS") or any(files)), files
+    is_wanted = bool(given.get("wanted") or os.environ.get("COLUMNAR_TLS") or any(files))
+    return ClientTls(*files) if is_wanted else None
 
 
-table_argument = click.argument("table", shell_complete=complete_table)
+table_argument = click.argument("table", shell_complete=completing("table"))
+complete_column = completing("family", behind=":")

@@ -21,8 +21,10 @@ from thriftpy2.transport import TTransportException
 from columnar.client import ClientTls, Connection
 from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotColumnar, hbase_class
 from columnar.client.tls_options import tls_options
-from columnar.errors import CallerError, ColumnarError, HostError
+from columnar.errors import CallerError, HostError
+from columnar.shell.kept_connection import Opened
 from columnar.shell.meaning import family_meant, table_meant
+from columnar.shell.session import Session, session_of
 from columnar.shell.showing import Output
 from columnar.shell.text import address_of, readable, typed
 from columnar.shell.wrong_port import http_found
@@ -73,34 +75,54 @@ class Server:
         return Connection(host, port, timeout=round((seconds + ANSWER_TIMEOUT_S) * 1_000), tls=self.tls)
 
 
+store_option = click.option(
+    "--store", envvar="COLUMNAR_STORE", default=DEFAULT_STORE, show_default=True, metavar="HOST:PORT",
+    help="Server to talk to; also from the environment's COLUMNAR_STORE.",
+)  # fmt: skip
+
+
 def with_server(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds ``--store``, the options of TLS and ``--json``; the command gets a ``Server`` as its first argument."""
 
-    @click.option(
-        "--store", envvar="COLUMNAR_STORE", default=DEFAULT_STORE, show_default=True, metavar="HOST:PORT",
-        help="Server to talk to; also from the environment's COLUMNAR_STORE.",
-    )  # fmt: skip
+    @store_option
     @tls_options
     @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     @functools.wraps(command)
     def connected(store: str, as_json: bool, tls: ClientTls | None, **arguments: Any) -> Any:
-        with told(store):
-            context = tls.context() if tls is not None else None
-            host, port = address_of(store)
-            # The client has one timeout for connecting and for answers, and answers may take long (a filtered
-            # scan): a silent host and a wrong port are found out with a connection of its own.
-            if wrong := http_found(host, port, context):
-                raise Unreachable(f"cannot talk to {store}: {wrong}; look at --store")
-            connection = Connection(host, port, timeout=ANSWER_TIMEOUT_S * 1_000, tls=context)
+        session = session_of(click.get_current_context())
+        output = Output(as_json, pages=session is not None and session.pages)
+        with told(store), _connection_to(session, store, tls) as (connection, context):
             try:
-                return command(Server(connection, Output(as_json), store, context), **arguments)
+                return command(Server(connection, output, store, context), **arguments)
             except IOError as error:
                 hint = _meant(connection, hbase_class(error), arguments)
                 raise Refused(_refusal(error, hint)) from None
-            finally:
-                connection.close()
 
     return connected
+
+
+@contextmanager
+def _connection_to(session: Session | None, store: str, tls: ClientTls | None) -> Iterator[Opened]:
+    """The one that a shell keeps, or one for this command."""
+    if session is not None:
+        with session.connection.lent(store, tls) as opened:
+            yield opened
+        return
+    opened = connect(store, tls)
+    try:
+        yield opened
+    finally:
+        opened[0].close()
+
+
+def connect(store: str, tls: ClientTls | None) -> Opened:
+    context = tls.context() if tls is not None else None
+    host, port = address_of(store)
+    # The client has one timeout for connecting and for answers, and answers may take long (a filtered
+    # scan): a silent host and a wrong port are found out with a connection of its own.
+    if wrong := http_found(host, port, context):
+        raise Unreachable(f"cannot talk to {store}: {wrong}; look at --store")
+    return Connection(host, port, timeout=ANSWER_TIMEOUT_S * 1_000, tls=context), context
 
 
 def ask(question: str, yes: bool) -> None:
@@ -139,21 +161,6 @@ def told(store: str) -> Iterator[None]:
         raise Refused(f"{store} failed: {error.message}; its log says more") from None
     except (TException, ProtocolError) as error:
         raise Unreachable(f"{store} does not speak HBase's Thrift API: {error}; look at --store") from None
-
-
-def table_names(store: str, tls: tuple[bool, tuple[str, ...]], seconds: float) -> list[str]:
-    """As they are typed; none where the store does not answer within ``seconds``."""
-    wanted, files = tls
-    try:
-        host, port = address_of(store)
-        context = ClientTls(*files).context() if wanted else None
-        connection = Connection(host, port, timeout=round(seconds * 1_000), tls=context)
-        try:
-            return sorted(map(readable, connection.tables()))
-        finally:
-            connection.close()
-    except (ColumnarError, TException, ProtocolError, OSError, EOFError):
-        return []
 
 
 def _meant(connection: Connection, error_class: str, arguments: dict[str, Any]) -> str | None:

@@ -67,13 +67,13 @@ class Statements:
     """Cuts lines into statements; keeps the one that is not yet at its end."""
 
     def __init__(self, first_line: int = 1) -> None:
-        self._line = first_line  # that is fed next
+        self.line = first_line  # that is fed next
         self._restart()
 
     def _restart(self) -> None:
         self._text: list[str] = []
         self._size = 0
-        self._began = self._line
+        self._began = self.line
         self._quote = ""
         self._quote_line = 0
         self._is_hbase = False
@@ -102,7 +102,7 @@ class Statements:
         """The statements that end in ``line``, which is without its line end."""
         found: list[Statement] = []
         goes_on = self._scan(line, found)
-        self._line += 1
+        self.line += 1
         if self._quote or goes_on:
             self._add("\n" if self._quote or self._is_hbase else "")
         else:
@@ -117,7 +117,7 @@ class Statements:
             if self._quote:
                 place = self._quoted(line, place)
             elif character in _QUOTES:
-                self._quote, self._quote_line = character, self._line
+                self._quote, self._quote_line = character, self.line
                 self._add(character)
                 place += 1
             elif character == "\\" and not self._is_hbase:
@@ -182,7 +182,7 @@ class Statements:
                 "A long value is read from a file: COLUMN=@FILE"
             )
         if not self._text:
-            self._began = self._line
+            self._began = self.line
         self._text.append(piece)
 
     def _finish(self, found: list[Statement]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from columnar.shell.completion import completing
 from columnar.shell.connecting import Server, with_server
 from columnar.shell.text import readable, typed
 
@@ -31,7 +32,7 @@ def create(server: Server, name: str) -> None:
 
 
 @namespace.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completing("namespace"))
 @with_server
 def drop(server: Server, name: str) -> None:
     """Remove an empty namespace; "default" and the system's own stay."""
@@ -40,7 +41,7 @@ def drop(server: Server, name: str) -> None:
 
 
 @namespace.command("list")
-@click.argument("name", default="")
+@click.argument("name", default="", shell_complete=completing("namespace"))
 @with_server
 def list_namespaces(server: Server, name: str) -> None:
     """List the namespaces, or the tables of one."""

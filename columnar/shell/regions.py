@@ -8,6 +8,7 @@ from typing import Final
 import click
 
 from columnar.client.regions import RegionAdmin
+from columnar.shell.completion import completing
 from columnar.shell.connecting import Server, with_server
 from columnar.shell.text import readable, typed
 
@@ -15,7 +16,7 @@ LONGEST_S: Final = 600.0  # a merge copies the smaller region
 
 
 @click.command()
-@click.argument("what", metavar="TABLE|REGION")
+@click.argument("what", metavar="TABLE|REGION", shell_complete=completing("table", "region"))
 @click.argument("row", default="")
 @with_server
 def split(server: Server, what: str, row: str) -> None:
@@ -38,8 +39,8 @@ def split(server: Server, what: str, row: str) -> None:
 
 
 @click.command()
-@click.argument("region")
-@click.argument("other")
+@click.argument("region", shell_complete=completing("region"))
+@click.argument("other", shell_complete=completing("region"))
 @with_server
 def merge(server: Server, region: str, other: str) -> None:
     """Merge two neighbouring regions.

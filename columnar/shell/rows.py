@@ -9,7 +9,7 @@ import click
 
 from columnar.client import Expect, Put
 from columnar.errors import IllegalArgument
-from columnar.shell.completion import table_argument
+from columnar.shell.completion import complete_column, table_argument
 from columnar.shell.connecting import Refused, Server, with_server
 from columnar.shell.looks import Look, look_options
 from columnar.shell.text import moment_of, readable, typed
@@ -21,13 +21,13 @@ _timestamp = click.option(
 _form = click.option(
     "--as", "form", type=click.Choice(FORMS), default="text", show_default=True, help="How the values are typed."
 )
-_cells = click.argument("cells", metavar="COLUMN=VALUE...", nargs=-1, required=True)
+_cells = click.argument("cells", metavar="COLUMN=VALUE...", nargs=-1, required=True, shell_complete=complete_column)
 
 
 @click.command()
 @table_argument
 @click.argument("row")
-@click.argument("columns", metavar="[COLUMN]...", nargs=-1)
+@click.argument("columns", metavar="[COLUMN]...", nargs=-1, shell_complete=complete_column)
 @with_server
 @look_options
 def get(server: Server, table: str, row: str, columns: tuple[str, ...], look: Look) -> None:
@@ -57,7 +57,8 @@ def get(server: Server, table: str, row: str, columns: tuple[str, ...], look: Lo
         of_then = " of that time" if look.before_ms is not None or look.since_ms else ""
         what = f"row {row} has none of these columns{of_then}" if columns else f"there is no such row{of_then}"
         raise Refused(what if columns else f"{what} in {table}")
-    server.output.row(key, cells, timestamps=look.timestamps, full=look.full, form=look.form)
+    with server.output.paged() as output:
+        output.row(key, cells, timestamps=look.timestamps, full=look.full, form=look.form)
 
 
 @click.command()
@@ -87,7 +88,7 @@ def put(server: Server, table: str, row: str, cells: tuple[str, ...], form: Form
 @click.command()
 @table_argument
 @click.argument("row")
-@click.argument("columns", metavar="[COLUMN]...", nargs=-1)
+@click.argument("columns", metavar="[COLUMN]...", nargs=-1, shell_complete=complete_column)
 @_timestamp
 @with_server
 def delete(server: Server, table: str, row: str, columns: tuple[str, ...], timestamp: str | None) -> None:
@@ -110,7 +111,7 @@ def delete(server: Server, table: str, row: str, columns: tuple[str, ...], times
 @click.command(context_settings={"ignore_unknown_options": True})  # -5 is an amount
 @table_argument
 @click.argument("row")
-@click.argument("column")
+@click.argument("column", shell_complete=complete_column)
 @click.argument("amount", default=1, type=int)
 @with_server
 def incr(server: Server, table: str, row: str, column: str, amount: int) -> None:

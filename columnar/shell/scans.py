@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from columnar.shell.completion import table_argument
+from columnar.shell.completion import complete_column, complete_filter, table_argument
 from columnar.shell.connecting import Misused, Server, with_server
 from columnar.shell.looks import Look, look_options
 from columnar.shell.text import typed, upper_end
@@ -24,8 +24,16 @@ _KEYS_ONLY: Final = b"FirstKeyOnlyFilter() AND KeyOnlyFilter()"
 @click.option("--start", default="", metavar="ROW", help="First row (the last one, with --reversed).")
 @click.option("--stop", default="", metavar="ROW", help="First row that is not shown any more.")
 @click.option("--prefix", default="", help="Rows that begin so.")
-@click.option("--columns", multiple=True, metavar="C[,C]", help="FAMILY or FAMILY:QUALIFIER; may be repeated.")
-@click.option("--filter", "filter_text", metavar="TEXT", help="A filter string of HBase.")
+@click.option(
+    "--columns",
+    multiple=True,
+    metavar="C[,C]",
+    help="FAMILY or FAMILY:QUALIFIER; may be repeated.",
+    shell_complete=complete_column,
+)
+@click.option(
+    "--filter", "filter_text", metavar="TEXT", help="A filter string of HBase.", shell_complete=complete_filter
+)
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="At most N rows.")
 @click.option("--reversed", "backwards", is_flag=True, help="From the last row to the first.")
 @with_server
@@ -49,14 +57,15 @@ def scan(server: Server, table: str, *, look: Look, limit: int | None, **asked: 
     # Rows that --since leaves out do not count: then the limit is kept here.
     at_most = None if look.since_ms else limit
     shown = 0
-    for row, found in _rows(server, table, before_ms=look.before_ms, limit=at_most, **asked):
-        cells = list(look.cells(held, row, found))
-        if not cells:
-            continue
-        server.output.row(row, cells, timestamps=look.timestamps, full=look.full, form=look.form)
-        shown += 1
-        if shown == limit:
-            return
+    with server.output.paged() as output:
+        for row, found in _rows(server, table, before_ms=look.before_ms, limit=at_most, **asked):
+            cells = list(look.cells(held, row, found))
+            if not cells:
+                continue
+            output.row(row, cells, timestamps=look.timestamps, full=look.full, form=look.form)
+            shown += 1
+            if shown == limit:
+                return
 
 
 def _rows(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import click
 
+from columnar.shell.paging import Pages
 from columnar.shell.text import is_text, readable
 from columnar.shell.values import Form, number_of
 
@@ -23,20 +25,39 @@ class Cell:
     timestamp_ms: int
 
 
+def _write(text: str) -> None:
+    click.echo(text, nl=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     as_json: bool
     is_terminal: bool = field(default_factory=lambda: sys.stdout.isatty())
+    pages: bool = False  # at a terminal: through a pager from a screen on
+    write: Callable[[str], None] = _write
+
+    @contextmanager
+    def paged(self) -> Iterator[Output]:
+        """The same for an answer of unknown length; ends quietly when the pager is left."""
+        if not (self.pages and self.is_terminal):
+            yield self
+            return
+        with Pages.of_terminal() as pages:
+            yield replace(self, write=pages.write, pages=False)
+
+    def line(self, text: str) -> None:
+        self.write(f"{text}\n")
 
     def table(self, headings: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Iterable[int] = ()) -> None:
         """``numbers``: the columns to align right."""
         if self.is_terminal:
-            self._rich_table(headings, rows, set(numbers))
+            with self.paged() as output:
+                output.write(self._rich_table(headings, rows, set(numbers)))
             return
         for row in rows:
-            click.echo("\t".join(str(value) for value in row))
+            self.line("\t".join(str(value) for value in row))
 
-    def _rich_table(self, headings: Sequence[str], rows: Iterable[Sequence[object]], numbers: set[int]) -> None:
+    def _rich_table(self, headings: Sequence[str], rows: Iterable[Sequence[object]], numbers: set[int]) -> str:
         from rich import box
         from rich.console import Console
         from rich.table import Table
@@ -47,11 +68,14 @@ class Output:
             table.add_column(heading, justify="right" if place in numbers else "left", overflow="fold")
         for row in rows:
             table.add_row(*(Text(str(value)) for value in row))  # Text: a name is no markup
-        Console().print(table)
+        console = Console()
+        with console.capture() as captured:
+            console.print(table)
+        return captured.get()
 
     def json(self, value: object) -> None:
         """One line."""
-        click.echo(json.dumps(value, ensure_ascii=False))
+        self.line(json.dumps(value, ensure_ascii=False))
 
     def facts(self, facts: Mapping[str, object]) -> None:
         """Name and value, one a line."""
@@ -60,7 +84,7 @@ class Output:
             return
         width = max(map(len, facts)) + 2 if self.is_terminal else 0
         for name, value in facts.items():
-            click.echo(f"{name:<{width}}{value}" if self.is_terminal else f"{name}\t{value}")
+            self.line(f"{name:<{width}}{value}" if self.is_terminal else f"{name}\t{value}")
 
     def row(
         self, row: bytes, cells: Sequence[Cell], *, timestamps: bool, full: bool = False, form: Form | None = None
@@ -69,23 +93,23 @@ class Output:
         if self.as_json:
             self.json({"row": readable(row), "cells": [_as_json(cell, form) for cell in cells]})
         elif self.is_terminal:
-            click.echo(click.style(readable(row), bold=True))
+            self.line(click.style(readable(row), bold=True))
             width = max((len(readable(cell.column)) for cell in cells), default=0)
             for cell in cells:
                 stamp = click.style(f"{time_text(cell.timestamp_ms)}  ", dim=True) if timestamps else ""
                 value = _shown(cell.value, form, None if full else VALUE_BYTES_SHOWN) + _pointed_out(cell.value, form)
-                click.echo(f"  {click.style(readable(cell.column).ljust(width), fg='cyan')}  {stamp}{value}")
+                self.line(f"  {click.style(readable(cell.column).ljust(width), fg='cyan')}  {stamp}{value}")
         else:
             for cell in cells:
                 stamps = [str(cell.timestamp_ms)] if timestamps else []
-                click.echo("\t".join([readable(row), readable(cell.column), *stamps, _shown(cell.value, form)]))
+                self.line("\t".join([readable(row), readable(cell.column), *stamps, _shown(cell.value, form)]))
 
     def done(self, text: str, value: Mapping[str, Any] | None = None) -> None:
         """That something was done: a line for a person; nothing for a script unless it asked for JSON."""
         if self.as_json:
             self.json(value or {"done": True})
         elif self.is_terminal:
-            click.echo(text)
+            self.line(text)
 
 
 def _as_json(cell: Cell, form: Form | None) -> dict[str, object]:

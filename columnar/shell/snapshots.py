@@ -7,7 +7,7 @@ import sys
 import click
 
 from columnar.client import Snapshot
-from columnar.shell.completion import table_argument
+from columnar.shell.completion import completing, table_argument
 from columnar.shell.connecting import Misused, Server, with_server
 from columnar.shell.showing import time_text
 from columnar.shell.text import bytes_text, readable, typed
@@ -76,7 +76,7 @@ def list_(server: Server) -> None:
 
 
 @snapshot.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completing("snapshot"))
 @click.argument("table")
 @with_server
 def clone(server: Server, name: str, table: str) -> None:
@@ -94,7 +94,7 @@ def clone(server: Server, name: str, table: str) -> None:
 
 
 @snapshot.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completing("snapshot"))
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_server
 def restore(server: Server, name: str, yes: bool) -> None:
@@ -119,7 +119,7 @@ def restore(server: Server, name: str, yes: bool) -> None:
 
 
 @snapshot.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completing("snapshot"))
 @with_server
 def delete(server: Server, name: str) -> None:
     """Remove snapshot NAME; tables made from it stay.

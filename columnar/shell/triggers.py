@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from columnar.shell.completion import table_argument
+from columnar.shell.completion import completing, table_argument
 from columnar.shell.connecting import Refused, Server, with_server
 from columnar.shell.showing import time_text
 from columnar.shell.text import readable, typed
@@ -64,7 +64,13 @@ def list_triggers(server: Server) -> None:
 @table_argument
 @click.argument("function", metavar="MODULE:FUNCTION")
 @click.option("--name", help="What to call it; TABLE-FUNCTION where nothing is said.")
-@click.option("--families", multiple=True, metavar="F[,F]", help="Whose changes count; all where nothing is said.")
+@click.option(
+    "--families",
+    multiple=True,
+    metavar="F[,F]",
+    help="Whose changes count; all where nothing is said.",
+    shell_complete=completing("family"),
+)
 @click.option("--before", is_flag=True, help="Changes carry the cells as they were.")
 @click.option(
     "--from", "from_where", default="now", show_default=True, type=click.Choice(["now", "beginning"]),
@@ -111,7 +117,7 @@ def add(
 
 
 @trigger.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completing("trigger"))
 @with_server
 def remove(server: Server, name: str) -> None:
     """Forget a trigger.
@@ -123,7 +129,7 @@ def remove(server: Server, name: str) -> None:
 
 
 @trigger.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completing("trigger"))
 @with_server
 def pause(server: Server, name: str) -> None:
     """Deliver nothing for a while.
@@ -135,7 +141,7 @@ def pause(server: Server, name: str) -> None:
 
 
 @trigger.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completing("trigger"))
 @with_server
 def resume(server: Server, name: str) -> None:
     """Go on where the trigger was paused."""
@@ -144,7 +150,7 @@ def resume(server: Server, name: str) -> None:
 
 
 @trigger.command()
-@click.argument("name", default="")
+@click.argument("name", default="", shell_complete=completing("trigger"))
 @click.option("--limit", default=100, show_default=True, type=click.IntRange(1), metavar="N", help="At most N.")
 @with_server
 def dead(server: Server, name: str, limit: int) -> None:
@@ -174,7 +180,7 @@ def dead(server: Server, name: str, limit: int) -> None:
 
 
 @trigger.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completing("trigger"))
 @click.argument("row", default="")
 @with_server
 def retry(server: Server, name: str, row: str) -> None:
@@ -187,7 +193,7 @@ def retry(server: Server, name: str, row: str) -> None:
 
 
 @trigger.command()
-@click.argument("name", default="")
+@click.argument("name", default="", shell_complete=completing("trigger"))
 @click.option("--sequence", default="", metavar="TOKEN", help="Wait for this change; else for all written until now.")
 @click.option("--timeout", default=30.0, show_default=True, type=click.FloatRange(0), metavar="S", help="Give up then.")
 @with_server

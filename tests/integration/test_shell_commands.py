@@ -350,10 +350,15 @@ def test_help_and_standalone_load_little() -> None:
     loaded = set(shown.splitlines()[-1].split())
     assert "click" in loaded
     assert not loaded & {"happybase", "thriftpy2", "rich", "jinja2", "rocksdict", "asyncio", "prometheus_client"}
+    assert not {name for name in loaded if name.startswith("prompt_toolkit")}
+    code = "import sys, columnar.shell.console, columnar.shell.rows; print(*sys.modules)"  # a script has no prompt
+    shown = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True).stdout
+    assert not {name for name in shown.split() if name.startswith("prompt_toolkit")}
     code = "import sys, columnar.standalone_process; print(*sys.modules)"
     shown = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True).stdout
     assert not set(shown.split()) & {
         "click",
+        "prompt_toolkit",
         "thriftpy2",
         "rich",
         "jinja2",

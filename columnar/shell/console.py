@@ -1,0 +1,97 @@
+"""``columnar shell``: every command at a prompt, or as a script."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+from typing import TextIO
+
+import click
+
+from columnar.client import ClientTls
+from columnar.client.tls_options import tls_options
+from columnar.shell.connecting import Misused, Refused, connect, store_option, told
+from columnar.shell.kept_connection import KeptConnection
+from columnar.shell.running import Commands
+from columnar.shell.scripts import Script
+from columnar.shell.session import Session, exported
+from columnar.shell.store_names import StoreNames
+from columnar.version import VERSION
+
+
+@click.command()
+@click.argument("file", required=False)
+@click.option("-c", "text", metavar="STATEMENTS", help="Run these, separated by ; or line ends, and end.")
+@click.option("--keep-going", is_flag=True, help="In a script: go on after a command that failed.")
+@store_option
+@tls_options
+@click.pass_context
+def shell(
+    ctx: click.Context, file: str | None, text: str | None, keep_going: bool, store: str, tls: ClientTls | None
+) -> None:
+    """Type commands at a prompt, or run a script of them.
+
+    All commands are there by the same words without 'columnar', over one connection. At the prompt Tab completes
+    commands, options, tables, families and regions, an open quote goes on in the next line, long answers go through
+    a pager, Ctrl-C ends a command and Ctrl-D the shell. The usual words of HBase's shell are understood, or
+    answered with ours.
+
+    A script comes from FILE, from -c or on standard input. # begins a comment. It ends at the first command that
+    fails, which is told on stderr as FILE:LINE, with exit status 1; nobody is asked, so what asks wants --yes.
+
+    \b
+      columnar shell
+      columnar shell --store 10.0.0.5:9090
+      columnar shell -c 'tables; count pages'
+      columnar shell nightly.columnar --keep-going
+      columnar shell < setup.columnar
+    """
+    if file is not None and text is not None:
+        raise Misused("a script comes from FILE or from -c: say one of them")
+    is_prompt = file is None and text is None and sys.stdin.isatty() and sys.stdout.isatty()
+    root = ctx.find_root().command
+    assert isinstance(root, click.Group), "the command line is one"
+    kept = KeptConnection(connect)
+    session = Session(kept, StoreNames(time.monotonic), pages=is_prompt)
+    commands = Commands(root, session)
+    try:
+        with exported(store, tls):
+            if is_prompt:
+                from columnar.shell.prompt import converse  # the library for it is loaded by nothing else
+
+                _greet(kept, store, tls)
+                converse(commands, session, root)
+                return
+            status = _run_script(file, text, commands, keep_going)
+    finally:
+        kept.close()
+    ctx.exit(status)
+
+
+def _greet(kept: KeptConnection, store: str, tls: ClientTls | None) -> None:
+    click.echo(f"Columnar {VERSION} at {store}. 'help' lists the commands, Tab completes, Ctrl-D leaves.")
+    try:
+        with told(store), kept.lent(store, tls):
+            return
+    except Refused as error:
+        click.echo(click.style(error.message, fg="red"), err=True)
+
+
+def _run_script(file: str | None, text: str | None, commands: Commands, keep_going: bool) -> int:
+    if text is not None:
+        return Script("-c", commands, keep_going=keep_going).run(io.StringIO(text))
+    if file is None:
+        return Script("<stdin>", commands, keep_going=keep_going).run(_tolerant(sys.stdin))
+    try:
+        with open(file, encoding="utf-8", errors="surrogateescape") as source:
+            return Script(file, commands, keep_going=keep_going).run(source)
+    except OSError as error:
+        raise Misused(f"cannot read '{file}': {error.strerror}") from None
+
+
+def _tolerant(source: TextIO) -> TextIO:
+    """Bytes that are no text are kept as they are, as in arguments."""
+    if isinstance(source, io.TextIOWrapper):
+        source.reconfigure(errors="surrogateescape")
+    return source

@@ -1,0 +1,98 @@
+"""Names of what a store holds, for completion: asked within a bound of time, remembered for some seconds.
+
+A kind is a line of ``KINDS``: a function that asks an open connection.  An argument of a command takes part with
+``shell_complete=completing(kind)`` (``completion``).  Errors are no names: a person who presses Tab is told nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from thriftpy2.protocol.cybin import ProtocolError
+from thriftpy2.thrift import TException
+
+from columnar.client import ClientTls, Connection
+from columnar.errors import ColumnarError
+from columnar.limits import COMPLETED_NAMES
+from columnar.shell.text import address_of, readable, typed
+
+ANSWER_S: Final = 0.5  # of one call: a person waits for it
+REMEMBERED_S: Final = 5.0
+
+
+class _Asking:
+    """One question: ``of`` is the table whose families or regions are wanted, '' for all."""
+
+    def __init__(self, connection: Connection, of: str, has_time: Callable[[], bool]) -> None:
+        self.connection = connection
+        self.of = of
+        self._has_time = has_time
+
+    def tables(self) -> Iterable[bytes | str]:
+        return list(self.connection.tables())
+
+    def families(self) -> Iterable[bytes | str]:
+        return [name.removesuffix(b":") for name in self.connection.table(typed(self.of)).families()]
+
+    def regions(self) -> Iterable[bytes | str]:
+        """Encoded names; of all tables as many as there is time for."""
+        found: list[bytes | str] = []
+        for table in [typed(self.of)] if self.of else self.connection.tables():
+            if not self._has_time() or len(found) > COMPLETED_NAMES:
+                break
+            found += [region.encoded_name for region in self.connection.admin.regions(table)]
+        return found
+
+    def snapshots(self) -> Iterable[bytes | str]:
+        return [one.name for one in self.connection.snapshots.list_snapshots()]
+
+    def triggers(self) -> Iterable[bytes | str]:
+        return [one.name for one in self.connection.triggers.list()]
+
+    def namespaces(self) -> Iterable[bytes | str]:
+        return self.connection.admin.namespaces()
+
+
+KINDS: Final[Mapping[str, Callable[[_Asking], Iterable[bytes | str]]]] = {
+    "table": _Asking.tables,
+    "family": _Asking.families,
+    "region": _Asking.regions,
+    "snapshot": _Asking.snapshots,
+    "trigger": _Asking.triggers,
+    "namespace": _Asking.namespaces,
+}
+
+
+class StoreNames:
+    """Any thread may ask; two that ask for the same at once both do."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock  # seconds, monotonic
+        self._known: dict[tuple[str, str, str], tuple[float, list[str]]] = {}
+
+    def of(self, store: str, tls: ClientTls | None, kind: str, of: str = "") -> list[str]:
+        """Sorted, as they are typed; none where the store does not answer in time."""
+        now, key = self._clock(), (store, kind, of)
+        self._known = {one: held for one, held in self._known.items() if now - held[0] < REMEMBERED_S}
+        if key not in self._known:
+            self._known[key] = now, self._asked(store, tls, kind, of)
+        return self._known[key][1]
+
+    def forget(self) -> None:
+        """After a command that may have changed them."""
+        self._known = {}
+
+    def _asked(self, store: str, tls: ClientTls | None, kind: str, of: str) -> list[str]:
+        until = self._clock() + ANSWER_S
+        try:
+            host, port = address_of(store)
+            connection = Connection(host, port, timeout=round(ANSWER_S * 1_000), tls=tls)
+            try:
+                found = KINDS[kind](_Asking(connection, of, lambda: self._clock() < until))
+                names = {one if isinstance(one, str) else readable(one) for one in found}
+            finally:
+                connection.close()
+        except (ColumnarError, TException, ProtocolError, OSError, EOFError):
+            return []
+        return sorted(names)[:COMPLETED_NAMES]
