@@ -13,7 +13,7 @@ from columnar.client import ClientTls
 from columnar.client.tls_options import tls_options
 from columnar.shell.connecting import Misused, Refused, connect, store_option, told
 from columnar.shell.kept_connection import KeptConnection
-from columnar.shell.running import Commands
+from columnar.shell.running import Commands, as_typed_here
 from columnar.shell.scripts import Script
 from columnar.shell.session import Session, exported
 from columnar.shell.store_names import StoreNames
@@ -75,7 +75,7 @@ def _greet(kept: KeptConnection, store: str, tls: ClientTls | None) -> None:
         with told(store), kept.lent(store, tls):
             return
     except Refused as error:
-        click.echo(click.style(error.message, fg="red"), err=True)
+        click.echo(click.style(as_typed_here(error.message), fg="red"), err=True)
 
 
 def _run_script(file: str | None, text: str | None, commands: Commands, keep_going: bool) -> int:
@@ -84,10 +84,11 @@ def _run_script(file: str | None, text: str | None, commands: Commands, keep_goi
     if file is None:
         return Script("<stdin>", commands, keep_going=keep_going).run(_tolerant(sys.stdin))
     try:
-        with open(file, encoding="utf-8", errors="surrogateescape") as source:
-            return Script(file, commands, keep_going=keep_going).run(source)
+        source = open(file, encoding="utf-8", errors="surrogateescape")  # noqa: SIM115 - errors of its opening alone are told so
     except OSError as error:
         raise Misused(f"cannot read '{file}': {error.strerror}") from None
+    with source:
+        return Script(file, commands, keep_going=keep_going).run(source)
 
 
 def _tolerant(source: TextIO) -> TextIO:

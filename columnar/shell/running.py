@@ -85,7 +85,10 @@ class Commands:
             for verb, ours in VERBS.items():
                 click.echo(f"  {verb.ljust(width)}  {ours.form}")
             return "done"
-        if words and words[0] not in OWN_WORDS:
+        if words and words[0] in OWN_WORDS:
+            click.echo(f"{words[0]}: {OWN_WORDS[words[0]]}")
+            return "done"
+        if words:
             return self._carried_out((*words, "--help"))
         with self._root.make_context(NAME, [], resilient_parsing=True) as ctx:
             formatter = ctx.make_formatter()
@@ -112,9 +115,9 @@ class Commands:
         except click.UsageError as error:
             path = _path(error.ctx)
             step = f"'{path} --help' shows how" if path else "'help' lists the commands"
-            return Failed(f"{_plain(error.format_message()).removesuffix('.')}; {step}")
+            return Failed(f"{as_typed_here(error.format_message()).removesuffix('.')}; {step}")
         except click.ClickException as error:
-            return Failed(_plain(error.format_message()))
+            return Failed(as_typed_here(error.format_message()))
         except click.Abort:  # the answer to a question was no
             return Failed("not done")
         except (KeyboardInterrupt, EOFError):
@@ -140,6 +143,6 @@ def _path(ctx: click.Context | None) -> str:
     return ctx.command_path.removeprefix(NAME).strip() if ctx is not None else ""
 
 
-def _plain(message: str) -> str:
+def as_typed_here(message: str) -> str:
     """Hints name our commands as they are typed here; a store is started in another terminal."""
     return message.replace(f"'{NAME} ", "'").replace("'standalone'", f"'{NAME} standalone' in another terminal")

@@ -245,6 +245,8 @@ def test_commands_take_the_same_options(house: House) -> None:
     shown = CliRunner().invoke(main, ["tables", "--json", *where, *mine])
     assert shown.exit_code == 0, shown.output
     assert "t" in [table["name"] for table in json.loads(shown.output)]
+    script = CliRunner().invoke(main, ["shell", "-c", "tables; check --json", *where, *mine])
+    assert (script.exit_code, json.loads(script.stdout.splitlines()[-1])["errors"]) == (0, 0), script.output
     by_environment = {"COLUMNAR_STORE": where[1], "COLUMNAR_TLS_CA": house.ours.ca}
     before = len(house.store.log.read_text().splitlines())
     refused = CliRunner().invoke(main, ["tables"], env=by_environment)
