@@ -116,6 +116,8 @@ def main() -> None:
       columnar scan pages --prefix Home
       columnar delete pages HomePage meta:author
 
+    'columnar shell' has all commands at a prompt, and understands the usual words of HBase's shell.
+
     Commands that talk to a server take --store HOST:PORT, or the environment's COLUMNAR_STORE; where it speaks
     TLS, --tls-ca FILE too (COLUMNAR_TLS_CA).
     """

@@ -60,7 +60,7 @@ def _items(names: Iterable[str], before: str, last: str) -> list[CompletionItem]
 
 
 def names_in_store(ctx: click.Context, kind: str) -> list[str]:
-    """Of the table that the command names, where the kind is part of one; none where no store answers at once."""
+    """The names, of the command's table where the kind is part of one; none where no store answers at once."""
     from columnar.shell.connecting import DEFAULT_STORE
     from columnar.shell.session import session_of
     from columnar.shell.store_names import StoreNames

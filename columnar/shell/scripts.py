@@ -51,6 +51,8 @@ class Script:
                 for statement in reader.feed(line):
                     if not self._run(statement, source):
                         return self._status
+        except KeyboardInterrupt:  # between two statements
+            return INTERRUPTED
         except IllegalArgument as error:  # a statement without an end: what follows is part of it
             self._say(reader.line, error.text)
             return FAILED

@@ -22,7 +22,7 @@ REMEMBERED_S: Final = 5.0
 
 
 class _Asking:
-    """One question: ``of`` is the table whose families or regions are wanted, '' for all."""
+    """A question to the store: ``of`` is the table whose families or regions are wanted, '' for all."""
 
     def __init__(self, connection: Connection, of: str, has_time: Callable[[], bool]) -> None:
         self.connection = connection

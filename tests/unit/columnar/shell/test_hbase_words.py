@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -190,3 +192,8 @@ def test_bytes_survive_the_translation(table: bytes, row: bytes, qualifier: byte
 def test_any_text_is_understood_or_said_not_to_be(text: str) -> None:
     with suppress(NotUnderstood):
         assert isinstance(parse("scan " + text), Call)
+
+
+def test_the_page_names_every_verb() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "shell.md").read_text()
+    assert [verb for verb in VERBS if not re.search(rf"`{verb}\b|[`(]{verb} ", page)] == []
