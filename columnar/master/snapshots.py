@@ -325,19 +325,24 @@ class Snapshots:
         await self._in_thread(lambda: write_durably(path, snapshot_manifest.to_json(manifest)))
 
     async def _copy_everything_into(self, token: str) -> None:
+        """No trigger comes or goes meanwhile, and none runs: the catalogue, which names them, is copied last."""
+        async with self._changes.triggers.lock:
+            await self._owner.ask(messages.HoldDeliveries())
+            try:
+                await self._copy_regions_into(token)
+            finally:
+                await self._owner.ask(messages.ReleaseDeliveries())
+
+    async def _copy_regions_into(self, token: str) -> None:
         """The system's tables come first: a dead letter that is gone from its copy has had its effect in the others."""
         folder = self.staging.path(token, REGIONS)
-        await self._owner.ask(messages.HoldDeliveries())
-        try:
-            async with self._changes.triggers.lock, self._changes.lock:
-                await self._in_thread(lambda: os.mkdir(folder))
-                for entry in sorted(self._catalogue.tables.values(), key=lambda entry: not entry.schema.is_system):
-                    for info in entry.regions:
-                        self._go_on()
-                        await self._owner.ask(messages.CopyRegion(info, os.path.join(folder, info.encoded)))
-                await self._tools.copy_catalogue(os.path.join(folder, META))
-        finally:
-            await self._owner.ask(messages.ReleaseDeliveries())
+        async with self._changes.lock:
+            await self._in_thread(lambda: os.mkdir(folder))
+            for entry in sorted(self._catalogue.tables.values(), key=lambda entry: not entry.schema.is_system):
+                for info in entry.regions:
+                    self._go_on()
+                    await self._owner.ask(messages.CopyRegion(info, os.path.join(folder, info.encoded)))
+            await self._tools.copy_catalogue(os.path.join(folder, META))
 
     async def release(self, token: str) -> None:
         await self._in_thread(lambda: self.staging.remove(token), tidying=True)
