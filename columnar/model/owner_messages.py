@@ -1,6 +1,7 @@
 """(pure) Messages between the master of a cluster and one server, about the regions that the server owns: values.
 
-    master -> server    OpenRegion, CloseRegion, RenumberRegion, Rates
+    master -> server    OpenRegion, CloseRegion, RenumberRegion, Rates, Addresses
+    server -> master    Listening, CannotOpen
 
 The answer to ``OpenRegion`` is the server's word that it serves, to ``CloseRegion`` that it never will at that epoch;
 either may take long.  A message that is sent twice is answered twice, and nothing is done twice.  An error in answer
@@ -74,3 +75,48 @@ class RegionRates:
 @dataclass(frozen=True, slots=True)
 class Rates(Message[tuple[RegionRates, ...]]):
     """The rates of all regions that the server owns, since it was asked last."""
+
+
+# --- where servers are ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Listening(Message[None]):
+    """The server's own ports are open: clients may connect to it directly."""
+
+    host: str
+    port: int
+    thrift2_port: int = -1  # -1: that service is not served
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The address of a server as clients learn it from ``getTableRegions``."""
+
+    server: Incarnation
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses(Message[None]):
+    """The addresses of all living servers, in the place of what was said before."""
+
+    servers: tuple[Address, ...]
+
+
+# --- regions that fail ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CannotOpen(Message[None]):
+    """The store of a region that the server owns cannot be opened; said once for each epoch.
+
+    The answer to ``OpenRegion`` went out before, as nothing is behind the region.  The server goes on owning it: each
+    request for it tries again, and hears why not, until the master has it closed.
+    """
+
+    region: RegionInfo
+    epoch: int
+    why: str
+    is_damaged: bool  # its data, so another server would fail too

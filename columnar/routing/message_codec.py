@@ -126,6 +126,7 @@ _RATES: Final = record(
         "limit_bytes": INT,
     },
 )
+_ADDRESS: Final = record(owners.Address, {"server": INCARNATION, "host": TEXT, "port": INT})
 _FORM: Final = record(asks.ReplyForm, {"service": INT, "protocol": INT, "in_order": BOOL})
 _GROUP: Final = record(
     asks.RowGroup,
@@ -203,6 +204,9 @@ _ENTRIES: Final = (
     _Entry("close_region", owners.CloseRegion, {"region": REGION, "epoch": INT}, _GIVEN_UP),
     _Entry("renumber_region", owners.RenumberRegion, _OWNED),
     _Entry("rates", owners.Rates, {}, several(_RATES)),
+    _Entry("listening", owners.Listening, {"host": TEXT, "port": INT, "thrift2_port": INT}),
+    _Entry("addresses", owners.Addresses, {"servers": several(_ADDRESS)}),
+    _Entry("cannot_open", owners.CannotOpen, {"region": REGION, "epoch": INT, "why": TEXT, "is_damaged": BOOL}),
     _Entry(
         "change_routes", routes.ChangeRoutes, {"number": INT, "gone": several(REGION), "routes": several(_ROUTE)}, _HELD
     ),

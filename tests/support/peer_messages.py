@@ -63,6 +63,9 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (owners.CloseRegion(HIGH, 8), owners.GivenUp(8, True)),
     (owners.RenumberRegion(LOW, OWNER, ()), None),
     (owners.Rates(), (owners.RegionRates(5, 1.5, 0.0, 1e6, 1 << 40, 1 << 30),)),
+    (owners.Listening("0.0.0.0", 40_001, 40_002), None),
+    (owners.Addresses((owners.Address(S1, "10.0.0.1", 9090), owners.Address(S2, "::1", 1))), None),
+    (owners.CannotOpen(HIGH, 9, "the disk is full", False), None),
     (ChangeRoutes(1 << 33, (LOW,), (MOVED, Route(LOW, S1, 1))), RoutesHeld(12, True)),
     (ReplaceRoutes(7, (Route(LOW, S1, 1), MOVED)), RoutesHeld(7)),
     (
@@ -87,6 +90,8 @@ MORE: list[tuple[Message[Any], Any]] = [
     (ChangeRoutes(1), RoutesHeld(0)),
     (owners.OpenRegion(LOW, Owner(S1, 1)), None),
     (owners.Rates(), ()),
+    (owners.Listening("h", 1), None),
+    (owners.Addresses(()), None),
     (asks.Apply("t", 1, 2, "BatchMutation", ()), asks.Applied()),
     (
         asks.Scan("t", HIGH, ScanSpec(b"", b"", PLAIN), asks.Place(None), 1, 1, 1),
