@@ -112,6 +112,9 @@ class Store(Protocol):
     def sync(self) -> None:
         """S2.  Blocks.  After an error the store takes no more writes: it must be opened anew."""
 
+    def own(self, region: str, epoch: int) -> None:
+        """Writes from now on are of this region, encoded, at its owner's epoch: for the log of the server."""
+
     def begin_capture(self, era: bytes, stamp: Callable[[], int]) -> Capture | None:
         """What is written from now on, for the log of the server; None: it has no part in it.
 

@@ -33,6 +33,7 @@ class Capture:
         "_stamp",
         "_whole",
         "epoch",
+        "epochs",
         "last",
         "region",
         "synced",
@@ -45,6 +46,7 @@ class Capture:
         """
         self.region = region
         self.epoch = epoch
+        self.epochs = [epoch]  # that records of it may carry, ascending: the owner's, and those before in its tenure
         self._era = era
         self._stamp = stamp
         self._held: list[Operation] = []  # of the batch that is on its way to the engine
@@ -56,6 +58,12 @@ class Capture:
         self.last = stamp()  # number of the last batch that was handed over
         self._floor = self.last
         self.synced = self.last  # all with numbers up to it are in the store's own log, and on disk
+
+    def renumber(self, epoch: int) -> None:
+        """Batches that are handed over from now on are of the owner's next epoch."""
+        if epoch > self.epoch:
+            self.epoch = epoch
+            self.epochs.append(epoch)
 
     def note(self, operations: Sequence[Operation], size_bytes: int) -> None:
         """They are part of the next batch."""

@@ -156,6 +156,9 @@ class MemoryStore:
         disk.synced = dict(disk.spaces)
         del done
 
+    def own(self, region: str, epoch: int) -> None:
+        pass
+
     def begin_capture(self, era: bytes, stamp: Callable[[], int]) -> Capture | None:
         return None
 

@@ -85,6 +85,9 @@ class ReadOnlyStore:
     def sync(self) -> None:
         pass  # all of it is what the disk has
 
+    def own(self, region: str, epoch: int) -> None:
+        pass
+
     def begin_capture(self, era: bytes, stamp: Callable[[], int]) -> Capture | None:
         return None  # nothing is written
 

@@ -36,6 +36,7 @@ from columnar.storage.synced_bound import SYNCED
 CACHE_BYTES: Final = 64 * MIB
 IN_MEMORY_CACHE_BYTES: Final = 32 * MIB  # beside it, for spaces whose cache is "reserved"
 WRITE_BUFFERS_BYTES: Final = 64 * MIB  # of all regions together; over it the fullest is flushed
+SHARE_BYTES: Final = 32 * MIB  # of each of the three that one of several servers has at least
 MANIFEST_BYTES: Final = 1 * MIB  # of a list of files; a longer one is begun anew: each opening reads it
 WAL_BYTES: Final = 64 * MIB  # of one region; over it the oldest spaces are flushed
 BACKGROUND_JOBS: Final = 3  # of all stores: one flush and two compactions
@@ -44,8 +45,14 @@ SYNCED_BYTES: Final = 512 * 1024  # of a new file at a time: else its one large 
 
 
 class RocksEngine:
-    def __init__(self, *, cache_bytes: int = CACHE_BYTES, write_buffers_bytes: int = WRITE_BUFFERS_BYTES) -> None:
-        self._caches = Caches(rocksdict.Cache(cache_bytes), rocksdict.Cache(IN_MEMORY_CACHE_BYTES))
+    def __init__(
+        self,
+        *,
+        cache_bytes: int = CACHE_BYTES,
+        write_buffers_bytes: int = WRITE_BUFFERS_BYTES,
+        in_memory_bytes: int = IN_MEMORY_CACHE_BYTES,
+    ) -> None:
+        self._caches = Caches(rocksdict.Cache(cache_bytes), rocksdict.Cache(in_memory_bytes))
         self._env = rocksdict.Env()
         self._env.lower_thread_pool_cpu_priority()  # of compactions: neither the loop nor an fsync waits for their turn
         # allow_stall would freeze the loop: over the budget RocksDB flushes instead.
@@ -54,13 +61,22 @@ class RocksEngine:
         self.server_log: ServerLog | None = None  # what this process writes
         self.dead_logs = DeadLogs()  # of which stores that are opened get what they lack
 
+    @classmethod
+    def of_several(cls, servers: int) -> RocksEngine:
+        """The engine of one of so many servers on a machine, which share what one of them alone would have."""
+        cache, in_memory, buffers = (
+            max(SHARE_BYTES, whole // servers) for whole in (CACHE_BYTES, IN_MEMORY_CACHE_BYTES, WRITE_BUFFERS_BYTES)
+        )
+        return cls(cache_bytes=cache, write_buffers_bytes=buffers, in_memory_bytes=in_memory)
+
     def closes(self, capture: Capture | None, sync: Callable[[], None]) -> None:
         """A store is closed: whoever copies its folder must find all in its own log."""
         try:
             sync()
         except ColumnarError:
             if capture is not None and self.server_log is not None:
-                self.server_log.closed_unsynced(capture.region, capture.epoch)
+                for epoch in capture.epochs:
+                    self.server_log.closed_unsynced(capture.region, epoch)
 
     def database_options(self) -> Any:
         options = rocksdict.Options(raw_mode=True)

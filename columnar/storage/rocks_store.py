@@ -323,6 +323,8 @@ class RocksStore:
     def own(self, region: str, epoch: int) -> None:
         """Writes from now on are of this region, encoded, at its owner's epoch."""
         self._region, self._epoch = region, epoch
+        if self._capture is not None:
+            self._capture.renumber(epoch)
 
     def begin_capture(self, era: bytes, stamp: Callable[[], int]) -> Capture | None:
         if self._capture is None and self._region:

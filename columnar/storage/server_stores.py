@@ -1,0 +1,51 @@
+"""The stores of a region server that shares its data folder with other servers.
+
+The supervisor of the servers holds the folder's lock, and every server inherits it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from columnar.errors import HostError
+from columnar.storage.dead_logs import DeadLog, DeadLogs, sealed_at
+from columnar.storage.folders import make_lasting
+from columnar.storage.process_stores import StoresOfProcess
+from columnar.storage.rocks import RocksEngine
+from columnar.storage.server_folders import LOG, clock_of, folder_of, log_of, newest_clock
+from columnar.storage.server_log_files import ServerLog, begin_run
+
+
+class ServerStores(StoresOfProcess):
+    """Nothing is left of an earlier run: an incarnation is started once, and what it leaves is read by others."""
+
+    def __init__(self, data: str, incarnation: str, engine: RocksEngine) -> None:
+        """``incarnation``: as ``s2.17``."""
+        self._data = data
+        self._folder = folder_of(data, incarnation)
+        super().__init__(data, self._folder, engine)
+
+    def open(self) -> None:
+        """HostError; also where the incarnation was started before."""
+        if os.path.exists(self._folder):
+            raise HostError(f"{self._folder} is there already: each start of a server has a number of its own")
+        try:
+            make_lasting(self._folder)  # with it a power cut would take the log within
+        except OSError as error:
+            raise HostError(f"cannot make the server's folder {self._folder}: {error.strerror}") from error
+        super().open()
+
+    def _newest_ms(self, own_ms: int) -> int:
+        return max(own_ms, newest_clock(self._data))
+
+    def _begin_log(self) -> tuple[ServerLog, DeadLogs]:
+        return begin_run(os.path.join(self._folder, LOG))
+
+    def dead_log(self, incarnation: str, lengths: tuple[tuple[str, int], ...]) -> DeadLog:
+        """The log of an incarnation that is fenced, as it was sealed.  From now on no timestamp is given below its.
+
+        HostError.
+        """
+        self.clock.observe(clock_of(self._data, incarnation))
+        folder = log_of(self._data, incarnation)
+        return DeadLog(folder, sealed_at(folder, lengths))
