@@ -79,6 +79,8 @@ class Serving:
         """After a crash: regions that nobody asks for get what the server's log has of them, too."""
         stores, logs = self._stores, self._stores.dead_logs
         behind, epoch = len(logs.left), self.server.hosting.state.epoch
+        if epoch is None:
+            return  # a master says what is behind
         for _ in recovering(stores.engine, logs, stores.region_folders.root, epoch):
             await asyncio.sleep(RECOVERY_PAUSE_S)
         if behind:

@@ -56,7 +56,9 @@ def _no_schema(info: RegionInfo) -> Table:
 
 
 class Hosting:
-    def __init__(self, engine: Engine, folders: RegionFolders, committer: Committer, clock: Clock, epoch: int) -> None:
+    def __init__(
+        self, engine: Engine, folders: RegionFolders, committer: Committer, clock: Clock, epoch: int | None
+    ) -> None:
         self.state = HostingState(epoch)
         self.engine = engine
         self.folders = folders
@@ -116,7 +118,7 @@ class Hosting:
             raise RegionAway(info.encoded, self._gate(info.region_id), is_opening=state is State.OPENING)
         if state is State.SHUT:
             raise NotServingRegion(self._refusals[info.region_id])
-        if state is State.CLOSED:
+        if not self.state.owns(info.region_id):
             raise RegionElsewhere(info.table, info.encoded)
 
     def open_next(self) -> None:

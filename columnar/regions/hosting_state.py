@@ -15,11 +15,13 @@
     CLOSED      is refused           none is open; given up at an epoch, and refused at that epoch for ever
 
 An owner's epoch numbers the owners of regions: a standalone raises it once per start, a master with each owner
-that it names.  It is another number than the epoch of a region's change log, which counts openings.
+that it names.  It is another number than the epoch of a region's change log, which counts openings.  A standalone
+owns every region; a server of a cluster owns those that a master named, until it gives them up (``told``).
 
 Invariants (``HostingState.check``, and the model in tests/model/test_hosting_state.py):
     I1. A region in NONE is not remembered: memory is for regions that are open, held or given up.
-    I2. A region is opened only above the epoch at which it was given up last; epochs of a region only rise.
+    I2. A region is opened only by its owner, and only above the epoch at which it was given up last; epochs of a
+        region only rise.
     I3. Each OPEN_STORE is followed by exactly one CLOSE or CLOSE_ASIDE before the next OPEN_STORE, unless the
         opening failed.
     I4. HOLD_REQUESTS and RELEASE or REFUSE alternate; requests wait in the states of WAITING and in no other.
@@ -141,9 +143,12 @@ class OutOfPlace(Exception):
 
 
 class HostingState:
-    """The states of a server's regions.  ``epoch``: at which it owns those that no master named since its start."""
+    """The states of a server's regions.
 
-    def __init__(self, epoch: int) -> None:
+    ``epoch``: at which it owns those that no master named since its start; None: it owns none of them.
+    """
+
+    def __init__(self, epoch: int | None) -> None:
         self.epoch = epoch
         self.is_stopping = False
         self._states: dict[int, State] = {}  # I1
@@ -162,20 +167,27 @@ class HostingState:
         found = _TABLE.get((state, event))
         if found is None and event in _TOO_LATE:
             return ()
-        if found is None or (event is Event.WANTED and self.is_stopping):
+        if found is None or (event is Event.WANTED and (self.is_stopping or not self.owns(region_id))):
             raise OutOfPlace(region_id, state, event)
         after, doing = found
         if event is Event.GIVEN_UP:
-            self._given_up[region_id] = self.epoch_of(region_id)
+            self.give_up(region_id)
         if after is State.NONE:
             self._states.pop(region_id, None)
         else:
             self._states[region_id] = after
         return doing
 
+    # --- owners ------------------------------------------------------------------------------------
+
     def epoch_of(self, region_id: int) -> int:
-        """At which this server owns it, or owned it last."""
-        return self._named.get(region_id, self.epoch)
+        """At which this server owns it, or owned it last; 0: never."""
+        return self._named.get(region_id, self.epoch or 0)
+
+    def owns(self, region_id: int) -> bool:
+        """Whether it may be opened here: another server answers for it otherwise."""
+        epoch = self._named.get(region_id, self.epoch)
+        return epoch is not None and epoch > self._given_up.get(region_id, -1)
 
     def own(self, region_id: int, epoch: int) -> bool:
         """A master names this server the region's owner at ``epoch``; False: refused, it is older or was given up."""
@@ -186,6 +198,17 @@ class HostingState:
             del self._states[region_id]
         return True
 
+    def give_up(self, region_id: int) -> None:
+        """From now on the region is not opened at this epoch; it may be open still, until GIVEN_UP."""
+        self._given_up[region_id] = self.epoch_of(region_id)
+
+    def forget(self, region_id: int) -> None:
+        """No table has the region any more, and nobody names it again: ids are given once."""
+        assert self.state(region_id) in (State.NONE, State.CLOSED), "it is held"
+        self._states.pop(region_id, None)
+        self._named.pop(region_id, None)
+        self._given_up.pop(region_id, None)
+
     def stop(self) -> None:
         """The server stops: nothing more is opened, at any epoch."""
         self.is_stopping = True
@@ -193,5 +216,7 @@ class HostingState:
     def check(self) -> None:
         assert State.NONE not in self._states.values(), "I1"
         for region_id, epoch in self._given_up.items():
-            is_closed = self.state(region_id) is State.CLOSED
-            assert epoch == self.epoch_of(region_id) if is_closed else epoch < self.epoch_of(region_id), "I2"
+            assert epoch <= self.epoch_of(region_id), "I2"
+        for region_id, state in self._states.items():
+            is_given_up = self._given_up.get(region_id, -1) == self.epoch_of(region_id)
+            assert is_given_up or state is not State.CLOSED, "I2"

@@ -50,7 +50,7 @@ class RegionServer:
         clock: Clock,
         *,
         open_regions: int = OPEN_REGIONS,
-        epoch: int = FIRST_EPOCH,
+        epoch: int | None = FIRST_EPOCH,
     ) -> None:
         self.tables = Tables()
         self.listener: ChangeListener = NoListener()

@@ -1,0 +1,329 @@
+"""Regions that a master tells a server to own: any order of asks and reports, with a shell that does what it is told.
+
+The model knows what has to hold, whatever came: a region is served only at an epoch that was told and never given
+up, only with everything that was behind; each ask is answered; a close never denies what only the log has.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+
+from columnar.model.owner import Incarnation, Owner, Tenure
+from columnar.regions.hosting_state import HAS_STORE, SERVING, Do, Event, HostingState, OutOfPlace, State
+from columnar.regions.told import (
+    BringIn,
+    Leave,
+    MayServe,
+    RaiseEpoch,
+    Refuse,
+    ReportClosed,
+    ReportFailed,
+    ReportOpened,
+    Stage,
+    Told,
+    ToldRegions,
+    Why,
+)
+from tests.support.seeds import seed
+
+HERE, OTHER = Incarnation("s1", 3), Incarnation("s2", 1)
+REGIONS = 3
+STEPS = 600
+RUNS = 40
+
+
+@dataclass
+class Model:
+    """What the master and the disk know of one region."""
+
+    epoch: int = 1  # the highest that was ever told
+    closed: int = 0  # the highest that was reported closed, or failed
+    opened: int = 0  # the highest that was reported open
+    waiting: Counter[tuple[str, int]] = field(default_factory=Counter)  # asks: kind, epoch
+    to_bring_in: BringIn | None = None
+    to_leave: Leave | None = None
+    is_complete: bool = True  # the store has what the logs behind have
+    lacks_own: bool = False  # this server's log has what the store lacks, and no row says otherwise
+    store_epoch: int = 0  # of the open store
+
+
+class World:
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.hosting = HostingState(None)
+        self.told = ToldRegions(HERE, self.hosting)
+        self.models = [Model() for _ in range(REGIONS)]
+        self.leader = 1
+        self.seen: Counter[str] = Counter()
+
+    # --- a master that may do anything ---------------------------------------------------------------
+
+    def ask(self) -> None:
+        rng, region = self.rng, self.rng.randrange(REGIONS)
+        model, kind = self.models[region], self.rng.choice(("open", "open", "renumber", "close", "close"))
+        epoch = max(1, model.epoch + rng.choice((-2, -1, 0, 0, 0, 1, 1, 1, 3)))
+        if rng.random() < 0.05:
+            self.leader += 1
+        leader = self.leader if rng.random() < 0.95 else self.leader - 1
+        self.told.leader = max(self.told.leader, self.leader)
+        is_new = epoch > model.epoch
+        model.epoch = max(epoch, model.epoch) if leader == self.leader else model.epoch
+        model.waiting["close" if kind == "close" else "open", epoch] += 1
+        if kind == "close":
+            self.carry_out(region, self.told.told_close(region, epoch, leader))
+            return
+        behind = (Tenure(HERE, epoch - 1),) if model.lacks_own or kind == "renumber" else ()
+        if epoch > 2 and rng.random() < 0.5:
+            behind = (Tenure(OTHER, epoch - 2), *behind)
+        told = self.told.told_open if kind == "open" else self.told.told_renumber
+        if is_new and leader == self.leader and not self.hosting.owns(region):
+            model.is_complete = model.is_complete and not behind
+        self.carry_out(region, told(region, Owner(HERE, epoch, behind=behind), leader))
+
+    # --- the shell -----------------------------------------------------------------------------------
+
+    def carry_out(self, region: int, doing: tuple[Told, ...]) -> None:
+        model = self.models[region]
+        for do in doing:
+            self.seen[type(do).__name__] += 1
+            assert do.region == region
+            if isinstance(do, BringIn):
+                assert model.to_bring_in is None
+                self.may_begin(model, do.owner)
+                self.hosting.told(region, Event.WANTED)
+                model.to_bring_in, model.is_complete = do, False
+            elif isinstance(do, MayServe):
+                self.may_begin(model, do.owner)
+                assert not do.owner.behind, "T2"
+                model.is_complete = True
+            elif isinstance(do, RaiseEpoch):
+                assert do.epoch > max(model.closed, model.opened), "T1"
+                model.store_epoch = do.epoch
+            elif isinstance(do, Leave):
+                assert model.to_leave is None, "told once"
+                model.to_leave = do
+            else:
+                self.report(region, model, do)
+
+    def may_begin(self, model: Model, owner: Owner) -> None:
+        assert owner.epoch > model.closed, "T1"
+        assert owner.epoch > model.opened, "T1"
+        assert model.to_leave is None, "C2"
+
+    def report(self, region: int, model: Model, do: Told) -> None:
+        if isinstance(do, Refuse):
+            self.seen[do.why.name] += 1
+            assert do.why is Why.OLD_LEADER or do.epoch <= max(model.epoch, model.closed)
+            ended = {("open", do.epoch), ("close", do.epoch)} if do.why is Why.OLD_LEADER else {("open", do.epoch)}
+        elif isinstance(do, ReportOpened):
+            assert model.is_complete, "T2: C4"
+            assert do.epoch > model.closed, "T1: C2"
+            assert self.hosting.owns(region)
+            assert do.epoch == self.hosting.epoch_of(region)
+            model.opened = do.epoch
+            ended = {("open", do.epoch)}
+        elif isinstance(do, ReportFailed):
+            model.closed = max(model.closed, do.epoch)
+            ended = {("open", do.epoch)}
+        else:
+            assert isinstance(do, ReportClosed)
+            if do.epoch >= self.hosting.epoch_of(region):
+                assert self.hosting.state(region) is State.CLOSED, "T2"
+                assert do.is_behind or not model.lacks_own, "the log has what the store lacks"
+            model.closed = max(model.closed, do.epoch)
+            ended = {("close", do.epoch)}
+        for ask in ended:
+            model.waiting.pop(ask, None)
+
+    def report_something(self) -> None:
+        region = self.rng.randrange(REGIONS)
+        model = self.models[region]
+        if model.to_bring_in is not None:
+            do, model.to_bring_in = model.to_bring_in, None
+            if self.rng.random() < 0.7:
+                self.hosting.told(region, Event.OPENED)
+                model.is_complete, model.lacks_own, model.store_epoch = True, False, do.owner.epoch
+                self.carry_out(region, self.told.opened(region, do.owner.epoch))
+            else:
+                self.hosting.told(region, Event.NOT_OPENED)
+                self.carry_out(region, self.told.not_opened(region, do.owner.epoch, "no", is_damaged=False))
+        elif model.to_leave is not None:
+            self.leave(region, model)
+
+    def leave(self, region: int, model: Model) -> None:
+        state = self.hosting.state(region)
+        if state in (State.OPEN, State.CLOSING):
+            self.hosting.told(region, Event.LEAVES if state is State.OPEN else Event.QUIET)
+        elif state is State.BROKEN:
+            self.hosting.told(region, Event.STORE_CLOSED)
+        elif state is State.OPENING:  # for a request
+            self.hosting.told(region, Event.OPENED)
+        elif state is State.NONE:
+            assert model.to_leave is not None
+            do, model.to_leave = model.to_leave, None
+            model.lacks_own = model.lacks_own or self.rng.random() < 0.2
+            self.carry_out(region, self.told.closed(region, do.epoch, is_behind=model.lacks_own))
+
+    def request(self) -> None:
+        """The store of a region that may be served opens, closes and breaks by itself."""
+        region = self.rng.randrange(REGIONS)
+        model, before = self.models[region], self.hosting.state(region)
+        events = (Event.WANTED, Event.OPENED, Event.NOT_OPENED, Event.EVICTED, Event.FSYNC_FAILED, Event.STORE_CLOSED)
+        event = self.rng.choice(events)
+        if model.to_bring_in is not None or (event is Event.STORE_CLOSED and before is not State.BROKEN):
+            return
+        try:
+            doing = self.hosting.told(region, event)
+        except OutOfPlace:
+            return
+        if Do.OPEN_STORE in doing:
+            epoch = self.hosting.epoch_of(region)
+            assert epoch > model.closed, "C2"
+            assert model.opened == epoch, "C1"
+            assert model.is_complete, "C4"
+            model.store_epoch = epoch
+
+    def check(self) -> None:
+        self.told.check()
+        for region, model in enumerate(self.models):
+            if self.hosting.state(region) in HAS_STORE and self.hosting.owns(region):
+                assert model.store_epoch == self.hosting.epoch_of(region)
+            if self.hosting.state(region) in SERVING:
+                assert model.closed < self.hosting.epoch_of(region), "C2"
+            epochs = self.told.epochs_of(region)
+            assert not epochs or epochs[-1] > model.closed or self.told.stage_of(region) is Stage.LEAVING
+
+    def step(self) -> None:
+        chance = self.rng.random()
+        if chance < 0.3:
+            self.ask()
+        elif chance < 0.7:
+            self.report_something()
+        else:
+            self.request()
+        self.check()
+
+
+def test_whatever_is_told_a_region_is_served_only_by_right() -> None:
+    seen: Counter[str] = Counter()
+    for number in range(RUNS):
+        world = World(random.Random(seed(23_000) + number))
+        for _ in range(STEPS):
+            world.step()
+        for _ in range(60 * REGIONS):  # nothing is told any more
+            world.report_something()
+        for model in world.models:
+            assert not model.waiting, f"T3: {model.waiting}"
+        seen += world.seen
+    forms = {"BringIn", "MayServe", "RaiseEpoch", "Leave", "ReportOpened", "ReportClosed", "ReportFailed", "Refuse"}
+    assert forms | {"OLD_LEADER", "OLD_EPOCH", "GIVEN_UP"} <= set(seen), "the sequences do not reach everything"
+
+
+# --- single ways -------------------------------------------------------------------------------------
+
+
+def served(epoch: int = 8) -> tuple[ToldRegions, HostingState]:
+    hosting = HostingState(None)
+    told = ToldRegions(HERE, hosting)
+    assert told.told_open(1, Owner(HERE, epoch), 1)[-1] == ReportOpened(1, epoch)
+    return told, hosting
+
+
+def test_a_region_that_nobody_named_is_not_opened() -> None:
+    told, hosting = served()
+    assert hosting.owns(1)
+    assert not hosting.owns(2)
+    told.told_close(1, 8, 1)
+    assert not hosting.owns(1), "what leaves is not opened any more"
+
+
+def test_a_close_of_what_was_never_had_is_remembered() -> None:
+    told, _ = served()
+    assert told.told_close(2, 5, 1) == (ReportClosed(2, 5, is_behind=False),)
+    assert told.told_open(2, Owner(HERE, 5), 1) == (Refuse(2, 5, Why.GIVEN_UP),)
+    assert told.told_open(2, Owner(HERE, 6), 1)[-1] == ReportOpened(2, 6)
+
+
+def test_a_log_that_is_behind_stays_so_until_it_is_brought_in() -> None:
+    """Told to close what it never had at 9: its log of 8 is behind all the same, and a denial would lose it."""
+    told, hosting = served()
+    told.told_close(1, 8, 1)
+    assert told.closed(1, 8, is_behind=True) == (ReportClosed(1, 8, is_behind=True),)
+    assert told.told_close(1, 9, 1) == (ReportClosed(1, 9, is_behind=True),)
+    row = Owner(HERE, 10, behind=(Tenure(HERE, 8), Tenure(HERE, 9)))
+    assert told.told_open(1, row, 1) == (BringIn(1, row),)
+    hosting.told(1, Event.WANTED)
+    hosting.told(1, Event.NOT_OPENED)
+    told.not_opened(1, 10, "no", is_damaged=False)
+    assert told.told_close(1, 11, 1) == (ReportClosed(1, 11, is_behind=True),)
+    assert told.told_open(1, Owner(HERE, 12), 1)[-1] == ReportOpened(1, 12), "another server had brought it in"
+    told.told_close(1, 12, 1)
+    assert told.closed(1, 12, is_behind=False)[-1] == ReportClosed(1, 12, is_behind=False)
+
+
+def test_a_move_that_is_called_off_raises_the_epoch_in_place() -> None:
+    told, hosting = served()
+    row = Owner(HERE, 10, behind=(Tenure(HERE, 8),))
+    assert told.told_renumber(1, row, 1) == (RaiseEpoch(1, 10), ReportOpened(1, 10))
+    assert told.told_renumber(1, row, 1) == (ReportOpened(1, 10),)
+    assert hosting.epoch_of(1) == 10
+    assert list(told.epochs_of(1)) == [8, 9, 10], "a store that fails gets its records of both epochs"
+    assert told.told_close(1, 8, 1) == (ReportClosed(1, 8, is_behind=True),), "writes of 8 may stand in the log alone"
+
+
+def test_a_move_that_is_called_off_too_late_opens_what_has_closed() -> None:
+    told, hosting = served()
+    assert told.told_close(1, 8, 1) == (Leave(1, 8),)
+    row = Owner(HERE, 10, behind=(Tenure(HERE, 8),))
+    assert told.told_renumber(1, row, 1) == ()
+    assert told.closed(1, 8, is_behind=False) == (ReportClosed(1, 8, is_behind=False), BringIn(1, row))
+    hosting.told(1, Event.WANTED)
+    hosting.told(1, Event.OPENED)
+    assert told.opened(1, 10) == (ReportOpened(1, 10),)
+    assert list(told.epochs_of(1)) == [10], "its records of 8 do not come again"
+
+
+def test_a_close_above_the_epoch_at_which_it_is_had_answers_when_it_has_left() -> None:
+    """The renumbering to 10 never came here."""
+    told, _ = served()
+    assert told.told_close(1, 10, 1) == (Leave(1, 8),)
+    assert told.told_open(1, Owner(HERE, 10), 1) == (Refuse(1, 10, Why.GIVEN_UP),)
+    assert told.closed(1, 8, is_behind=False) == (ReportClosed(1, 10, is_behind=False),)
+    assert told.told_open(1, Owner(HERE, 9), 1) == (Refuse(1, 9, Why.GIVEN_UP),)
+
+
+def test_a_close_while_it_is_brought_in_waits_for_the_store() -> None:
+    told, hosting = served()
+    row = Owner(HERE, 4, behind=(Tenure(OTHER, 3),))
+    assert told.told_open(2, row, 1) == (BringIn(2, row),)
+    hosting.told(2, Event.WANTED)
+    assert told.told_close(2, 4, 1) == (Refuse(2, 4, Why.GIVEN_UP),)
+    hosting.told(2, Event.OPENED)
+    assert told.opened(2, 4) == (Leave(2, 4),)
+
+
+def test_a_leader_that_was_replaced_is_refused_by_all() -> None:
+    told, _ = served()
+    assert told.told_open(2, Owner(HERE, 5), 2)[-1] == ReportOpened(2, 5)
+    assert told.told_close(1, 8, 1) == (Refuse(1, 8, Why.OLD_LEADER),)
+    assert told.told_open(3, Owner(HERE, 5), 1) == (Refuse(3, 5, Why.OLD_LEADER),)
+    assert told.told_renumber(1, Owner(HERE, 9, behind=(Tenure(HERE, 8),)), 1) == (Refuse(1, 9, Why.OLD_LEADER),)
+    assert told.serving() == {1: 8, 2: 5}
+
+
+def test_a_server_that_stops_gives_up_what_it_is_told() -> None:
+    told, hosting = served()
+    hosting.stop()
+    assert told.told_open(2, Owner(HERE, 5), 1) == (Refuse(2, 5, Why.STOPPING),)
+    assert told.given_up() == {2: (5, False)}
+
+
+def test_regions_that_a_split_made_are_owned_and_the_parent_is_forgotten() -> None:
+    told, hosting = served()
+    told.made(2, Owner(HERE, 1))
+    told.forget([1])
+    assert told.serving() == {2: 1}
+    assert not hosting.owns(1)
+    told.check()
