@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from typing import Any, Final
 
 from columnar import limits
+
+_TUPLES: Final = ("trigger_modules", "allow_origins")  # lists in JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +31,29 @@ class StandaloneConfig:
     tls_key: str = ""  # its key; whoever can read that file can stand in for the store
     allow_origins: tuple[str, ...] = ()  # of web pages that may use the ports by HTTP: each may do everything
     tls_client_ca: str = ""  # clients must show a certificate that this authority signed; "": they need none
+
+
+@dataclass(frozen=True, slots=True)
+class RegionServerConfig:
+    """One of several servers of a machine: told by the supervisor that starts it."""
+
+    name: str  # s1 .. sN
+    number: int  # of this start of it, never given before
+    data: str
+    cluster_id: str
+    leader_epoch: int  # of the supervisor: a master with a lower one is refused
+    run_folder: str  # of the sockets by which servers reach each other; short, for a socket's path is
+    servers: int  # that share the machine's memory
+    log_level: str
+    config: StandaloneConfig  # of the whole store; its ports are the supervisor's
+    clock_ms: int = 0  # the reading of the supervisor's clock: no timestamp is given below it
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> RegionServerConfig:
+        """ValueError, TypeError for what no supervisor of this version writes."""
+        held: dict[str, Any] = json.loads(text)
+        config = held.pop("config")
+        for name in _TUPLES:
+            if name in config:
+                config[name] = tuple(config[name])
+        return cls(config=StandaloneConfig(**config), **held)

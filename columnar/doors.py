@@ -6,16 +6,17 @@ Translates nothing itself: handlers stand in ``thrift`` and ``thrift2``.  Owned 
 from __future__ import annotations
 
 import itertools
+import socket
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from columnar.at_master import MasterParts
 from columnar.config import StandaloneConfig
 from columnar.errors import HostError
-from columnar.leading import Leading
+from columnar.model.region_info import RegionInfo
 from columnar.operations.slow_log import SlowLog
 from columnar.serving import Serving
-from columnar.storage.data_folder import DataFolder
 from columnar.thrift.admin_methods import AdminMethods
 from columnar.thrift.checks import CheckMethods
 from columnar.thrift.extension import ExtensionMethods, Facts
@@ -39,10 +40,22 @@ if TYPE_CHECKING:
     from columnar.wire.tls_door import Tls
 
 STOP_GRACE_S: Final = 5.0  # for calls in flight
+DOOR_1: Final = b"1"  # the Thrift 1 service, with ours
+DOOR_2: Final = b"2"  # the Thrift 2 service
+
+
+class Folder(Protocol):
+    """``storage.data_folder.DataFolder``, or what a server of a cluster was told of it."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def cluster_id(self) -> str: ...
 
 
 class Doors:
-    def __init__(self, config: StandaloneConfig, folder: DataFolder, tls: Tls | None) -> None:
+    def __init__(self, config: StandaloneConfig, folder: Folder, tls: Tls | None) -> None:
         """``tls``: None where the ports speak plain TCP."""
         self.config = config
         self.folder = folder
@@ -52,8 +65,12 @@ class Doors:
         self._private: PrivateSocket | None = None  # of the trigger worker, where the port speaks TLS
         self.tls = tls
         self.visitors = Visitors.of(config.host, config.allow_origins)
+        self.address_of: Callable[[RegionInfo], tuple[str, int]] = self._own_address  # of the server that owns it
 
-    async def open(self, serving: Serving, leading: Leading) -> PrivateSocket | None:
+    def _own_address(self, _region: RegionInfo) -> tuple[str, int]:
+        return self.config.host, self.port
+
+    async def open(self, serving: Serving, master: MasterParts) -> PrivateSocket | None:
         """Listen; where the trigger worker connects if the port speaks TLS.  HostError: a port is taken."""
         operations = serving.operations
         writes = WriteMethods(operations)
@@ -68,13 +85,13 @@ class Doors:
             writes,
             CheckMethods(operations),
             ScanMethods(operations),
-            TableMethods(operations, leading.changes, lambda: (self.config.host, self.port), self.folder.cluster_id),
-            ExtensionMethods(operations, writes, leading.changes, facts),
-            TriggerChangeMethods(leading.triggers),
+            TableMethods(operations, master.changes, lambda region: self.address_of(region), self.folder.cluster_id),
+            ExtensionMethods(operations, writes, master.changes, facts),
+            TriggerChangeMethods(master.triggers),
             TriggerMethods(serving.keeper),
-            AdminMethods(operations, leading.alterations, serving.triggers_of),
-            RegionMethods(operations.descriptions, leading.region_changes),
-            SnapshotMethods(operations, leading.snapshots),
+            AdminMethods(operations, master.alterations, serving.triggers_of),
+            RegionMethods(operations.descriptions, master.region_changes),
+            SnapshotMethods(operations, master.snapshots),
             other_door=thrift2,
         )
         self.wire = WireServer(
@@ -87,15 +104,15 @@ class Doors:
         )
         await self._open_port(self.wire, self.config.port, "--port")
         if self.config.thrift2_port >= 0:
-            await self._open_thrift2(serving, leading, ids)
+            await self._open_thrift2(serving, master, ids)
         return await self._open_privately()
 
-    async def _open_thrift2(self, serving: Serving, leading: Leading, ids: Iterator[int]) -> None:
+    async def _open_thrift2(self, serving: Serving, master: MasterParts, ids: Iterator[int]) -> None:
         from columnar.thrift2 import service as thrift2  # 2 MB that most stores have no use for
 
         thrift1 = OtherDoor(lambda: SERVICE, "Thrift 1", lambda: self.port)
-        facts = thrift2.Facts(lambda: (self.config.host, self.port), self.folder.cluster_id, self.started_s)
-        service = thrift2.make(serving.operations, self.slow_log, leading.changes, leading.alterations, facts, thrift1)
+        facts = thrift2.Facts(lambda region: self.address_of(region), self.folder.cluster_id, self.started_s)
+        service = thrift2.make(serving.operations, self.slow_log, master.changes, master.alterations, facts, thrift1)
         self.wire2 = WireServer(
             service,
             self.counters.of_service("thrift2."),
@@ -106,6 +123,14 @@ class Doors:
             visitors=self.visitors,
         )
         await self._open_port(self.wire2, self.config.thrift2_port, "--thrift2-port")
+
+    async def take(self, door: bytes, connection: socket.socket) -> None:
+        """Serve a connection that another process has accepted, and read nothing of; ``door``: DOOR_1 or DOOR_2."""
+        wire = self.wire2 if door == DOOR_2 else self.wire
+        if wire is None:
+            connection.close()
+        else:
+            await wire.take(connection)
 
     async def _open_privately(self) -> PrivateSocket | None:
         """For the trigger worker, which has no certificate."""

@@ -231,7 +231,18 @@ class RegionElsewhere(NotServingRegion):
 
     def __init__(self, table: str, region: str) -> None:
         super().__init__(f"region {region} of {table} is served by another; ask again")
+        self.table = table
         self.region = region  # encoded
+
+
+class GoesToMaster(RetryLater):
+    """The master answers this method: nothing was done here, so the caller's message can go there as it is."""
+
+    hbase_class = "MasterNotRunningException"
+
+    def __init__(self, method: str) -> None:
+        super().__init__(f"{method} is answered by the master, which cannot be reached; try again")
+        self.method = method
 
 
 class TooManyScanners(RetryLater):

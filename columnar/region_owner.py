@@ -32,7 +32,7 @@ class RegionOwner:
         self._keeper = keeper
         self._master: Peer | None = None
         self.changing = ChangingRegions(server, self._commit, region_bytes)
-        self._answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {
+        self.answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {
             messages.Publish: self._publish,
             messages.Withdraw: self._withdraw,
             messages.CloseTable: lambda asked: server.close_table(asked.table),
@@ -55,7 +55,7 @@ class RegionOwner:
         }
 
     async def ask(self, message: Message[R]) -> R:
-        answer: R = await self._answers[type(message)](message)
+        answer: R = await self.answers[type(message)](message)
         return answer
 
     def follow(self, master: Peer) -> None:
@@ -69,7 +69,8 @@ class RegionOwner:
     # --- tables ------------------------------------------------------------------------------------
 
     async def _publish(self, asked: messages.Publish) -> None:
-        self._server.tables.install(ServedTable(asked.table, asked.is_enabled, list(asked.regions)))
+        regions = self.changing.regions_of(asked.table.name, list(asked.regions))
+        self._server.tables.install(ServedTable(asked.table, asked.is_enabled, regions))
         self._keeper.hub.table_installed(asked.table.name)
 
     async def _withdraw(self, asked: messages.Withdraw) -> None:

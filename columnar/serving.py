@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Final
 from columnar.config import StandaloneConfig
 from columnar.flows.backpressure import LogBounds
 from columnar.flows.hub import Hub
-from columnar.master.region_changes import RegionChanges
 from columnar.operations.scanners import ScannerTable
 from columnar.operations.table_operations import TableOperations
 from columnar.region_owner import RegionOwner
 from columnar.regions.server import RegionServer
 from columnar.storage.descriptors import stores_within
-from columnar.storage.process_stores import ProcessStores
+from columnar.storage.process_stores import StoresOfProcess
 from columnar.storage.recovery import recovering
 from columnar.triggers.keeper import TriggerKeeper
 from columnar.webui.status import TriggerLine
 
 if TYPE_CHECKING:
+    from columnar.master.region_changes import RegionChanges
     from columnar.wire.private_socket import PrivateSocket
 
 _log = logging.getLogger(__name__)
@@ -34,8 +34,8 @@ RECOVERY_PAUSE_S: Final = 0.03  # between two regions that are brought up to dat
 
 
 class Serving:
-    def __init__(self, config: StandaloneConfig, stores: ProcessStores, epoch: int) -> None:
-        """``epoch``: at which this process owns its regions."""
+    def __init__(self, config: StandaloneConfig, stores: StoresOfProcess, epoch: int | None) -> None:
+        """``epoch``: at which this process owns all regions; None: it owns those that a master names."""
         self._config = config
         self._stores = stores
         self.server = RegionServer(
@@ -46,7 +46,6 @@ class Serving:
             open_regions=stores_within(config.open_regions),
             epoch=epoch,
         )
-        self.server.hosting.ownership_at = stores.ownership
         hub = Hub(self.server, LogBounds(config.log_records, config.log_bytes))
         self.keeper = TriggerKeeper(self.server, hub, config.trigger_modules)
         self.server.listener = hub.listener

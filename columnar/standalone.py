@@ -50,6 +50,7 @@ class Standalone:
             self.leading = Leading(self.stores)
             epoch = await self.leading.open()
             self.serving = Serving(self.config, self.stores, epoch)
+            self.serving.server.hosting.ownership_at = self.stores.ownership
             undo.push_async_callback(self._close_regions)
             self.leading.lead(self.serving.owner, self.config.trigger_modules)
             self.serving.follow(self.leading.region_changes)

@@ -29,7 +29,8 @@ from typing import Final
 from columnar.background_compiling import BackgroundCompiling
 from columnar.config import StandaloneConfig
 from columnar.errors import ColumnarError, HostError
-from columnar.process_tuning import calm_collector, give_back_memory, switch_quickly
+from columnar.log_lines import log_to_stderr
+from columnar.process_tuning import calm_collector, give_back_memory, loop_factory, switch_quickly
 from columnar.standalone import Standalone
 from columnar.storage.descriptors import raise_limit
 from columnar.webui.server import WebServer, bind, served_at
@@ -40,42 +41,17 @@ _log = logging.getLogger("columnar")
 CANNOT_START: Final = 2
 
 
-class OneLine(logging.Formatter):
-    """Time, level, who, what: one line each, a traceback within it."""
-
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
-
-    def format(self, record: logging.LogRecord) -> str:
-        return " | ".join(line for line in super().format(record).splitlines() if line)
-
-
-def _log_to_stderr(level: str) -> None:
-    handler = logging.StreamHandler()
-    handler.setFormatter(OneLine())
-    logging.basicConfig(level=level, handlers=[handler])
-
-
 def run(config: StandaloneConfig, log_level: str) -> int:
     """Serve until a signal says stop; the exit status."""
-    _log_to_stderr(log_level)
+    log_to_stderr(log_level)
     raise_limit()
     switch_quickly()
     try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
             return runner.run(_serve(config))
     except ColumnarError as error:
         print(f"columnar: {error.text}", file=sys.stderr)  # noqa: T201 - a person reads this, not the log
         return CANNOT_START
-
-
-def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
-    try:
-        import uvloop
-    except ImportError:  # Windows has none
-        return None
-    loop: type[asyncio.AbstractEventLoop] = uvloop.Loop
-    return loop
 
 
 async def _serve(config: StandaloneConfig) -> int:

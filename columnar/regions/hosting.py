@@ -51,6 +51,10 @@ def _nobody(_region: Region) -> None:
     pass
 
 
+def _settled_for_nobody(_info: RegionInfo, _failure: Exception | None) -> None:
+    pass
+
+
 def _no_schema(info: RegionInfo) -> Table:
     raise NotServingRegion(f"region {info.encoded} of {info.table}: no table is served yet")
 
@@ -66,6 +70,7 @@ class Hosting:
         self.on_unserved: Callable[[Region], None] = _nobody  # called first: requests are led to it no more
         self.on_closing: Callable[[Region], None] = _nobody  # called before its store closes: nothing may touch it then
         self.on_opened: Callable[[Region], None] = _nobody
+        self.on_settled: Callable[[RegionInfo, Exception | None], None] = _settled_for_nobody  # an opening has ended
         self.schema_of: Callable[[RegionInfo], Table] = _no_schema  # asked when its turn to be opened has come
         self.ownership_at: Callable[[str, int], Ownership] = Ownership  # of a region, encoded, at an epoch
         self._committer = committer
@@ -83,6 +88,10 @@ class Hosting:
         region_id = region.info.region_id
         return self.state.state(region_id) if self._regions.get(region_id) is region else State.NONE
 
+    def held(self, region_id: int) -> Region | None:
+        """The region in every state but NONE, OPENING and CLOSED; its store may be closed."""
+        return self._regions.get(region_id)
+
     # --- opening -----------------------------------------------------------------------------------
 
     def want(self, info: RegionInfo) -> RegionAway:
@@ -93,7 +102,7 @@ class Hosting:
         self._wanted[region_id] = info
         if len(self._wanted) == 1:
             asyncio.get_running_loop().call_soon(self.open_next)
-        return RegionAway(info.encoded, self._gate(region_id), is_opening=True)
+        return RegionAway(info.encoded, self.gate(region_id), is_opening=True)
 
     def open_in(self, info: RegionInfo, store: Store) -> Region:
         """The region in a store that is open already, at once.  Errors as of ``want``; HostError, DamagedData."""
@@ -115,7 +124,7 @@ class Hosting:
             raise NotServingRegion("the server is stopping; try another or try again")
         state = self.state.state(info.region_id)
         if state in WAITING:
-            raise RegionAway(info.encoded, self._gate(info.region_id), is_opening=state is State.OPENING)
+            raise RegionAway(info.encoded, self.gate(info.region_id), is_opening=state is State.OPENING)
         if state is State.SHUT:
             raise NotServingRegion(self._refusals[info.region_id])
         if not self.state.owns(info.region_id):
@@ -125,10 +134,13 @@ class Hosting:
         if not self._wanted:
             return
         region_id, info = next(iter(self._wanted.items()))
+        failure: Exception | None = None
         try:
             self._open(info)
-        except Exception as failure:  # noqa: BLE001 - the requests that wait for it hear of it, whatever it is
-            self._fail(region_id, failure)
+        except Exception as fault:  # noqa: BLE001 - the requests that wait for it hear of it, whatever it is
+            failure = fault
+            self._fail(region_id, fault)
+        self.on_settled(info, failure)
         if self._wanted:
             asyncio.get_running_loop().call_soon(self.open_next)
 
@@ -150,6 +162,8 @@ class Hosting:
         except DiskFails:
             raise
         except HostError as cause:
+            if ownership.behind and not ownership.is_sole:
+                raise  # it is served only when all that is behind is on disk; another server may succeed
             return self._read_only.opened(path, info, table, cause, ownership), Event.OPENED_READING
         self._read_only.takes_writes(info)
         return region, Event.OPENED
@@ -166,6 +180,7 @@ class Hosting:
             del self._wanted[info.region_id]
             self.state.told(info.region_id, Event.NOT_OPENED)
             self._release(info.region_id)
+            self.on_settled(info, None)
 
     def ownership(self, info: RegionInfo) -> Ownership:
         """With which the region's store is opened now: at the owner's epoch, and with the logs that are behind."""
@@ -221,7 +236,8 @@ class Hosting:
         elif do is Do.LET_WRITES:
             region.refuse_writes(None)
 
-    def _gate(self, region_id: int) -> asyncio.Future[None]:
+    def gate(self, region_id: int) -> asyncio.Future[None]:
+        """Resolved when requests need not wait for the region any more.  Only in a state of WAITING."""
         gate = self._gates.get(region_id)
         if gate is None:
             gate = self._gates[region_id] = asyncio.get_running_loop().create_future()
@@ -279,7 +295,7 @@ class Hosting:
 
     async def all_there(self, timeout_s: float) -> bool:
         """Return when requests wait for no region any more; False: not in time."""
-        gates = [self._gate(region_id) for region_id in self.state.in_states(WAITING)]
+        gates = [self.gate(region_id) for region_id in self.state.in_states(WAITING)]
         if not gates:
             return True
         _, missing = await asyncio.wait(gates, timeout=timeout_s)

@@ -7,7 +7,7 @@ Invariants:
     I1. A failure before the commit changes nothing for anybody: the old regions serve on.
     I2. While the outcome of the commit is unknown, neither old nor new regions are served until ``settle``:
         else what is written meanwhile could be lost.
-    I3. Only the owner at the change's epoch carries it out.
+    I3. Only the owner of all old regions carries it out; the highest of their epochs is the change's.
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ def _nothing(_step: str) -> None:
     pass
 
 
+def _nobody(_change: RegionChange) -> None:
+    pass
+
+
 class ChangingRegions:
     """Owned by the loop."""
 
@@ -47,6 +51,7 @@ class ChangingRegions:
         self._under_way: dict[RegionChange, Replacement] = {}
         self._unsure: dict[RegionChange, Replacement] = {}  # until ``settle``
         self.at: Callable[[str], None] = _nothing  # called when a step is over: tests die there
+        self.on_committed: Callable[[RegionChange], None] = _nobody  # before its successors are opened
 
     async def middle(self, info: RegionInfo) -> bytes | None:
         region = await self._server.opened(self._served(info.table), info)
@@ -55,9 +60,12 @@ class ChangingRegions:
             return await middle_row(region)
 
     async def begin(self, change: RegionChange) -> None:
+        hosting = self._server.hosting.state
         for info in change.gone:
-            if self._server.hosting.state.epoch_of(info.region_id) != change.epoch:
-                raise NotServingRegion(f"region {info.encoded} is not owned at epoch {change.epoch}; ask again")
+            if not hosting.owns(info.region_id):
+                raise NotServingRegion(f"region {info.encoded} is not owned here; ask again")
+        if max(hosting.epoch_of(info.region_id) for info in change.gone) != change.epoch:
+            raise NotServingRegion(f"region {change.gone[0].encoded} is not owned at epoch {change.epoch}; ask again")
         kind = Splitting if len(change.gone) == 1 else Merging
         work = kind(self._server, self._served(change.gone[0].table), change)
         await work.begin()
@@ -105,6 +113,7 @@ class ChangingRegions:
             work.suspend(f"what became of its split or merge is known when the disk takes writes again ({error})")
             raise
         del self._under_way[change]
+        self.on_committed(change)
 
     def call_off(self, change: RegionChange) -> None:
         work = self._under_way.pop(change, None)
@@ -115,6 +124,23 @@ class ChangingRegions:
         work = self._unsure.pop(change, None)
         if work is not None:
             work.resume()
+
+    def settle_for(self, info: RegionInfo) -> None:
+        """``settle`` for the change that keeps the region shut: the catalogue names the region."""
+        for change in [change for change in self._unsure if info in change.gone]:
+            self.settle(change)
+
+    def regions_of(self, table: str, named: list[RegionInfo]) -> list[RegionInfo]:
+        """The table's regions as they are served here, where the catalogue has ``named``.
+
+        A change whose commit is on its way from the master goes on by itself: until then the old regions are here.
+        """
+        served = named
+        for change in self._under_way:
+            if change.gone[0].table == table and all(info in served for info in change.fresh):
+                kept = [info for info in served if info not in change.fresh]
+                served = sorted([*kept, *change.gone], key=lambda info: info.start)
+        return served
 
     async def give_back_space(self, info: RegionInfo) -> None:
         await clean_up(await self._server.opened(self._served(info.table), info))

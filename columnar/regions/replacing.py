@@ -150,7 +150,7 @@ class Replacement(ABC):
             region.is_open = False
         self._tell(Event.COMMITTED)
         served = server.tables.known(self._served.schema.name.encode())
-        kept = [info for info in served.regions if info not in self.change.gone]
+        kept = [info for info in served.regions if info not in self.change.gone and info not in fresh]
         served.replace_regions(sorted([*kept, *fresh], key=lambda info: info.start))
         for info, store in zip(fresh, self._carrying.stores, strict=True):
             self._open(info, store)

@@ -162,6 +162,11 @@ class RegionServer:
     def open_count(self) -> int:
         return len(self._open)
 
+    @property
+    def has_room(self) -> bool:
+        """Whether one more region may be open without another's being closed for it."""
+        return len(self._open) < self._open_bound
+
     def all_open(self) -> list[Region]:
         return list(self._open.values())
 

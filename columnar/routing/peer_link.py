@@ -23,7 +23,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar, cast
 
 from columnar.limits import PEER_QUEUED_BYTES
 from columnar.model.region_messages import Message
@@ -258,12 +258,11 @@ class PeerLink(asyncio.Protocol):
     # --- asyncio.Protocol ----------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.WriteTransport), "a stream"
-        self._transport = transport
+        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's is one in all but name
         if self.state is State.ENDED:
-            transport.abort()
+            self._transport.abort()
             return
-        transport.write(peer_frames.hello(HELLO.encode(self._mine)))
+        self._transport.write(peer_frames.hello(HELLO.encode(self._mine)))
 
     def pause_writing(self) -> None:
         self._is_paused = True

@@ -151,6 +151,10 @@ class DeadLog:
         for record in records:
             found.setdefault(record.region, []).append((mark(era, record.number), record))
 
+    @property
+    def is_loaded(self) -> bool:
+        return self._found is not None
+
     def load(self) -> DeadLog:
         """Read it now.  HostError, DamagedData."""
         self._regions()
@@ -206,6 +210,9 @@ class DeadLogs:
 
     def drop(self, name: str) -> None:
         self._logs.pop(name, None)
+
+    def of(self, name: str) -> DeadLog | None:
+        return self._logs.get(name)
 
     def of_region(self, name: str, region: str, epochs: frozenset[int]) -> LogOfRegion:
         """HostError: there is no such log here, and the region must not be served without it; DamagedData."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from columnar.errors import CallerError, IllegalArgument
-from columnar.master.alterations import Alterations
 from columnar.model.alteration import TableChange
 from columnar.model.attributes import OWN_COMPRESSION, attributes_of, with_attributes
 from columnar.model.schema import FOR_EVER, Family, checked_family_name
@@ -15,6 +14,9 @@ from columnar.operations.row_deletes import delete_rows
 from columnar.operations.table_operations import TableOperations
 from columnar.thrift.translate import checked_bound
 from columnar.wire.idl import columnar
+
+if TYPE_CHECKING:  # a server of a cluster has no master within
+    from columnar.master.alterations import Alterations
 
 
 class AdminMethods:

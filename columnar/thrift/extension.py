@@ -6,10 +6,9 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from columnar.errors import IllegalArgument
-from columnar.master.schema_changes import SchemaChanges
 from columnar.model.cell import checked_row
 from columnar.model.mutation import Increment, RowMutation
 from columnar.operations.table_operations import TableOperations
@@ -18,6 +17,9 @@ from columnar.thrift import translate
 from columnar.thrift.admin_methods import family_of
 from columnar.thrift.writes import WriteMethods
 from columnar.wire.idl import columnar, hbase
+
+if TYPE_CHECKING:  # a server of a cluster has no master within
+    from columnar.master.schema_changes import SchemaChanges
 
 
 @dataclass(frozen=True, slots=True)

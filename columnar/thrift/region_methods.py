@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from columnar.master.region_changes import RegionChanges
 from columnar.operations.descriptions import Descriptions
+
+if TYPE_CHECKING:  # a server of a cluster has no master within
+    from columnar.master.region_changes import RegionChanges
 
 T = TypeVar("T")
 

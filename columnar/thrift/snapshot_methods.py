@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from columnar.errors import IllegalArgument
-from columnar.master.snapshot_manifest import SnapshotManifest
-from columnar.master.snapshots import Snapshots
 from columnar.model import schema
 from columnar.model.cell import checked_row
 from columnar.model.mutation import RowMutation
@@ -16,6 +14,10 @@ from columnar.regions.applied import Applied
 from columnar.regions.ingestion import IncomingRows, ingest, obstacles_of
 from columnar.thrift import translate
 from columnar.wire.idl import columnar
+
+if TYPE_CHECKING:  # a server of a cluster has no master within
+    from columnar.master.snapshot_manifest import SnapshotManifest
+    from columnar.master.snapshots import Snapshots
 
 _STAGES: Final = ("copy", "everything", "empty")
 

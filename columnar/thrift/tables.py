@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from columnar.errors import CallerError, TableNotFound, shown
-from columnar.master.schema_changes import SchemaChanges
 from columnar.model.region_info import RegionInfo
 from columnar.operations.table_operations import TableOperations
 from columnar.thrift import translate
 from columnar.wire.idl import hbase
+
+if TYPE_CHECKING:  # a server of a cluster has no master within
+    from columnar.master.schema_changes import SchemaChanges
 
 _TYPE_ONE = 1  # TThriftServerType.ONE: this is the Thrift 1 service
 
@@ -20,14 +22,14 @@ class TableMethods:
         self,
         operations: TableOperations,
         changes: SchemaChanges,
-        address: Callable[[], tuple[str, int]],
+        address_of: Callable[[RegionInfo], tuple[str, int]],
         cluster_id: str,
     ) -> None:
-        """``address`` is asked for once calls come in: before that the port may not be known."""
+        """``address_of`` a region's server is asked for once calls come in: before that the port may not be known."""
         self._descriptions = operations.descriptions
         self._upkeep = operations.upkeep
         self._changes = changes
-        self._address = address
+        self._address_of = address_of
         self._cluster_id = cluster_id
 
     # --- changes -----------------------------------------------------------------------------------
@@ -79,7 +81,7 @@ class TableMethods:
         return self._region(served.holding(start))
 
     def _region(self, info: RegionInfo) -> Any:
-        host, port = self._address()
+        host, port = self._address_of(info)
         return hbase.TRegionInfo(
             startKey=info.start,
             endKey=info.end,

@@ -6,16 +6,18 @@ A descriptor says what a family, or a table, is to be as a whole: what it leaves
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from columnar.errors import IllegalArgument
-from columnar.master.alterations import Alterations
 from columnar.model.alteration import TableChange
 from columnar.model.attributes import FAMILY_ATTRIBUTES, attributes_of
 from columnar.model.schema import Family, checked_family_name
 from columnar.operations.descriptions import Descriptions
 from columnar.thrift2 import schema
 from columnar.thrift2.translate import given
+
+if TYPE_CHECKING:  # a server of a cluster has no master within
+    from columnar.master.alterations import Alterations
 
 
 class AlterationMethods2:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from columnar.master.alterations import Alterations
-from columnar.master.schema_changes import SchemaChanges
+from columnar.model.region_info import RegionInfo
 from columnar.operations.slow_log import SlowLog
 from columnar.operations.table_operations import TableOperations
 from columnar.thrift.other_door import OtherDoor
@@ -19,6 +18,10 @@ from columnar.thrift2.scans import ScanMethods2
 from columnar.thrift2.tables import TableMethods2
 from columnar.wire.idl2 import SERVICE2
 
+if TYPE_CHECKING:  # a server of a cluster has no master within
+    from columnar.master.alterations import Alterations
+    from columnar.master.schema_changes import SchemaChanges
+
 DEFINITION: Final[Any] = SERVICE2
 
 
@@ -26,7 +29,7 @@ DEFINITION: Final[Any] = SERVICE2
 class Facts:
     """The server that the service is part of, as its answers describe it."""
 
-    address: Callable[[], tuple[str, int]]  # asked for once calls come in: before that the port may not be known
+    address_of: Callable[[RegionInfo], tuple[str, int]]  # of its server; asked for once calls come in
     cluster_id: str
     started_s: float  # time.time()
 
@@ -48,7 +51,7 @@ def make(
             operations.descriptions,
             changes,
             alterations,
-            facts.address,
+            facts.address_of,
             facts.cluster_id,
             int(facts.started_s * 1000),
         ),

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from columnar.errors import IllegalArgument, NamespaceNotFound, shown
-from columnar.master.alterations import Alterations
-from columnar.master.schema_changes import SchemaChanges
 from columnar.model.cell import checked_row
 from columnar.model.java_patterns import PatternProblem, compiled
 from columnar.model.region_info import RegionInfo
@@ -16,6 +14,10 @@ from columnar.regions.tables import ServedTable
 from columnar.thrift2 import schema
 from columnar.thrift2.translate import given
 from columnar.wire.idl2 import hbase2
+
+if TYPE_CHECKING:  # a server of a cluster has no master within
+    from columnar.master.alterations import Alterations
+    from columnar.master.schema_changes import SchemaChanges
 
 _TYPE_TWO: Final = 2  # TThriftServerType.TWO: this is the Thrift 2 service
 _DEFAULT: Final = "default"
@@ -27,15 +29,15 @@ class TableMethods2:
         descriptions: Descriptions,
         changes: SchemaChanges,
         alterations: Alterations,
-        address: Callable[[], tuple[str, int]],
+        address_of: Callable[[RegionInfo], tuple[str, int]],
         cluster_id: str,
         started_ms: int,
     ) -> None:
-        """``address`` is asked for once calls come in: before that the port may not be known."""
+        """``address_of`` a region's server is asked for once calls come in: before that the port may not be known."""
         self._descriptions = descriptions
         self._changes = changes
         self._alterations = alterations
-        self._address = address
+        self._address_of = address_of
         self._cluster_id = cluster_id
         self._started_ms = started_ms
 
@@ -145,7 +147,7 @@ class TableMethods2:
         return [self._location(info) for info in served.regions] if served is not None else []
 
     def _location(self, info: RegionInfo) -> Any:
-        host, port = self._address()
+        host, port = self._address_of(info)
         return hbase2.THRegionLocation(
             serverName=hbase2.TServerName(hostName=host, port=port, startCode=self._started_ms),
             regionInfo=hbase2.THRegionInfo(

@@ -107,6 +107,19 @@ class WireServer:
         factory = cast(Callable[[], asyncio.Protocol], self._accept)
         self._private = await asyncio.get_running_loop().create_unix_server(factory, sock=listening)
 
+    async def take(self, connection: socket.socket) -> None:
+        """Serve a client's connection that was accepted elsewhere, as if it had come to this port.
+
+        A client that has gone meanwhile is no error.
+        """
+        factory = cast(Callable[[], asyncio.Protocol], self._accept if self._tls is None else self._accept_tls)
+        connection.setblocking(False)
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(factory, connection)
+        except OSError as error:
+            log.info("a connection that was handed over has ended: %s", error)
+            connection.close()
+
     @property
     def port(self) -> int:
         assert self._server is not None, "not started"

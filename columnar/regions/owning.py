@@ -1,0 +1,417 @@
+"""Owns the regions that a master gives to this server: the shell of ``told``, over a region server.
+
+    OpenRegion        the store is opened with the logs that are behind, then answered; where none is, answered at once
+    CloseRegion       triggers held, flushed while it serves, shut, closed, then answered
+    RenumberRegion    the epoch rises under an open store, too
+
+Stores are opened in the background one after the other, those with logs behind them first.  A request opens its own
+region by itself (``hosting``), so it waits for one other at most.
+
+Invariants:
+    W1. Each ask is answered once: by the report of its epoch, or by the refusal.
+    W2. A region's store is opened with what ``told`` says is behind until it was opened so once, and later with this
+        run's own log where its disk failed.
+    W3. A dead log is in memory only while a region here lacks something of it.
+
+Knows nothing of links and frames.  Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
+from typing import Any, Final, Protocol, TypeVar
+
+from columnar.errors import ColumnarError, DamagedData, HostError, NotServingRegion, RegionAway
+from columnar.model.owner import Incarnation, Owner, first_owner
+from columnar.model.owner_messages import (
+    CannotOpen,
+    CloseRegion,
+    GivenUp,
+    OpenRegion,
+    RenumberRegion,
+    Segments,
+)
+from columnar.model.region_info import RegionInfo
+from columnar.model.region_messages import RegionChange
+from columnar.regions.hosting_state import SERVING, State
+from columnar.regions.region import Region
+from columnar.regions.server import RegionServer
+from columnar.regions.told import (
+    BringIn,
+    Leave,
+    MayServe,
+    RaiseEpoch,
+    Refuse,
+    ReportClosed,
+    ReportFailed,
+    ReportOpened,
+    Stage,
+    Told,
+    ToldRegions,
+    Why,
+)
+from columnar.storage.dead_logs import DeadLog, DeadLogs
+from columnar.storage.ownership import THIS_RUN, LogPart, Ownership
+
+_log = logging.getLogger(__name__)
+
+HOLD_PATIENCE_S: Final = 10.0  # for the calls of triggers that are under way; then they come again at the next owner
+UPKEEP_LOOK_S: Final = 0.02
+FIRST_EPOCH: Final = 1  # of the regions that a split or a merge makes
+T = TypeVar("T")
+
+_WORDS: Final = {
+    Why.OLD_LEADER: "another master leads by now",
+    Why.OLD_EPOCH: "it was told at a later epoch",
+    Why.GIVEN_UP: "this server has given it up at that epoch",
+    Why.STOPPING: "this server is stopping",
+}
+
+
+class OwnLog(Protocol):
+    """The server log of this run."""
+
+    def behind(self, region: str) -> tuple[LogPart, ...]: ...
+
+
+class Logs(Protocol):
+    """``storage.server_stores.ServerStores``."""
+
+    @property
+    def server_log(self) -> OwnLog: ...
+
+    @property
+    def dead_logs(self) -> DeadLogs: ...
+
+    def dead_log(self, incarnation: str, lengths: tuple[tuple[str, int], ...]) -> DeadLog: ...
+
+
+def _nobody(_report: CannotOpen) -> None:
+    pass
+
+
+def _none_shut(_region: RegionInfo) -> None:
+    pass
+
+
+class Owning:
+    def __init__(self, here: Incarnation, server: RegionServer, logs: Logs) -> None:
+        self.told = ToldRegions(here, server.hosting.state)
+        self.on_cannot_open: Callable[[CannotOpen], None] = _nobody
+        self.on_shut: Callable[[RegionInfo], None] = _none_shut  # its split or merge was called off, says the master
+        self._here = here
+        self._server = server
+        self._hosting = server.hosting
+        self._logs = logs
+        self._infos: dict[int, RegionInfo] = {}  # of every region that was told, by id
+        self._ids: dict[str, int] = {}  # the same by encoded name
+        self._asked: dict[tuple[type[Any], int, int], list[asyncio.Future[Any]]] = {}  # by kind, region and epoch
+        self._lacking: dict[int, tuple[LogPart, ...]] = {}  # behind, of regions that were not opened with it yet
+        self._sealed: dict[str, Segments] = {}  # by the incarnation that wrote it
+        self._needed: dict[str, set[int]] = {}  # dead logs, with the regions in ``_lacking`` that lack them
+        self._to_open: OrderedDict[int, None] = OrderedDict()
+        self._opening: asyncio.Task[None] | None = None
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._unopened: dict[int, int] = {}  # region id -> the epoch at which the master heard of it
+        self._dropped: dict[int, RegionInfo] = {}  # of no table any more, and not forgotten yet
+        self._hosting.ownership_at = self._ownership
+        self._hosting.on_settled = self._settled
+
+    # --- told by a master ----------------------------------------------------------------------------
+
+    async def open(self, asked: OpenRegion, leader: int) -> None:
+        """``leader``: the epoch of the master that asks.  An error: the region is refused at that epoch for ever."""
+        self._know(asked.region, asked.sealed)
+        told = self.told.told_open
+        await self._answered(OpenRegion, asked.region, asked.owner.epoch, lambda: told(*_row(asked), leader))
+
+    async def renumber(self, asked: RenumberRegion, leader: int) -> None:
+        """As ``open``."""
+        self._know(asked.region, asked.sealed)
+        told = self.told.told_renumber
+        await self._answered(OpenRegion, asked.region, asked.owner.epoch, lambda: told(*_row(asked), leader))
+
+    async def close(self, asked: CloseRegion, leader: int) -> GivenUp:
+        self._know(asked.region, ())
+        region, epoch = asked.region.region_id, asked.epoch
+        answer: GivenUp = await self._answered(
+            CloseRegion, asked.region, epoch, lambda: self.told.told_close(region, epoch, leader)
+        )
+        return answer
+
+    async def _answered(
+        self, kind: type[Any], info: RegionInfo, epoch: int, tell: Callable[[], Iterable[Told]]
+    ) -> Any:  # fmt: skip
+        """W1.  An asker that goes takes its own future with it: what it asked is done all the same."""
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._asked.setdefault((kind, info.region_id, epoch), []).append(future)
+        self._carry_out(tell())
+        return await future
+
+    def _know(self, info: RegionInfo, sealed: tuple[tuple[Incarnation, Segments], ...]) -> None:
+        self._infos[info.region_id] = info
+        self._ids[info.encoded] = info.region_id
+        self._dropped.pop(info.region_id, None)
+        self._sealed.update((str(server), lengths) for server, lengths in sealed)
+
+    # --- instructions --------------------------------------------------------------------------------
+
+    def _carry_out(self, instructions: Iterable[Told]) -> None:
+        for one in instructions:
+            match one:
+                case BringIn():
+                    self._bring_in(one.region, one.owner)
+                case MayServe():
+                    self._open_soon(one.region)
+                case RaiseEpoch():
+                    self._raise_epoch(one.region, one.epoch)
+                case Leave():
+                    self._leave_soon(one.region, one.epoch)
+                case ReportOpened():
+                    self._answer(OpenRegion, one.region, one.epoch, None)
+                case ReportClosed():
+                    self._answer(CloseRegion, one.region, one.epoch, GivenUp(one.epoch, one.is_behind))
+                case ReportFailed():
+                    failure = DamagedData(one.why) if one.is_damaged else HostError(one.why)
+                    self._fail(OpenRegion, one.region, one.epoch, failure)
+                case Refuse():
+                    self._refuse(one)
+
+    def _answer(self, kind: type[Any], region: int, epoch: int, answer: Any) -> None:
+        for future in self._asked.pop((kind, region, epoch), ()):
+            if not future.done():
+                future.set_result(answer)
+
+    def _fail(self, kind: type[Any], region: int, epoch: int, failure: ColumnarError) -> None:
+        for future in self._asked.pop((kind, region, epoch), ()):
+            if not future.done():
+                future.set_exception(failure)
+
+    def _refuse(self, refusal: Refuse) -> None:
+        info = self._infos[refusal.region]
+        text = f"region {info.encoded} is refused at epoch {refusal.epoch}: {_WORDS[refusal.why]}"
+        kinds: tuple[type[Any], ...] = (OpenRegion, CloseRegion) if refusal.why is Why.OLD_LEADER else (OpenRegion,)
+        for kind in kinds:
+            self._fail(kind, refusal.region, refusal.epoch, NotServingRegion(text))
+
+    def _raise_epoch(self, region_id: int, epoch: int) -> None:
+        region = self._hosting.held(region_id)
+        if region is not None and region.is_open:
+            region.store.own(region.info.encoded, epoch)
+
+    # --- opening -------------------------------------------------------------------------------------
+
+    def _ownership(self, encoded: str, epoch: int) -> Ownership:
+        """W2."""
+        region_id = self._ids.get(encoded)
+        if region_id is None:
+            return Ownership(encoded, max(epoch, FIRST_EPOCH))  # a split or a merge makes it
+        self._add_logs(region_id)
+        epochs = self.told.epochs_of(region_id)
+        own = tuple(part for part in self._logs.server_log.behind(encoded) if part.epoch in epochs)
+        return Ownership(encoded, epoch, self._lacking.get(region_id, ()) + own)
+
+    def _bring_in(self, region_id: int, owner: Owner) -> None:
+        parts = []
+        for tenure in owner.behind:
+            name = THIS_RUN if tenure.server == self._here else str(tenure.server)
+            parts.append(LogPart(name, tenure.epoch))
+            if name != THIS_RUN:
+                self._needed.setdefault(name, set()).add(region_id)
+        self._lacking[region_id] = tuple(parts)
+        self._to_open[region_id] = None
+        self._to_open.move_to_end(region_id, last=False)
+        self._go_on_opening()
+
+    def _open_soon(self, region_id: int) -> None:
+        self._to_open[region_id] = None
+        self._go_on_opening()
+
+    def _go_on_opening(self) -> None:
+        if self._opening is None or self._opening.done():
+            self._opening = asyncio.ensure_future(_logged(self._open_all()))
+
+    async def _open_all(self) -> None:
+        await asyncio.sleep(0)  # what is told in the same iteration comes in its order
+        while self._to_open:
+            region_id, _ = self._to_open.popitem(last=False)
+            if region_id in self._lacking:
+                await self._load_logs(region_id)
+                await self._open(region_id)
+            elif self._is_worth_opening(region_id):
+                await self._open(region_id)
+            else:
+                await asyncio.sleep(0)
+
+    def _add_logs(self, region_id: int) -> None:
+        """A log that is missing, or cannot be read, is an error where the store is opened."""
+        for part in self._lacking.get(region_id, ()):
+            lengths = self._sealed.get(part.log)
+            if lengths is None or self._logs.dead_logs.of(part.log) is not None:
+                continue
+            try:
+                self._logs.dead_logs.add(part.log, self._logs.dead_log(part.log, lengths))
+            except HostError as error:
+                _log.error("region %s lacks what another server wrote: %s", self._infos[region_id].encoded, error.text)
+
+    async def _load_logs(self, region_id: int) -> None:
+        """In a thread: a log of 16 MiB takes 24 ms.  An error comes again when the store is opened."""
+        self._add_logs(region_id)
+        for part in self._lacking.get(region_id, ()):
+            log = self._logs.dead_logs.of(part.log)
+            if log is not None and not log.is_loaded:
+                with suppress(ColumnarError):
+                    await asyncio.to_thread(log.load)
+
+    def _is_worth_opening(self, region_id: int) -> bool:
+        """Before anybody asks for it: not over the bound, unless somebody follows its changes; no new store."""
+        info = self._infos.get(region_id)
+        if info is None or self.told.stage_of(region_id) is not Stage.SERVING:
+            return False
+        if self._hosting.state.state(region_id) is not State.NONE or self._server.serving(info) is None:
+            return False
+        has_room = self._server.has_room or self._server.policy_of(info.table) is not None
+        return has_room and not self._server.is_untouched(info)
+
+    async def _open(self, region_id: int) -> None:
+        """Return when the opening has ended, however; ``_settled`` has heard of it then."""
+        try:
+            away = self._hosting.want(self._infos[region_id])
+        except RegionAway as waiting:
+            away = waiting
+        except ColumnarError as refused:  # it was told to close meanwhile, or no table has it any more
+            self._not_opened(region_id, refused)
+            return
+        await asyncio.wait([away.back])
+
+    def _settled(self, info: RegionInfo, failure: Exception | None) -> None:
+        """An opening has ended, for a request or in the background; without failure it may have been called off."""
+        region_id = info.region_id
+        if failure is not None:
+            self._not_opened(region_id, failure)
+        elif self._hosting.state.state(region_id) is State.NONE:
+            if region_id in self._lacking:
+                self._open_soon(region_id)
+        elif region_id in self._lacking:
+            self._has_all(region_id)
+            self._carry_out(self.told.opened(region_id, self._hosting.state.epoch_of(region_id)))
+        else:
+            self._unopened.pop(region_id, None)
+
+    def _not_opened(self, region_id: int, failure: Exception) -> None:
+        why = failure.text if isinstance(failure, ColumnarError) else repr(failure)
+        is_damaged, epoch = isinstance(failure, DamagedData), self._hosting.state.epoch_of(region_id)
+        if region_id in self._lacking:
+            self._has_all(region_id)
+            self._carry_out(self.told.not_opened(region_id, epoch, why, is_damaged=is_damaged))
+        elif isinstance(failure, NotServingRegion) or self.told.stage_of(region_id) is not Stage.SERVING:
+            pass  # it goes, or its table has
+        elif self._unopened.get(region_id) != epoch:
+            self._unopened[region_id] = epoch
+            self.on_cannot_open(CannotOpen(self._infos[region_id], epoch, why, is_damaged))
+
+    def _has_all(self, region_id: int) -> None:
+        """W3: its store has what was behind, or is not to be opened here."""
+        for part in self._lacking.pop(region_id):
+            needed = self._needed.get(part.log)
+            if needed is not None:
+                needed.discard(region_id)
+                if not needed:
+                    del self._needed[part.log]
+                    self._logs.dead_logs.drop(part.log)
+
+    # --- closing -------------------------------------------------------------------------------------
+
+    def _leave_soon(self, region_id: int, epoch: int) -> None:
+        task = asyncio.ensure_future(_logged(self._leave(self._infos[region_id], epoch)))
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+
+    async def _leave(self, info: RegionInfo, epoch: int) -> None:
+        closed = await self._close(info)
+        epochs = self.told.epochs_of(info.region_id)
+        is_behind = any(part.epoch in epochs for part in self._logs.server_log.behind(info.encoded))
+        self._carry_out(self.told.closed(info.region_id, epoch, is_behind=is_behind))
+        if closed is not None:
+            self._server.listener.release(closed)  # it may come back
+        self._forget_dropped()
+
+    async def _close(self, info: RegionInfo) -> Region | None:
+        """When this returns, no store of the region is open, and none will be; the region, if one was open."""
+        hosting, region_id = self._hosting, info.region_id
+        closed = None
+        while (state := hosting.state.state(region_id)) is not State.NONE:
+            region = hosting.held(region_id)
+            if state is State.OPENING:
+                hosting.call_off_openings(lambda one: one.region_id == region_id)
+            elif state is State.SHUT:
+                self.on_shut(info)
+            elif region is None or state not in SERVING:
+                await asyncio.wait([hosting.gate(region_id)])
+            else:
+                closed = region
+                busy = await self._server.listener.hold(region, HOLD_PATIENCE_S)
+                if busy:
+                    _log.warning("region %s leaves, and what is under way comes again: %s", info.encoded, busy)
+                while region.upkeep:  # noqa: ASYNC110 - writers would wait for the compaction
+                    await asyncio.sleep(UPKEEP_LOOK_S)
+                with suppress(ColumnarError):  # closing it finds the same fault
+                    await region.flush()
+                await hosting.close(region)
+        return closed
+
+    # --- splits, merges, dropped tables --------------------------------------------------------------
+
+    def made(self, change: RegionChange) -> None:
+        """A split or a merge here is committed: this server owns the successors, whom nobody tells it to open."""
+        for info in change.fresh:
+            self._infos[info.region_id] = info
+            self._ids[info.encoded] = info.region_id
+            self.told.made(info.region_id, first_owner(self._here, FIRST_EPOCH))
+
+    def dropped(self, infos: Iterable[RegionInfo]) -> None:
+        """No table has them any more: forget each when its store is closed."""
+        self._dropped.update((info.region_id, info) for info in infos if info.region_id in self._infos)
+        self._forget_dropped()
+
+    def _forget_dropped(self) -> None:
+        for region_id, info in list(self._dropped.items()):
+            is_closed = self._hosting.state.state(region_id) in (State.NONE, State.CLOSED)
+            if not is_closed or region_id in self._lacking or self.told.stage_of(region_id) is Stage.LEAVING:
+                continue
+            del self._dropped[region_id]
+            self._infos.pop(region_id, None)
+            self._ids.pop(info.encoded, None)
+            self._unopened.pop(region_id, None)
+            self._to_open.pop(region_id, None)
+            self.told.forget([region_id])
+
+    # --- the end -------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Nothing more is opened in the background."""
+        self._to_open.clear()
+        if self._opening is not None:
+            self._opening.cancel()
+
+    def check(self) -> None:
+        self.told.check()
+        assert {name for name, regions in self._needed.items() if regions} == set(self._needed), "W3"
+        lacked = {part.log for parts in self._lacking.values() for part in parts} - {THIS_RUN}
+        assert lacked == set(self._needed), "W3"
+
+
+def _row(asked: OpenRegion | RenumberRegion) -> tuple[int, Owner]:
+    return asked.region.region_id, asked.owner
+
+
+async def _logged(work: Coroutine[Any, Any, T]) -> T:
+    try:
+        return await work
+    except Exception:
+        _log.exception("work on the regions of this server failed")
+        raise

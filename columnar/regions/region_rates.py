@@ -1,0 +1,51 @@
+"""How often each region of a server is read and written, since somebody asked last.
+
+The figures come from counters that regions keep anyway; a request pays nothing for them.  A region that was closed and
+opened meanwhile counts from its opening.  Owned by the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from columnar.model.owner_messages import RegionRates
+from columnar.regions.region import Region
+from columnar.regions.server import RegionServer
+
+
+class RateMeter:
+    def __init__(self, server: RegionServer, now_s: Callable[[], float], region_bytes: int) -> None:
+        """``region_bytes``: the bound of most tables."""
+        self._server = server
+        self._now_s = now_s
+        self._region_bytes = region_bytes
+        self._asked_s = now_s()
+        self._counted: dict[int, tuple[Region, int, int]] = {}  # region id -> its reads and writes at the last look
+        self._sizes: dict[int, int] = {}  # of all that are owned, when they were open last
+
+    def take(self, owned: Iterable[int]) -> tuple[RegionRates, ...]:
+        """Some 10 us a region that is open.  ``owned``: ids of all regions; one that is closed has its last size."""
+        now_s = self._now_s()
+        elapsed_s, self._asked_s = max(now_s - self._asked_s, 1e-3), now_s
+        before, self._counted = self._counted, {}
+        found = []
+        wanted = frozenset(owned)
+        for region in self._server.all_open():
+            region_id = region.info.region_id
+            if region_id in wanted:
+                found.append(self._of(region, before.get(region_id), elapsed_s))
+        closed = wanted - self._counted.keys()
+        self._sizes = {region_id: size for region_id, size in self._sizes.items() if region_id in wanted}
+        return (*found, *(self._of_closed(region_id) for region_id in sorted(closed)))
+
+    def _of(self, region: Region, before: tuple[Region, int, int] | None, elapsed_s: float) -> RegionRates:
+        region_id, reads, writes = region.info.region_id, region.reads, region.writes
+        read, written = (before[1], before[2]) if before is not None and before[0] is region else (0, 0)
+        self._counted[region_id] = region, reads, writes
+        self._sizes[region_id] = size = region.store.size_bytes()
+        limit = 0 if region.table.is_system else region.table.max_filesize or self._region_bytes
+        return RegionRates(region_id, (reads - read) / elapsed_s, (writes - written) / elapsed_s, 0.0, size, limit)
+
+    def _of_closed(self, region_id: int) -> RegionRates:
+        """It does not grow, so it has no limit."""
+        return RegionRates(region_id, 0.0, 0.0, 0.0, self._sizes.get(region_id, 0), 0)

@@ -1,0 +1,215 @@
+"""A region server among others on a machine: the regions that its master gives it, its own ports, its trigger worker.
+
+    start    stores, ports, the link to the master; then connections come over the doorbell, and regions are told
+    stop     trigger worker, ports (calls in flight are answered), links, regions (synced and closed), threads
+
+The master is the supervisor of the servers, at the other end of the control link.  When that link ends the server is
+nobody's any more: ``on_orphaned`` must end the process at once, before it answers anything.
+
+Owned by one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar, cast
+
+from columnar.at_master import AtMaster
+from columnar.config import RegionServerConfig, StandaloneConfig
+from columnar.doors import Doors, read_tls
+from columnar.model.owner import Incarnation
+from columnar.model.owner_messages import CannotOpen, Listening
+from columnar.model.region_info import RegionInfo
+from columnar.model.region_messages import Message
+from columnar.regions.owning import Owning
+from columnar.regions.region_rates import RateMeter
+from columnar.routing.hello import Hello, obstacle
+from columnar.routing.peer_link import LinkBroke, NotSent, PeerLink
+from columnar.routing.routes import Routes
+from columnar.server_answers import Answering, MasterAsks
+from columnar.serving import Serving
+from columnar.storage.data_folder import STAGING
+from columnar.storage.rocks import RocksEngine
+from columnar.storage.server_stores import ServerStores
+
+_log = logging.getLogger(__name__)
+
+HANDED_AT_ONCE: Final = 64  # connections taken from the doorbell in one iteration of the loop
+_DOOR_BYTES: Final = 1
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class SharedFolder:
+    """The data folder as a server was told of it; its supervisor has locked it."""
+
+    path: str
+    cluster_id: str
+
+
+class MasterLink:
+    """The master as a ``Peer``."""
+
+    def __init__(self, link: PeerLink) -> None:
+        self._link = link
+
+    async def ask(self, message: Message[R]) -> R:
+        return await self._link.ask(message)
+
+
+def own_ports(config: StandaloneConfig) -> StandaloneConfig:
+    """The settings of the store with ports of this server's own: any that are free."""
+    return replace(config, port=0, thrift2_port=0 if config.thrift2_port >= 0 else -1, web_port=-1)
+
+
+class ClusterServer:
+    def __init__(self, config: RegionServerConfig, on_orphaned: Callable[[str], None]) -> None:
+        """``on_orphaned``: called with the reason when the link to the master has ended."""
+        self.here = Incarnation(config.name, config.number)
+        self._config = config
+        self._folder = SharedFolder(config.data, config.cluster_id)
+        self._on_orphaned = on_orphaned
+        self._doorbell: socket.socket | None = None
+        self._taking: set[asyncio.Task[None]] = set()
+        self._reports: set[asyncio.Task[None]] = set()
+        self.is_stopping = False
+
+    async def start(self, control: socket.socket, doorbell: socket.socket) -> None:
+        """Serve; the sockets, which do not block, are the server's from now on.  HostError, DamagedData."""
+        config = own_ports(self._config.config)
+        self.stores = ServerStores(config.data, str(self.here), RocksEngine.of_several(self._config.servers))
+        self.stores.open()
+        async with AsyncExitStack() as undo:
+            undo.callback(self.stores.close)
+            self.stores.clock.observe(self._config.clock_ms)
+            self.serving = Serving(config, self.stores, None)
+            self.owning = Owning(self.here, self.serving.server, self.stores)
+            self.routes = Routes()
+            undo.push_async_callback(self.serving.close)
+            self.doors = Doors(config, self._folder, read_tls(config))
+            private = await self.doors.open(self.serving, AtMaster(os.path.join(config.data, STAGING)))
+            undo.push_async_callback(self.doors.close)
+            self._answer_the_master(config)
+            self.serving.deliver(self.doors.port, private)
+            self.link = await self._linked(control)
+            self._obey()
+            self._take_connections(doorbell)
+            self.serving.begin()
+            undo.pop_all()
+        self._report(Listening(config.host, self.doors.port, self.doors.thrift2_port or -1))
+
+    # --- the master ----------------------------------------------------------------------------------
+
+    def _answer_the_master(self, config: StandaloneConfig) -> None:
+        serving = self.serving
+        rates = RateMeter(serving.server, asyncio.get_running_loop().time, config.region_bytes)
+        self.asks = MasterAsks(
+            serving.owner, self.owning, self.routes, serving.server.tables, rates, lambda: self._leader
+        )
+        self.doors.address_of = self._address_of
+        self._answering = Answering(self.asks.answers)
+
+    async def _linked(self, control: socket.socket) -> PeerLink:
+        mine = Hello(self._config.cluster_id, self.here)
+
+        def made() -> PeerLink:
+            return PeerLink(mine, self._obstacle, self._answering, self._link_ended)
+
+        factory = cast(Callable[[], asyncio.Protocol], made)
+        _, link = await asyncio.get_running_loop().create_unix_connection(factory, sock=control)
+        return cast(PeerLink, link)
+
+    @property
+    def _leader(self) -> int:
+        """The epoch of the master that asks."""
+        return self.link.peer.leader_epoch if self.link.peer is not None else 0
+
+    def _obstacle(self, hello: Hello) -> str | None:
+        if not hello.leader_epoch:
+            return f"{hello.server} is no master"
+        return obstacle(hello, self._config.cluster_id, max(self._config.leader_epoch, self.owning.told.leader))
+
+    def _link_ended(self, link: PeerLink) -> None:
+        self._on_orphaned(link.why)
+
+    def _obey(self) -> None:
+        owner = self.serving.owner
+        owner.follow(MasterLink(self.link))
+        owner.changing.on_committed = self.owning.made
+        self.owning.on_shut = owner.changing.settle_for
+        self.owning.on_cannot_open = self._cannot_open
+
+    def _cannot_open(self, report: CannotOpen) -> None:
+        _log.error("region %s of %s cannot be opened: %s", report.region.encoded, report.region.table, report.why)
+        self._report(report)
+
+    def _report(self, message: Message[None]) -> None:
+        task = asyncio.ensure_future(self._reported(message))
+        self._reports.add(task)
+        task.add_done_callback(self._reports.discard)
+
+    async def _reported(self, message: Message[None]) -> None:
+        try:
+            await self.link.ask(message)
+        except (NotSent, LinkBroke):
+            pass  # the process ends
+        except Exception as error:  # noqa: BLE001 - a master that cannot use a report has said why in its log
+            _log.error("the master did not take a %s: %s", type(message).__name__, error)
+
+    def _address_of(self, region: RegionInfo) -> tuple[str, int]:
+        """The address of the region's owner; this server's, which is as good for a client, where none is known."""
+        return self.asks.address_of(region) or (self.doors.config.host, self.doors.port)
+
+    # --- connections that the supervisor accepts -------------------------------------------------------
+
+    def _take_connections(self, doorbell: socket.socket) -> None:
+        self._doorbell = doorbell
+        asyncio.get_running_loop().add_reader(doorbell.fileno(), self._rung, doorbell)
+
+    def _rung(self, doorbell: socket.socket) -> None:
+        for _ in range(HANDED_AT_ONCE):
+            try:
+                door, descriptors, _, _ = socket.recv_fds(doorbell, _DOOR_BYTES, 1)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                _log.error("a connection was not handed over: %s", error)  # no descriptor is free, perhaps
+                return
+            if not door and not descriptors:
+                self._stop_taking()
+                if not self.is_stopping:
+                    self._on_orphaned("the doorbell has ended")
+                return
+            for descriptor in descriptors:
+                self._take(door, socket.socket(fileno=descriptor))
+
+    def _take(self, door: bytes, connection: socket.socket) -> None:
+        task = asyncio.ensure_future(self.doors.take(door, connection))
+        self._taking.add(task)
+        task.add_done_callback(self._taking.discard)
+
+    def _stop_taking(self) -> None:
+        if self._doorbell is not None:
+            asyncio.get_running_loop().remove_reader(self._doorbell.fileno())
+            self._doorbell.close()
+            self._doorbell = None
+
+    # --- the end -------------------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        """In order; the master, which asked for it, hears of the end by the end of the process."""
+        self.is_stopping = True
+        await self.serving.stop_triggers()
+        self._stop_taking()
+        await self.doors.close_thrift2()
+        await self.doors.close()
+        self.owning.stop()
+        await self.serving.close()
+        self.stores.close()
+        await asyncio.get_running_loop().shutdown_default_executor()  # what a thread is at belongs to this process

@@ -1,0 +1,154 @@
+"""The process around ``ClusterServer``: started by a supervisor, with descriptors that it inherits.
+
+    python -m columnar.regionserver_process CONTROL_FD DOORBELL_FD BEATS_FD LOCK_FD
+
+    CONTROL_FD     a stream socket to the master: frames of ``routing.peer_frames``.  Its end ends this process at once
+    DOORBELL_FD    a socket of packets: a byte, the door, with one descriptor, a client's connection
+    BEATS_FD       the write end of a pipe: 8 bytes, big-endian, every BEAT_S: how often the loop was seen alive
+    LOCK_FD        of the data folder's LOCK, and only held: as long as any server lives, no other store starts on it
+    stdin          one line of JSON, ``config.RegionServerConfig``; it may come later, everything is imported meanwhile
+
+    starting --linked with the master--> serving --SIGTERM--> stopping --> exit 0
+    a second SIGTERM while stopping: exit at once, 128 + its number (what was acknowledged is on disk)
+    the master has gone: exit at once, ORPHANED.  On Linux the kernel sees to it, too: SIGKILL at its death
+    SIGINT: nothing; a terminal sends it to all processes, and the supervisor stops its servers in order
+    SIGHUP, where the ports speak TLS: the certificate is read again
+    cannot start: one line of the log, exit 2
+
+Log lines are the standalone's, with the server's name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from struct import Struct
+from typing import Final, NoReturn
+
+from columnar.config import RegionServerConfig
+from columnar.errors import ColumnarError
+from columnar.log_lines import log_to_stderr
+from columnar.process_tuning import calm_collector, give_back_memory, loop_factory, switch_quickly
+from columnar.regionserver import ClusterServer
+from columnar.storage.descriptors import raise_limit
+
+_log = logging.getLogger("columnar.server")
+
+BEAT_S: Final = 0.5
+SEEN_S: Final = 0.1  # between two looks at the loop
+CANNOT_START: Final = 2
+ORPHANED: Final = 3
+_BEAT: Final = Struct(">Q")
+_PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
+
+
+def die_with_parent() -> None:
+    """SIGKILL when the thread that started this process ends; nothing where the kernel has no such thing."""
+    if sys.platform != "linux":
+        return
+    import ctypes  # Linux alone needs it
+
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def _gone(why: str) -> NoReturn:
+    """Nothing may be answered any more: another server may own the regions by now."""
+    _log.error("the master has gone (%s): this server ends", why)
+    logging.shutdown()
+    os._exit(ORPHANED)
+
+
+class Beats:
+    """How often the loop was seen alive, told by a thread: it tells on while the loop is held up."""
+
+    def __init__(self, pipe: int) -> None:
+        self._pipe = pipe
+        self._seen = 0  # written by the loop, read by the thread
+
+    def start(self) -> None:
+        self._see()
+        threading.Thread(target=self._tell, name="beats", daemon=True).start()
+
+    def _see(self) -> None:
+        self._seen += 1
+        asyncio.get_running_loop().call_later(SEEN_S, self._see)
+
+    def _tell(self) -> None:
+        while True:
+            try:
+                os.write(self._pipe, _BEAT.pack(self._seen))
+            except OSError as error:
+                _gone(f"nobody reads the beats: {error}")
+            time.sleep(BEAT_S)
+
+
+def run(config: RegionServerConfig, control: int, doorbell: int, beats: int) -> int:
+    """Serve until the supervisor says stop; the exit status."""
+    log_to_stderr(config.log_level, f"{config.name}.{config.number}")
+    raise_limit()
+    switch_quickly()
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            return runner.run(_serve(config, control, doorbell, beats))
+    except ColumnarError as error:
+        _log.error("cannot start: %s", error.text)
+        return CANNOT_START
+
+
+async def _serve(config: RegionServerConfig, control: int, doorbell: int, beats: int) -> int:
+    stopping = _stop_on_signals()
+    Beats(beats).start()
+    server = ClusterServer(config, _gone)
+    await server.start(_socket(control), _socket(doorbell))
+    if server.doors.tls is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.doors.tls.certificate.renew)
+    _log.info("serves on port %d", server.doors.port)
+    calm_collector()
+    giving_back = asyncio.create_task(give_back_memory())
+    await stopping.wait()
+    _log.info("stopping")
+    giving_back.cancel()
+    await server.stop()
+    _log.info("stopped")
+    return 0
+
+
+def _socket(descriptor: int) -> socket.socket:
+    held = socket.socket(fileno=descriptor)
+    held.setblocking(False)
+    held.set_inheritable(False)  # the trigger worker must not keep it open
+    return held
+
+
+def _stop_on_signals() -> asyncio.Event:
+    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
+
+    def asked() -> None:
+        if stopping.is_set():
+            os._exit(128 + signal.SIGTERM)
+        stopping.set()
+
+    loop.add_signal_handler(signal.SIGTERM, asked)
+    loop.add_signal_handler(signal.SIGINT, lambda: None)  # a worker that is started later must not ignore it
+    return stopping
+
+
+def main(arguments: list[str]) -> int:
+    die_with_parent()
+    control, doorbell, beats, lock = map(int, arguments)
+    for descriptor in (beats, lock):
+        os.set_inheritable(descriptor, False)
+    line = sys.stdin.buffer.readline()
+    if not line:
+        return CANNOT_START  # the supervisor has gone, or needs no server any more
+    return run(RegionServerConfig.from_json(line), control, doorbell, beats)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,156 @@
+"""The answers of a region server to the asks of its master, by the class of the message.
+
+    regions     OpenRegion, CloseRegion, RenumberRegion, Rates           ``regions.owning``
+    tables, changes, copies, triggers                                    ``region_owner``
+    routes      ChangeRoutes, ReplaceRoutes, Addresses                   ``routing.routes``
+
+Asks are begun in the order in which the master sent them.  Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+from columnar.errors import ColumnarError
+from columnar.model import owner_messages as owners
+from columnar.model import region_messages as regions
+from columnar.model.owner import Incarnation
+from columnar.model.region_info import RegionInfo
+from columnar.model.route import ChangeRoutes, ReplaceRoutes, RoutesHeld
+from columnar.region_owner import RegionOwner
+from columnar.regions.owning import Owning
+from columnar.regions.region_rates import RateMeter
+from columnar.regions.tables import Tables
+from columnar.routing.peer_frames import Frame
+from columnar.routing.peer_link import PeerLink
+from columnar.routing.refusals import Unknown
+from columnar.routing.routes import Routes
+
+_log = logging.getLogger(__name__)
+
+Answers: TypeAlias = Mapping[type[Any], Callable[[Any], Awaitable[Any]]]
+
+
+class MasterAsks:
+    """The answers to a master."""
+
+    def __init__(
+        self,
+        owner: RegionOwner,
+        owning: Owning,
+        routes: Routes,
+        tables: Tables,
+        rates: RateMeter,
+        leader: Callable[[], int],
+    ) -> None:
+        """``leader``: the epoch of the master that asks."""
+        self._owner = owner
+        self._owning = owning
+        self._routes = routes
+        self._tables = tables
+        self._rates = rates
+        self._addresses: dict[Incarnation, tuple[str, int]] = {}
+        self.on_routes: Callable[[], None] = _nothing  # called after each change of the routes, or of addresses
+        self.answers: Answers = {
+            **owner.answers,
+            owners.OpenRegion: lambda asked: owning.open(asked, leader()),
+            owners.CloseRegion: lambda asked: owning.close(asked, leader()),
+            owners.RenumberRegion: lambda asked: owning.renumber(asked, leader()),
+            owners.Rates: self._take_rates,
+            owners.Addresses: self._take_addresses,
+            ChangeRoutes: self._change_routes,
+            ReplaceRoutes: self._replace_routes,
+            regions.Withdraw: self._withdraw,
+            regions.CloseRegions: self._close_regions,
+        }
+
+    def address_of(self, region: RegionInfo) -> tuple[str, int] | None:
+        """The address of the server that owns the region, as far as is known."""
+        route = self._routes.of(region)
+        return self._addresses.get(route.server) if route is not None else None
+
+    # --- regions -------------------------------------------------------------------------------------
+
+    async def _take_rates(self, _asked: owners.Rates) -> tuple[owners.RegionRates, ...]:
+        return self._rates.take(self._owning.told.serving())
+
+    async def _withdraw(self, asked: regions.Withdraw) -> None:
+        served = self._tables.named(asked.table)
+        await self._owner.answers[regions.Withdraw](asked)
+        if served is not None:
+            self._owning.dropped(served.regions)
+
+    async def _close_regions(self, asked: regions.CloseRegions) -> None:
+        await self._owner.answers[regions.CloseRegions](asked)
+        self._owning.dropped(asked.regions)
+
+    # --- routes --------------------------------------------------------------------------------------
+
+    async def _change_routes(self, asked: ChangeRoutes) -> RoutesHeld:
+        held = self._routes.apply(asked)
+        if held.number == asked.number:
+            touched = {info.table for info in asked.gone} | {route.region.table for route in asked.routes}
+            self._follow(touched)
+            self._owning.dropped(asked.gone)
+            self.on_routes()
+        return held
+
+    async def _replace_routes(self, asked: ReplaceRoutes) -> RoutesHeld:
+        held = self._routes.replace(asked)
+        self._follow(self._routes.tables)
+        self.on_routes()
+        return held
+
+    def _follow(self, names: Iterable[str]) -> None:
+        """The regions of tables are those of the routes, but for splits and merges that end here in a moment."""
+        for name in names:
+            served = self._tables.named(name)
+            routes = self._routes.of_table(name)
+            if served is None or not routes:
+                continue
+            found = self._owner.changing.regions_of(name, [route.region for route in routes])
+            if found != served.regions:
+                served.replace_regions(found)
+
+    async def _take_addresses(self, asked: owners.Addresses) -> None:
+        self._addresses = {one.server: (one.host, one.port) for one in asked.servers}
+        self.on_routes()
+
+
+class Answering:
+    """An ``Answerer`` of asks; each is a task of its own, and begins in the order in which it came."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def called(self, link: PeerLink, frame: Frame) -> None:
+        link.refuse(frame.number, Unknown("calls are not answered on this link"))
+
+    def asked(self, link: PeerLink, number: int, message: regions.Message[Any]) -> None:
+        answer = self._answers.get(type(message))
+        if answer is None:
+            link.refuse(number, Unknown(f"{type(message).__name__} is not answered on this link"))
+            return
+        task = asyncio.ensure_future(self._answer(link, number, message, answer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer(
+        self, link: PeerLink, number: int, message: regions.Message[Any], answer: Callable[[Any], Awaitable[Any]]
+    ) -> None:
+        try:
+            told = await answer(message)
+        except Exception as error:  # noqa: BLE001 - the asker hears of it
+            if not isinstance(error, ColumnarError):
+                _log.exception("%s of the master failed", type(message).__name__)
+            link.refuse(number, error)
+        else:
+            link.told(number, message, told)
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,245 @@
+"""Region servers as processes of their own, and a master of the test's hand that starts, tells and kills them.
+
+The master writes no catalogue: a test is the catalogue, and says who owns what.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar
+
+from columnar.client import Connection
+from columnar.model.owner import Incarnation, Owner
+from columnar.model.owner_messages import CloseRegion, GivenUp, Listening, OpenRegion, RenumberRegion, Segments
+from columnar.model.region_info import RegionInfo
+from columnar.model.region_messages import Message, Publish
+from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route
+from columnar.model.schema import Table
+from columnar.routing.hello import Hello
+from columnar.routing.peer_frames import Frame
+from columnar.routing.peer_link import PeerLink
+from columnar.routing.refusals import Unknown
+from columnar.storage.dead_logs import DeadLog, measure
+from columnar.storage.server_stores import LOG, SERVERS
+
+ROOT = Path(__file__).parents[2]
+CLUSTER = "a-cluster"
+R = TypeVar("R")
+
+
+class Child:
+    """A server's process, and this side of its sockets."""
+
+    def __init__(self, here: Incarnation, process: subprocess.Popen[bytes], ends: tuple[socket.socket, ...]) -> None:
+        self.here = here
+        self.process = process
+        self.control, self.doorbell = ends
+        self.link: PeerLink | None = None
+        self.listening = asyncio.get_running_loop().create_future()  # Listening
+        self.heard: list[Message[Any]] = []  # what it reported, but that
+        self.beats = -1
+
+    async def ask(self, message: Message[R]) -> R:
+        assert self.link is not None
+        async with asyncio.timeout(20):
+            return await self.link.ask(message)
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    async def ended(self, within_s: float) -> int:
+        """The status; TimeoutError."""
+        return await asyncio.wait_for(asyncio.to_thread(self.process.wait, within_s), within_s + 1)
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.kill()
+        if self.link is not None:
+            self.link.end("the test is over")
+        for end in (self.control, self.doorbell):
+            end.close()
+        os.close(self.beats)
+
+
+class Master:
+    """``async with``; owned by the loop of the test."""
+
+    def __init__(self, folder: Path, leader_epoch: int = 7) -> None:
+        self.data = folder / "data"
+        self.leader_epoch = leader_epoch
+        self.children: list[Child] = []
+        self.log = folder / "servers.log"
+        self._run = folder / "run"
+        self._lock = -1
+        self._number = 0
+
+    async def __aenter__(self) -> Master:
+        (self.data / "regions").mkdir(parents=True)
+        self._run.mkdir(mode=0o700)
+        self._lock = os.open(self.data / "LOCK", os.O_RDWR | os.O_CREAT)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for child in self.children:
+            child.close()
+        os.close(self._lock)
+        await asyncio.sleep(0)
+
+    # --- servers -------------------------------------------------------------------------------------
+
+    async def server(self, name: str, **config: Any) -> Child:
+        """Started, linked, and listening."""
+        child = self.started(name, **config)
+        await self.linked(child)
+        async with asyncio.timeout(20):
+            await child.listening
+        return child
+
+    def started(self, name: str, **config: Any) -> Child:
+        self._number += 1
+        here = Incarnation(name, self._number)
+        control, its_control = socket.socketpair()
+        doorbell, its_doorbell = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        beats, its_beats = os.pipe()
+        passed = (its_control.fileno(), its_doorbell.fileno(), its_beats, self._lock)
+        command = [sys.executable, "-m", "columnar.regionserver_process", *map(str, passed)]
+        with open(self.log, "ab") as log:
+            process = subprocess.Popen(
+                command, cwd=ROOT, stdin=subprocess.PIPE, stdout=log, stderr=log, pass_fds=passed,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+            )  # fmt: skip
+        its_control.close()
+        its_doorbell.close()
+        os.close(its_beats)
+        control.setblocking(False)
+        child = Child(here, process, (control, doorbell))
+        child.beats = beats
+        self.children.append(child)
+        settings = {
+            "name": name,
+            "number": self._number,
+            "data": str(self.data),
+            "cluster_id": CLUSTER,
+            "leader_epoch": self.leader_epoch,
+            "run_folder": str(self._run),
+            "servers": 2,
+            "log_level": "INFO",
+            "config": {"data": str(self.data), **config},
+        }
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(settings).encode() + b"\n")
+        process.stdin.close()
+        return child
+
+    async def linked(self, child: Child) -> None:
+        mine = Hello(CLUSTER, Incarnation("master", 1), leader_epoch=self.leader_epoch)
+        factory = lambda: PeerLink(mine, lambda _hello: None, _Heard(child))  # noqa: E731 - a name says no more
+        _, child.link = await asyncio.get_running_loop().create_unix_connection(factory, sock=child.control)
+
+    def sealed(self, dead: Child) -> Segments:
+        """The extent of its log, once it is dead."""
+        assert dead.process.poll() is not None, "only a dead one's"
+        return measure(self._log_of(dead)).lengths
+
+    def named(self, dead: Child) -> frozenset[tuple[str, int]]:
+        """The regions that its log names, with epochs."""
+        return DeadLog(self._log_of(dead), measure(self._log_of(dead))).named()
+
+    def _log_of(self, child: Child) -> str:
+        return str(self.data / SERVERS / str(child.here) / LOG)
+
+    # --- regions -------------------------------------------------------------------------------------
+
+    def make(self, *regions: RegionInfo) -> None:
+        for region in regions:
+            (self.data / "regions" / region.encoded).mkdir()
+
+    async def publish(self, child: Child, table: Table, *regions: RegionInfo) -> None:
+        await child.ask(Publish(table, True, regions))
+
+    async def open(self, child: Child, region: RegionInfo, owner: Owner, **sealed: Segments) -> None:
+        """``sealed``: by the text of an incarnation with ``_`` for the dot, as ``s1_3``."""
+        await child.ask(OpenRegion(region, owner, _sealed(sealed)))
+
+    async def renumber(self, child: Child, region: RegionInfo, owner: Owner, **sealed: Segments) -> None:
+        await child.ask(RenumberRegion(region, owner, _sealed(sealed)))
+
+    async def close(self, child: Child, region: RegionInfo, epoch: int) -> GivenUp:
+        return await child.ask(CloseRegion(region, epoch))
+
+    async def routes(self, number: int, *routes: Route) -> None:
+        for child in self.living():
+            await child.ask(ReplaceRoutes(number, routes))
+
+    async def change_routes(self, change: ChangeRoutes) -> None:
+        for child in self.living():
+            await child.ask(change)
+
+    def living(self) -> list[Child]:
+        return [child for child in self.children if child.process.poll() is None]
+
+    # --- clients -------------------------------------------------------------------------------------
+
+    async def client(self, child: Child, door: bytes = b"1") -> Connection:
+        """A connection that this process accepts and hands to the server."""
+        return await asyncio.to_thread(self._client, child, door)
+
+    def _client(self, child: Child, door: bytes) -> Connection:
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            connection = Connection("127.0.0.1", listening.getsockname()[1], timeout=15_000)
+            accepted, _ = listening.accept()
+        with accepted:
+            socket.send_fds(child.doorbell, [door], [accepted.fileno()])
+        return connection
+
+
+class _Heard:
+    """The master's answers: it notes reports."""
+
+    def __init__(self, child: Child) -> None:
+        self._child = child
+
+    def called(self, link: PeerLink, frame: Frame) -> None:
+        link.refuse(frame.number, Unknown("a test is no master"))
+
+    def asked(self, link: PeerLink, number: int, message: Message[Any]) -> None:
+        if isinstance(message, Listening):
+            self._child.listening.set_result(message)
+        else:
+            self._child.heard.append(message)
+        link.told(number, message, None)
+
+
+def _sealed(by_name: dict[str, Segments]) -> tuple[tuple[Incarnation, Segments], ...]:
+    found = []
+    for text, lengths in by_name.items():
+        name, _, number = text.rpartition("_")
+        found.append((Incarnation(name, int(number)), lengths))
+    return tuple(found)
+
+
+def with_master(run: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """The test is a coroutine over a ``Master`` in its ``tmp_path``."""
+
+    @wraps(run)
+    def wrapped(tmp_path: Path) -> None:
+        async def inside() -> None:
+            async with Master(tmp_path) as master:
+                await run(master)
+
+        asyncio.run(inside())
+
+    del wrapped.__wrapped__  # type: ignore[attr-defined]  # pytest asks for the arguments of this one
+    return wrapped
