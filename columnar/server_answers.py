@@ -64,7 +64,9 @@ class MasterAsks:
             ChangeRoutes: self._change_routes,
             ReplaceRoutes: self._replace_routes,
             regions.Withdraw: self._withdraw,
+            regions.CloseTable: self._close_table,
             regions.CloseRegions: self._close_regions,
+            regions.FinishChange: self._finish_change,
         }
 
     def address_of(self, region: RegionInfo) -> tuple[str, int] | None:
@@ -82,6 +84,17 @@ class MasterAsks:
         await self._owner.answers[regions.Withdraw](asked)
         if served is not None:
             self._owning.dropped(served.regions)
+
+    async def _close_table(self, asked: regions.CloseTable) -> None:
+        await self._owner.answers[regions.CloseTable](asked)
+        self._owning.forget_dropped()
+
+    async def _finish_change(self, asked: regions.FinishChange) -> float:
+        try:
+            shut_s: float = await self._owner.answers[regions.FinishChange](asked)
+            return shut_s
+        finally:
+            self._owning.forget_dropped()
 
     async def _close_regions(self, asked: regions.CloseRegions) -> None:
         await self._owner.answers[regions.CloseRegions](asked)

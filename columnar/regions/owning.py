@@ -338,7 +338,7 @@ class Owning:
         self._carry_out(self.told.closed(info.region_id, epoch, is_behind=is_behind))
         if closed is not None:
             self._server.listener.release(closed)  # it may come back
-        self._forget_dropped()
+        self.forget_dropped()
 
     async def _close(self, info: RegionInfo) -> Region | None:
         """When this returns, no store of the region is open, and none will be; the region, if one was open."""
@@ -376,9 +376,10 @@ class Owning:
     def dropped(self, infos: Iterable[RegionInfo]) -> None:
         """No table has them any more: forget each when its store is closed."""
         self._dropped.update((info.region_id, info) for info in infos if info.region_id in self._infos)
-        self._forget_dropped()
+        self.forget_dropped()
 
-    def _forget_dropped(self) -> None:
+    def forget_dropped(self) -> None:
+        """Called when regions that no table has may have been closed."""
         for region_id, info in list(self._dropped.items()):
             is_closed = self._hosting.state.state(region_id) in (State.NONE, State.CLOSED)
             if not is_closed or region_id in self._lacking or self.told.stage_of(region_id) is Stage.LEAVING:

@@ -13,18 +13,20 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
 from columnar.client import Connection
-from columnar.model.owner import Incarnation, Owner
+from columnar.model.owner import Incarnation, Owner, incarnation_of
 from columnar.model.owner_messages import CloseRegion, GivenUp, Listening, OpenRegion, RenumberRegion, Segments
 from columnar.model.region_info import RegionInfo
-from columnar.model.region_messages import Message, Publish
+from columnar.model.region_messages import Commit, Message, Publish
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route
 from columnar.model.schema import Table
+from columnar.regionserver_process import ORPHANED
 from columnar.routing.hello import Hello
 from columnar.routing.peer_frames import Frame
 from columnar.routing.peer_link import PeerLink
@@ -32,8 +34,17 @@ from columnar.routing.refusals import Unknown
 from columnar.storage.dead_logs import DeadLog, measure
 from columnar.storage.server_stores import LOG, SERVERS
 
+__all__ = ["ORPHANED", "Child", "Master", "alone", "with_master"]
+
 ROOT = Path(__file__).parents[2]
 CLUSTER = "a-cluster"
+_ALWAYS_SHARED = """
+import sys
+from columnar.storage import commit
+commit.SHARED_FROM = 0
+from columnar.regionserver_process import main
+sys.exit(main(sys.argv[1:]))
+"""
 R = TypeVar("R")
 
 
@@ -47,7 +58,12 @@ class Child:
         self.link: PeerLink | None = None
         self.listening = asyncio.get_running_loop().create_future()  # Listening
         self.heard: list[Message[Any]] = []  # what it reported, but that
+        self.committing: Callable[[], Awaitable[None]] | None = None  # what a commit does, before it is answered
         self.beats = -1
+
+    def seen(self) -> int:
+        """How often its loop was seen alive; waits for a beat."""
+        return int.from_bytes(os.read(self.beats, 8), "big")
 
     async def ask(self, message: Message[R]) -> R:
         assert self.link is not None
@@ -80,6 +96,7 @@ class Master:
         self.leader_epoch = leader_epoch
         self.children: list[Child] = []
         self.log = folder / "servers.log"
+        self.is_shared = False  # servers that are started share every fsync that they can
         self._run = folder / "run"
         self._lock = -1
         self._number = 0
@@ -114,12 +131,13 @@ class Master:
         doorbell, its_doorbell = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         beats, its_beats = os.pipe()
         passed = (its_control.fileno(), its_doorbell.fileno(), its_beats, self._lock)
-        command = [sys.executable, "-m", "columnar.regionserver_process", *map(str, passed)]
+        program = ["-c", _ALWAYS_SHARED] if self.is_shared else ["-m", "columnar.regionserver_process"]
+        command = [sys.executable, *program, *map(str, passed)]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), **({"COLUMNAR_COMPILED": "no"} if self.is_shared else {})}
         with open(self.log, "ab") as log:
             process = subprocess.Popen(
-                command, cwd=ROOT, stdin=subprocess.PIPE, stdout=log, stderr=log, pass_fds=passed,
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
-            )  # fmt: skip
+                command, cwd=ROOT, stdin=subprocess.PIPE, stdout=log, stderr=log, pass_fds=passed, env=environment
+            )
         its_control.close()
         its_doorbell.close()
         os.close(its_beats)
@@ -127,17 +145,7 @@ class Master:
         child = Child(here, process, (control, doorbell))
         child.beats = beats
         self.children.append(child)
-        settings = {
-            "name": name,
-            "number": self._number,
-            "data": str(self.data),
-            "cluster_id": CLUSTER,
-            "leader_epoch": self.leader_epoch,
-            "run_folder": str(self._run),
-            "servers": 2,
-            "log_level": "INFO",
-            "config": {"data": str(self.data), **config},
-        }
+        settings = settings_of(here, self.data, self._run, self.leader_epoch, **config)
         assert process.stdin is not None
         process.stdin.write(json.dumps(settings).encode() + b"\n")
         process.stdin.close()
@@ -153,9 +161,10 @@ class Master:
         assert dead.process.poll() is not None, "only a dead one's"
         return measure(self._log_of(dead)).lengths
 
-    def named(self, dead: Child) -> frozenset[tuple[str, int]]:
-        """The regions that its log names, with epochs."""
-        return DeadLog(self._log_of(dead), measure(self._log_of(dead))).named()
+    def named(self, child: Child) -> frozenset[tuple[str, int]]:
+        """The regions that its log names, with epochs; of a living one so far."""
+        folder = self._log_of(child)
+        return DeadLog(folder, measure(folder)).named()
 
     def _log_of(self, child: Child) -> str:
         return str(self.data / SERVERS / str(child.here) / LOG)
@@ -170,7 +179,7 @@ class Master:
         await child.ask(Publish(table, True, regions))
 
     async def open(self, child: Child, region: RegionInfo, owner: Owner, **sealed: Segments) -> None:
-        """``sealed``: by the text of an incarnation with ``_`` for the dot, as ``s1_3``."""
+        """``sealed``: by incarnations, as ``s1.3``."""
         await child.ask(OpenRegion(region, owner, _sealed(sealed)))
 
     async def renumber(self, child: Child, region: RegionInfo, owner: Owner, **sealed: Segments) -> None:
@@ -183,9 +192,14 @@ class Master:
         for child in self.living():
             await child.ask(ReplaceRoutes(number, routes))
 
-    async def change_routes(self, change: ChangeRoutes) -> None:
-        for child in self.living():
+    async def change_routes(self, change: ChangeRoutes, *children: Child) -> None:
+        for child in children:
             await child.ask(change)
+
+    def take_lock(self) -> int:
+        """The master's descriptor of LOCK, from now on the caller's."""
+        held, self._lock = self._lock, os.open(os.devnull, os.O_RDONLY)
+        return held
 
     def living(self) -> list[Child]:
         return [child for child in self.children if child.process.poll() is None]
@@ -206,10 +220,11 @@ class Master:
 
 
 class _Heard:
-    """The master's answers: it notes reports."""
+    """The master's answers: it notes reports, and commits."""
 
     def __init__(self, child: Child) -> None:
         self._child = child
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def called(self, link: PeerLink, frame: Frame) -> None:
         link.refuse(frame.number, Unknown("a test is no master"))
@@ -219,15 +234,18 @@ class _Heard:
             self._child.listening.set_result(message)
         else:
             self._child.heard.append(message)
+        task = asyncio.ensure_future(self._answer(link, number, message))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer(self, link: PeerLink, number: int, message: Message[Any]) -> None:
+        if isinstance(message, Commit) and self._child.committing is not None:
+            await self._child.committing()
         link.told(number, message, None)
 
 
 def _sealed(by_name: dict[str, Segments]) -> tuple[tuple[Incarnation, Segments], ...]:
-    found = []
-    for text, lengths in by_name.items():
-        name, _, number = text.rpartition("_")
-        found.append((Incarnation(name, int(number)), lengths))
-    return tuple(found)
+    return tuple((incarnation_of(text), lengths) for text, lengths in by_name.items())
 
 
 def with_master(run: Callable[..., Awaitable[None]]) -> Callable[..., None]:
@@ -243,3 +261,60 @@ def with_master(run: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 
     del wrapped.__wrapped__  # type: ignore[attr-defined]  # pytest asks for the arguments of this one
     return wrapped
+
+
+_MIDDLE = """
+import json, subprocess, sys
+fds = [int(word) for word in sys.argv[1].split(",")]
+command = [sys.executable, "-m", "columnar.regionserver_process", *map(str, fds)]
+child = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=fds, stdout=sys.stderr)
+child.stdin.write(sys.argv[2].encode() + b"\\n")
+child.stdin.close()
+print(child.pid, flush=True)
+child.wait()
+"""
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """A server whose parent is a process in the middle: that process, and the server's id, once it beats.
+
+    The other ends of its sockets stay open.
+    """
+    (folder / "data" / "regions").mkdir(parents=True)
+    ends = [*socket.socketpair(), *socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)]
+    beats, its_beats = os.pipe()
+    lock = os.open(folder / "data" / "LOCK", os.O_RDWR | os.O_CREAT)
+    passed = [ends[1].fileno(), ends[3].fileno(), its_beats, lock]
+    settings = settings_of(Incarnation("s1", 1), folder / "data", folder, 7)
+    middle = subprocess.Popen(
+        [sys.executable, "-c", _MIDDLE, ",".join(map(str, passed)), json.dumps(settings)],
+        cwd=ROOT, pass_fds=passed, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    try:
+        with middle.stdout or nullcontext() as output:
+            assert output is not None
+            pid = int(output.readline())
+        os.read(beats, 8)
+        yield middle, pid
+    finally:
+        middle.kill()
+        middle.wait()
+        for end in ends:
+            end.close()
+        for descriptor in (beats, its_beats, lock):
+            os.close(descriptor)
+
+
+def settings_of(here: Incarnation, data: Path, run_folder: Path, leader_epoch: int, **config: Any) -> dict[str, Any]:
+    return {
+        "name": here.name,
+        "number": here.number,
+        "data": str(data),
+        "cluster_id": CLUSTER,
+        "leader_epoch": leader_epoch,
+        "run_folder": str(run_folder),
+        "servers": 2,
+        "log_level": "INFO",
+        "config": {"data": str(data), **config},
+    }
