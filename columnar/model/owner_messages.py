@@ -110,7 +110,7 @@ class Addresses(Message[None]):
 
 @dataclass(frozen=True, slots=True)
 class CannotOpen(Message[None]):
-    """The store of a region that the server owns cannot be opened; said once for each epoch.
+    """The store of a region that the server owns cannot be opened; said once, until it was opened.
 
     The answer to ``OpenRegion`` went out before, as nothing is behind the region.  The server goes on owning it: each
     request for it tries again, and hears why not, until the master has it closed.

@@ -10,7 +10,7 @@ import asyncio
 from functools import partial
 from typing import Final
 
-from columnar.errors import TableNotFound
+from columnar.errors import RegionElsewhere, TableNotFound
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.change_log import LOG_SPACE
@@ -33,6 +33,8 @@ async def copy_region(server: RegionServer, info: RegionInfo, path: str) -> None
     so nobody opens it meanwhile.
     """
     folder, engine = server.folder_of(info), server.hosting.engine
+    if not server.hosting.state.owns(info.region_id):
+        raise RegionElsewhere(info.table, info.encoded)  # its owner may have the store open
     if not server.is_open(info) and engine.exists(folder) and not server.hosting.ownership(info).behind:
         try:
             link_closed(folder, path)

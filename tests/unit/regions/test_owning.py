@@ -1,0 +1,361 @@
+"""Regions that a master gives a server: what is answered when, what a store is opened with, and who is refused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import pytest
+
+from columnar.errors import DamagedData, HostError, NotServingRegion, RegionAway, RegionElsewhere
+from columnar.model.mutation import Put, RowMutation
+from columnar.model.owner import Incarnation, Owner, Tenure, first_owner
+from columnar.model.owner_messages import CannotOpen, CloseRegion, GivenUp, OpenRegion, RenumberRegion
+from columnar.model.region_info import RegionInfo
+from columnar.model.region_messages import RegionChange
+from columnar.model.schema import Family, make_table
+from columnar.regions.hosting_state import State
+from columnar.regions.owning import Owning
+from columnar.regions.patience import patiently
+from columnar.regions.server import RegionServer
+from columnar.regions.tables import ServedTable
+from columnar.storage.api import SpaceOptions, Store
+from columnar.storage.commit import Committer
+from columnar.storage.dead_logs import DeadLog, DeadLogs, Sealed
+from columnar.storage.memory import MemoryEngine
+from columnar.storage.ownership import THIS_RUN, LogPart, Ownership
+from tests.support.held_engine import FakeClock, HeldEngine
+
+HERE, DEAD, OTHER = Incarnation("s1", 5), Incarnation("s2", 3), Incarnation("s3", 4)
+LEADER = 7
+TABLE = make_table("t", [Family("a")])
+EDGES = [(b"", b"d"), (b"d", b"m"), (b"m", b"t"), (b"t", b"")]
+REGIONS = [RegionInfo("t", 10 + n, start, end) for n, (start, end) in enumerate(EDGES)]
+FIRST = REGIONS[0]
+PUT = RowMutation(b"a", (Put(b"a", b"q", b"v"),))
+
+
+class OwnedEngine(HeldEngine):
+    """Notes with which claims stores are opened, and refuses some."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryEngine())
+        self.claims: list[Ownership] = []
+        self.failures: dict[str, Exception] = {}  # by the region's encoded name
+        self.owned: list[tuple[str, int]] = []
+
+    def open(
+        self,
+        path: str,
+        spaces: frozenset[str],
+        options: Mapping[str, SpaceOptions] | None = None,
+        ownership: Ownership | None = None,
+    ) -> Any:
+        assert ownership is not None
+        self.claims.append(ownership)
+        if ownership.region in self.failures:
+            raise self.failures[ownership.region]
+        store: Any = super().open(path, spaces, options, ownership)
+        store.own = lambda region, epoch: self.owned.append((region, epoch))
+        return store
+
+    def is_untouched(self, path: str) -> bool:
+        return False
+
+    def is_behind(self, store: Store, ownership: Ownership) -> bool:
+        return False
+
+
+class OwnLog:
+    def __init__(self) -> None:
+        self.parts: dict[str, tuple[LogPart, ...]] = {}
+
+    def behind(self, region: str) -> tuple[LogPart, ...]:
+        return self.parts.get(region, ())
+
+
+class Logs:
+    """Dead logs that hold nothing."""
+
+    def __init__(self) -> None:
+        self.server_log = OwnLog()
+        self.dead_logs = DeadLogs()
+        self.read: list[tuple[str, tuple[tuple[str, int], ...]]] = []
+
+    def dead_log(self, incarnation: str, lengths: tuple[tuple[str, int], ...]) -> DeadLog:
+        self.read.append((incarnation, lengths))
+        return DeadLog("nowhere", Sealed())
+
+
+class House:
+    def __init__(self, open_regions: int = 9) -> None:
+        self.engine = OwnedEngine()
+        self.committer = Committer(asyncio.get_running_loop())
+        self.server = RegionServer(
+            self.engine, "regions", self.committer, FakeClock(), open_regions=open_regions, epoch=None
+        )
+        self.logs = Logs()
+        self.owning = Owning(HERE, self.server, self.logs)
+        self.reports: list[CannotOpen] = []
+        self.owning.on_cannot_open = self.reports.append
+        self.server.folders.make([info.encoded for info in REGIONS])
+        self.served = ServedTable(TABLE, True, list(REGIONS))
+        self.server.tables.install(self.served)
+
+    async def open(self, owner: Owner, info: RegionInfo = FIRST, *sealed: Any, leader: int = LEADER) -> None:
+        await self.owning.open(OpenRegion(info, owner, sealed), leader)
+
+    async def close_at(self, epoch: int, info: RegionInfo = FIRST) -> GivenUp:
+        return await self.owning.close(CloseRegion(info, epoch), LEADER)
+
+    async def region(self, info: RegionInfo = FIRST) -> Any:
+        return await self.server.opened(self.served, info)
+
+    async def put(self, mutation: RowMutation = PUT) -> None:
+        def step() -> Any:
+            return self.server.open_region(self.served, self.served.holding(mutation.row)).apply(mutation)
+
+        applied = await patiently(step)
+        await applied.durable
+
+    async def settled(self) -> None:
+        """Nothing is opened in the background any more."""
+        while self.owning._opening is not None and not self.owning._opening.done():
+            await asyncio.wait([self.owning._opening])
+
+    async def close(self) -> None:
+        self.engine.gate.release()
+        self.owning.stop()
+        self.server.hosting.check()
+        await self.server.close()
+        self.committer.close()
+
+
+def run(check: Callable[[House], Awaitable[None]], **options: Any) -> None:
+    async def main() -> None:
+        house = House(**options)
+        async with asyncio.timeout(20):
+            await check(house)
+        house.owning.check()
+        await house.close()
+
+    asyncio.run(main())
+
+
+def test_a_region_is_served_when_it_was_told_and_not_before() -> None:
+    async def check(house: House) -> None:
+        with pytest.raises(RegionElsewhere):
+            house.server.open_region(house.served, FIRST)
+        await house.open(first_owner(HERE))
+        await house.put()
+        await house.open(first_owner(HERE))  # told again
+        assert house.engine.claims == [Ownership(FIRST.encoded, 1)]
+        with pytest.raises(RegionElsewhere):
+            house.server.open_region(house.served, REGIONS[1])
+
+    run(check)
+
+
+def test_what_is_behind_is_brought_in_before_the_answer_and_once() -> None:
+    async def check(house: House) -> None:
+        owner = Owner(HERE, 9, behind=(Tenure(DEAD, 7), Tenure(OTHER, 8)))
+        lengths = (("00000001.segment", 99),)
+        asked = asyncio.ensure_future(house.open(owner, FIRST, (DEAD, lengths), (OTHER, ())))
+        await asyncio.sleep(0)
+        assert not asked.done()
+        await asked
+        behind = (LogPart("s2.3", 7), LogPart("s3.4", 8))
+        assert house.engine.claims == [Ownership(FIRST.encoded, 9, behind)]
+        assert house.logs.read == [("s2.3", lengths), ("s3.4", ())]
+        assert house.logs.dead_logs.of("s2.3") is None, "nobody lacks anything of it any more"
+        house.server.evict(await house.region())
+        await house.region()
+        assert house.engine.claims[1:] == [Ownership(FIRST.encoded, 9)]
+
+    run(check)
+
+
+def test_a_dead_log_stays_as_long_as_a_region_lacks_it() -> None:
+    async def check(house: House) -> None:
+        house.engine.failures[REGIONS[1].encoded] = HostError("the disk is full")
+        owner = Owner(HERE, 2, behind=(Tenure(DEAD, 1),))
+        asks = [asyncio.ensure_future(house.open(owner, info, (DEAD, ()))) for info in REGIONS[:2]]
+        await asks[0]
+        house.owning.check()
+        with pytest.raises(HostError, match="the disk is full"):
+            await asks[1]
+        assert house.logs.dead_logs.of("s2.3") is None
+        assert house.logs.read == [("s2.3", ())], "one reading for both"
+
+    run(check)
+
+
+def test_a_region_that_cannot_be_brought_up_to_date_is_refused_at_that_epoch_for_ever() -> None:
+    async def check(house: House) -> None:
+        house.engine.failures[FIRST.encoded] = DamagedData("a segment is cut")
+        with pytest.raises(DamagedData, match="a segment is cut"):
+            await house.open(Owner(HERE, 2, behind=(Tenure(DEAD, 1),)), FIRST, (DEAD, ()))
+        house.engine.failures.clear()
+        with pytest.raises(NotServingRegion, match="epoch 2"):
+            await house.open(Owner(HERE, 2))
+        with pytest.raises(RegionElsewhere):
+            house.server.open_region(house.served, FIRST)
+        await house.open(Owner(HERE, 3))
+        await house.put()
+
+    run(check)
+
+
+def test_a_log_of_which_no_extent_was_told_is_missed() -> None:
+    async def check(house: House) -> None:
+        asked = asyncio.ensure_future(house.open(Owner(HERE, 2, behind=(Tenure(DEAD, 1),))))
+        await asked
+        assert house.engine.claims == [Ownership(FIRST.encoded, 2, (LogPart("s2.3", 1),))]
+        assert house.logs.read == [], "the engine says that it is not here"
+
+    run(check)
+
+
+def test_own_records_come_from_this_runs_log() -> None:
+    async def check(house: House) -> None:
+        await house.open(Owner(HERE, 3, behind=(Tenure(HERE, 2),)))
+        assert house.engine.claims == [Ownership(FIRST.encoded, 3, (LogPart(THIS_RUN, 2),))]
+        # Later its disk fails; the log has records of an earlier tenure, too, which others have written over.
+        house.logs.server_log.parts[FIRST.encoded] = (LogPart(THIS_RUN, 1), LogPart(THIS_RUN, 3))
+        house.server.evict(await house.region())
+        await house.region()
+        assert house.engine.claims[1:] == [Ownership(FIRST.encoded, 3, (LogPart(THIS_RUN, 3),))]
+
+    run(check)
+
+
+def test_a_close_waits_for_what_was_written_and_those_who_wait_go_elsewhere() -> None:
+    async def check(house: House) -> None:
+        await house.open(first_owner(HERE))
+        region = await house.region()
+        house.engine.gate.hold()
+        written = region.apply(PUT)
+        closing = asyncio.ensure_future(house.close_at(1))
+        while house.server.hosting.state_of(region) is not State.CLOSING:  # noqa: ASYNC110 - some steps of the loop
+            await asyncio.sleep(0)
+        late = asyncio.ensure_future(house.put())
+        await asyncio.sleep(0)
+        assert not closing.done()
+        assert not written.durable.done()
+        house.engine.gate.release()
+        assert await closing == GivenUp(1, is_behind=False)
+        assert written.durable.done()
+        with pytest.raises(RegionElsewhere):
+            await late
+        assert await house.close_at(1) == GivenUp(1, is_behind=False)
+
+    run(check)
+
+
+def test_a_closed_region_says_whether_its_log_has_more_than_its_store() -> None:
+    async def check(house: House) -> None:
+        await house.open(Owner(HERE, 4))
+        await house.put()
+        house.logs.server_log.parts[FIRST.encoded] = (LogPart(THIS_RUN, 2),)  # of an earlier tenure
+        house.logs.server_log.parts[REGIONS[1].encoded] = (LogPart(THIS_RUN, 4),)
+        await house.open(Owner(HERE, 4), REGIONS[1])
+        assert await house.close_at(4) == GivenUp(4, is_behind=False)
+        assert await house.close_at(4, REGIONS[1]) == GivenUp(4, is_behind=True)
+        assert await house.close_at(9, REGIONS[2]) == GivenUp(9, is_behind=False), "it was never here"
+        with pytest.raises(NotServingRegion):
+            await house.open(Owner(HERE, 9), REGIONS[2])
+
+    run(check)
+
+
+def test_a_close_overtakes_an_opening() -> None:
+    async def check(house: House) -> None:
+        owner = Owner(HERE, 2, behind=(Tenure(DEAD, 1),))
+        asked = asyncio.ensure_future(house.open(owner, FIRST, (DEAD, ())))
+        await asyncio.sleep(0)
+        assert await house.close_at(2) == GivenUp(2, is_behind=False)
+        with pytest.raises(NotServingRegion, match="given it up"):
+            await asked
+        assert house.logs.dead_logs.of("s2.3") is None
+
+    run(check)
+
+
+def test_the_epoch_rises_under_an_open_store() -> None:
+    async def check(house: House) -> None:
+        await house.open(first_owner(HERE))
+        region = await house.region()
+        await house.owning.renumber(RenumberRegion(FIRST, Owner(HERE, 3, behind=(Tenure(HERE, 1),))), LEADER)
+        assert house.engine.owned == [(FIRST.encoded, 3)]
+        assert await house.region() is region, "it serves on"
+        assert await house.close_at(1) == GivenUp(1, is_behind=True)
+        await house.put()
+        assert await house.close_at(3) == GivenUp(3, is_behind=False)
+        await house.owning.renumber(RenumberRegion(FIRST, Owner(HERE, 5)), LEADER)  # closed by now: as an opening
+        await house.put()
+
+    run(check)
+
+
+def test_the_master_hears_once_of_a_region_that_a_request_could_not_open() -> None:
+    async def check(house: House) -> None:
+        house.engine.failures[FIRST.encoded] = DamagedData("a file is missing")
+        await house.open(first_owner(HERE))
+        await house.settled()
+        for _ in range(2):
+            with pytest.raises(DamagedData):
+                await house.region()
+        assert house.reports == [CannotOpen(FIRST, 1, "a file is missing", True)]
+        house.engine.failures.clear()
+        await house.region()
+        house.server.evict(await house.region())
+        house.engine.failures[FIRST.encoded] = HostError("the disk is full")
+        with pytest.raises(HostError):
+            await house.region()
+        assert house.reports[1:] == [CannotOpen(FIRST, 1, "the disk is full", False)], "it was open in between"
+
+    run(check)
+
+
+def test_a_master_that_was_replaced_is_refused() -> None:
+    async def check(house: House) -> None:
+        await house.open(first_owner(HERE), leader=8)
+        with pytest.raises(NotServingRegion, match="another master"):
+            await house.open(Owner(HERE, 2), leader=7)
+        with pytest.raises(NotServingRegion, match="another master"):
+            await house.owning.close(CloseRegion(FIRST, 1), 7)
+        await house.put()
+
+    run(check)
+
+
+def test_regions_are_opened_before_anybody_asks_up_to_the_bound_and_requests_go_first() -> None:
+    async def check(house: House) -> None:
+        for info in REGIONS:
+            await house.open(first_owner(HERE), info)
+        last = REGIONS[-1]
+        with pytest.raises(RegionAway):
+            house.server.open_region(house.served, last)
+        await house.settled()
+        assert len(house.engine.claims) == house.server.open_count() == 2
+        assert last.encoded in {claim.region for claim in house.engine.claims[:2]}
+
+    run(check, open_regions=2)
+
+
+def test_successors_of_a_split_are_owned_and_what_no_table_has_is_forgotten() -> None:
+    async def check(house: House) -> None:
+        await house.open(first_owner(HERE))
+        await house.put()
+        halves = (RegionInfo("t", 20, b"", b"b"), RegionInfo("t", 21, b"b", b"d"))
+        house.owning.made(RegionChange((FIRST,), halves, 1))
+        assert house.server.hosting.state.owns(20)
+        assert house.owning.told.serving() == {10: 1, 20: 1, 21: 1}
+        house.owning.dropped([FIRST])
+        assert 10 in house.owning.told.serving(), "its store is open"
+        house.server.evict(await house.region())
+        house.owning.forget_dropped()
+        assert house.owning.told.serving() == {20: 1, 21: 1}
+
+    run(check)
