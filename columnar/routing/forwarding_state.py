@@ -12,11 +12,12 @@
     event while SENT                                 a read                        a write
     the owner refuses: the region is another's       looks for a route again       the same: nothing was done
     the link breaks                                  looks for a route again       outcome unknown, never repeated
-    another owner has taken the region over          looks for a route again       outcome unknown, never repeated
-    the region moves, and its old owner is alive     waits: the old owner answers or refuses
+    the region has a later owner                     waits: the server that was asked answers or refuses
 
 A call looks for a route for ``PATIENCE_MS`` from its beginning; then it is refused as not served, and nothing was
-done.  A call that is SENT has no deadline here: the owner has its own, and the link to an owner that is fenced breaks.
+done.  A call that is SENT has no deadline here: the owner has its own, and the link to an owner that is fenced breaks
+(``Peers.fenced``).  A later owner in the routes ends no call that is SENT: after a move the answers of the server that
+has closed the region may still be on their way, and a write would be given up that was answered.
 
 Invariants (``ForwardedCall.check``, and the model in tests/model/test_forwarding_model.py):
     W1. Each call that is begun ends once: by ANSWER, by one refusal, by this server's own answer, or with its client.
@@ -60,7 +61,6 @@ class Event(Enum):
     ELSEWHERE = auto()  # refused as moved or unknown: nothing was done
     FAILED = auto()  # refused with an error
     LINK_BROKE = auto()
-    TAKEN_OVER = auto()  # the region has a later owner, and the one that was asked is not its source
     LATER_OWNER = auto()  # the region has a later owner
     TOO_LATE = auto()
     CLIENT_WENT = auto()
@@ -100,14 +100,8 @@ _BOTH: Final[dict[tuple[State, Event], _Next]] = {
     (State.HERE, Event.ELSEWHERE): (State.WAITING, ()),
     (State.HERE, Event.CLIENT_WENT): (State.GONE, ()),
 }
-_READ: Final = _BOTH | {
-    (State.SENT, Event.LINK_BROKE): (State.WAITING, ()),
-    (State.SENT, Event.TAKEN_OVER): (State.WAITING, (Do.FORGET,)),
-}
-_WRITE: Final = _BOTH | {
-    (State.SENT, Event.LINK_BROKE): (State.REFUSED, (Do.REFUSE_UNSURE,)),
-    (State.SENT, Event.TAKEN_OVER): (State.REFUSED, (Do.FORGET, Do.REFUSE_UNSURE)),
-}
+_READ: Final = _BOTH | {(State.SENT, Event.LINK_BROKE): (State.WAITING, ())}
+_WRITE: Final = _BOTH | {(State.SENT, Event.LINK_BROKE): (State.REFUSED, (Do.REFUSE_UNSURE,))}
 
 
 class OutOfPlace(Exception):
@@ -194,11 +188,6 @@ class ForwardedCall:
         is_same = route.region.region_id == self._region_id
         if self.state is State.QUEUED and (not is_same or route.epoch > tenure.epoch):
             return self._tried(Event.LATER_OWNER, route, now_ms)
-        # The server that was asked lives on where the region was split or merged, moves away from it, or stays with it
-        # at a later epoch: it answers or refuses.
-        is_taken = is_same and route.epoch > tenure.epoch and tenure.server != route.server and route.source != tenure
-        if self.state is State.SENT and is_taken:
-            return self._tried(Event.TAKEN_OVER, route, now_ms)
         return ()
 
     def woke(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:

@@ -58,6 +58,7 @@ class World:
         low, high = RegionInfo("t", 2, b"", b"m"), RegionInfo("t", 3, b"m", b"")
         self.catalogue = {2: Route(low, Incarnation("s1", 1), 1), 3: Route(high, Incarnation("s2", 1), 1)}
         self.changes: list[ChangeRoutes] = []
+        self.has_broken = False  # some link
         self.opening: dict[int, int] = {}  # region id -> epoch, where the owner has not opened it yet
         for server in self.servers.values():
             self.whole(server)
@@ -194,6 +195,7 @@ class World:
 
     def break_link(self, server: Server) -> None:
         """Calls on the wire were taken in by the server, or not; answers on the wire are lost."""
+        self.has_broken = True
         for number in server.coming:
             if self.rng.random() < 0.5 and self.owns(server, self.sent[number].row):
                 self.sent[number].executions += 1
@@ -274,6 +276,7 @@ class World:
         call.ends.append(how)
         if how is Do.REFUSE_UNSURE:
             assert call.is_write
+            assert self.has_broken, "a move alone ends no call"
         if how is Do.REFUSE_AWAY and call.is_write:
             assert call.executions == 0, "W2"
             assert self.now_ms >= call.begun_ms + PATIENCE_MS, "it was patient"

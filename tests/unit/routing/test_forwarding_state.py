@@ -87,11 +87,12 @@ def test_a_broken_link_before_sending(is_write: bool) -> None:
     assert call.not_sent(TAKEN, 7) == (Do.SEND,)
 
 
-def test_a_region_that_another_has_taken_over() -> None:
-    """Its owner was fenced: it may have carried the call out, and nobody hears of it any more."""
-    read, write = sent(False), sent(True)
-    assert read.route_changed(TAKEN, 1) == (Do.FORGET, Do.SEND)
-    assert write.route_changed(TAKEN, 1) == (Do.FORGET, Do.REFUSE_UNSURE)
+@BOTH
+def test_the_answer_of_an_owner_that_has_closed_the_region_is_waited_for(is_write: bool) -> None:
+    """The change of the routes comes from the master, the answer over another link: either may be first."""
+    call = sent(is_write)
+    assert call.route_changed(TAKEN, 1) == ()
+    assert call.answer_came() == (Do.ANSWER,)
 
 
 @BOTH
