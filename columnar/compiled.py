@@ -56,8 +56,11 @@ HOT: Final = (
     "columnar.regions.unread_puts",
     "columnar.regions.change_record",
     "columnar.regions.change_log",
+    "columnar.routing.forwarding",
     "columnar.routing.forwarding_state",
     "columnar.routing.peer_frames",
+    "columnar.routing.peer_link",
+    "columnar.routing.peer_server",
     "columnar.routing.routes",
     "columnar.storage.capture",
     "columnar.storage.commit",
@@ -83,9 +86,11 @@ HOT: Final = (
     "columnar.wire.connection",
     "columnar.wire.framing",
     "columnar.wire.mutation_struct",
+    "columnar.wire.raw_calls",
     "columnar.wire.sent_puts",
     "columnar.wire.server",
     "columnar.wire.service",
+    "columnar.wire.waiting",
     "columnar.wire.walker",
 )
 # What hot modules import: the compiler writes the value of a constant into whoever uses it.

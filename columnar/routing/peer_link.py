@@ -130,7 +130,9 @@ class Refused(Exception):
         self.refusal = refusal
 
 
-class PeerLink(asyncio.Protocol):
+class PeerLink:
+    """An ``asyncio.Protocol`` in all but name: a class without foreign bases compiles to plain fields and calls."""
+
     def __init__(
         self,
         mine: Hello,
@@ -280,6 +282,10 @@ class PeerLink(asyncio.Protocol):
         except (BadFrame, BadValue) as fault:
             self.end(f"the peer's frames are bad: {fault}")
 
+    def eof_received(self) -> bool:
+        """A peer that sends no more has ended."""
+        return False
+
     def connection_lost(self, cause: Exception | None) -> None:
         self.end(f"the connection ended{f': {cause}' if cause else ''}")
 
@@ -289,7 +295,10 @@ class PeerLink(asyncio.Protocol):
         if self.peer is None:
             self._greet(frame)
         elif frame.kind == peer_frames.CALL:
-            self._answer(frame.number, lambda: self._answerer.called(self, frame))
+            try:
+                self._answerer.called(self, frame)
+            except Exception as fault:  # noqa: BLE001 - the caller hears of it, and the log has its traceback
+                self._fault(frame.number, fault)
         elif frame.kind == peer_frames.ASK:
             self._take_ask(frame)
         elif frame.kind == peer_frames.HELLO:
@@ -314,14 +323,14 @@ class PeerLink(asyncio.Protocol):
         except BadValue as fault:  # of a newer version, or of its own mistake: the link stays
             self.refuse(frame.number, fault)
             return
-        self._answer(frame.number, lambda: self._answerer.asked(self, frame.number, message))
-
-    def _answer(self, number: int, answer: Callable[[], None]) -> None:
         try:
-            answer()
-        except Exception as fault:  # noqa: BLE001 - the caller hears of it, and the log has its traceback
-            _log.exception("a call or an ask of %s failed", self.peer.server if self.peer else "a peer")
-            self.refuse(number, fault)
+            self._answerer.asked(self, frame.number, message)
+        except Exception as fault:  # noqa: BLE001 - as in ``_take``
+            self._fault(frame.number, fault)
+
+    def _fault(self, number: int, fault: Exception) -> None:
+        _log.error("a call or an ask of %s failed", self.peer.server if self.peer else "a peer", exc_info=fault)
+        self.refuse(number, fault)
 
     def _take_answer(self, frame: Frame) -> None:
         call, _ = self._calls.pop(frame.number, (None, None))

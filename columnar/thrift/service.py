@@ -10,12 +10,14 @@ from columnar.errors import NotSent, RegionAway
 from columnar.operations.retries import retried
 from columnar.operations.scanners import ScannerTable
 from columnar.operations.slow_log import SlowLog
+from columnar.routing.way_out import WayOut
 from columnar.thrift import errors
 from columnar.thrift.other_door import OtherDoor
 from columnar.thrift.slow_calls import SlowCalls
+from columnar.wire.codec import Request
 from columnar.wire.definitions import ServiceDefinition
 from columnar.wire.idl import SERVICE
-from columnar.wire.service import CallContext, Handler
+from columnar.wire.service import CallContext, HandedOn, Handler
 
 
 class ThriftService:
@@ -36,6 +38,7 @@ class ThriftService:
         self._names = definition.signatures
         self._to_wire = to_wire
         self._other_door = other_door
+        self.way_out: WayOut | None = None  # to other servers, where there are any; set once, before the first call
         found = {}
         for name in self._names:
             for part in parts:
@@ -53,11 +56,14 @@ class ThriftService:
         return self._to_wire(method, error)
 
     def asked_again(
-        self, handler: Handler, ctx: CallContext, args: list[Any], error: Exception
-    ) -> Awaitable[Any] | None:
-        if not isinstance(error, RegionAway):
-            return None
-        return retried(partial(handler, ctx, *args), error, ctx.has_gone)
+        self, handler: Handler, ctx: CallContext, request: Request, error: Exception
+    ) -> Awaitable[Any] | HandedOn | None:
+        if isinstance(error, RegionAway):
+            return retried(partial(handler, ctx, *request.args), error, ctx.has_gone)
+        return self.way_out.handed_on(ctx, request, error) if self.way_out is not None else None
+
+    def may_be_handed_on(self, method: str) -> bool:
+        return self.way_out is not None and self.way_out.leads_from(method)
 
     def connection_closed(self, connection_id: int) -> None:
         self._scanners.connection_closed(connection_id)

@@ -123,12 +123,20 @@ class Method:
 
 
 class Request:
-    """A decoded call; constant."""
+    """A decoded call.  Constant, but that a call whose answer is pending drops what is not needed any more."""
 
-    __slots__ = ("args", "kind", "method", "name", "seqid", "size_bytes")
+    __slots__ = ("args", "buffer", "kind", "method", "name", "seqid", "size_bytes", "start")
 
     def __init__(
-        self, method: Method | None, name: bytes, kind: int, seqid: int, args: list[Any], size_bytes: int
+        self,
+        method: Method | None,
+        name: bytes,
+        kind: int,
+        seqid: int,
+        args: list[Any],
+        size_bytes: int,
+        buffer: bytes = b"",
+        start: int = 0,
     ) -> None:
         self.method = method  # None: no such method; then there are no arguments
         self.name = name  # as it was sent
@@ -136,6 +144,13 @@ class Request:
         self.seqid = seqid
         self.args = args
         self.size_bytes = size_bytes
+        self.buffer = buffer  # holds the message as it came, at ``start``; it may hold others; empty: dropped
+        self.start = start
+
+    @property
+    def message(self) -> bytes:
+        """The message as it came, without a frame or HTTP around it; a copy where the buffer holds more."""
+        return self.buffer[self.start : self.start + self.size_bytes]
 
 
 def application_error(name: bytes, protocol: Protocol, seqid: int, kind: int, text: str) -> bytes:

@@ -27,23 +27,16 @@ from struct import Struct
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from columnar.errors import ColumnarError, OutcomeUnknown
+from columnar.errors import ColumnarError, OutcomeUnknown, RegionAway
 from columnar.prompt_future import PromptFuture
-from columnar.wire.codec import (
-    CALL,
-    INTERNAL_ERROR,
-    INVALID_MESSAGE_TYPE,
-    ONEWAY,
-    UNKNOWN_METHOD,
-    Request,
-    application_error,
-)
+from columnar.wire.codec import CALL, ONEWAY, Request
 from columnar.wire.codec_replies import RowList
 from columnar.wire.detect import Protocol
 from columnar.wire.framing import GiveWay, Hangup, Refusal, RequestStream, Whole
 from columnar.wire.large_calls import Aside, LargeCaller
-from columnar.wire.service import CallContext, Later
+from columnar.wire.service import CallContext, HandedOn, Later, Raw
 from columnar.wire.sockets import has_ended, tune
+from columnar.wire.waiting import Awaited, Waiter
 
 if TYPE_CHECKING:
     from columnar.wire.server import WireServer
@@ -61,8 +54,8 @@ _DIRECT: Final = frozenset({list, RowList, type(None), bool, int, str, bytes, di
 _UNKNOWN: Final = "unknown"  # in metrics: names that clients invent do not become labels
 
 
-class Waiting:
-    """A request whose reply is pending."""
+class Waiting(Waiter):
+    """A request of a connection whose reply is pending."""
 
     __slots__ = ("connection", "later", "request", "started")
 
@@ -72,7 +65,7 @@ class Waiting:
         self.started = started
         self.later = later
 
-    def resume(self, done: asyncio.Future[Any]) -> None:
+    def resume(self, done: Awaited) -> None:
         self.connection.resume(self.request, done, self.started, self.later)
 
 
@@ -98,7 +91,8 @@ class Connection:
         self._reading_paused = False
         self._closing = False
         self._has_gone = False  # the connection has ended, or the client sends no more
-        self._out: list[bytes] = []  # replies of this time slice
+        self._handed_on: HandedOn | None = None  # the call that another server answers
+        self._out: list[bytes | memoryview] = []  # replies of this time slice
         self._out_bytes = 0
         self.held_bytes = 0  # of input that waits: half a message, or requests read ahead
         self.serving_bytes = 0  # of the request whose reply is pending
@@ -155,6 +149,9 @@ class Connection:
         by_us, self._closing = self._closing, True
         self._fd = -1
         self._leave()
+        if self._handed_on is not None:
+            self._handed_on.client_left()
+            self._handed_on = None
         self._ctx = CallContext(self._id, self._ctx.peer, self._ctx.protocol)  # the old context refers to us
         if self._transport is None or not self._server.forget(self):
             return  # it was never admitted
@@ -316,10 +313,7 @@ class Connection:
                     return self._pending(message, result, started, None)
             reply = method.reply(self._stream.protocol, message.seqid, result)
         except Exception as error:  # noqa: BLE001 - the server's loop: every fault is answered
-            again = self._server.service.asked_again(handler, self._ctx, message.args, error)
-            if again is not None:
-                return self._pending(message, again, started, None)
-            return self._failed(message, error, started)
+            return self._asked_again(message, error, started)
         return self._done(message, reply, None, started, result)
 
     def _pending(self, request: Request, waiting: Any, started: float, later: Later | None) -> float | None:
@@ -331,6 +325,8 @@ class Connection:
         self.serving_bytes = request.size_bytes
         if request.size_bytes > LARGE_BYTES:  # the handler holds the rows that it still needs; the slow log counts rows
             request.args = [[None] * len(one) if isinstance(one, list) else one for one in request.args]
+        if shared or request.method is None or not self._server.service.may_be_handed_on(request.method.name):
+            request.buffer = b""
         if shared:
             self._is_dear = perf_counter() - started >= TURN_S  # waiting for an fsync does not make it expensive
             self._server.resume_after(future, Waiting(self, request, started, later))
@@ -339,69 +335,73 @@ class Connection:
             future.add_done_callback(Waiting(self, request, started, later).resume)
         return None
 
-    def resume(self, request: Request, future: asyncio.Future[Any], started: float, later: Later | None) -> None:
+    def _asked_again(self, request: Request, error: Exception, started: float) -> float | None:
+        """Retry a call that did nothing yet, or hand it on to its owner; answer with ``error`` where neither helps."""
+        method, server = request.method, self._server
+        assert method is not None, "it was begun"
+        again = server.service.asked_again(server.handlers[method.name], self._ctx, request, error)
+        if again is None:
+            return self._failed(request, error, started)
+        if not isinstance(again, HandedOn):
+            return self._pending(request, again, started, None)
+        if again.done():
+            return self._settle(request, again, started, None)
+        self._busy = True
+        self.serving_bytes = request.size_bytes
+        self._handed_on = again
+        request.buffer = b""  # who handed it on has the message
+        if request.size_bytes > LARGE_BYTES:
+            request.args = []
+        again.tell(Waiting(self, request, started, None).resume)
+        return None
+
+    def resume(self, request: Request, future: Awaited, started: float, later: Later | None) -> None:
         """Answer ``request``: the future that it waited for is done."""
         self._busy = False
-        self._settle(request, future, started, later)
+        self._handed_on = None
+        if self._settle(request, future, started, later) is None:
+            return  # it waits for something else now
         if self._closing or self._has_gone or (self._stream.under_way and self.has_gone()):
             self._close_quietly()
         else:
             self._serve()
 
-    def _settle(self, request: Request, future: asyncio.Future[Any], started: float, later: Later | None) -> float:
+    def _settle(self, request: Request, future: Awaited, started: float, later: Later | None) -> float | None:
         assert request.method is not None
         try:
             outcome = future.result()
             result = outcome if later is None else later.result
+            if type(result) is Raw:
+                return self._done(request, result.message, None, started)
             reply = request.method.reply(self._stream.protocol, request.seqid, result)
         except asyncio.CancelledError:
             stopped = OutcomeUnknown("the server stopped before this was done; read before you repeat it")
             return self._failed(request, stopped, started)
         except Exception as error:  # noqa: BLE001 - as in _answer
+            if later is None and request.buffer and not self._has_gone and not isinstance(error, RegionAway):
+                return self._asked_again(request, error, started)  # RegionAway has been waited for
             return self._failed(request, error, started)
         return self._done(request, reply, None, started, result)
 
     def _failed(self, request: Request, error: Exception, started: float) -> float:
-        method = request.method
-        assert method is not None
-        declared = self._declared(method.name, error)
-        name = type(error).__name__
-        if declared is not None and method.declares(declared):
-            reply = method.declared_error(self._stream.protocol, request.seqid, declared)
-            return self._done(request, reply, name, started)
-        log.error("%s: %s failed", self._ctx.peer, method.name, exc_info=error)
-        kind = INTERNAL_ERROR
-        text = f"Internal error processing {method.name}"
-        reply = application_error(request.name, self._stream.protocol, request.seqid, kind, text)
-        return self._done(request, reply, name, started)
-
-    def _declared(self, method: str, error: Exception) -> Any | None:
-        if self._server.codec.methods[method].declares(error):
-            return error  # a handler may raise what its method declares
-        return self._server.service.translate(method, error)
+        reply = self._server.errors.failed(self._ctx.peer, request, self._stream.protocol, error)
+        return self._done(request, reply, type(error).__name__, started)
 
     def _not_served(self, request: Request, started: float) -> float:
-        shown = request.name.decode(errors="replace")
-        if request.kind not in (CALL, ONEWAY):
-            kind, text = INVALID_MESSAGE_TYPE, f"a message of kind {request.kind} is no call"
-        else:
-            kind, text = UNKNOWN_METHOD, self._server.unknown(shown)
-        reply = application_error(request.name, self._stream.protocol, request.seqid, kind, text)
+        reply = self._server.errors.not_served(request, self._stream.protocol)
         return self._done(request, reply, "TApplicationException", started)
 
     def _refused(self, refusal: Refusal, started: float) -> float:
-        error, method = refusal.error, refusal.method
-        log.warning("%s: %s", self._ctx.peer, error)
-        declared = self._declared(method.name, error) if method is not None else None
-        if method is not None and declared is not None and method.declares(declared):
-            reply = method.declared_error(self._stream.protocol, refusal.seqid, declared)
-        else:
-            kind = INTERNAL_ERROR if method else UNKNOWN_METHOD
-            reply = application_error(refusal.name, self._stream.protocol, refusal.seqid, kind, error.wire_message)
-        return self._done(refusal, reply, type(error).__name__, started)
+        reply = self._server.errors.refused(self._ctx.peer, refusal, self._stream.protocol)
+        return self._done(refusal, reply, type(refusal.error).__name__, started)
 
     def _done(
-        self, message: Request | Refusal, reply: bytes, error: str | None, started: float, result: Any = None
+        self,
+        message: Request | Refusal,
+        reply: bytes | memoryview,
+        error: str | None,
+        started: float,
+        result: Any = None,
     ) -> float:
         now = perf_counter()
         self._is_new = False

@@ -293,7 +293,7 @@ class RequestStream:
             else:
                 self._head = None
                 self._pos = end
-                return Request(method, name, kind, seqid, args, end - pos)
+                return Request(method, name, kind, seqid, args, end - pos, buf, pos)
         else:
             self._start_walk(None)
         return self._next_unframed()
@@ -389,7 +389,7 @@ def decode_message(codec: ServiceCodec, speech: Speech, body: bytes, start: int,
         raise _unreadable(speech, str(fault)) from None
     method = codec.method(name)
     if method is None:
-        return Request(None, name, kind, seqid, [], end - start)
+        return Request(None, name, kind, seqid, [], end - start, body, start)
     try:
         args, stop = codec.read_args(speech.protocol, method, body, args_at, end)
     except Short:
@@ -400,7 +400,7 @@ def decode_message(codec: ServiceCodec, speech: Speech, body: bytes, start: int,
         return Refusal(method, name, kind, seqid, refused.error, end - start)
     if stop != end:
         raise _broken(speech, name, seqid, f"{end - stop} bytes behind the arguments")
-    return Request(method, name, kind, seqid, args, end - start)
+    return Request(method, name, kind, seqid, args, end - start, body, start)
 
 
 def _broken(speech: Speech, name: bytes, seqid: int, why: str) -> Hangup:

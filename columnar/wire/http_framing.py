@@ -25,7 +25,7 @@ Knows nothing of Thrift, and nothing of sockets.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from columnar.wire.browsers import Visitors
 
@@ -147,7 +147,7 @@ class HttpFraming:
         taken, self.interim = self.interim, b""
         return taken
 
-    def answer(self, reply: bytes) -> list[bytes]:
+    def answer(self, reply: bytes | memoryview) -> list[bytes | memoryview]:
         """The response with ``reply``; the next request can be read after it."""
         headers = [(b"Content-Type", THRIFT_TYPE), (b"Content-Length", b"%d" % len(reply))]
         if self._origin:
@@ -244,7 +244,7 @@ class HttpFraming:
         self._in_body = False
         return body
 
-    def _send_body(self, reply: bytes) -> bytes:
+    def _send_body(self, reply: bytes | memoryview) -> bytes:
         """Pass the body through the parser's state machine without a copy."""
-        self._parser.send_with_data_passthrough(self._h11.Data(data=reply))
+        self._parser.send_with_data_passthrough(self._h11.Data(data=cast(bytes, reply)))  # it only looks at the length
         return self._parser.send(self._h11.EndOfMessage()) or b""

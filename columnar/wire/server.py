@@ -25,10 +25,12 @@ from columnar.turns import Turns
 from columnar.wire import idl
 from columnar.wire.browsers import Visitors
 from columnar.wire.codec import ServiceCodec
-from columnar.wire.connection import Connection, Waiting
+from columnar.wire.connection import Connection
 from columnar.wire.definitions import ServiceDefinition
+from columnar.wire.error_replies import ErrorReplies
 from columnar.wire.large_calls import LargeCalls
 from columnar.wire.service import Handler, NoObserver, Observer, Service
+from columnar.wire.waiting import Waiter
 
 if TYPE_CHECKING:  # a port without TLS has no use for it
     from columnar.wire.tls_door import Tls, TlsDoor
@@ -79,6 +81,7 @@ class WireServer:
         self.limits = limits or WireLimits()
         self.elsewhere = elsewhere
         self.codec = ServiceCodec(definition)
+        self.errors = ErrorReplies(self.codec, service, self.unknown)
         self.codec_aside = ServiceCodec(definition, partial(sleep, 0))  # the decoder thread's own
         self.turns = Turns()
         self.answered = 0  # requests, refusals too
@@ -86,7 +89,7 @@ class WireServer:
         self.decoder = ThreadPoolExecutor(1, thread_name_prefix="columnar-decode")
         self.slow_after_s = service.slow_after_s
         self._connections: set[Connection] = set()
-        self._waiting: dict[asyncio.Future[Any], list[Waiting]] = {}  # by what they wait for
+        self._waiting: dict[asyncio.Future[Any], list[Waiter]] = {}  # by what they wait for
         self._calls: set[asyncio.Future[Any]] = set()  # that run by themselves
         self._ids = connection_ids if connection_ids is not None else itertools.count(1)
         self._input_bytes = 0
@@ -194,7 +197,7 @@ class WireServer:
             self._calls.add(call)
             call.add_done_callback(self._calls.discard)
 
-    def resume_after(self, future: asyncio.Future[Any], waiting: Waiting) -> None:
+    def resume_after(self, future: asyncio.Future[Any], waiting: Waiter) -> None:
         """Go on with a request once ``future`` is done; with those that wait for the same one in one go.
 
         A callback of its own for each would cost 2 us more.
@@ -211,7 +214,7 @@ class WireServer:
     def _resume_all(self, future: asyncio.Future[Any]) -> None:
         self._resume_some(future, self._waiting.pop(future), 0)
 
-    def _resume_some(self, future: asyncio.Future[Any], waiting: list[Waiting], begin: int) -> None:
+    def _resume_some(self, future: asyncio.Future[Any], waiting: list[Waiter], begin: int) -> None:
         end = begin + RESUMED_AT_ONCE
         for one in waiting[begin:end]:
             one.resume(future)

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from columnar.turns import HasGone, stays
 from columnar.wire import detect
+from columnar.wire.codec import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,65 @@ class Later:
         self.result = result
 
 
+class Raw:
+    """A reply as it goes to the client: a whole message in the client's protocol, with its seqid."""
+
+    __slots__ = ("message",)
+
+    def __init__(self, message: bytes | memoryview) -> None:
+        self.message = message
+
+
+Ended = Callable[[Any], object]  # called with the HandedOn
+
+
+class HandedOn:
+    """A call that another server answers: as much of a future as a connection needs; it ends once.
+
+    No loop's future: an answer goes to the client within the iteration of the loop in which it came.
+    """
+
+    __slots__ = ("_ended", "_failure", "_is_done", "_reply")
+
+    def __init__(self) -> None:
+        self._ended: Ended | None = None
+        self._failure: Exception | None = None
+        self._is_done = False
+        self._reply: Raw | None = None
+
+    def done(self) -> bool:
+        return self._is_done
+
+    def result(self) -> Raw:
+        """Raises what it failed with."""
+        if self._failure is not None:
+            raise self._failure
+        assert self._reply is not None, "it has not ended yet"
+        return self._reply
+
+    def tell(self, ended: Ended) -> None:
+        """Call ``ended`` when it ends, the last thing that is done then; it has not ended yet."""
+        self._ended = ended
+
+    def succeed(self, reply: bytes | memoryview) -> None:
+        self._reply = Raw(reply)
+        self._end()
+
+    def fail(self, failure: Exception) -> None:
+        self._failure = failure
+        self._end()
+
+    def _end(self) -> None:
+        self._is_done = True
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            ended(self)
+
+    def client_left(self) -> None:
+        """The client's connection is gone: nobody waits for the answer any more, and it does not end."""
+        self._ended = None
+
+
 class Service(Protocol):
     """Answers calls.  Nothing here may block: the loop's thread is waiting."""
 
@@ -66,9 +126,15 @@ class Service(Protocol):
         """
 
     def asked_again(
-        self, handler: Handler, ctx: CallContext, args: list[Any], error: Exception
-    ) -> Awaitable[Any] | None:
-        """Retry a call whose region is unavailable for a moment; its result, later.  None: ``error`` is final."""
+        self, handler: Handler, ctx: CallContext, request: Request, error: Exception
+    ) -> Awaitable[Any] | HandedOn | None:
+        """Retry a call whose region is unavailable for a moment, or hand it on to its owner; its result, later.
+
+        None: ``error`` is final.  An awaitable may fail with an error that is to be asked again.
+        """
+
+    def may_be_handed_on(self, method: str) -> bool:
+        """Whether a call that does not end at once may still go to another server: its message is kept until then."""
 
     @property
     def slow_after_s(self) -> float:

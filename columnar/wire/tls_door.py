@@ -188,7 +188,7 @@ class TlsDoor:
 
     # --- what the protocol within calls: a transport ----------------------------------------------------
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         if self._ssl is None or self._is_over:
             return
         try:
@@ -206,7 +206,7 @@ class TlsDoor:
             return
         self._send_outgoing()
 
-    def writelines(self, parts: Iterable[bytes]) -> None:
+    def writelines(self, parts: Iterable[bytes | memoryview]) -> None:
         for part in parts:
             self.write(part)
 

@@ -80,8 +80,11 @@ class ToyService:
 
     slow_after_s = 3_600.0
 
-    def asked_again(self, *_call: Any) -> None:
+    def asked_again(self, *_call: Any) -> Any:
         return None
+
+    def may_be_handed_on(self, _method: str) -> bool:
+        return False
 
     def was_slow(self, *_facts: Any) -> None:
         raise AssertionError("nothing here takes an hour")

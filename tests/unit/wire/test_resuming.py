@@ -97,6 +97,9 @@ class Writes:
     def connection_closed(self, _connection_id: int) -> None:
         """It holds nothing for anybody."""
 
+    def may_be_handed_on(self, _method: str) -> bool:
+        return False
+
     def write(self, *_arguments: object) -> PromptFuture:
         self.synced.append(PromptFuture(asyncio.get_running_loop()))
         return self.synced[-1]

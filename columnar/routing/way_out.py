@@ -1,0 +1,46 @@
+"""The way of a call from a service of this server to another server, once its handler says that it goes there.
+
+    RegionElsewhere, of a method of a single row     to the owner of the row's region
+    GoesToMaster                                     to the master
+
+Other errors are answered here.
+"""
+
+from __future__ import annotations
+
+from columnar.errors import GoesToMaster, RegionElsewhere
+from columnar.routing.forwarding import Forwarding, raw_message
+from columnar.routing.method_ways import ROWS_OF, WAYS, Way
+from columnar.wire.codec import Request
+from columnar.wire.service import CallContext, HandedOn
+
+
+class WayOut:
+    """Constant."""
+
+    def __init__(self, forwarding: Forwarding, service: int) -> None:
+        """``service``: THRIFT1 or THRIFT2, of all calls."""
+        self._forwarding = forwarding
+        self._service = service
+        self._ways = WAYS[service]
+        self._rows_of = ROWS_OF[service]
+
+    def leads_from(self, method: str) -> bool:
+        """A call of this method may be handed on after it has waited."""
+        return method in self._rows_of
+
+    def handed_on(self, ctx: CallContext, request: Request, error: Exception) -> HandedOn | None:
+        """None: ``error`` is for the client."""
+        method = request.method
+        if method is None or not request.buffer:
+            return None
+        if isinstance(error, RegionElsewhere):
+            row_of = self._rows_of.get(method.name)
+            if row_of is None:
+                return None
+            raw = raw_message(request, self._service, ctx.protocol)
+            row, is_write = row_of(request.args), self._ways[method.name] is Way.WRITE
+            return self._forwarding.forward(ctx, raw, error.table, row or b"", is_write)
+        if isinstance(error, GoesToMaster):
+            return self._forwarding.to_master(raw_message(request, self._service, ctx.protocol))
+        return None

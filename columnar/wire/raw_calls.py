@@ -1,0 +1,171 @@
+"""Calls that come as raw messages, without a connection: decoded, made and answered as those of a connection are.
+
+A call ends once (``RawCaller``): with its reply, an error of the method among them; with the news that another server
+owns its region, and then nothing was done; or broken, where no reply can be made.
+
+A call is never handed on from here.  A region that is unavailable for a moment is waited for.
+
+Owned by the loop; a message over ``framing.INLINE_BYTES`` is decoded by the server's own thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any, Final, Protocol
+
+from columnar.errors import ColumnarError, OutcomeUnknown, RegionAway, RegionElsewhere
+from columnar.prompt_future import PromptFuture
+from columnar.wire import detect
+from columnar.wire.codec import CALL, ONEWAY, Request
+from columnar.wire.connection import LARGE_BYTES
+from columnar.wire.detect import Speech
+from columnar.wire.framing import INLINE_BYTES, Hangup, Refusal, Whole, decode_message
+from columnar.wire.large_calls import Aside, LargeCaller
+from columnar.wire.server import WireServer
+from columnar.wire.service import CallContext, HandedOn, Later
+from columnar.wire.waiting import Awaited, Waiter
+
+_SPEECH: Final = {protocol: Speech(framed=False, protocol=protocol) for protocol in detect.Protocol}
+
+
+class Unreadable(ColumnarError):
+    """The message is none that this server understands; nothing was done."""
+
+
+class RawCaller(Protocol):
+    """The caller's side; one of the three is called, once, at once or later."""
+
+    def replied(self, reply: bytes) -> None:
+        """The whole reply, in the call's protocol and with its seqid."""
+
+    def not_here(self, error: RegionElsewhere, request: Request) -> None:
+        """Nothing was done; the request's arguments may be dropped, but for names of table and row."""
+
+    def broken(self, error: Exception) -> None: ...
+
+
+class _Pending(Waiter):
+    """A call whose reply is pending."""
+
+    __slots__ = ("caller", "calls", "ctx", "later", "request")
+
+    def __init__(self, calls: RawCalls, ctx: CallContext, request: Request, caller: RawCaller) -> None:
+        self.calls = calls
+        self.ctx = ctx
+        self.request = request
+        self.caller = caller
+        self.later: Later | None = None
+
+    def resume(self, done: Awaited) -> None:
+        self.calls.settle(self, done)
+
+
+class RawCalls:
+    def __init__(self, server: WireServer) -> None:
+        """``server``: whose service and codecs are used; it need not listen."""
+        self._server = server
+        self._loop = asyncio.get_running_loop()
+
+    def begin(self, ctx: CallContext, buffer: bytes, start: int, end: int, caller: RawCaller) -> None:
+        """``buffer[start:end]`` is the message, in the protocol of ``ctx``; it is not kept.
+
+        The caller hears before this returns if the call can be answered at once.
+        """
+        if end - start > INLINE_BYTES:
+            self._decode_aside(ctx, buffer[start:end], caller)
+            return
+        try:
+            message = decode_message(self._server.codec, _SPEECH[ctx.protocol], buffer, start, end)
+        except Hangup as hangup:
+            caller.broken(Unreadable(hangup.why))
+            return
+        self._answer(ctx, message, caller)
+
+    def _decode_aside(self, ctx: CallContext, message: bytes, caller: RawCaller) -> None:
+        server, aside = self._server, Aside(Whole(_SPEECH[ctx.protocol], message))
+        decoded = self._loop.run_in_executor(server.decoder, aside.decoded, server.codec_aside)
+        decoded.add_done_callback(partial(self._decoded, ctx, len(message), caller))
+
+    def _decoded(
+        self, ctx: CallContext, size_bytes: int, caller: RawCaller, done: asyncio.Future[Request | Refusal]
+    ) -> None:
+        """Each call is a client of its own for the queue of large calls: a link carries those of many."""
+        self._server.large_calls.soon(LargeCaller(), size_bytes, partial(self._answer_large, ctx, done, caller))
+
+    def _answer_large(self, ctx: CallContext, done: asyncio.Future[Request | Refusal], caller: RawCaller) -> None:
+        try:
+            message = done.result()
+        except Hangup as hangup:
+            caller.broken(Unreadable(hangup.why))
+            return
+        self._answer(ctx, message, caller)
+
+    def _answer(self, ctx: CallContext, message: Request | Refusal, caller: RawCaller) -> None:
+        server = self._server
+        if isinstance(message, Refusal):
+            caller.replied(server.errors.refused(ctx.peer, message, ctx.protocol))
+            return
+        method = message.method
+        handler = server.handlers.get(method.name) if method is not None else None
+        if method is None or handler is None or message.kind not in (CALL, ONEWAY):
+            caller.replied(server.errors.not_served(message, ctx.protocol))
+            return
+        message.buffer = b""
+        try:
+            result = handler(ctx, *message.args)
+            if type(result) is Later:
+                self._wait(_Pending(self, ctx, message, caller), result.future, result)
+                return
+            if hasattr(result, "__await__"):
+                self._wait(_Pending(self, ctx, message, caller), result, None)
+                return
+            reply = method.reply(ctx.protocol, message.seqid, result)
+        except RegionElsewhere as error:
+            caller.not_here(error, message)
+            return
+        except RegionAway as error:
+            again = server.service.asked_again(handler, ctx, message, error)
+            assert not isinstance(again, HandedOn), "it is waited for here"
+            if again is not None:
+                self._wait(_Pending(self, ctx, message, caller), again, None)
+                return
+            reply = server.errors.failed(ctx.peer, message, ctx.protocol, error)
+        except Exception as error:  # noqa: BLE001 - the server's loop: every fault is answered
+            reply = server.errors.failed(ctx.peer, message, ctx.protocol, error)
+        caller.replied(reply)
+
+    def _wait(self, pending: _Pending, waiting: Any, later: Later | None) -> None:
+        pending.later = later
+        server, request = self._server, pending.request
+        shared = isinstance(waiting, PromptFuture) or (later is not None and isinstance(waiting, asyncio.Future))
+        future = waiting if shared else asyncio.ensure_future(waiting, loop=self._loop)
+        if future.done():
+            self.settle(pending, future)
+            return
+        if request.size_bytes > LARGE_BYTES:  # the handler holds the rows that it still needs
+            request.args = [None if isinstance(one, list) else one for one in request.args]
+        if shared:
+            server.resume_after(future, pending)
+        else:
+            server.began(future)
+            future.add_done_callback(pending.resume)
+
+    def settle(self, pending: _Pending, future: Awaited) -> None:
+        """The future that the call waited for is done."""
+        ctx, request, caller = pending.ctx, pending.request, pending.caller
+        method, errors = request.method, self._server.errors
+        assert method is not None, "it was begun"
+        try:
+            outcome = future.result()
+            result = outcome if pending.later is None else pending.later.result
+            reply = method.reply(ctx.protocol, request.seqid, result)
+        except asyncio.CancelledError:
+            stopped = OutcomeUnknown("the server stopped before this was done; read before you repeat it")
+            reply = errors.failed(ctx.peer, request, ctx.protocol, stopped)
+        except RegionElsewhere as error:
+            caller.not_here(error, request)
+            return
+        except Exception as error:  # noqa: BLE001 - as in ``_answer``
+            reply = errors.failed(ctx.peer, request, ctx.protocol, error)
+        caller.replied(reply)

@@ -1,0 +1,219 @@
+"""Servers of a cluster in one process: ports for clients, Unix sockets between servers, a master in the test's hand.
+
+All servers have the same stores, in memory, so that a region may move from one to another; regions are owned apart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, cast
+
+from columnar.model.owner import Incarnation
+from columnar.model.region_info import RegionInfo
+from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route
+from columnar.model.schema import Table
+from columnar.operations.scanners import ScannerTable
+from columnar.operations.slow_log import SlowLog
+from columnar.operations.table_operations import TableOperations
+from columnar.regions.hosting_state import Event, State
+from columnar.regions.server import RegionServer
+from columnar.regions.tables import ServedTable
+from columnar.routing.forwarding import Forwarding
+from columnar.routing.hello import Hello
+from columnar.routing.peer_frames import THRIFT1, THRIFT2
+from columnar.routing.peer_server import PeerServer
+from columnar.routing.peers import Peers
+from columnar.routing.refusals import Moved, Unknown, elsewhere
+from columnar.routing.routes import Routes
+from columnar.routing.way_out import WayOut
+from columnar.storage.commit import Committer
+from columnar.storage.memory import MemoryEngine
+from columnar.thrift.checks import CheckMethods
+from columnar.thrift.extension import ExtensionMethods
+from columnar.thrift.reads import ReadMethods
+from columnar.thrift.scans import ScanMethods
+from columnar.thrift.service import ThriftService
+from columnar.thrift.writes import WriteMethods
+from columnar.thrift2 import errors as errors2
+from columnar.thrift2.rows import RowMethods2
+from columnar.wire.detect import Speech
+from columnar.wire.idl import SERVICE
+from columnar.wire.idl2 import SERVICE2
+from columnar.wire.server import WireServer
+from tests.support.held_engine import FakeClock, HeldEngine
+from tests.support.thrift_calls import FRAMED, Client
+
+PATIENCE_S = 20.0
+
+
+class PeerHouse:
+    """One server.  Made inside a running loop."""
+
+    def __init__(self, cluster: PeerCluster, me: Incarnation, **forwarding: Any) -> None:
+        self.me = me
+        self.cluster = cluster
+        self.committer = Committer(asyncio.get_running_loop())
+        self.server = RegionServer(cluster.engine, "regions", self.committer, cluster.clock)
+        scanners = ScannerTable(lambda: 0.0)
+        operations = TableOperations(self.server, scanners, lambda: 0.0)
+        slow_log, ids = SlowLog(operations.descriptions, scanners, 60_000), itertools.count(1)
+        writes = WriteMethods(operations)
+        self.service = ThriftService(
+            scanners,
+            slow_log,
+            ReadMethods(operations),
+            writes,
+            CheckMethods(operations),
+            ScanMethods(operations),
+            ExtensionMethods(operations, writes, cast(Any, None), cast(Any, None)),
+        )
+        self.service2 = ThriftService(
+            scanners, slow_log, RowMethods2(operations), definition=SERVICE2, to_wire=errors2.to_wire
+        )
+        self.wire = WireServer(self.service, connection_ids=ids)
+        self.wire2 = WireServer(self.service2, definition=SERVICE2, connection_ids=ids)
+        self.routes = Routes()
+        self.answering = PeerServer({THRIFT1: self.wire, THRIFT2: self.wire2}, self._elsewhere, ids)
+        self.peers = Peers(Hello("c", me), cluster.address_of, self.answering)
+        self.forwarding = Forwarding(me, self.routes, self.peers, self.answering.serve_here, **forwarding)
+        self.service.way_out = WayOut(self.forwarding, THRIFT1)
+        self.service2.way_out = WayOut(self.forwarding, THRIFT2)
+        self.is_dead = False
+
+    def _elsewhere(self, table: str, row: bytes) -> Moved | Unknown:
+        return elsewhere(self.routes.find(table, row), self.me)
+
+    async def start(self) -> None:
+        await self.wire.start("127.0.0.1", 0)
+        await self.wire2.start("127.0.0.1", 0)
+        await self.peers.listen(self.cluster.path_of(self.me))
+
+    async def client(self, speech: Speech = FRAMED, service: Any = SERVICE) -> Client:
+        """It is closed with the cluster."""
+        port = self.wire.port if service is SERVICE else self.wire2.port
+        self.cluster.clients.append(await Client.connected(port, speech, service))
+        return self.cluster.clients[-1]
+
+    def disown(self, info: RegionInfo) -> None:
+        """As a server that no master has told of the region."""
+        self.server.hosting.state.told(info.region_id, Event.GIVEN_UP)
+
+    async def give_up(self, info: RegionInfo) -> None:
+        state = self.server.hosting.state
+        while True:
+            await self.server.close_regions([info])
+            if state.state(info.region_id) is State.NONE:
+                self.disown(info)
+                return
+            await asyncio.sleep(0)
+
+    def own(self, info: RegionInfo, epoch: int) -> None:
+        assert self.server.hosting.state.own(info.region_id, epoch)
+
+    def heard(self, change: ChangeRoutes) -> None:
+        assert self.routes.apply(change).number == change.number
+        self.forwarding.routes_changed({route.region.table for route in change.routes})
+
+    def owns(self, row: bytes) -> bool:
+        route = self.routes.find(self.cluster.table.name, row)
+        return route is not None and route.server == self.me
+
+    def check(self) -> None:
+        self.forwarding.check()
+        self.peers.check()
+        self.server.hosting.check()
+        self.routes.check()
+        assert self.answering.serving_bytes >= 0
+
+    async def die(self) -> None:
+        """As by SIGKILL: its links break, its clients are cut off, nothing of it goes on."""
+        self.is_dead = True
+        await self.peers.close()
+        await self.wire.close(0)
+        await self.wire2.close(0)
+
+    async def close(self) -> None:
+        if not self.is_dead:
+            await self.die()
+        self.forwarding.close()
+        await self.answering.close()
+        await self.server.close()
+        self.committer.close()
+
+
+class PeerCluster:
+    def __init__(self, table: Table, splits: tuple[bytes, ...], servers: int, **forwarding: Any) -> None:
+        """Region n belongs to server n, and begins anew where there are more regions.  ``forwarding``: of the first."""
+        self._folder = tempfile.TemporaryDirectory(prefix="peers")
+        self.engine = HeldEngine(MemoryEngine())
+        self.clock = FakeClock()
+        self.table = table
+        edges = (b"", *splits, b"")
+        self.infos = [RegionInfo(table.name, 10 + n, a, b) for n, (a, b) in enumerate(pairwise(edges))]
+        self.change = 1
+        self.clients: list[Client] = []
+        names = [Incarnation(f"s{n + 1}", 4 + n) for n in range(servers)]
+        self.houses = [PeerHouse(self, me, **(forwarding if n == 0 else {})) for n, me in enumerate(names)]
+        self.catalogue = {info.region_id: Route(info, names[n % servers], 1) for n, info in enumerate(self.infos)}
+        self.houses[0].server.folders.make([info.encoded for info in self.infos])
+        for house in self.houses:
+            house.server.tables.install(ServedTable(table, True, list(self.infos)))
+            house.routes.replace(ReplaceRoutes(self.change, tuple(self.catalogue.values())))
+            for info in self.infos:
+                if self.catalogue[info.region_id].server != house.me:
+                    house.disown(info)
+
+    def path_of(self, server: Incarnation) -> str:
+        return str(Path(self._folder.name) / str(server))
+
+    def address_of(self, server: Incarnation) -> str | None:
+        return self.path_of(server)
+
+    def house_of(self, server: Incarnation) -> PeerHouse:
+        return next(house for house in self.houses if house.me == server)
+
+    def publish(self, route: Route, *, to: Callable[[PeerHouse], bool] = lambda _house: True) -> ChangeRoutes:
+        """Tell every server, or some, of a region's new owner.  Others miss the change, and are never told again."""
+        self.catalogue[route.region.region_id] = route
+        self.change += 1
+        change = ChangeRoutes(self.change, routes=(route,))
+        for house in self.houses:
+            if not house.is_dead and to(house):
+                house.heard(change)
+        return change
+
+    async def move(self, info: RegionInfo, to: Incarnation, **options: Any) -> None:
+        """As the master does: the route first, then the old owner closes, then the new one opens."""
+        old = self.catalogue[info.region_id]
+        moved = Route(info, to, old.epoch + 1, old.tenure)
+        self.publish(moved, **options)
+        await self.house_of(old.server).give_up(info)
+        self.house_of(to).own(info, moved.epoch)
+        self.publish(replace(moved, source=None), **options)
+
+    def take(self, info: RegionInfo, to: Incarnation) -> None:
+        """The owner is dead: another opens the region."""
+        old = self.catalogue[info.region_id]
+        self.house_of(to).own(info, old.epoch + 1)
+        self.publish(Route(info, to, old.epoch + 1))
+
+    async def start(self) -> None:
+        for house in self.houses:
+            await house.start()
+
+    async def close(self) -> None:
+        self.engine.gate.release()
+        for client in self.clients:
+            await client.close()
+        for house in self.houses:
+            if not house.is_dead:
+                house.check()
+        for house in self.houses:
+            await house.close()
+        self._folder.cleanup()
