@@ -1,15 +1,22 @@
-"""The master's parts as handlers of a server know them that is not the master: a call for one goes to the master.
+"""The master's parts as the handlers of a server that is not the master know them: calls for them go to the master.
 
-Handlers check a call's arguments, and answer looks, as those of a standalone; where they come to the catalogue,
-``GoesToMaster`` is raised before anything is done, and the client's message goes on as it came.
+    methods of the master      each raises ``GoesToMaster`` at once (``methods_elsewhere``)
+    looks at the catalogue     as a standalone's; where they come to the catalogue they raise it, too
+
+The client's message then goes on as it came, and nothing was done here.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from columnar.errors import GoesToMaster
 from columnar.master.staging import Staging
+from columnar.routing.method_ways import WAYS, Way
+
+_OF_MASTER: Final = {
+    service: frozenset(name for name, way in ways.items() if way is Way.MASTER) for service, ways in WAYS.items()
+}
 
 
 class MasterParts(Protocol):
@@ -53,3 +60,8 @@ class AtMaster:
         self.region_changes = _Part()
         self.triggers = _Part()
         self.snapshots = _Part(staging=Staging(staging))
+
+
+def methods_elsewhere(master: MasterParts, service: int) -> frozenset[str]:
+    """The methods that the master alone answers, where it is another process; ``service``: THRIFT1 or THRIFT2."""
+    return _OF_MASTER[service] if isinstance(master, AtMaster) else frozenset()

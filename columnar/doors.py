@@ -8,14 +8,15 @@ from __future__ import annotations
 import itertools
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from columnar.at_master import MasterParts
+from columnar.at_master import MasterParts, methods_elsewhere
 from columnar.config import StandaloneConfig
 from columnar.errors import HostError
 from columnar.model.region_info import RegionInfo
 from columnar.operations.slow_log import SlowLog
+from columnar.routing.peer_frames import THRIFT1, THRIFT2
 from columnar.serving import Serving
 from columnar.thrift.admin_methods import AdminMethods
 from columnar.thrift.checks import CheckMethods
@@ -72,13 +73,18 @@ class Doors:
 
     async def open(self, serving: Serving, master: MasterParts) -> PrivateSocket | None:
         """Listen; where the trigger worker connects if the port speaks TLS.  HostError: a port is taken."""
+        self.make(serving, master)
+        return await self.listen()
+
+    def make(self, serving: Serving, master: MasterParts) -> None:
+        """The services, which nobody can reach yet."""
         operations = serving.operations
         writes = WriteMethods(operations)
-        ids = itertools.count(1)  # scanners are known by the connection that opened them
+        self.connection_ids = itertools.count(1)  # scanners are known by the connection that opened them
         thrift2 = OtherDoor(_thrift2_definition, "Thrift 2", lambda: self.thrift2_port)
         facts = Facts(VERSION, self.folder.path, self.started_s, lambda: self.connections, self.counters.calls)
         self.slow_log = SlowLog(operations.descriptions, serving.scanners, self.config.slow_request_ms)
-        self.service = ThriftService(
+        service = ThriftService(
             serving.scanners,
             self.slow_log,
             ReadMethods(operations),
@@ -93,36 +99,55 @@ class Doors:
             RegionMethods(operations.descriptions, master.region_changes),
             SnapshotMethods(operations, master.snapshots),
             other_door=thrift2,
+            of_master=methods_elsewhere(master, THRIFT1),
         )
+        self.services = {THRIFT1: service}
         self.wire = WireServer(
-            self.service,
+            service,
             self.counters,
-            connection_ids=ids,
+            connection_ids=self.connection_ids,
             elsewhere=thrift2.where_is,
             tls=self.tls,
             visitors=self.visitors,
         )
-        await self._open_port(self.wire, self.config.port, "--port")
         if self.config.thrift2_port >= 0:
-            await self._open_thrift2(serving, master, ids)
-        return await self._open_privately()
+            self._make_thrift2(serving, master)
 
-    async def _open_thrift2(self, serving: Serving, master: MasterParts, ids: Iterator[int]) -> None:
+    def _make_thrift2(self, serving: Serving, master: MasterParts) -> None:
         from columnar.thrift2 import service as thrift2  # 2 MB that most stores have no use for
 
         thrift1 = OtherDoor(lambda: SERVICE, "Thrift 1", lambda: self.port)
         facts = thrift2.Facts(lambda region: self.address_of(region), self.folder.cluster_id, self.started_s)
-        service = thrift2.make(serving.operations, self.slow_log, master.changes, master.alterations, facts, thrift1)
+        service = self.services[THRIFT2] = thrift2.make(
+            serving.operations,
+            self.slow_log,
+            master.changes,
+            master.alterations,
+            facts,
+            thrift1,
+            methods_elsewhere(master, THRIFT2),
+        )
         self.wire2 = WireServer(
             service,
             self.counters.of_service("thrift2."),
             definition=thrift2.DEFINITION,
-            connection_ids=ids,
+            connection_ids=self.connection_ids,
             elsewhere=thrift1.where_is,
             tls=self.tls,
             visitors=self.visitors,
         )
-        await self._open_port(self.wire2, self.config.thrift2_port, "--thrift2-port")
+
+    @property
+    def wires(self) -> dict[int, WireServer]:
+        """By service, THRIFT1 and, where it is served, THRIFT2."""
+        return {THRIFT1: self.wire} if self.wire2 is None else {THRIFT1: self.wire, THRIFT2: self.wire2}
+
+    async def listen(self) -> PrivateSocket | None:
+        """As ``open``, after ``make``."""
+        await self._open_port(self.wire, self.config.port, "--port")
+        if self.wire2 is not None:
+            await self._open_port(self.wire2, self.config.thrift2_port, "--thrift2-port")
+        return await self._open_privately()
 
     async def take(self, door: bytes, connection: socket.socket) -> None:
         """Serve a connection that another process has accepted, and read nothing of; ``door``: DOOR_1 or DOOR_2."""

@@ -3,6 +3,8 @@
     start    stores, ports, the link to the master; then connections come over the doorbell, and regions are told
     stop     trigger worker, ports (calls in flight are answered), links, regions (synced and closed), threads
 
+A client may ask any server: a call about a row goes on to the owner of its region, a change of tables to the master.
+
 The master is the supervisor of the servers, at the other end of the control link.  When that link ends the server is
 nobody's any more: ``on_orphaned`` must end the process at once, before it answers anything.
 
@@ -23,16 +25,22 @@ from typing import Final, TypeVar, cast
 from columnar.at_master import AtMaster
 from columnar.config import RegionServerConfig, StandaloneConfig
 from columnar.doors import Doors, read_tls
+from columnar.errors import HostError
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import CannotOpen, Listening
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
 from columnar.regions.owning import Owning
 from columnar.regions.region_rates import RateMeter
+from columnar.routing.forwarding import Forwarding
 from columnar.routing.hello import Hello, obstacle
 from columnar.routing.peer_link import LinkBroke, NotSent, PeerLink
+from columnar.routing.peer_server import PeerServer
+from columnar.routing.peers import Peers
+from columnar.routing.refusals import Moved, Unknown, elsewhere
 from columnar.routing.routes import Routes
-from columnar.server_answers import Answering, MasterAsks
+from columnar.routing.way_out import WayOut
+from columnar.server_answers import MasterAsks
 from columnar.serving import Serving
 from columnar.storage.data_folder import STAGING
 from columnar.storage.rocks import RocksEngine
@@ -74,6 +82,7 @@ class ClusterServer:
         self.here = Incarnation(config.name, config.number)
         self._config = config
         self._folder = SharedFolder(config.data, config.cluster_id)
+        self._hello = Hello(config.cluster_id, self.here)
         self._on_orphaned = on_orphaned
         self._doorbell: socket.socket | None = None
         self._taking: set[asyncio.Task[None]] = set()
@@ -93,8 +102,11 @@ class ClusterServer:
             self.routes = Routes()
             undo.push_async_callback(self.serving.close)
             self.doors = Doors(config, self._folder, read_tls(config))
-            private = await self.doors.open(self.serving, AtMaster(os.path.join(config.data, STAGING)))
+            self.doors.make(self.serving, AtMaster(os.path.join(config.data, STAGING)))
             undo.push_async_callback(self.doors.close)
+            await self._join_the_others()
+            undo.push_async_callback(self.peers.close)
+            private = await self.doors.listen()
             self._answer_the_master(config)
             self.serving.deliver(self.doors.port, private)
             self.link = await self._linked(control)
@@ -104,6 +116,28 @@ class ClusterServer:
             undo.pop_all()
         self._report(Listening(config.host, self.doors.port, self.doors.thrift2_port or -1))
 
+    # --- other servers -------------------------------------------------------------------------------
+
+    async def _join_the_others(self) -> None:
+        """Answer their calls, and send them those of this server's clients that are about their regions."""
+        doors = self.doors
+        self.peer_server = PeerServer(doors.wires, self._elsewhere, doors.connection_ids)
+        self.peers = Peers(self._hello, self._path_of, self.peer_server)
+        self.forwarding = Forwarding(self.here, self.routes, self.peers, self.peer_server.serve_here)
+        for service, made in doors.services.items():
+            made.way_out = WayOut(self.forwarding, service)
+        path = self._path_of(self.here)
+        try:
+            await self.peers.listen(path)
+        except OSError as error:
+            raise HostError(f"cannot listen on {path}: {error.strerror}; set TMPDIR to a shorter path") from error
+
+    def _path_of(self, server: Incarnation) -> str:
+        return os.path.join(self._config.run_folder, str(server))
+
+    def _elsewhere(self, table: str, row: bytes) -> Moved | Unknown:
+        return elsewhere(self.routes.find(table, row), self.here)
+
     # --- the master ----------------------------------------------------------------------------------
 
     def _answer_the_master(self, config: StandaloneConfig) -> None:
@@ -112,14 +146,15 @@ class ClusterServer:
         self.asks = MasterAsks(
             serving.owner, self.owning, self.routes, serving.server.tables, rates, lambda: self._leader
         )
+        self.asks.on_routes = self.forwarding.routes_changed
         self.doors.address_of = self._address_of
-        self._answering = Answering(self.asks.answers)
+        self._answering = PeerServer({}, self._elsewhere, self.doors.connection_ids)  # a master has no clients
+        for kind, answer in self.asks.answers.items():
+            self._answering.register(kind, answer)
 
     async def _linked(self, control: socket.socket) -> PeerLink:
-        mine = Hello(self._config.cluster_id, self.here)
-
         def made() -> PeerLink:
-            return PeerLink(mine, self._obstacle, self._answering, self._link_ended)
+            return PeerLink(self._hello, self._obstacle, self._answering, self._link_ended)
 
         factory = cast(Callable[[], asyncio.Protocol], made)
         _, link = await asyncio.get_running_loop().create_unix_connection(factory, sock=control)
@@ -139,6 +174,7 @@ class ClusterServer:
         self._on_orphaned(link.why)
 
     def _obey(self) -> None:
+        self.forwarding.master = self.link
         owner = self.serving.owner
         owner.follow(MasterLink(self.link))
         owner.changing.on_committed = self.owning.made
@@ -209,6 +245,9 @@ class ClusterServer:
         self._stop_taking()
         await self.doors.close_thrift2()
         await self.doors.close()
+        await self._answering.close()
+        await self.peer_server.close()
+        await self.peers.close()
         self.owning.stop()
         await self.serving.close()
         self.stores.close()

@@ -9,12 +9,9 @@ Asks are begun in the order in which the master sent them.  Owned by the loop.
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from columnar.errors import ColumnarError
 from columnar.model import owner_messages as owners
 from columnar.model import region_messages as regions
 from columnar.model.owner import Incarnation
@@ -24,12 +21,7 @@ from columnar.region_owner import RegionOwner
 from columnar.regions.owning import Owning
 from columnar.regions.region_rates import RateMeter
 from columnar.regions.tables import Tables
-from columnar.routing.peer_frames import Frame
-from columnar.routing.peer_link import PeerLink
-from columnar.routing.refusals import Unknown
 from columnar.routing.routes import Routes
-
-_log = logging.getLogger(__name__)
 
 Answers: TypeAlias = Mapping[type[Any], Callable[[Any], Awaitable[Any]]]
 
@@ -53,7 +45,7 @@ class MasterAsks:
         self._tables = tables
         self._rates = rates
         self._addresses: dict[Incarnation, tuple[str, int]] = {}
-        self.on_routes: Callable[[], None] = _nothing  # called after each change of the routes, or of addresses
+        self.on_routes: Callable[[Iterable[str]], None] = _nothing  # called after each change of these tables' routes
         self.answers: Answers = {
             **owner.answers,
             owners.OpenRegion: lambda asked: owning.open(asked, leader()),
@@ -108,13 +100,14 @@ class MasterAsks:
             touched = {info.table for info in asked.gone} | {route.region.table for route in asked.routes}
             self._follow(touched)
             self._owning.dropped(asked.gone)
-            self.on_routes()
+            self.on_routes(touched)
         return held
 
     async def _replace_routes(self, asked: ReplaceRoutes) -> RoutesHeld:
+        before = frozenset(self._routes.tables)
         held = self._routes.replace(asked)
         self._follow(self._routes.tables)
-        self.on_routes()
+        self.on_routes(before.union(self._routes.tables))
         return held
 
     def _follow(self, names: Iterable[str]) -> None:
@@ -130,40 +123,7 @@ class MasterAsks:
 
     async def _take_addresses(self, asked: owners.Addresses) -> None:
         self._addresses = {one.server: (one.host, one.port) for one in asked.servers}
-        self.on_routes()
 
 
-class Answering:
-    """An ``Answerer`` of asks; each is a task of its own, and begins in the order in which it came."""
-
-    def __init__(self, answers: Answers) -> None:
-        self._answers = answers
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def called(self, link: PeerLink, frame: Frame) -> None:
-        link.refuse(frame.number, Unknown("calls are not answered on this link"))
-
-    def asked(self, link: PeerLink, number: int, message: regions.Message[Any]) -> None:
-        answer = self._answers.get(type(message))
-        if answer is None:
-            link.refuse(number, Unknown(f"{type(message).__name__} is not answered on this link"))
-            return
-        task = asyncio.ensure_future(self._answer(link, number, message, answer))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _answer(
-        self, link: PeerLink, number: int, message: regions.Message[Any], answer: Callable[[Any], Awaitable[Any]]
-    ) -> None:
-        try:
-            told = await answer(message)
-        except Exception as error:  # noqa: BLE001 - the asker hears of it
-            if not isinstance(error, ColumnarError):
-                _log.exception("%s of the master failed", type(message).__name__)
-            link.refuse(number, error)
-        else:
-            link.told(number, message, told)
-
-
-def _nothing() -> None:
+def _nothing(_tables: Iterable[str]) -> None:
     pass

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
-from columnar.errors import NotSent, RegionAway
+from columnar.errors import GoesToMaster, NotSent, RegionAway
 from columnar.operations.retries import retried
 from columnar.operations.scanners import ScannerTable
 from columnar.operations.slow_log import SlowLog
@@ -31,7 +31,9 @@ class ThriftService:
         definition: ServiceDefinition = SERVICE,
         to_wire: Callable[[str, Exception], Any | None] = errors.to_wire,
         other_door: OtherDoor | None = None,
+        of_master: frozenset[str] = frozenset(),
     ) -> None:
+        """``of_master``: methods that go to the master, whatever the parts have for them."""
         self._scanners = scanners
         self.slow_after_s = slow_log.limit_s
         self.was_slow = SlowCalls(slow_log, definition).was_slow
@@ -44,7 +46,7 @@ class ThriftService:
             for part in parts:
                 handler = getattr(part, name, None)
                 if handler is not None:
-                    found[name] = handler
+                    found[name] = handler if name not in of_master else partial(_goes_to_master, name)
         self.handlers: Mapping[str, Callable[..., Any]] = found
 
     def missing(self) -> list[str]:
@@ -67,3 +69,7 @@ class ThriftService:
 
     def connection_closed(self, connection_id: int) -> None:
         self._scanners.connection_closed(connection_id)
+
+
+def _goes_to_master(method: str, _ctx: CallContext, *_args: Any) -> Any:
+    raise GoesToMaster(method)

@@ -41,6 +41,7 @@ def make(
     alterations: Alterations,
     facts: Facts,
     thrift1: OtherDoor,
+    of_master: frozenset[str] = frozenset(),
 ) -> ThriftService:
     return ThriftService(
         operations.scanners,
@@ -59,4 +60,5 @@ def make(
         definition=DEFINITION,
         to_wire=to_wire,
         other_door=thrift1,
+        of_master=of_master,
     )

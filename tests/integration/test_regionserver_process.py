@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from columnar.client import Connection
-from columnar.client.errors import IOError
 from columnar.errors import NotServingRegion
 from columnar.model.owner import first_owner, moved, renumbered, source_closed, taken_from_dead
 from columnar.model.owner_messages import Address, Addresses, GivenUp, Rates
@@ -21,6 +20,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import BeginChange, FinishChange, RegionChange
 from columnar.model.route import ChangeRoutes, Route
 from columnar.model.schema import Family, make_table
+from columnar.wire.idl import hbase
 from tests.support.server_children import ORPHANED, Child, Master, alone, with_master
 
 TABLE = make_table("t", [Family("a")])
@@ -85,7 +85,7 @@ async def test_what_a_dead_server_acknowledged_is_at_the_next_after_a_power_cut(
 
 
 @with_master
-async def test_a_region_moves_and_its_old_owner_refuses_that_epoch_for_ever(master: Master) -> None:
+async def test_a_region_moves_and_its_old_owner_refuses_that_epoch_for_ever_and_sends_calls_on(master: Master) -> None:
     one, two = await master.server("s1"), await master.server("s2")
     await began(master, one)
     await master.publish(two, TABLE, *REGIONS)
@@ -101,9 +101,9 @@ async def test_a_region_moves_and_its_old_owner_refuses_that_epoch_for_ever(mast
     await master.open(two, region, second)
     await master.change_routes(ChangeRoutes(2, routes=(Route(region, two.here, 2),)), one)
     assert await in_thread(at_two.table("t").row, b"f07") == {b"a:q": b"1f07"}
-    await in_thread(at_two.table("t").put, b"f07", {b"a:q": b"2"})
-    with pytest.raises(IOError, match="NotServingRegionException"):
-        await in_thread(at_one.table("t").put, b"f07", {b"a:q": b"late"})
+    put = [hbase.Mutation(column=b"a:q", value=b"2")]
+    await in_thread(at_one.client.mutateRow, b"t", b"f07", put, {})  # it goes on to the owner
+    assert await in_thread(at_one.table("t").row, b"f07") == {b"a:q": b"2"}
     # The move back is called off: the owner stays, at the next epoch, and refuses the one before.
     await master.renumber(two, region, renumbered(moved(second, one.here)))
     assert await master.close(two, region, 2) == GivenUp(2, is_behind=True)
@@ -146,6 +146,27 @@ async def test_an_owner_splits_a_region_and_every_server_knows_where_its_halves_
     assert await master.close(one, halves[1], 1) == GivenUp(1, is_behind=False)
     for client in clients:
         client.close()
+
+
+@with_master
+async def test_changes_of_tables_go_to_the_master_as_they_came(master: Master) -> None:
+    one = await master.server("s1", thrift2_port=0)
+    await began(master, one)
+    client = await master.client(one)
+    assert await in_thread(client.tables) == [b"t"]
+    for change in (
+        lambda: client.create_table("new", {"a": {}}),
+        lambda: client.call("columnarSplit", b"t", b"k"),
+        lambda: client.call("columnarListNamespaces"),
+        lambda: client.call("columnarSnapshotTake", "s", b"t"),
+    ):
+        with pytest.raises(Exception, match="does not answer this call; nothing was done"):  # says the test's master
+            await in_thread(change)
+    for name, message in zip(
+        (b"createTable", b"columnarSplit", b"columnarListNamespaces", b"columnarSnapshotTake"), one.called, strict=True
+    ):
+        assert name in message
+    client.close()
 
 
 @with_master

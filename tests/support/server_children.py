@@ -58,6 +58,7 @@ class Child:
         self.link: PeerLink | None = None
         self.listening = asyncio.get_running_loop().create_future()  # Listening
         self.heard: list[Message[Any]] = []  # what it reported, but that
+        self.called: list[bytes] = []  # messages of its clients that came to the master
         self.committing: Callable[[], Awaitable[None]] | None = None  # what a commit does, before it is answered
         self.beats = -1
 
@@ -227,6 +228,7 @@ class _Heard:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def called(self, link: PeerLink, frame: Frame) -> None:
+        self._child.called.append(bytes(frame.buffer[frame.message_start : frame.end]))
         link.refuse(frame.number, Unknown("a test is no master"))
 
     def asked(self, link: PeerLink, number: int, message: Message[Any]) -> None:
