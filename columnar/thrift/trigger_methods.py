@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from columnar.errors import IllegalArgument, TriggerError
-from columnar.master.trigger_changes import TriggerChanges
 from columnar.model.schema import table_name_text
 from columnar.model.trigger_registration import DEFAULT_ATTEMPTS, DEFAULT_TIMEOUT_MS, Registration
 from columnar.triggers.burials import LETTERS_PER_CALL
 from columnar.triggers.keeper import TriggerKeeper
 from columnar.wire.idl import columnar
+
+if TYPE_CHECKING:  # a server of a cluster has no master within
+    from columnar.master.trigger_changes import TriggerChanges
 
 LONGEST_WAIT_MS: Final = 600_000
 
