@@ -48,8 +48,6 @@ class RegionOpenings:
         for info in regions:
             try:
                 await self._open(info)
-            except RegionElsewhere:
-                pass  # its owner delivers its changes
             except ColumnarError as error:  # it holds up no other
                 _log.error("region %s of %s cannot be opened: %s", info.encoded, info.table, error.text)
                 self.open_later(info)
@@ -74,8 +72,6 @@ class RegionOpenings:
             await asyncio.sleep(pause_s(tries))
             try:
                 return await self._open(info)
-            except RegionElsewhere:
-                return None
             except ColumnarError as error:
                 _log.info("region %s still cannot be opened: %s", info.encoded, error.text)
 

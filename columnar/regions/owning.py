@@ -11,7 +11,6 @@ Invariants:
     W1. Each ask is answered once: by the report of its epoch, or by the refusal.
     W2. A region's store is opened with what ``told`` says is behind until it was opened so once, and later with this
         run's own log where its disk failed.
-    W3. A dead log is in memory only while a region here lacks something of it.
 
 Knows nothing of links and frames.  Owned by the loop.
 """
@@ -23,7 +22,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from columnar.errors import ColumnarError, DamagedData, HostError, NotServingRegion, RegionAway
 from columnar.model.owner import Incarnation, Owner, first_owner
@@ -38,6 +37,7 @@ from columnar.model.owner_messages import (
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import RegionChange
 from columnar.regions.hosting_state import SERVING, State
+from columnar.regions.lacking_logs import LackingLogs, Logs
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.regions.told import (
@@ -54,8 +54,7 @@ from columnar.regions.told import (
     ToldRegions,
     Why,
 )
-from columnar.storage.dead_logs import DeadLog, DeadLogs
-from columnar.storage.ownership import THIS_RUN, LogPart, Ownership
+from columnar.storage.ownership import Ownership
 
 _log = logging.getLogger(__name__)
 
@@ -70,24 +69,6 @@ _WORDS: Final = {
     Why.GIVEN_UP: "this server has given it up at that epoch",
     Why.STOPPING: "this server is stopping",
 }
-
-
-class OwnLog(Protocol):
-    """The server log of this run."""
-
-    def behind(self, region: str) -> tuple[LogPart, ...]: ...
-
-
-class Logs(Protocol):
-    """``storage.server_stores.ServerStores``."""
-
-    @property
-    def server_log(self) -> OwnLog: ...
-
-    @property
-    def dead_logs(self) -> DeadLogs: ...
-
-    def dead_log(self, incarnation: str, lengths: tuple[tuple[str, int], ...]) -> DeadLog: ...
 
 
 def _nobody(_report: CannotOpen) -> None:
@@ -110,9 +91,7 @@ class Owning:
         self._infos: dict[int, RegionInfo] = {}  # of every region that was told, by id
         self._ids: dict[str, int] = {}  # the same by encoded name
         self._asked: dict[tuple[type[Any], int, int], list[asyncio.Future[Any]]] = {}  # by kind, region and epoch
-        self._lacking: dict[int, tuple[LogPart, ...]] = {}  # behind, of regions that were not opened with it yet
-        self._sealed: dict[str, Segments] = {}  # by the incarnation that wrote it
-        self._needed: dict[str, set[int]] = {}  # dead logs, with the regions in ``_lacking`` that lack them
+        self._lacking = LackingLogs(here, logs)
         self._to_open: OrderedDict[int, None] = OrderedDict()
         self._opening: asyncio.Task[None] | None = None
         self._leaving: set[asyncio.Task[None]] = set()
@@ -156,7 +135,7 @@ class Owning:
         self._infos[info.region_id] = info
         self._ids[info.encoded] = info.region_id
         self._dropped.pop(info.region_id, None)
-        self._sealed.update((str(server), lengths) for server, lengths in sealed)
+        self._lacking.know(sealed)
 
     # --- instructions --------------------------------------------------------------------------------
 
@@ -210,19 +189,12 @@ class Owning:
         region_id = self._ids.get(encoded)
         if region_id is None:
             return Ownership(encoded, max(epoch, FIRST_EPOCH))  # a split or a merge makes it
-        self._add_logs(region_id)
         epochs = self.told.epochs_of(region_id)
         own = tuple(part for part in self._logs.server_log.behind(encoded) if part.epoch in epochs)
-        return Ownership(encoded, epoch, self._lacking.get(region_id, ()) + own)
+        return Ownership(encoded, epoch, self._lacking.parts_of(region_id) + own)
 
     def _bring_in(self, region_id: int, owner: Owner) -> None:
-        parts = []
-        for tenure in owner.behind:
-            name = THIS_RUN if tenure.server == self._here else str(tenure.server)
-            parts.append(LogPart(name, tenure.epoch))
-            if name != THIS_RUN:
-                self._needed.setdefault(name, set()).add(region_id)
-        self._lacking[region_id] = tuple(parts)
+        self._lacking.lacks(region_id, owner.behind)
         self._to_open[region_id] = None
         self._to_open.move_to_end(region_id, last=False)
         self._go_on_opening()
@@ -240,32 +212,12 @@ class Owning:
         while self._to_open:
             region_id, _ = self._to_open.popitem(last=False)
             if region_id in self._lacking:
-                await self._load_logs(region_id)
+                await self._lacking.load(region_id)
                 await self._open(region_id)
             elif self._is_worth_opening(region_id):
                 await self._open(region_id)
             else:
                 await asyncio.sleep(0)
-
-    def _add_logs(self, region_id: int) -> None:
-        """A log that is missing, or cannot be read, is an error where the store is opened."""
-        for part in self._lacking.get(region_id, ()):
-            lengths = self._sealed.get(part.log)
-            if lengths is None or self._logs.dead_logs.of(part.log) is not None:
-                continue
-            try:
-                self._logs.dead_logs.add(part.log, self._logs.dead_log(part.log, lengths))
-            except HostError as error:
-                _log.error("region %s lacks what another server wrote: %s", self._infos[region_id].encoded, error.text)
-
-    async def _load_logs(self, region_id: int) -> None:
-        """In a thread: a log of 16 MiB takes 24 ms.  An error comes again when the store is opened."""
-        self._add_logs(region_id)
-        for part in self._lacking.get(region_id, ()):
-            log = self._logs.dead_logs.of(part.log)
-            if log is not None and not log.is_loaded:
-                with suppress(ColumnarError):
-                    await asyncio.to_thread(log.load)
 
     def _is_worth_opening(self, region_id: int) -> bool:
         """Before anybody asks for it: not over the bound, unless somebody follows its changes; no new store."""
@@ -297,7 +249,7 @@ class Owning:
             if region_id in self._lacking:
                 self._open_soon(region_id)
         elif region_id in self._lacking:
-            self._has_all(region_id)
+            self._lacking.has_all(region_id)
             self._carry_out(self.told.opened(region_id, self._hosting.state.epoch_of(region_id)))
         else:
             self._unopened.pop(region_id, None)
@@ -306,23 +258,13 @@ class Owning:
         why = failure.text if isinstance(failure, ColumnarError) else repr(failure)
         is_damaged, epoch = isinstance(failure, DamagedData), self._hosting.state.epoch_of(region_id)
         if region_id in self._lacking:
-            self._has_all(region_id)
+            self._lacking.has_all(region_id)
             self._carry_out(self.told.not_opened(region_id, epoch, why, is_damaged=is_damaged))
         elif isinstance(failure, NotServingRegion) or self.told.stage_of(region_id) is not Stage.SERVING:
             pass  # it goes, or its table has
         elif self._unopened.get(region_id) != epoch:
             self._unopened[region_id] = epoch
             self.on_cannot_open(CannotOpen(self._infos[region_id], epoch, why, is_damaged))
-
-    def _has_all(self, region_id: int) -> None:
-        """W3: its store has what was behind, or is not to be opened here."""
-        for part in self._lacking.pop(region_id):
-            needed = self._needed.get(part.log)
-            if needed is not None:
-                needed.discard(region_id)
-                if not needed:
-                    del self._needed[part.log]
-                    self._logs.dead_logs.drop(part.log)
 
     # --- closing -------------------------------------------------------------------------------------
 
@@ -401,9 +343,7 @@ class Owning:
 
     def check(self) -> None:
         self.told.check()
-        assert {name for name, regions in self._needed.items() if regions} == set(self._needed), "W3"
-        lacked = {part.log for parts in self._lacking.values() for part in parts} - {THIS_RUN}
-        assert lacked == set(self._needed), "W3"
+        self._lacking.check()
 
 
 def _row(asked: OpenRegion | RenumberRegion) -> tuple[int, Owner]:

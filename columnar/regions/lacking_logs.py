@@ -1,0 +1,107 @@
+"""The dead logs that regions of this server lack: added when a store is to be opened with them, dropped when none is.
+
+Invariants (``check``):
+    L1. A dead log is in memory only while a region here lacks something of it.
+    L2. A region lacks a log until its store was opened with it, or will not be opened here.
+
+Knows nothing of regions but their ids, and of who tells what is behind.  Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Protocol
+
+from columnar.errors import ColumnarError, HostError
+from columnar.model.owner import Incarnation, Tenure
+from columnar.model.owner_messages import Segments
+from columnar.storage.dead_logs import DeadLog, DeadLogs
+from columnar.storage.ownership import THIS_RUN, LogPart
+
+_log = logging.getLogger(__name__)
+
+
+class OwnLog(Protocol):
+    """The server log of this run."""
+
+    def behind(self, region: str) -> tuple[LogPart, ...]: ...
+
+
+class Logs(Protocol):
+    """``storage.server_stores.ServerStores``."""
+
+    @property
+    def server_log(self) -> OwnLog: ...
+
+    @property
+    def dead_logs(self) -> DeadLogs: ...
+
+    def dead_log(self, incarnation: str, lengths: tuple[tuple[str, int], ...]) -> DeadLog: ...
+
+
+class LackingLogs:
+    def __init__(self, here: Incarnation, logs: Logs) -> None:
+        self._here = here
+        self._logs = logs
+        self._sealed: dict[str, Segments] = {}  # the extents of logs as they were told, by incarnation
+        self._lacking: dict[int, tuple[LogPart, ...]] = {}  # by region id
+        self._needed: dict[str, set[int]] = {}  # the same by log
+
+    def __contains__(self, region_id: int) -> bool:
+        return region_id in self._lacking
+
+    def know(self, sealed: Iterable[tuple[Incarnation, Segments]]) -> None:
+        self._sealed.update((str(server), lengths) for server, lengths in sealed)
+
+    def lacks(self, region_id: int, behind: Iterable[Tenure]) -> None:
+        """From now on the region lacks the logs of these owners; its own are in this run's."""
+        parts = []
+        for tenure in behind:
+            name = THIS_RUN if tenure.server == self._here else str(tenure.server)
+            parts.append(LogPart(name, tenure.epoch))
+            if name != THIS_RUN:
+                self._needed.setdefault(name, set()).add(region_id)
+        self._lacking[region_id] = tuple(parts)
+
+    def parts_of(self, region_id: int) -> tuple[LogPart, ...]:
+        """Give the parts of logs that the region's store is to be opened with now.
+
+        A log that is missing, or cannot be read, is an error where the store is opened.
+        """
+        parts = self._lacking.get(region_id, ())
+        for part in parts:
+            lengths = self._sealed.get(part.log)
+            if lengths is None or self._logs.dead_logs.of(part.log) is not None:
+                continue
+            try:
+                self._logs.dead_logs.add(part.log, self._logs.dead_log(part.log, lengths))
+            except HostError as error:
+                _log.error("regions lack what %s wrote: %s", part.log, error.text)
+        return parts
+
+    async def load(self, region_id: int) -> None:
+        """Read its logs in a thread: 16 MiB take 24 ms.  An error comes again when the store is opened."""
+        for part in self.parts_of(region_id):
+            log = self._logs.dead_logs.of(part.log)
+            if log is not None and not log.is_loaded:
+                with suppress(ColumnarError):
+                    await asyncio.to_thread(log.load)
+
+    def has_all(self, region_id: int) -> None:
+        """Its store has what was behind, or is not opened here (L2)."""
+        for part in self._lacking.pop(region_id):
+            needed = self._needed.get(part.log)
+            if needed is None:
+                continue
+            needed.discard(region_id)
+            if not needed:
+                del self._needed[part.log]
+                self._logs.dead_logs.drop(part.log)
+
+    def check(self) -> None:
+        lacked = {part.log for parts in self._lacking.values() for part in parts} - {THIS_RUN}
+        assert lacked == set(self._needed), "L1"
+        assert all(self._needed.values()), "L1"

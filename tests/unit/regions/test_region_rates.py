@@ -1,0 +1,56 @@
+"""How often regions are read and written: since the last question, whatever was opened and closed meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+
+from columnar.model.owner_messages import RegionRates
+from columnar.model.schema import Family, make_table
+from columnar.regions.region_rates import RateMeter
+from tests.support.region_house import House
+
+TABLE = make_table("t", [Family("a")])
+SYSTEM = make_table("columnar:t", [Family("a")])
+
+
+def without_size(found: tuple[RegionRates, ...]) -> list[tuple[int, float, float, int]]:
+    return sorted((one.region, one.reads_per_s, one.writes_per_s, one.limit_bytes) for one in found)
+
+
+def test_rates_are_of_the_time_since_the_last_question() -> None:
+    async def main() -> None:
+        now = [10.0]
+        house = House(TABLE, (b"m",))
+        meter = RateMeter(house.server, lambda: now[0], 99)
+        for _ in range(4):
+            await house.put_value(b"a")
+        house.row(b"a")
+        now[0] += 2.0
+        first = meter.take([10, 11])
+        assert without_size(first) == [(10, 0.5, 2.0, 99), (11, 0.0, 0.0, 0)]
+        now[0] += 2.0
+        assert without_size(meter.take([10, 11])) == [(10, 0.0, 0.0, 99), (11, 0.0, 0.0, 0)]
+        # It is closed and opened: it counts from its opening.
+        house.server.evict(house.region(b"a"))
+        await house.put_value(b"a")
+        now[0] += 1.0
+        assert without_size(meter.take([10])) == [(10, 0.0, 1.0, 99)]
+        assert meter.take([]) == (), "they are not owned"
+        await house.close()
+
+    asyncio.run(main())
+
+
+def test_a_closed_region_has_its_last_size_and_a_systems_table_no_limit() -> None:
+    async def main() -> None:
+        house = House(SYSTEM)
+        meter = RateMeter(house.server, lambda: 0.0, 99)
+        await house.put_value(b"a", b"v" * 100)
+        (held,) = meter.take([10])
+        assert held.size_bytes > 100
+        assert held.limit_bytes == 0
+        house.server.evict(house.region(b"a"))
+        assert meter.take([10]) == (RegionRates(10, 0.0, 0.0, 0.0, held.size_bytes, 0),)
+        await house.close()
+
+    asyncio.run(main())
