@@ -92,7 +92,8 @@ class Owning:
         self._ids: dict[str, int] = {}  # the same by encoded name
         self._asked: dict[tuple[type[Any], int, int], list[asyncio.Future[Any]]] = {}  # by kind, region and epoch
         self._lacking = LackingLogs(here, logs)
-        self._to_open: OrderedDict[int, None] = OrderedDict()
+        self._to_bring_in: OrderedDict[int, None] = OrderedDict()  # regions that lack logs, as they were told
+        self._to_open: OrderedDict[int, None] = OrderedDict()  # and those that may be served, after them
         self._opening: asyncio.Task[None] | None = None
         self._leaving: set[asyncio.Task[None]] = set()
         self._unopened: dict[int, int] = {}  # region id -> the epoch at which the master heard of it
@@ -195,8 +196,10 @@ class Owning:
 
     def _bring_in(self, region_id: int, owner: Owner) -> None:
         self._lacking.lacks(region_id, owner.behind)
-        self._to_open[region_id] = None
-        self._to_open.move_to_end(region_id, last=False)
+        self._bring_in_soon(region_id)
+
+    def _bring_in_soon(self, region_id: int) -> None:
+        self._to_bring_in[region_id] = None
         self._go_on_opening()
 
     def _open_soon(self, region_id: int) -> None:
@@ -209,12 +212,13 @@ class Owning:
 
     async def _open_all(self) -> None:
         await asyncio.sleep(0)  # what is told in the same iteration comes in its order
-        while self._to_open:
-            region_id, _ = self._to_open.popitem(last=False)
-            if region_id in self._lacking:
+        while self._to_bring_in or self._to_open:
+            is_behind = bool(self._to_bring_in)
+            region_id, _ = (self._to_bring_in or self._to_open).popitem(last=False)
+            if is_behind and region_id in self._lacking:
                 await self._lacking.load(region_id)
                 await self._open(region_id)
-            elif self._is_worth_opening(region_id):
+            elif not is_behind and self._is_worth_opening(region_id):
                 await self._open(region_id)
             else:
                 await asyncio.sleep(0)
@@ -247,7 +251,7 @@ class Owning:
             self._not_opened(region_id, failure)
         elif self._hosting.state.state(region_id) is State.NONE:
             if region_id in self._lacking:
-                self._open_soon(region_id)
+                self._bring_in_soon(region_id)
         elif region_id in self._lacking:
             self._lacking.has_all(region_id)
             self._carry_out(self.told.opened(region_id, self._hosting.state.epoch_of(region_id)))
@@ -337,6 +341,7 @@ class Owning:
 
     def stop(self) -> None:
         """Nothing more is opened in the background."""
+        self._to_bring_in.clear()
         self._to_open.clear()
         if self._opening is not None:
             self._opening.cancel()

@@ -176,6 +176,18 @@ def test_what_is_behind_is_brought_in_before_the_answer_and_once() -> None:
     run(check)
 
 
+def test_regions_are_brought_in_as_they_were_told_before_others_are_opened() -> None:
+    async def check(house: House) -> None:
+        owners = [first_owner(HERE), *[Owner(HERE, 2, behind=(Tenure(DEAD, 1),)) for _ in REGIONS[1:]]]
+        asks = [house.open(owner, info, (DEAD, ())) for owner, info in zip(owners, REGIONS, strict=True)]
+        await asyncio.gather(*asks)
+        await house.settled()
+        order = [*REGIONS[1:], REGIONS[0]]
+        assert [claim.region for claim in house.engine.claims] == [info.encoded for info in order]
+
+    run(check)
+
+
 def test_a_dead_log_stays_as_long_as_a_region_lacks_it() -> None:
     async def check(house: House) -> None:
         house.engine.failures[REGIONS[1].encoded] = HostError("the disk is full")
