@@ -66,7 +66,7 @@ BATCH_BYTES: Final = 4 * MIB  # one engine write: it holds the interpreter lock 
 
 # --- between servers -------------------------------------------------------------------------------
 PEER_FRAME_BYTES: Final = 1024 * MIB  # a row has no bound of its own, and a reply goes on as it came
-PEER_SERVING_BYTES: Final = 256 * MIB  # calls of peers that are answered, and answers that their links hold
+PEER_SERVING_BYTES: Final = 256 * MIB  # calls of peers that are answered, and answers that a link holds
 PEER_QUEUED_BYTES: Final = 64 * MIB  # of calls that wait until a link to a peer takes more; a call beyond is not sent
 
 # --- change logs -----------------------------------------------------------------------------------

@@ -324,18 +324,20 @@ class Forwarding:
     def _woke(self) -> None:
         self._timer, self._timer_ms = None, _NEVER_MS
         now_ms, sleepers = self.now_ms(), self._sleepers
-        while sleepers and sleepers[0][0] <= now_ms:
-            at_ms, _, call = heappop(sleepers)
-            if call.planned_ms == at_ms:  # else it has woken before
-                call.planned_ms = 0
-                call.woke(now_ms)
-        for call in list(self._queued):
-            if call.state.deadline_ms <= now_ms:
-                call.woke(now_ms)
-        if sleepers:
-            self._plan(sleepers[0][0])
-        if self._queued:
-            self._plan(min(call.state.deadline_ms for call in self._queued))
+        try:
+            while sleepers and sleepers[0][0] <= now_ms:
+                at_ms, _, call = heappop(sleepers)
+                if call.planned_ms == at_ms:  # else it has woken before
+                    call.planned_ms = 0
+                    call.woke(now_ms)
+            for call in list(self._queued):
+                if call.state.deadline_ms <= now_ms:
+                    call.woke(now_ms)
+        finally:  # the others are woken even if one fails
+            if sleepers:
+                self._plan(sleepers[0][0])
+            if self._queued:
+                self._plan(min(call.state.deadline_ms for call in self._queued))
 
     # --- what calls report -------------------------------------------------------------------------------
 

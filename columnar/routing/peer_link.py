@@ -255,7 +255,7 @@ class PeerLink:
         self._transport.writelines(parts)
         for queued in written:
             assert queued.call is not None, "chosen for it"
-            queued.call.written()
+            self._report(queued.call.written)
 
     # --- asyncio.Protocol ----------------------------------------------------------------------------
 
@@ -342,8 +342,17 @@ class PeerLink:
             else:
                 call.answered(frame)
         except (BadFrame, BadValue):
-            call.link_broke()  # whatever the peer did, it cannot be told
+            self._report(call.link_broke)  # whatever the peer did, it cannot be told
             raise
+        except Exception:  # noqa: BLE001 - one caller's fault is not the others'
+            _log.exception("the caller of a peer failed")
+
+    def _report(self, event: Callable[[], None]) -> None:
+        """Tell a caller; its fault must not keep the others from hearing of theirs."""
+        try:
+            event()
+        except Exception:  # noqa: BLE001 - as in ``_take_answer``
+            _log.exception("the caller of a peer failed")
 
     # --- the end -------------------------------------------------------------------------------------
 
@@ -358,10 +367,7 @@ class PeerLink:
         self.queued_bytes = 0
         calls, self._calls = self._calls, {}
         for call, queued in calls.values():
-            if queued is not None:
-                call.not_sent()
-            else:
-                call.link_broke()
+            self._report(call.not_sent if queued is not None else call.link_broke)
         self._on_ended(self)
 
     def check(self) -> None:

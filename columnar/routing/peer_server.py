@@ -8,8 +8,8 @@ Calls are begun in the order in which they came, SLICE_S of them in an iteration
 next one, so that a piece of the stream with a thousand calls does not hold the loop.  Asks are begun in their order,
 too, each as a task.
 
-Bound: the calls under way and the answers that links have not sent yet hold ``limits.PEER_SERVING_BYTES`` together and
-one call more; a call beyond is refused, and nothing was done.
+Bound: the calls under way, and what their link has not sent yet, hold ``limits.PEER_SERVING_BYTES`` and one call more;
+a call beyond is refused, and nothing was done.
 
 Owned by the loop.
 """

@@ -2,25 +2,36 @@
 
     RegionElsewhere, of a method of a single row     to the owner of the row's region
     GoesToMaster                                     to the master
+    ScannerNotFound                                  to the server that gave the scanner its id
 
 Other errors are answered here.
 """
 
 from __future__ import annotations
 
-from columnar.errors import GoesToMaster, RegionElsewhere
+from collections.abc import Callable
+
+from columnar.errors import GoesToMaster, RegionElsewhere, ScannerNotFound
+from columnar.model.owner import Incarnation
 from columnar.routing.forwarding import Forwarding, raw_message
 from columnar.routing.method_ways import ROWS_OF, WAYS, Way
 from columnar.wire.codec import Request
 from columnar.wire.service import CallContext, HandedOn
 
+ServerOfScanner = Callable[[int], Incarnation | None]  # by its id; None: no living server gave it
+
+
+def _unknown(_scanner_id: int) -> None:
+    return None
+
 
 class WayOut:
     """Constant."""
 
-    def __init__(self, forwarding: Forwarding, service: int) -> None:
+    def __init__(self, forwarding: Forwarding, service: int, server_of_scanner: ServerOfScanner = _unknown) -> None:
         """``service``: THRIFT1 or THRIFT2, of all calls."""
         self._forwarding = forwarding
+        self._server_of_scanner = server_of_scanner
         self._service = service
         self._ways = WAYS[service]
         self._rows_of = ROWS_OF[service]
@@ -43,4 +54,8 @@ class WayOut:
             return self._forwarding.forward(ctx, raw, error.table, row or b"", is_write)
         if isinstance(error, GoesToMaster):
             return self._forwarding.to_master(raw_message(request, self._service, ctx.protocol))
+        if isinstance(error, ScannerNotFound) and self._ways[method.name] is Way.SCANNER:
+            server = self._server_of_scanner(error.scanner_id)
+            if server is not None and server != self._forwarding.here:
+                return self._forwarding.to_server(server, raw_message(request, self._service, ctx.protocol))
         return None

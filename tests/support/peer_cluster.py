@@ -6,9 +6,10 @@ All servers have the same stores, in memory, so that a region may move from one 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import itertools
 import tempfile
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any, cast
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route
-from columnar.model.schema import Table
+from columnar.model.schema import Family, Table, make_table
 from columnar.operations.scanners import ScannerTable
 from columnar.operations.slow_log import SlowLog
 from columnar.operations.table_operations import TableOperations
@@ -43,9 +44,10 @@ from columnar.thrift.writes import WriteMethods
 from columnar.thrift2 import errors as errors2
 from columnar.thrift2.rows import RowMethods2
 from columnar.wire.detect import Speech
-from columnar.wire.idl import SERVICE
+from columnar.wire.idl import SERVICE, hbase
 from columnar.wire.idl2 import SERVICE2
 from columnar.wire.server import WireServer
+from columnar.wire.tls_door import Tls
 from tests.support.held_engine import FakeClock, HeldEngine
 from tests.support.thrift_calls import FRAMED, Client
 
@@ -55,7 +57,7 @@ PATIENCE_S = 20.0
 class PeerHouse:
     """One server.  Made inside a running loop."""
 
-    def __init__(self, cluster: PeerCluster, me: Incarnation, **forwarding: Any) -> None:
+    def __init__(self, cluster: PeerCluster, me: Incarnation, tls: Tls | None = None, **forwarding: Any) -> None:
         self.me = me
         self.cluster = cluster
         self.committer = Committer(asyncio.get_running_loop())
@@ -76,7 +78,7 @@ class PeerHouse:
         self.service2 = ThriftService(
             scanners, slow_log, RowMethods2(operations), definition=SERVICE2, to_wire=errors2.to_wire
         )
-        self.wire = WireServer(self.service, connection_ids=ids)
+        self.wire = WireServer(self.service, connection_ids=ids, tls=tls)
         self.wire2 = WireServer(self.service2, definition=SERVICE2, connection_ids=ids)
         self.routes = Routes()
         self.answering = PeerServer({THRIFT1: self.wire, THRIFT2: self.wire2}, self._elsewhere, ids)
@@ -132,24 +134,24 @@ class PeerHouse:
         assert self.answering.serving_bytes >= 0
 
     async def die(self) -> None:
-        """As by SIGKILL: its links break, its clients are cut off, nothing of it goes on."""
+        """Its links break, its clients are cut off, nothing of it goes on; what it was asked may be done or not."""
         self.is_dead = True
         await self.peers.close()
         await self.wire.close(0)
         await self.wire2.close(0)
-
-    async def close(self) -> None:
-        if not self.is_dead:
-            await self.die()
         self.forwarding.close()
         await self.answering.close()
         await self.server.close()
         self.committer.close()
 
+    async def close(self) -> None:
+        if not self.is_dead:
+            await self.die()
+
 
 class PeerCluster:
-    def __init__(self, table: Table, splits: tuple[bytes, ...], servers: int, **forwarding: Any) -> None:
-        """Region n belongs to server n, and begins anew where there are more regions.  ``forwarding``: of the first."""
+    def __init__(self, table: Table, splits: tuple[bytes, ...], servers: int, **options: Any) -> None:
+        """Region n belongs to server n, and begins anew where there are more regions.  ``options``: of the first."""
         self._folder = tempfile.TemporaryDirectory(prefix="peers")
         self.engine = HeldEngine(MemoryEngine())
         self.clock = FakeClock()
@@ -159,7 +161,7 @@ class PeerCluster:
         self.change = 1
         self.clients: list[Client] = []
         names = [Incarnation(f"s{n + 1}", 4 + n) for n in range(servers)]
-        self.houses = [PeerHouse(self, me, **(forwarding if n == 0 else {})) for n, me in enumerate(names)]
+        self.houses = [PeerHouse(self, me, **(options if n == 0 else {})) for n, me in enumerate(names)]
         self.catalogue = {info.region_id: Route(info, names[n % servers], 1) for n, info in enumerate(self.infos)}
         self.houses[0].server.folders.make([info.encoded for info in self.infos])
         for house in self.houses:
@@ -178,15 +180,14 @@ class PeerCluster:
     def house_of(self, server: Incarnation) -> PeerHouse:
         return next(house for house in self.houses if house.me == server)
 
-    def publish(self, route: Route, *, to: Callable[[PeerHouse], bool] = lambda _house: True) -> ChangeRoutes:
+    def publish(self, route: Route, *, heard_by: Callable[[PeerHouse], bool] = lambda _house: True) -> None:
         """Tell every server, or some, of a region's new owner.  Others miss the change, and are never told again."""
         self.catalogue[route.region.region_id] = route
         self.change += 1
         change = ChangeRoutes(self.change, routes=(route,))
         for house in self.houses:
-            if not house.is_dead and to(house):
+            if not house.is_dead and heard_by(house):
                 house.heard(change)
-        return change
 
     async def move(self, info: RegionInfo, to: Incarnation, **options: Any) -> None:
         """As the master does: the route first, then the old owner closes, then the new one opens."""
@@ -217,3 +218,34 @@ class PeerCluster:
         for house in self.houses:
             await house.close()
         self._folder.cleanup()
+
+
+def clustered(
+    servers: int = 2, splits: tuple[bytes, ...] = (b"m",), **options: Any
+) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """Region n belongs to server n: rows from ``m`` on to the second.  ``options``: makers of those of the first."""
+
+    def decorate(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+        async def run(**given: Any) -> None:
+            made = {name: option() for name, option in options.items()}
+            cluster = PeerCluster(make_table("t", [Family("a", max_versions=3)]), splits, servers, **made)
+            await cluster.start()
+            try:
+                async with asyncio.timeout(PATIENCE_S):
+                    await test(cluster, **given)
+            finally:
+                await cluster.close()
+
+        def wrapped(**given: Any) -> None:
+            asyncio.run(run(**given))
+
+        wrapped.__name__, wrapped.__doc__ = test.__name__, test.__doc__
+        known = inspect.signature(test)
+        wrapped.__signature__ = known.replace(parameters=list(known.parameters.values())[1:])  # type: ignore[attr-defined]
+        return wrapped
+
+    return decorate
+
+
+def put1(value: bytes, column: bytes = b"a:q") -> list[Any]:
+    return [hbase.Mutation(isDelete=False, column=column, value=value, writeToWAL=True)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import struct
 from contextlib import suppress
 from dataclasses import dataclass
@@ -61,6 +62,12 @@ class Reply:
     def error(self) -> Any:
         assert self.kind == 2, self.result
         return next(value for name, value in vars(self.result).items() if name != "success" and value is not None)
+
+    @property
+    def said(self) -> str:
+        """The message of the declared exception that the call failed with."""
+        message = self.error.message
+        return message.decode() if isinstance(message, bytes) else message
 
 
 def read(speech: Speech, service: Any, message: bytes) -> Reply:
@@ -134,6 +141,12 @@ class Client:
     async def __call__(self, name: str, *args: Any) -> Any:
         """The value that the method answers."""
         return (await self.call(name, *args)).value
+
+    def cut_off(self) -> None:
+        """End the connection by a reset: nothing can be sent to the client any more."""
+        sock = self.writer.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.writer.transport.abort()
 
     async def close(self) -> None:
         self.writer.close()

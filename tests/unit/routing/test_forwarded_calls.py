@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import random
 import re
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from columnar.model.schema import Family, make_table
 from columnar.routing.method_ways import ROWS_OF
 from columnar.routing.peer_frames import THRIFT1, THRIFT2
 from columnar.wire.detect import Speech
@@ -19,42 +16,12 @@ from columnar.wire.idl import SERVICE, columnar
 from columnar.wire.idl import hbase as h1
 from columnar.wire.idl2 import SERVICE2
 from columnar.wire.idl2 import hbase2 as h2
-from tests.support.peer_cluster import PATIENCE_S, PeerCluster
+from tests.support.peer_cluster import PeerCluster, clustered, put1
 from tests.support.seeds import seed
 from tests.support.thrift_calls import SPEECHES, Client
 
 T = b"t"
 _COUNT = re.compile(rb"-\d+")  # within the token of a change, which has another number for each row
-
-
-def clustered(
-    servers: int = 2, splits: tuple[bytes, ...] = (b"m",)
-) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
-    """Region n belongs to server n: rows from ``m`` on to the second."""
-
-    def decorate(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-        async def run(**given: Any) -> None:
-            cluster = PeerCluster(make_table("t", [Family("a", max_versions=3)]), splits, servers)
-            await cluster.start()
-            try:
-                async with asyncio.timeout(PATIENCE_S):
-                    await test(cluster, **given)
-            finally:
-                await cluster.close()
-
-        def wrapped(**given: Any) -> None:
-            asyncio.run(run(**given))
-
-        wrapped.__name__, wrapped.__doc__ = test.__name__, test.__doc__
-        known = inspect.signature(test)
-        wrapped.__signature__ = known.replace(parameters=list(known.parameters.values())[1:])  # type: ignore[attr-defined]
-        return wrapped
-
-    return decorate
-
-
-def put1(value: bytes, column: bytes = b"a:q") -> list[Any]:
-    return [h1.Mutation(isDelete=False, column=column, value=value, writeToWAL=True)]
 
 
 def calls1(row: bytes) -> list[tuple[str, tuple[Any, ...]]]:
