@@ -37,7 +37,8 @@ from columnar.wire.raw_calls import RawCaller
 from columnar.wire.service import CallContext, HandedOn
 
 COPIED_BYTES: Final = 64 * 1024  # a shorter reply does not keep the frames around it in memory
-_SEND: Final = (Do.SEND,)
+_BINARY: Final = PROTOCOL_BYTES[detect.Protocol.BINARY]
+_COMPACT: Final = PROTOCOL_BYTES[detect.Protocol.COMPACT]
 _NEVER_MS: Final = 1 << 62
 
 ServeHere = Callable[[CallContext, int, bytes, RawCaller], None]  # service, message: ``RawCalls.begin`` of the service
@@ -55,15 +56,15 @@ class RawMessage:
 
     __slots__ = ("message", "protocol", "service")
 
-    def __init__(self, message: bytes, service: int, protocol: detect.Protocol) -> None:
+    def __init__(self, message: bytes, service: int, protocol: int) -> None:
         self.message = message
         self.service = service
-        self.protocol = protocol
+        self.protocol = protocol  # one of ``peer_frames.PROTOCOL_BYTES``
 
 
 def raw_message(request: Request, service: int, protocol: detect.Protocol) -> RawMessage:
     """``service``: THRIFT1 or THRIFT2."""
-    return RawMessage(request.message, service, protocol)
+    return RawMessage(request.message, service, _BINARY if protocol is detect.Protocol.BINARY else _COMPACT)
 
 
 class Passing(HandedOn):
@@ -72,13 +73,19 @@ class Passing(HandedOn):
     __slots__ = ("_attempt", "_ctx", "_forwarding", "_link", "_number", "_raw", "planned_ms", "row", "state", "table")
 
     def __init__(
-        self, forwarding: Forwarding, ctx: CallContext, raw: RawMessage, table: str, row: bytes, is_write: bool
+        self,
+        forwarding: Forwarding,
+        ctx: CallContext,
+        raw: RawMessage,
+        table: str,
+        row: bytes,
+        state: ForwardedCall,
     ) -> None:
         super().__init__()
         self.table = table  # constant, as is the row
         self.row = row
         self.planned_ms = 0  # of its entry among the sleepers
-        self.state = ForwardedCall(forwarding.here, is_write, forwarding.now_ms())
+        self.state = state
         self._forwarding = forwarding
         self._ctx = ctx
         self._raw = raw
@@ -90,8 +97,8 @@ class Passing(HandedOn):
     def _route(self) -> Route | None:
         return self._forwarding.routes.find(self.table, self.row)
 
-    def begin(self) -> None:
-        self._carry_out(self.state.begin(self._route, self._forwarding.now_ms()))
+    def begin(self, now_ms: int) -> None:
+        self._carry_out(self.state.begin(self._route, now_ms))
 
     # --- what the link reports -------------------------------------------------------------------------
 
@@ -181,7 +188,7 @@ class Passing(HandedOn):
         forwarding.enters_queue(self)
         self._link, self._number = link, 0
         try:
-            number = link.call(raw.service, PROTOCOL_BYTES[raw.protocol], (raw.message,), self)
+            number = link.call(raw.service, raw.protocol, (raw.message,), self)
         except FrameTooLong as error:
             self._give_up(error)
             return
@@ -223,7 +230,7 @@ class HandedOver(HandedOn):
     def send(self, link: PeerLink, raw: RawMessage) -> None:
         self._link = link
         try:
-            self._number = link.call(raw.service, PROTOCOL_BYTES[raw.protocol], (raw.message,), self)
+            self._number = link.call(raw.service, raw.protocol, (raw.message,), self)
         except FrameTooLong as error:
             self.fail(error)
 
@@ -287,12 +294,13 @@ class Forwarding:
     def forward(self, ctx: CallContext, raw: RawMessage, table: str, row: bytes, is_write: bool) -> HandedOn:
         """Answer a call of a single row by the owner of its region; it may be this server by then."""
         self.forwarded += 1
-        call = Passing(self, ctx, raw, table, row, is_write)
+        now_ms = self.now_ms()
+        call = Passing(self, ctx, raw, table, row, ForwardedCall(self.here, is_write, now_ms))
         held = self.under_way.get(table)
         if held is None:
             held = self.under_way[table] = {}
         held[call] = None
-        call.begin()
+        call.begin(now_ms)
         return call
 
     def to_master(self, raw: RawMessage) -> HandedOn:

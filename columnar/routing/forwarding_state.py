@@ -34,7 +34,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Final
 
-from columnar.model.owner import Incarnation, Tenure
+from columnar.model.owner import Incarnation
 from columnar.model.route import Route
 
 PATIENCE_MS: Final = 10_000  # as ``regions.patience.AWAY_PATIENCE_S``
@@ -43,6 +43,8 @@ LONGEST_PAUSE_MS: Final = 320
 
 
 class State(Enum):
+    __hash__ = object.__hash__  # of the member itself: Enum's hashes its name, at a cost that each event would pay
+
     WAITING = auto()
     QUEUED = auto()
     SENT = auto()
@@ -53,6 +55,8 @@ class State(Enum):
 
 
 class Event(Enum):
+    __hash__ = object.__hash__
+
     ROUTED = auto()  # an owner is known that may be tried
     ROUTED_HERE = auto()  # it is this server
     WRITTEN = auto()  # the link has begun to send it
@@ -118,23 +122,22 @@ class ForwardedCall:
     routes says of the call's row now; None: the table is not known.  Events of a call that has ended change nothing.
     """
 
-    __slots__ = ("_here", "_is_write", "_pause_ms", "_region_id", "_retry_at_ms", "_tenure", "deadline_ms", "state")
+    __slots__ = ("_here", "_is_write", "_pause_ms", "_retry_at_ms", "_tried_route", "deadline_ms", "state")
 
     def __init__(self, here: Incarnation, is_write: bool, now_ms: int) -> None:
         self._here = here  # constant, as are the next two
         self._is_write = is_write
         self.deadline_ms = now_ms + PATIENCE_MS
         self.state = State.WAITING
-        self._tenure: Tenure | None = None  # the owner that was tried last, of the region with the next number
-        self._region_id = 0
+        self._tried_route: Route | None = None  # to the owner that was tried last
         self._retry_at_ms = 0  # until then this owner is not tried again; 0: it may be tried
         self._pause_ms = FIRST_PAUSE_MS
 
     @property
     def server(self) -> Incarnation:
         """The owner to which the call goes, or went last."""
-        assert self._tenure is not None, "it was sent to none yet"
-        return self._tenure.server
+        assert self._tried_route is not None, "it was sent to none yet"
+        return self._tried_route.server
 
     @property
     def has_ended(self) -> bool:
@@ -182,11 +185,7 @@ class ForwardedCall:
         """The copy of the routes has another route for the row, or none any more."""
         if self.state is State.WAITING:
             return self._look(route, now_ms)
-        tenure = self._tenure
-        if tenure is None or route is None:
-            return ()
-        is_same = route.region.region_id == self._region_id
-        if self.state is State.QUEUED and (not is_same or route.epoch > tenure.epoch):
+        if self.state is State.QUEUED and route is not None and self._is_later(route):
             return self._tried(Event.LATER_OWNER, route, now_ms)
         return ()
 
@@ -234,18 +233,21 @@ class ForwardedCall:
             self._retry_at_ms = 0
         if route is None or not self._may_try(route):
             return (Do.WAIT,)
-        self._tenure, self._region_id = route.tenure, route.region.region_id
+        self._tried_route = route
         return self._told(Event.ROUTED_HERE if route.server == self._here else Event.ROUTED)
 
     def _may_try(self, route: Route) -> bool:
         """A later owner at once; the one that failed after a pause, for a route may be ahead of its owner."""
-        tenure = self._tenure
-        is_later = tenure is None or route.region.region_id != self._region_id or route.epoch > tenure.epoch
-        return is_later or not self._retry_at_ms
+        return not self._retry_at_ms or self._is_later(route)
+
+    def _is_later(self, route: Route) -> bool:
+        """Than the one that was tried last: it is another region's, in the first one's place, or of a higher epoch."""
+        tried = self._tried_route
+        return tried is None or route.region.region_id != tried.region.region_id or route.epoch > tried.epoch
 
     def check(self) -> None:
         if self.state in (State.QUEUED, State.SENT):
-            assert self._tenure is not None, "W3"
-            assert self._tenure.server != self._here, "W3"
+            assert self._tried_route is not None, "W3"
+            assert self._tried_route.server != self._here, "W3"
         assert (self.wake_at_ms is not None) == (self.state in (State.WAITING, State.QUEUED)), "W1"
         assert FIRST_PAUSE_MS <= self._pause_ms <= LONGEST_PAUSE_MS

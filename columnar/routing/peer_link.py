@@ -36,6 +36,7 @@ from columnar.routing.value_codec import BadValue
 _log = logging.getLogger(__name__)
 
 WRITE_BYTES: Final = 256 * 1024  # of one write: frames behind it are not copied together with it
+JOINED_BYTES: Final = 64 * 1024  # as in ``wire.connection``
 R = TypeVar("R")
 
 
@@ -252,7 +253,10 @@ class PeerLink:
             assert queued.call is not None, "chosen for it"
             self._calls[queued.number] = (queued.call, None)
         assert self._transport is not None, "it is open"
-        self._transport.writelines(parts)
+        if size <= JOINED_BYTES:
+            self._transport.write(b"".join(parts))  # a copy costs less than to hand over each part
+        else:
+            self._transport.writelines(parts)
         for queued in written:
             assert queued.call is not None, "chosen for it"
             self._report(queued.call.written)

@@ -47,14 +47,13 @@ Elsewhere = Callable[[str, bytes], Moved | Unknown]  # of a table and a row that
 class _Link:
     """A link as the client of its calls."""
 
-    __slots__ = ("contexts", "link", "peer")
+    __slots__ = ("binary", "compact", "link", "peer")
 
     def __init__(self, link: PeerLink, connection_id: int) -> None:
         self.link = link
         self.peer = f"server {link.peer.server}" if link.peer is not None else "a server"
-        self.contexts = {
-            protocol: CallContext(connection_id, self.peer, protocol, self.has_ended) for protocol in Protocol
-        }
+        self.binary = CallContext(connection_id, self.peer, Protocol.BINARY, self.has_ended)
+        self.compact = CallContext(connection_id, self.peer, Protocol.COMPACT, self.has_ended)
 
     def has_ended(self) -> bool:
         return self.link.state is State.ENDED
@@ -142,7 +141,7 @@ class PeerServer:
         call.frame = None
         client = self._client(call.link)
         try:
-            ctx = client.contexts[frame.protocol]
+            ctx = client.binary if frame.protocol is Protocol.BINARY else client.compact
             self._calls_of[call.service].begin(ctx, frame.buffer, frame.message_start, frame.end, call)
         except Exception as fault:  # noqa: BLE001 - the server's loop: the caller hears of it
             _log.exception("a call of %s failed", client.peer)
@@ -220,7 +219,7 @@ class PeerServer:
         held = self._links.pop(link, None)
         if held is not None:
             for wire in self._wires.values():
-                wire.service.connection_closed(held.contexts[Protocol.BINARY].connection_id)
+                wire.service.connection_closed(held.binary.connection_id)
 
     async def close(self) -> None:
         """End the asks under way; the calls end with the ports (``WireServer.close``)."""

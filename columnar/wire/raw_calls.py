@@ -26,7 +26,8 @@ from columnar.wire.server import WireServer
 from columnar.wire.service import CallContext, HandedOn, Later
 from columnar.wire.waiting import Awaited, Waiter
 
-_SPEECH: Final = {protocol: Speech(framed=False, protocol=protocol) for protocol in detect.Protocol}
+_BINARY: Final = Speech(framed=False, protocol=detect.Protocol.BINARY)
+_COMPACT: Final = Speech(framed=False, protocol=detect.Protocol.COMPACT)
 
 
 class Unreadable(ColumnarError):
@@ -76,14 +77,14 @@ class RawCalls:
             self._decode_aside(ctx, buffer[start:end], caller)
             return
         try:
-            message = decode_message(self._server.codec, _SPEECH[ctx.protocol], buffer, start, end)
+            message = decode_message(self._server.codec, _speech_of(ctx), buffer, start, end)
         except Hangup as hangup:
             caller.broken(Unreadable(hangup.why))
             return
         self._answer(ctx, message, caller)
 
     def _decode_aside(self, ctx: CallContext, message: bytes, caller: RawCaller) -> None:
-        server, aside = self._server, Aside(Whole(_SPEECH[ctx.protocol], message))
+        server, aside = self._server, Aside(Whole(_speech_of(ctx), message))
         decoded = self._loop.run_in_executor(server.decoder, aside.decoded, server.codec_aside)
         decoded.add_done_callback(partial(self._decoded, ctx, len(message), caller))
 
@@ -169,3 +170,7 @@ class RawCalls:
         except Exception as error:  # noqa: BLE001 - as in ``_answer``
             reply = errors.failed(ctx.peer, request, ctx.protocol, error)
         caller.replied(reply)
+
+
+def _speech_of(ctx: CallContext) -> Speech:
+    return _BINARY if ctx.protocol is detect.Protocol.BINARY else _COMPACT

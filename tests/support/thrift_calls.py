@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import struct
 from contextlib import suppress
 from dataclasses import dataclass
@@ -93,8 +94,11 @@ class Client:
         self._seqid = 0
 
     @classmethod
-    async def connected(cls, port: int, speech: Speech = FRAMED, service: Any = SERVICE) -> Client:
-        return cls(speech, service, await asyncio.open_connection("127.0.0.1", port, limit=1 << 26))
+    async def connected(
+        cls, port: int, speech: Speech = FRAMED, service: Any = SERVICE, tls: ssl.SSLContext | None = None
+    ) -> Client:
+        streams = await asyncio.open_connection("127.0.0.1", port, limit=1 << 26, ssl=tls)
+        return cls(speech, service, streams)
 
     def send(self, name: str, *args: Any) -> None:
         self._seqid += 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 import re
+import ssl
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,10 @@ from columnar.wire.idl import SERVICE, columnar
 from columnar.wire.idl import hbase as h1
 from columnar.wire.idl2 import SERVICE2
 from columnar.wire.idl2 import hbase2 as h2
+from columnar.wire.server import WireServer
+from columnar.wire.tls_context import ServerTls, TlsFiles
+from columnar.wire.tls_door import Tls
+from tests.support.certificates import Authority
 from tests.support.peer_cluster import PeerCluster, clustered, put1
 from tests.support.seeds import seed
 from tests.support.thrift_calls import SPEECHES, Client
@@ -141,6 +147,28 @@ async def test_large_rows_go_both_ways(cluster: PeerCluster, size: int, speech: 
     assert gateway.forwarding.forwarded == 2
     assert (cluster.houses[1].me in gateway.peers._large) == (size >= 64 * 1024)
     assert cluster.houses[1].answering.serving_bytes == 0
+
+
+def tls_of(folder: Path) -> tuple[Tls, ssl.SSLContext]:
+    authority = Authority(folder, "ours")
+    server = authority.sign("store")
+    return Tls(ServerTls.read(TlsFiles(server.cert, server.key, ""))), ssl.create_default_context(cafile=authority.ca)
+
+
+@clustered()
+async def test_replies_go_on_to_clients_of_a_port_with_tls(cluster: PeerCluster, tmp_path: Path) -> None:
+    gateway = cluster.houses[0]
+    tls, context = tls_of(tmp_path)
+    door = WireServer(gateway.service, tls=tls)
+    await door.start("127.0.0.1", 0)
+    client = await Client.connected(door.port, tls=context)
+    value = random.Random(3).randbytes(3 << 20)
+    await client("mutateRow", T, b"x", put1(b"v", b"a:small") + put1(value), {})
+    assert [cell.value for cell in await client("get", T, b"x", b"a:small", {})] == [b"v"]
+    assert [cell.value for cell in await client("get", T, b"x", b"a:q", {})] == [value]
+    assert gateway.forwarding.forwarded == 3
+    await client.close()
+    await door.close(5)
 
 
 @clustered(3, (b"h", b"q"))

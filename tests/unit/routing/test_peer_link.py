@@ -189,10 +189,18 @@ async def test_what_one_iteration_sends_goes_out_in_one_write(pair: Pair) -> Non
             writes.append(len(parts))
             transport.writelines(parts)
 
+        def write(self, joined: bytes) -> None:
+            writes.append(joined.count(b"abc"))
+            transport.write(joined)
+
     pair.near._transport = Noting()  # type: ignore[assignment]
     calls = [pair.call() for _ in range(5)]
     await asyncio.gather(*(told.ended for told in calls))
-    assert writes == [10], "a head and a message each"
+    assert writes == [5]
+    writes.clear()
+    large = [pair.call(bytes(30_000)) for _ in range(3)]
+    await asyncio.gather(*(told.ended for told in large))
+    assert writes == [6], "a head and a message each, without a copy of all"
 
 
 @paired

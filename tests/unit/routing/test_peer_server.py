@@ -224,5 +224,5 @@ async def test_a_link_is_a_client_of_the_service_until_it_ends(cluster: PeerClus
     while owner.peers._accepted:  # noqa: ASYNC110 - the socket tells nobody
         await asyncio.sleep(0)
     assert client.has_ended()
-    assert closed == [client.contexts[Protocol.BINARY].connection_id] * 2
+    assert closed == [client.binary.connection_id] * 2
     assert not owner.answering._links
