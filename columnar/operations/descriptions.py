@@ -7,25 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from columnar.errors import IllegalArgument, TableNotFound, shown
 from columnar.model.region_info import RegionInfo
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
+from columnar.routing.asks import RegionState
 from columnar.storage.folders import size_of
-
-
-@dataclass(frozen=True, slots=True)
-class RegionState:
-    info: RegionInfo
-    folder: str
-    is_open: bool = False
-    reads: int = 0  # since it was opened
-    writes: int = 0
-    log_records: int = 0
-    log_bytes: int = 0
-    size_bytes: int = 0  # of an open one; of a closed one 0 until ``with_sizes``
 
 
 class Descriptions:

@@ -1,4 +1,4 @@
-"""(pure) The asks between servers for calls that concern several regions: rows, apply, scan.
+"""(pure) The asks between servers for calls that concern several regions: rows, writes, scans, upkeep.
 
 A gateway cuts a call by the owners of its rows, asks each of them, and puts the answers together.  Rows travel in the
 form of the reply to the client wherever they can, so that the gateway does not unpack them.
@@ -11,7 +11,10 @@ Knows nothing of links and regions, nor of how a reply is packed (``columnar.wir
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from columnar.limits import ROWS_BYTES
+from columnar.model.mutation import RowWrite
 from columnar.model.read import ReadSpec, ScanSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
@@ -48,11 +51,15 @@ class RowsFound:
 
 @dataclass(frozen=True, slots=True)
 class Rows(Message[RowsFound]):
-    """``getRows``, ``getMultiple`` and their kin.  RequestTooBig over ``limits.ROWS_BYTES``."""
+    """``getRows``, ``getMultiple`` and their kin.  The answer may end early, after the row that passes ``max_bytes``.
+
+    RequestTooBig: a row that is over ``limits.ROWS_BYTES`` by itself.
+    """
 
     table: str
     form: ReplyForm
     groups: tuple[RowGroup, ...]
+    max_bytes: int = ROWS_BYTES
 
 
 # --- writes ------------------------------------------------------------------------------------------
@@ -61,25 +68,37 @@ class Rows(Message[RowsFound]):
 @dataclass(frozen=True, slots=True)
 class Applied:
     elsewhere: tuple[int, ...] = ()  # numbers of rows that were not written; all others are on disk
+    sequence: tuple[int, int, int] | None = None  # ``change_record.Sequence`` of the last change; None: no row
 
 
 @dataclass(frozen=True, slots=True)
 class Apply(Message[Applied]):
-    """Write rows, each as a step of its own.  After an error some rows may be written, as after one of the call."""
+    """Write rows without conditions, each as a step of its own.  After an error some rows may be written."""
 
     table: str
-    service: int
-    protocol: int
-    struct: str  # BatchMutation, TPut or TDelete
-    rows: tuple[bytes, ...]  # each row's struct as the client sent it
-    timestamp: int | None = None  # of the call
+    rows: tuple[RowWrite, ...]  # each row once
+
+
+@dataclass(frozen=True, slots=True)
+class RowsDeleted:
+    rows: int | None  # None: a range went whole
+    next_row: bytes | None  # where to go on; None: all is done
+    is_elsewhere: bool = False  # the region of ``next_row`` is another server's
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRows(Message[RowsDeleted]):
+    """Rows ``start <= row < stop`` of this server's regions, from ``start`` to the first region of another."""
+
+    table: str
+    start: bytes
+    stop: bytes  # empty: to the last row
 
 
 # --- scans -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """The place of a scan: at ``row``, or just past it in the scan's direction."""
 
     row: bytes | None  # None: the table's end, for a reversed scan
@@ -107,13 +126,43 @@ class Scanned:
 
 @dataclass(frozen=True, slots=True)
 class Scan(Message[Scanned]):
-    """A step of a scan: rows of one region until a bound is reached.  The gateway keeps the scanner and its place."""
+    """Steps of a scan over this server's regions, until a bound is reached.  The gateway keeps the scanner's place."""
 
     table: str
-    region: RegionInfo
-    spec: ScanSpec  # its filter has no memory; the gateway runs one that has
+    spec: ScanSpec  # without batch and limit; its filter has no memory: the gateway runs a filter that has
     place: Place
     max_rows: int
-    max_cells: int
+    max_cells: int  # that are walked
     max_bytes: int
     form: ReplyForm | None = None  # None: as cells, for a filter or a cut of the gateway
+    versions: bool = False  # as cells, all that a filter sees: rows without visible cells, and older versions
+
+
+# --- upkeep ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Tend(Message[bool]):
+    """Flush or compact a region.  False: it is another server's, and nothing was done."""
+
+    region: RegionInfo
+    work: str  # a name of ``operations.upkeep.WORK``
+
+
+@dataclass(frozen=True, slots=True)
+class RegionState:
+    info: RegionInfo
+    folder: str
+    is_open: bool = False
+    reads: int = 0  # since it was opened
+    writes: int = 0
+    log_records: int = 0
+    log_bytes: int = 0
+    size_bytes: int = 0  # of an open one; of a closed one 0 until ``Descriptions.with_sizes``
+
+
+@dataclass(frozen=True, slots=True)
+class RegionStates(Message[tuple[RegionState, ...]]):
+    """How regions of tables stand, with their sizes: of those that this server has open."""
+
+    tables: tuple[str, ...]

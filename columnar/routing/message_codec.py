@@ -35,6 +35,7 @@ from columnar.routing.value_codec import (
     TABLE,
     TENURE,
     TEXT,
+    TRIPLE,
     BadValue,
     Codec,
     by_name,
@@ -43,6 +44,7 @@ from columnar.routing.value_codec import (
     record,
     several,
 )
+from columnar.routing.write_codec import WRITES
 
 R = TypeVar("R")
 
@@ -133,7 +135,21 @@ _GROUP: Final = record(
     {"rows": several(BYTES), "read": _READ, "filter_string": maybe(BYTES), "offset": INT, "limit": INT},
 )
 _FOUND: Final = record(asks.RowsFound, {"rows": several(maybe(BYTES)), "elsewhere": several(INT)})
-_APPLIED: Final = record(asks.Applied, {"elsewhere": several(INT)})
+_APPLIED: Final = record(asks.Applied, {"elsewhere": several(INT), "sequence": maybe(TRIPLE)})
+_DELETED: Final = record(asks.RowsDeleted, {"rows": maybe(INT), "next_row": maybe(BYTES), "is_elsewhere": BOOL})
+_STATE: Final = record(
+    asks.RegionState,
+    {
+        "info": REGION,
+        "folder": TEXT,
+        "is_open": BOOL,
+        "reads": INT,
+        "writes": INT,
+        "log_records": INT,
+        "log_bytes": INT,
+        "size_bytes": INT,
+    },
+)
 _PLACE: Final = record(asks.Place, {"row": maybe(BYTES), "past": BOOL})
 _BLOCK: Final = record(asks.Block, {"data": BYTES, "row_count": INT, "cell_count": INT, "last_row": BYTES})
 
@@ -211,35 +227,26 @@ _ENTRIES: Final = (
         "change_routes", routes.ChangeRoutes, {"number": INT, "gone": several(REGION), "routes": several(_ROUTE)}, _HELD
     ),
     _Entry("replace_routes", routes.ReplaceRoutes, {"number": INT, "routes": several(_ROUTE)}, _HELD),
-    _Entry("rows", asks.Rows, {"table": TEXT, "form": _FORM, "groups": several(_GROUP)}, _FOUND),
-    _Entry(
-        "apply",
-        asks.Apply,
-        {
-            "table": TEXT,
-            "service": INT,
-            "protocol": INT,
-            "struct": TEXT,
-            "rows": several(BYTES),
-            "timestamp": maybe(INT),
-        },
-        _APPLIED,
-    ),
+    _Entry("rows", asks.Rows, {"table": TEXT, "form": _FORM, "groups": several(_GROUP), "max_bytes": INT}, _FOUND),
+    _Entry("apply", asks.Apply, {"table": TEXT, "rows": WRITES}, _APPLIED),
+    _Entry("delete_rows", asks.DeleteRows, {"table": TEXT, "start": BYTES, "stop": BYTES}, _DELETED),
     _Entry(
         "scan",
         asks.Scan,
         {
             "table": TEXT,
-            "region": REGION,
             "spec": _SCAN,
             "place": _PLACE,
             "max_rows": INT,
             "max_cells": INT,
             "max_bytes": INT,
             "form": maybe(_FORM),
+            "versions": BOOL,
         },
         _SCANNED,
     ),
+    _Entry("tend", asks.Tend, {"region": REGION, "work": TEXT}, BOOL),
+    _Entry("region_states", asks.RegionStates, {"tables": several(TEXT)}, several(_STATE)),
 )
 _BY_KIND: Final[dict[type[Any], _Entry]] = {entry.kind: entry for entry in _ENTRIES}
 _BY_NAME: Final = {entry.name: entry for entry in _ENTRIES}

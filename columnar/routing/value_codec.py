@@ -101,6 +101,16 @@ def pair(left: Codec[V], right: Codec[W]) -> Codec[tuple[V, W]]:
     return Codec(lambda value: [left.encode(value[0]), right.encode(value[1])], decode)
 
 
+def _decode_triple(plain: Any) -> tuple[int, int, int]:
+    items = _items(plain)
+    if len(items) < 3:
+        raise BadValue(f"{len(items)} values in the place of three")
+    return INT.decode(items[0]), INT.decode(items[1]), INT.decode(items[2])
+
+
+TRIPLE: Final[Codec[tuple[int, int, int]]] = Codec(list, _decode_triple)
+
+
 def by_name(one: Codec[V]) -> Codec[dict[str, V]]:
     def decode(plain: Any) -> dict[str, V]:
         return {TEXT.decode(name): one.decode(value) for name, value in _map(plain).items()}

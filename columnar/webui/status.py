@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from columnar.operations.descriptions import Descriptions, RegionState
+from columnar.operations.descriptions import Descriptions
 from columnar.operations.scanners import ScannerTable
 from columnar.regions.tables import ServedTable
+from columnar.routing.asks import RegionState
 from columnar.webui.counters import RequestCounters
 
 LOOP_TIMEOUT_S: Final = 2.0  # a loop that does not answer within it is ill: /health says 503

@@ -7,6 +7,7 @@ from typing import Any
 from columnar.model import owner_messages as owners
 from columnar.model import region_messages as regions
 from columnar.model.follower_numbers import Numbers
+from columnar.model.mutation import Append, Delete, Durability, Increment, Put, RowMutation, RowPuts
 from columnar.model.owner import Incarnation, Owner, Tenure
 from columnar.model.read import Projection, ReadSpec, ScanSpec
 from columnar.model.region_info import RegionInfo
@@ -36,6 +37,14 @@ TRIGGERS = Triggers(
         Trigger(Registration("old", "", "", ()), rests="registration of a trigger: no JSON"),
     ),
     Numbers(9, ((1, 6), (8, 8))),
+)
+LOADED = ((b"a", b"q"), (b"a", b""))
+WRITES = (
+    RowPuts(b"r1", LOADED, [b"v", b""]),
+    RowPuts(b"r2", LOADED, [b"w", b"\xff"]),
+    RowMutation(b"r3", (Put(b"a", b"q", b"v"), Put(b"a", b"q", b"v", -1, 5), Delete(b"a", None))),
+    RowMutation(b"r4", (Delete(b"a", b"", 1 << 62, True), Increment(b"a", b"q", -1)), (), Durability.ASYNC),
+    RowMutation(b"r5", (Append(b"a", b"q", b"more"),)),
 )
 
 ANSWERS: list[tuple[Message[Any], Any]] = [
@@ -72,9 +81,12 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
         asks.Rows("t", FORM, (asks.RowGroup((b"r", b"\xff"), PLAIN), asks.RowGroup((b"s",), READ, b"KeyOnly()", 1, 2))),
         asks.RowsFound((b"packed", None), (2,)),
     ),
-    (asks.Apply("t", 2, 1, "TPut", (b"struct", b""), -1), asks.Applied((1, 300))),
+    (asks.Apply("t", WRITES), asks.Applied((1, 300), (5, 2, 1 << 40))),
+    (asks.DeleteRows("t", b"a", b"z\xff"), asks.RowsDeleted(200, b"m", True)),
+    (asks.Tend(LOW, "flush"), True),
+    (asks.RegionStates(("t", "ns:t")), (asks.RegionState(LOW, "/data/regions/x", True, 1, 2, 3, 4, 1 << 40),)),
     (
-        asks.Scan("t", HIGH, SPEC, asks.Place(b"n", True), 10, 2_500, 4_194_304, FORM),
+        asks.Scan("t", SPEC, asks.Place(b"n", True), 10, 2_500, 4_194_304, FORM),
         asks.Scanned((asks.Block(b"data", 2, 5, b"o"),), (), asks.Place(b"o", True), 5),
     ),
 ]
@@ -92,10 +104,13 @@ MORE: list[tuple[Message[Any], Any]] = [
     (owners.Rates(), ()),
     (owners.Listening("h", 1), None),
     (owners.Addresses(()), None),
-    (asks.Apply("t", 1, 2, "BatchMutation", ()), asks.Applied()),
+    (asks.Apply("t", ()), asks.Applied()),
+    (asks.DeleteRows("t", b"", b""), asks.RowsDeleted(None, None)),
+    (asks.Tend(HIGH, "compact"), False),
+    (asks.RegionStates(()), ()),
     (
-        asks.Scan("t", HIGH, ScanSpec(b"", b"", PLAIN), asks.Place(None), 1, 1, 1),
+        asks.Scan("t", ScanSpec(b"", b"", PLAIN), asks.Place(None), 1, 1, 1, None, True),
         asks.Scanned((), ((b"r", ((b"a:", b"v", 1 << 62), (b"a:q", b"", 0))), (b"s", ()))),
     ),
-    (asks.Scan("t", LOW, ScanSpec(b"", b"", PLAIN), asks.Place(b""), 1, 1, 1), asks.Scanned(elsewhere=True)),
+    (asks.Scan("t", ScanSpec(b"", b"", PLAIN), asks.Place(b""), 1, 1, 1), asks.Scanned(elsewhere=True)),
 ]

@@ -114,6 +114,23 @@ def test_what_is_no_message_is_told(name: str, plain: dict[str, Any], why: str) 
         from_plain(name, plain)
 
 
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        ([[b"r"]], "short one"),
+        ([[b"r", 0, []]], "values without their columns"),
+        ([[b"r", -1, [b"v"]]], "values without their columns"),
+        ([[b"r", None, True, [[9]]]], "9 is no operation"),
+        ([[b"r", None, True, [[2, b"a", b"q"]]]], "short one"),
+        ([[b"r", None, True, [[2, b"a", b"q", b"5"]]]], "bytes in the place of int"),
+        ([["r", None, True, []]], "str in the place of bytes"),
+    ],
+)
+def test_what_are_no_writes_is_told(rows: list[Any], why: str) -> None:
+    with pytest.raises(BadValue, match=why):
+        from_plain("apply", {"table": "t", "rows": {"rows": rows}})
+
+
 def test_a_schema_of_a_newer_version_is_for_the_operator() -> None:
     """To leave an attribute out would serve the table by another schema than the master's."""
     name, plain = to_plain(ANSWERS[0][0])

@@ -1,0 +1,105 @@
+"""The other servers of a cluster, as a call on several rows sees them, and its search for the owners of its rows.
+
+A call asks the owner that the copy of the routes names.  Where that server does not own the region (yet, or any
+more), or cannot be reached, nothing was done there, and the call looks again: when the routes or the regions of this
+server change, or after a pause, since a route may be ahead of its owner, which is told a moment later.
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final, Protocol, TypeVar
+
+from columnar.errors import ClientGone
+from columnar.model.owner import Incarnation
+from columnar.model.region_messages import Message
+from columnar.model.route import Route
+from columnar.regions.patience import AWAY_PATIENCE_S
+from columnar.routing import refusals
+from columnar.routing.peer_link import LinkBroke, NotSent, Refused
+from columnar.turns import HasGone
+
+R = TypeVar("R")
+
+FIRST_PAUSE_S: Final = 0.005
+LONGEST_PAUSE_S: Final = 0.32
+NOTHING_DONE: Final = (NotSent, Refused)  # errors of ``ask`` that say so; after LinkBroke nobody knows
+
+
+class Owners(Protocol):
+    @property
+    def here(self) -> Incarnation: ...
+
+    def owner_of(self, table: str, row: bytes) -> Route | None:
+        """The route of the region that holds the row; None: no such table is known."""
+
+    async def ask(self, server: Incarnation, message: Message[R]) -> R:
+        """NotSent, LinkBroke, Refused; the error that the server met."""
+
+    def change(self) -> asyncio.Future[None]:
+        """A future that ends with the next change of the routes, or of what this server owns; shared."""
+
+
+class Search:
+    """One call's search: ``look`` before each lookup, ``again`` after one that found no owner."""
+
+    def __init__(self, owners: Owners, table: str, has_gone: HasGone) -> None:
+        self._owners = owners
+        self._table = table
+        self._has_gone = has_gone
+        self._change: asyncio.Future[None] | None = None
+        self._deadline_s: float | None = None  # None: the last lookup led somewhere
+        self._pause_s = FIRST_PAUSE_S
+        self.tries = 0  # since the last lookup that led somewhere
+
+    def look(self) -> None:
+        """The routes are looked at from now on: a change after this one ends the wait of ``again``."""
+        self._change = self._owners.change()
+
+    def succeeded(self) -> None:
+        self._deadline_s, self._pause_s, self.tries = None, FIRST_PAUSE_S, 0
+
+    async def again(self, row: bytes) -> None:
+        """Return when the lookup may lead elsewhere.  NotServingRegion: in vain for AWAY_PATIENCE_S; ClientGone."""
+        assert self._change is not None, "it was looked before"
+        now_s = asyncio.get_running_loop().time()
+        if self._deadline_s is None:
+            self._deadline_s = now_s + AWAY_PATIENCE_S
+        if now_s >= self._deadline_s:
+            route = self._owners.owner_of(self._table, row)
+            raise refusals.away(route.region if route is not None else None, self._table)
+        pause_s = min(self._pause_s, self._deadline_s - now_s)
+        self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+        self.tries += 1
+        await asyncio.wait([self._change], timeout=pause_s)
+        if self._has_gone():
+            raise ClientGone
+
+
+def by_owner(
+    owners: Owners, table: str, rows: Iterable[tuple[int, bytes]], tries: int = 0
+) -> dict[Incarnation, list[int]]:
+    """Numbers of rows by the server to ask, in order; rows without a route are this server's to refuse.
+
+    While a region moves, its old owner answers until it has closed the region, and the next one answers then: the
+    two are asked in turns.  ``tries``: ``Search.tries``.
+    """
+    found: dict[Incarnation, list[int]] = {}
+    route: Route | None = None
+    server = owners.here
+    for number, row in rows:
+        if route is None or not route.region.holds(row):
+            route = owners.owner_of(table, row)
+            server = owners.here if route is None else server_to_ask(route, tries)
+        found.setdefault(server, []).append(number)
+    return found
+
+
+def server_to_ask(route: Route, tries: int) -> Incarnation:
+    return route.server if route.source is None or tries % 2 else route.source.server
+
+
+__all__ = ["LinkBroke", "NotSent", "Owners", "Refused", "Search", "by_owner", "server_to_ask"]

@@ -1,0 +1,120 @@
+"""(pure) Writes of rows as plain data for msgpack, and back, checked.
+
+    writes     {"shapes": [[[family, qualifier], ...], ...], "rows": [puts | mutation, ...]}
+    puts       [row, number of its shape, [value, ...]]              ``RowPuts``: a value for each column of the shape
+    mutation   [row, nil, is synced, [operation, ...]]               ``RowMutation`` without conditions
+    operation  [0, family, qualifier, value, timestamp | nil, ttl_ms | nil]      put
+               [1, family, qualifier | nil, timestamp | nil, exact]              delete
+               [2, family, qualifier, amount]                                    increment
+               [3, family, qualifier, value]                                     append
+
+Rows of a bulk load share their columns, so a shape travels once.  Packing a put takes 0.5 us, a value of a shape
+nothing but its bytes.
+
+Knows nothing of what a write does, nor of who checked it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from columnar.model.mutation import (
+    Append,
+    Delete,
+    Durability,
+    Increment,
+    Operation,
+    Put,
+    RowMutation,
+    RowPuts,
+    RowWrite,
+)
+from columnar.routing.value_codec import BOOL, BYTES, INT, BadValue, Codec, maybe, pair, several
+
+_PUT, _DELETE, _INCREMENT, _APPEND = range(4)
+_Columns = tuple[tuple[bytes, bytes], ...]
+_SHAPES: Final = several(several(pair(BYTES, BYTES)))
+_VALUES: Final = several(BYTES)
+_MAYBE_INT: Final = maybe(INT)
+_MAYBE_BYTES: Final = maybe(BYTES)
+_FIELDS: Final[dict[int, tuple[Codec[Any], ...]]] = {
+    _PUT: (BYTES, BYTES, BYTES, _MAYBE_INT, _MAYBE_INT),
+    _DELETE: (BYTES, _MAYBE_BYTES, _MAYBE_INT, BOOL),
+    _INCREMENT: (BYTES, BYTES, INT),
+    _APPEND: (BYTES, BYTES, BYTES),
+}
+_MADE: Final[dict[int, Any]] = {_PUT: Put, _DELETE: Delete, _INCREMENT: Increment, _APPEND: Append}
+
+
+def _encode(writes: tuple[RowWrite, ...]) -> dict[str, Any]:
+    shapes: list[_Columns] = []
+    numbers: dict[int, int] = {}  # by the identity of the columns, which rows of one call share
+    rows: list[list[Any]] = []
+    for write in writes:
+        if isinstance(write, RowPuts):
+            number = numbers.get(id(write.columns))
+            if number is None:
+                number = numbers[id(write.columns)] = len(shapes)
+                shapes.append(write.columns)
+            rows.append([write.row, number, write.values])
+        else:
+            assert not write.conditions, "a call with a condition concerns one row, and goes to its owner as it came"
+            is_synced = write.durability is Durability.SYNC
+            rows.append([write.row, None, is_synced, [_plain(operation) for operation in write.operations]])
+    return {"shapes": _SHAPES.encode(tuple(shapes)), "rows": rows}
+
+
+def _plain(operation: Operation) -> list[Any]:
+    if isinstance(operation, Put):
+        return [
+            _PUT,
+            operation.family,
+            operation.qualifier,
+            operation.value,
+            operation.timestamp,
+            operation.ttl_ms,
+        ]
+    if isinstance(operation, Delete):
+        return [_DELETE, operation.family, operation.qualifier, operation.timestamp, operation.exact]
+    if isinstance(operation, Increment):
+        return [_INCREMENT, operation.family, operation.qualifier, operation.amount]
+    return [_APPEND, operation.family, operation.qualifier, operation.value]
+
+
+def _decode(plain: Any) -> tuple[RowWrite, ...]:
+    if type(plain) is not dict or "rows" not in plain:
+        raise BadValue("no writes")
+    shapes = _SHAPES.decode(plain.get("shapes", []))
+    return tuple([_write(one, shapes) for one in _list(plain["rows"], 0)])
+
+
+def _write(plain: Any, shapes: tuple[_Columns, ...]) -> RowWrite:
+    held = _list(plain, 3)
+    row, shape = BYTES.decode(held[0]), _MAYBE_INT.decode(held[1])
+    if shape is None:
+        durability = Durability.SYNC if BOOL.decode(held[2]) else Durability.ASYNC
+        return RowMutation(row, tuple([_operation(one) for one in _list(_list(held, 4)[3], 0)]), (), durability)
+    values = list(_VALUES.decode(held[2]))
+    if not 0 <= shape < len(shapes) or len(values) != len(shapes[shape]):
+        raise BadValue("values without their columns")
+    return RowPuts(row, shapes[shape], values)
+
+
+def _operation(plain: Any) -> Operation:
+    held = _list(plain, 1)
+    kind = INT.decode(held[0])
+    fields = _FIELDS.get(kind)
+    if fields is None:
+        raise BadValue(f"{kind} is no operation that this version knows")
+    sent = _list(held, 1 + len(fields))
+    made: Operation = _MADE[kind](*[codec.decode(value) for codec, value in zip(fields, sent[1:], strict=False)])
+    return made
+
+
+def _list(plain: Any, least: int) -> list[Any]:
+    if type(plain) is not list or len(plain) < least:
+        raise BadValue("no list, or a short one, within writes")
+    return plain
+
+
+WRITES: Final[Codec[tuple[RowWrite, ...]]] = Codec(_encode, _decode)
