@@ -33,6 +33,8 @@ HOT: Final = (
     "columnar.model.schema",
     "columnar.operations.access",
     "columnar.operations.reads",
+    "columnar.operations.row_plan",
+    "columnar.operations.scanner_table",
     "columnar.operations.scanners",
     "columnar.operations.scans",
     "columnar.operations.writes",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from columnar.config import StandaloneConfig
 from columnar.flows.backpressure import LogBounds
 from columnar.flows.hub import Hub
-from columnar.operations.scanners import ScannerTable
+from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.table_operations import TableOperations
 from columnar.region_owner import RegionOwner
 from columnar.regions.server import RegionServer

@@ -6,7 +6,7 @@ Observed rows 2 and 8 of HBase: a time bound is exclusive, and the order of colu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -86,3 +86,15 @@ def after_prefix(prefix: bytes) -> bytes:
     """The first row after all that begin with ``prefix``; empty where there is none."""
     bare = prefix.rstrip(b"\xff")
     return bare[:-1] + bytes([bare[-1] + 1]) if bare else b""
+
+
+def cut_by_family(cells: Iterable[tuple[bytes, bytes, int]], offset: int, limit: int) -> list[tuple[bytes, bytes, int]]:
+    """Cells (column, value, timestamp) of each family after the first ``offset``, ``limit`` at most; -1: all."""
+    found, seen, last = [], 0, b""
+    for cell in cells:
+        family = cell[0].partition(b":")[0]
+        seen = seen + 1 if family == last else 1
+        last = family
+        if seen > offset and (limit < 0 or seen <= offset + limit):
+            found.append(cell)
+    return found

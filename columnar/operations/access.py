@@ -11,11 +11,11 @@ Owned by the loop.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
 from typing import Any, Protocol
 
-from columnar.errors import RegionTooBusy
+from columnar.errors import RegionElsewhere, RegionTooBusy
 from columnar.model.mutation import RowPuts, RowWrite
 from columnar.model.region_info import RegionInfo
 from columnar.model.throttle_limits import limits_of
@@ -40,12 +40,35 @@ class Caller(Protocol):
     def has_gone(self) -> HasGone: ...
 
 
+class Apart(Protocol):
+    """Calls on rows of several servers; a standalone has none of it (``operations.apart``)."""
+
+    def rows(self, caller: Caller, served: ServedTable, query: Any, answer: Any) -> Awaitable[Any]:
+        """The answer to ``reads.RowQuery``."""
+
+    def writes(self, has_gone: HasGone, asked: Sequence[tuple[ServedTable, RowWrite]], answer: Any) -> Awaitable[Any]:
+        """Rows that have been checked, in the order in which the steps of one row are done."""
+
+    def scan_step(self, scanner: Any, found: Any, count: int, has_gone: HasGone) -> Awaitable[None]:
+        """The next step of ``scanners.Scanner``, whose region is another server's."""
+
+    def delete_rows(self, served: ServedTable, start: bytes, stop: bytes) -> Awaitable[Any]:
+        """``row_deletes.Deleted`` from a region on that is another server's."""
+
+
 class TableAccess:
     def __init__(self, server: RegionServer, now_s: Callable[[], float] = monotonic) -> None:
         self._server = server
         self._now_s = now_s
         self._tables: Tables = server.tables
         self.gathering: Gathering = server.gathering
+        self.others: Apart | None = None  # what other servers do for calls of this one
+
+    def apart(self, error: RegionElsewhere) -> Apart:
+        """The way to other servers after ``error``; where there is none, ``error`` itself."""
+        if self.others is None:
+            raise error
+        return self.others
 
     def table(self, name: bytes | None) -> ServedTable:
         """TableNotFound, TableNotEnabled; IllegalArgument for what can be no table's name."""

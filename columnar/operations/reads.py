@@ -9,25 +9,27 @@ Invariant: a reply of several rows holds at most ``limits.ROWS_BYTES``, and all 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from columnar.errors import RegionAway, RequestTooBig
+from columnar.errors import RegionAway, RegionElsewhere, RequestTooBig
 from columnar.limits import ROWS_BYTES, STEP_BYTES, STEP_CELLS
-from columnar.model.read import Projection, ReadSpec
+from columnar.model.read import Projection, ReadSpec, cut_by_family
 from columnar.operations.access import Caller, TableAccess, after, after_all, joined
 from columnar.regions.found_rows import CELL_OVERHEAD_BYTES, ScanRow, size_of
 from columnar.regions.patience import patiently
 from columnar.regions.region_reads import get_column, get_family, get_row
 from columnar.regions.row_reader import Cells
 from columnar.regions.tables import ServedTable
-from columnar.turns import HasGone
+from columnar.routing.peer_frames import THRIFT1
+from columnar.storage.stored_cells import PackedRows
+from columnar.turns import HasGone, stays
 
 RowAnswer = Callable[[bytes, Cells], Any]  # the row and its cells, none where it is not there, to the reply
-RowsAnswer = Callable[[list[ScanRow]], Any]
 Filtered = Callable[[ServedTable, bytes, ReadSpec, bytes, HasGone], Awaitable[Cells]]  # ``Scans.one_row``
-Cut = Callable[[int, Cells], Cells]  # the cells that are wanted of the row with this number
+FoundRow = ScanRow | PackedRows  # packed: a row of another server
+RowsAnswer = Callable[[list[FoundRow]], Any]
 
 LATEST: Final = ReadSpec(Projection(()))  # of a column that is named beside it
 SEEK_CELLS: Final = 50  # what finding a row costs, counted in cells
@@ -36,7 +38,7 @@ SEEK_CELLS: Final = 50  # what finding a row costs, counted in cells
 class RowQuery:
     """The rows that one call asks for, in its order, each with what is wanted of it."""
 
-    __slots__ = ("cut", "filters", "keeps_absent", "rows", "specs")
+    __slots__ = ("cuts", "filters", "keeps_absent", "rows", "service", "specs", "wanted")
 
     def __init__(
         self,
@@ -45,38 +47,61 @@ class RowQuery:
         *,
         keeps_absent: bool = False,
         filters: list[bytes | None] | None = None,
-        cut: Cut | None = None,
+        cuts: Sequence[tuple[int, int] | None] | None = None,
+        service: int = THRIFT1,
+        wanted: int = -1,
     ) -> None:
-        """``keeps_absent``: a row without cells is in the answer; ``filters``: of each row, or of none."""
+        """``keeps_absent``: a row without cells is in the answer; ``filters``: of each row, or of none.
+
+        ``cuts``: of each row, or of none, as for ``cut_by_family``; ``service``: of the caller;
+        ``wanted``: the cells of each family that another server needs to send, -1: all.
+        """
         self.rows = rows
         self.specs = specs
         self.keeps_absent = keeps_absent
         self.filters = filters or []
-        self.cut = cut
+        self.cuts = cuts
+        self.service = service
+        self.wanted = wanted
 
 
 class _Reading:
     """A query on its way into one reply."""
 
-    __slots__ = ("at", "barriers", "found", "query", "size_bytes")
+    __slots__ = ("at", "barriers", "elsewhere", "found", "max_bytes", "query", "size_bytes")
 
-    def __init__(self, query: RowQuery) -> None:
+    def __init__(self, query: RowQuery, max_bytes: int = ROWS_BYTES + 1) -> None:
         self.query = query
         self.at = 0  # the number of the row to be read next
-        self.found: list[ScanRow] = []
+        self.found: list[FoundRow] = []
         self.barriers: list[Any] = []
         self.size_bytes = 0
+        self.max_bytes = max_bytes  # the reading ends early after the row that passes it
+        self.elsewhere: list[int] = []  # numbers of rows that were passed over, for their regions are elsewhere
 
     @property
     def is_done(self) -> bool:
-        return self.at == len(self.query.rows)
+        return self.at == len(self.query.rows) or self.size_bytes > self.max_bytes
+
+    def pass_over(self) -> None:
+        """The region of the next row is another server's."""
+        self.elsewhere.append(self.at)
+        self.found.append((self.query.rows[self.at], []))
+        self.at += 1
+
+    @property
+    def next_filter(self) -> bytes | None:
+        """Of the row to be read next."""
+        filters = self.query.filters
+        return filters[self.at] if filters else None
 
     def take(self, cells: Cells) -> int:
         """The cells of the next row; the bytes that it adds to the reply.  RequestTooBig."""
         query, number = self.query, self.at
         self.at += 1
-        if query.cut is not None:
-            cells = query.cut(number, cells)
+        cut = query.cuts[number] if query.cuts is not None else None
+        if cut is not None:
+            cells = cut_by_family(cells, *cut)
         if not cells and not query.keeps_absent:
             return 0
         row = (query.rows[number], cells)
@@ -143,7 +168,23 @@ class RowReads:
                     return after_all(reading.barriers, answer(reading.found))
             except RegionAway:
                 pass  # the rest is read from the row whose region is away
-        return self._read_rest(served, reading, answer, filtered, caller.has_gone)
+            except RegionElsewhere as error:
+                return self._access.apart(error).rows(caller, served, query, answer)
+        return self._read_rest(caller, served, reading, answer, filtered)
+
+    async def rows_owned(
+        self, served: ServedTable, query: RowQuery, filtered: Filtered, max_bytes: int
+    ) -> tuple[list[FoundRow], list[int]]:
+        """(rows of this server in order, numbers of those that were passed over), until they pass ``max_bytes``.
+
+        Rows that are not there, and those that were passed over, have no cells.
+        """
+        assert query.keeps_absent, "numbers count all rows"
+        if served.is_throttled:
+            self._access.admit(served, writes=False)
+        reading = _Reading(query, max_bytes)
+        await self._gather(served, reading, filtered, stays, passes_over=True)
+        return reading.found, reading.elsewhere
 
     def _step(self, served: ServedTable, reading: _Reading, has_waited: bool) -> bool:
         """Read for one step, or to a row with a filter; True: that was all."""
@@ -158,7 +199,7 @@ class RowReads:
     def _read_step(self, served: ServedTable, reading: _Reading, has_waited: bool) -> bool:
         query = reading.query
         rows, specs, filters = query.rows, query.specs, query.filters
-        cells_left, bytes_left = STEP_CELLS, STEP_BYTES
+        cells_left, bytes_left = STEP_CELLS, min(STEP_BYTES, reading.max_bytes)
         checked: ReadSpec | None = None
         while cells_left > 0 and bytes_left > 0:
             number = reading.at
@@ -181,39 +222,64 @@ class RowReads:
 
     async def _read_rest(
         self,
+        caller: Caller,
         served: ServedTable,
         reading: _Reading,
         answer: RowsAnswer,
         filtered: Filtered | None,
-        has_gone: HasGone,
     ) -> Any:
-        access, gathering, query = self._access, self._access.gathering, reading.query
+        try:
+            await self._gather(served, reading, filtered, caller.has_gone)
+        except RegionElsewhere as error:
+            return await self._access.apart(error).rows(caller, served, reading.query, answer)
+        return answer(reading.found)
+
+    async def _gather(
+        self,
+        served: ServedTable,
+        reading: _Reading,
+        filtered: Filtered | None,
+        has_gone: HasGone,
+        *,
+        passes_over: bool = False,
+    ) -> None:
+        """Read to the end, step by step, and wait for the fsyncs of what was read."""
+        access, gathering = self._access, self._access.gathering
         ticket = gathering.begin(reading.size_bytes, has_gone)
         try:
             while not reading.is_done:
                 await gathering.turn(ticket, reading.size_bytes)
                 served = access.again(served)
-                number = reading.at
-                filter_string = query.filters[number] if query.filters else None
-                if filter_string is not None:
-                    assert filtered is not None, "given where a row has a filter"
-                    check_families(served, query.specs[number])
+                try:
+                    if reading.next_filter is None:
+                        await patiently(partial(self._step, served, reading, True), has_gone)
+                        continue
                     gathering.end(ticket)  # the scan has a ticket of its own: two in one call would wait for each other
                     try:
-                        row, spec = query.rows[number], query.specs[number]
-                        size_bytes = reading.take(await filtered(served, row, spec, filter_string, has_gone))
-                        if served.is_throttled:
-                            access.charge(served, 1, size_bytes, writes=False)
+                        await self._take_filtered(served, reading, filtered, has_gone)
                     finally:
                         ticket = gathering.begin(reading.size_bytes, has_gone)
-                else:
-                    await patiently(partial(self._step, served, reading, True), has_gone)
+                except RegionElsewhere:
+                    if not passes_over:
+                        raise
+                    reading.pass_over()
             waiting = joined(reading.barriers)
             if waiting is not None:
                 await asyncio.shield(waiting)
-            return answer(reading.found)
         finally:
             gathering.end(ticket)
+
+    async def _take_filtered(
+        self, served: ServedTable, reading: _Reading, filtered: Filtered | None, has_gone: HasGone
+    ) -> None:
+        query, number, filter_string = reading.query, reading.at, reading.next_filter
+        assert filtered is not None, "given where a row has a filter"
+        assert filter_string is not None, "the row has one"
+        row, spec = query.rows[number], query.specs[number]
+        check_families(served, spec)
+        size_bytes = reading.take(await filtered(served, row, spec, filter_string, has_gone))
+        if served.is_throttled:
+            self._access.charge(served, 1, size_bytes, writes=False)
 
 
 def _bytes_of(row: bytes, cells: list[tuple[bytes, int]], column_bytes: int) -> int:

@@ -11,10 +11,12 @@ from columnar.limits import FILTER_BYTES, SHORT_FILTER_BYTES, STEP_S
 from columnar.model.filters import Filter
 from columnar.model.read import ReadSpec, ScanSpec
 from columnar.operations.access import Caller, TableAccess
-from columnar.operations.scanners import Scanner, ScannerTable
+from columnar.operations.scanner_table import ScannerTable
+from columnar.operations.scanners import Scanner
 from columnar.regions.found_rows import FoundRows, PackRows, size_of
 from columnar.regions.row_reader import Cells
 from columnar.regions.tables import ServedTable
+from columnar.routing.asks import ReplyForm
 from columnar.turns import HasGone, Turns
 
 Use = Callable[[Scanner], Any]  # what a call does with its scanner, at once or as an awaitable
@@ -44,14 +46,19 @@ class Scans:
         return await used if hasattr(used, "__await__") else used
 
     def next_rows(
-        self, caller: Caller, scanner: Scanner, count: int, pack: PackRows | None = None
+        self,
+        caller: Caller,
+        scanner: Scanner,
+        count: int,
+        pack: PackRows | None = None,
+        form: ReplyForm | None = None,
     ) -> FoundRows | Awaitable[FoundRows]:
         """``Scanner.next_rows``, charged as one request and with the bytes that it found."""
         served = self._access.find(scanner.table)
         if served is None or not served.is_throttled:
-            return scanner.next_rows(count, pack, caller.has_gone)
+            return scanner.next_rows(count, pack, caller.has_gone, form)
         self._access.admit(served, writes=False)  # before the scanner moves: a refused call leaves no hole in the scan
-        found = scanner.next_rows(count, pack, caller.has_gone)
+        found = scanner.next_rows(count, pack, caller.has_gone, form)
         if not isinstance(found, FoundRows):
             return self._charged(served, found)
         self._access.charge(served, 1, found.size_bytes, writes=False)

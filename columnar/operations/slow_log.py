@@ -16,7 +16,8 @@ from typing import Final
 
 from columnar.errors import ScannerNotFound, shown
 from columnar.operations.descriptions import Descriptions
-from columnar.operations.scanners import Scanner, ScannerTable
+from columnar.operations.scanner_table import ScannerTable
+from columnar.operations.scanners import Scanner
 
 _log = logging.getLogger("columnar.slow")
 

@@ -8,7 +8,7 @@ from time import monotonic
 from columnar.operations.access import TableAccess
 from columnar.operations.descriptions import Descriptions
 from columnar.operations.reads import RowReads
-from columnar.operations.scanners import ScannerTable
+from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.scans import Scans
 from columnar.operations.upkeep import Upkeep
 from columnar.operations.writes import RowWrites

@@ -46,14 +46,25 @@ class FoundRows:
             self.count += len(keys)
             self.size_bytes += block.size_bytes + cells * CELL_OVERHEAD_BYTES
 
+    def add_packed(self, rows: PackedRows) -> None:
+        """Rows that another server has packed in the form of the reply."""
+        self.blocks.append(rows)
+        self.count += rows.row_count
+        self.size_bytes += len(rows.data)
+
     def __len__(self) -> int:
         return self.count
 
     def __iter__(self) -> Iterator[ScanRow]:
+        for found in self.each():
+            if isinstance(found, PackedRows):
+                raise TypeError("these rows are packed; ask for them without a way to pack")
+            yield found
+
+    def each(self) -> Iterator[ScanRow | PackedRows]:
+        """Row by row, packed ones as they came."""
         for block in self.blocks:
             if isinstance(block, StoredRows):
                 yield from block.rows()
-            elif isinstance(block, PackedRows):
-                raise TypeError("these rows are packed; ask for them without a way to pack")
             else:
                 yield block

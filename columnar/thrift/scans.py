@@ -7,8 +7,10 @@ from typing import Any
 
 from columnar.errors import IllegalArgument
 from columnar.model.read import ScanSpec
+from columnar.operations.packing import reply_form
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.found_rows import FoundRows
+from columnar.routing.peer_frames import THRIFT1
 from columnar.thrift import translate
 from columnar.wire.codec_replies import RowList, map_rows
 from columnar.wire.detect import Protocol
@@ -66,7 +68,7 @@ class ScanMethods:
             return RowList([])
         in_order = scanner.spec.sort_columns
         pack = map_rows if ctx.protocol is Protocol.BINARY and not in_order else None
-        found = self._scans.next_rows(ctx, scanner, count, pack)
+        found = self._scans.next_rows(ctx, scanner, count, pack, reply_form(THRIFT1, ctx.protocol, in_order))
         if isinstance(found, FoundRows):
             return RowList(found.blocks, in_order)
         return _listed(found, in_order)

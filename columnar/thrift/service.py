@@ -8,7 +8,7 @@ from typing import Any
 
 from columnar.errors import GoesToMaster, NotSent, RegionAway
 from columnar.operations.retries import retried
-from columnar.operations.scanners import ScannerTable
+from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.slow_log import SlowLog
 from columnar.routing.way_out import WayOut
 from columnar.thrift import errors

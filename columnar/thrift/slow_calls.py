@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from columnar.operations.slow_log import SlowLog, Subject
+from columnar.storage.stored_cells import PackedRows
 from columnar.wire.codec_replies import RowList
 from columnar.wire.codec_results import Results
 from columnar.wire.definitions import ServiceDefinition
@@ -36,7 +37,9 @@ class SlowCalls:
         if isinstance(result, RowList):
             answered = result.size()
         elif isinstance(result, Results):
-            answered = RowList([(one.row, one.cells) for one in result.results]).size()
+            answered = RowList(
+                [one if isinstance(one, PackedRows) else (one.row, one.cells) for one in result.results]
+            ).size()
         return Subject(
             table=table if isinstance(table, bytes) else None,
             row=row if isinstance(row, bytes) else None,

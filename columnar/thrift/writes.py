@@ -84,7 +84,7 @@ class WriteMethods:
         stamp = translate.checked_timestamp(timestamp)
         if len(batches) == 1:
             one = _Translator(served, stamp, ttl_ms).write(batches[0])
-            return answer(None) if one is None else self._writes.write_alone(ctx, served, one, answer)
+            return answer(None) if one is None else self._writes.write_single(ctx, served, one, answer)
         return self._writes.write_planned(
             ctx, served, batches, lambda current: _Translator(current, stamp, ttl_ms).write, answer
         )

@@ -11,12 +11,12 @@ from typing import Any, Final
 from columnar.model.cell import checked_row
 from columnar.model.mutation import RowMutation
 from columnar.model.read import ReadSpec
-from columnar.operations.reads import RowQuery, RowsAnswer
+from columnar.operations.reads import FoundRow, RowQuery, RowsAnswer
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.applied import Applied
-from columnar.regions.found_rows import ScanRow
-from columnar.regions.row_reader import Cells
 from columnar.regions.tables import ServedTable
+from columnar.routing.peer_frames import THRIFT2
+from columnar.storage.stored_cells import PackedRows
 from columnar.thrift2 import translate
 from columnar.turns import HasGone
 from columnar.wire.codec_results import Result, Results
@@ -39,26 +39,24 @@ class RowMethods2:
         spec = translate.get_spec(served.schema, tget)
         if tget.filterString is not None:
             return self._filtered(served, row, tget, spec, ctx.has_gone)
-        return self._reads.row(
-            served, row, spec, lambda _, cells: Result(row, translate.cut_by_family(list(cells), tget))
-        )
+        return self._reads.row(served, row, spec, lambda _, cells: Result(row, translate.cut_by_family(cells, tget)))
 
     async def _filtered(self, served: ServedTable, row: bytes, tget: Any, spec: ReadSpec, has_gone: HasGone) -> Result:
         cells = await self._scans.row(served, row, spec, tget.filterString, has_gone)
-        return Result(row, translate.cut_by_family(list(cells), tget))
+        return Result(row, translate.cut_by_family(cells, tget))
 
     def getMultiple(self, ctx: Any, table: bytes | None, tgets: Any) -> Any:
         """A result for each get, in their order; an empty one for a row that is not there."""
         return self._several(ctx, table, tgets, _results)
 
     def exists(self, ctx: Any, table: bytes | None, tget: Any) -> Any:
-        return self._several(ctx, table, [translate.given(tget, "TGet")], lambda found: bool(found[0][1]))
+        return self._several(ctx, table, [translate.given(tget, "TGet")], lambda found: _is_there(found[0]), 1)
 
     def existsAll(self, ctx: Any, table: bytes | None, tgets: Any) -> Any:
-        return self._several(ctx, table, tgets, lambda found: [bool(cells) for _, cells in found])
+        return self._several(ctx, table, tgets, lambda found: [_is_there(row) for row in found], 1)
 
-    def _several(self, ctx: Any, table: bytes | None, tgets: Any, answer: RowsAnswer) -> Any:
-        """All are checked first."""
+    def _several(self, ctx: Any, table: bytes | None, tgets: Any, answer: RowsAnswer, wanted: int = -1) -> Any:
+        """All are checked first.  ``wanted``: so many cells of each family are enough for the answer; -1: all."""
         served = self._table(table)
         asked = translate.given(tgets, "list of TGet")
         rows, specs = [], []
@@ -67,10 +65,16 @@ class RowMethods2:
             specs.append(translate.get_spec(served.schema, tget))
         filters = [tget.filterString for tget in asked]
 
-        def cut(number: int, cells: Cells) -> Cells:
-            return translate.cut_by_family(list(cells), asked[number])
-
-        query = RowQuery(rows, specs, keeps_absent=True, filters=filters, cut=cut)
+        cuts = [translate.cut_of(tget) for tget in asked]
+        query = RowQuery(
+            rows,
+            specs,
+            keeps_absent=True,
+            filters=filters,
+            cuts=cuts if any(cuts) else None,
+            service=THRIFT2,
+            wanted=wanted,
+        )
         return self._reads.rows(ctx, served, query, answer, self._scans.one_row)
 
     def _table(self, table: bytes | None) -> ServedTable:
@@ -167,8 +171,12 @@ class RowMethods2:
         return self._writes.write(ctx, served, checked, _was_applied)
 
 
-def _results(found: list[ScanRow]) -> Results:
-    return Results([Result(row, list(cells)) for row, cells in found])
+def _results(found: list[FoundRow]) -> Results:
+    return Results([one if isinstance(one, PackedRows) else Result(one[0], list(one[1])) for one in found])
+
+
+def _is_there(found: FoundRow) -> bool:
+    return isinstance(found, PackedRows) or bool(found[1])
 
 
 def _nothing(_applied: Applied | None) -> None:

@@ -6,10 +6,13 @@ from collections.abc import Awaitable
 from typing import Any
 
 from columnar.errors import IllegalArgument, ScannerNotFound
+from columnar.operations.packing import reply_form
 from columnar.operations.scanners import Scanner
 from columnar.operations.scans import Use
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.found_rows import FoundRows
+from columnar.routing.peer_frames import THRIFT2
+from columnar.storage.stored_cells import PackedRows
 from columnar.thrift2 import translate
 from columnar.wire.codec_results import Result, Results
 
@@ -41,7 +44,8 @@ class ScanMethods2:
             raise IllegalArgument(f"the number of rows asked for is {count}; it must not be negative")
         if count == 0:
             return Results([])
-        found = self._scans.next_rows(ctx, scanner, count)
+        form = reply_form(THRIFT2, ctx.protocol) if not scanner.spec.batch else None
+        found = self._scans.next_rows(ctx, scanner, count, None, form)
         return _results(found, scanner) if isinstance(found, FoundRows) else _awaited(found, scanner)
 
     def closeScanner(self, _ctx: Any, scanner_id: int | None) -> None:
@@ -58,9 +62,9 @@ async def _awaited(found: Awaitable[FoundRows], scanner: Scanner) -> Results:
 
 def _results(found: FoundRows, scanner: Scanner) -> Results:
     """A result is partial where the next one goes on with its row."""
-    rows = list(found)
     if not scanner.spec.batch:
-        return Results([Result(row, list(cells)) for row, cells in rows])
+        return Results([one if isinstance(one, PackedRows) else Result(one[0], list(one[1])) for one in found.each()])
+    rows = list(found)
     following = [row for row, _ in rows[1:]] + [rows[-1][0] if rows and scanner.cuts_row else b""]
     return Results(
         [Result(row, list(cells), row == after) for (row, cells), after in zip(rows, following, strict=False)]

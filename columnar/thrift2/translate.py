@@ -9,12 +9,13 @@ Knows nothing of regions; what it refuses is a CallerError.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from columnar.errors import IllegalArgument, NotSent, RequestTooBig, shown
 from columnar.limits import COLUMNS_PER_CALL
+from columnar.model import read
 from columnar.model.cell import checked_row
 from columnar.model.mutation import (
     Append,
@@ -105,19 +106,17 @@ def _filter_bytes() -> IllegalArgument:
     return IllegalArgument("filterBytes is Java's own form of a filter; write it as filterString")
 
 
-def cut_by_family(cells: list[tuple[bytes, bytes, int]], tget: Any) -> list[tuple[bytes, bytes, int]]:
-    """``storeOffset`` and ``storeLimit``: so many cells of each family are passed over, so many given."""
+def cut_of(tget: Any) -> tuple[int, int] | None:
+    """(offset, limit) of each family's cells, by ``storeOffset`` and ``storeLimit``; None: all."""
     offset, limit = max(tget.storeOffset or 0, 0), tget.storeLimit
     if not offset and (limit is None or limit < 0):
-        return cells
-    found, seen, last = [], 0, None
-    for cell in cells:
-        family = cell[0].partition(b":")[0]
-        seen = seen + 1 if family == last else 1
-        last = family
-        if seen > offset and (limit is None or limit < 0 or seen <= offset + limit):
-            found.append(cell)
-    return found
+        return None
+    return offset, -1 if limit is None else limit
+
+
+def cut_by_family(cells: Iterable[tuple[bytes, bytes, int]], tget: Any) -> list[tuple[bytes, bytes, int]]:
+    cut = cut_of(tget)
+    return list(cells) if cut is None else read.cut_by_family(cells, *cut)
 
 
 def scan_spec(table: Table, tscan: Any) -> ScanSpec:
@@ -127,12 +126,12 @@ def scan_spec(table: Table, tscan: Any) -> ScanSpec:
     if tscan.batchSize is not None and tscan.batchSize < 0 and tscan.batchSize != -1:
         raise IllegalArgument(f"batchSize {tscan.batchSize} is negative")
     time_range = ALL_TIME if tscan.timeRange is None else _range(tscan.timeRange)
-    read = _read(table, tscan.columns, time_range, 1 if tscan.maxVersions is None else tscan.maxVersions)
+    spec = _read(table, tscan.columns, time_range, 1 if tscan.maxVersions is None else tscan.maxVersions)
     ranges = tuple((family, _range(one)) for family, one in (tscan.colFamTimeRangeMap or {}).items())
     return ScanSpec(
         start=translate.checked_bound(tscan.startRow),
         stop=translate.checked_bound(tscan.stopRow),
-        read=replace(read, family_ranges=ranges),
+        read=replace(spec, family_ranges=ranges),
         reversed=bool(tscan.reversed),
         batch=max(tscan.batchSize or 0, 0),
         filter_string=tscan.filterString,

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Final
 
 from columnar.operations.descriptions import Descriptions
-from columnar.operations.scanners import ScannerTable
+from columnar.operations.scanner_table import ScannerTable
 from columnar.regions.tables import ServedTable
 from columnar.routing.asks import RegionState
 from columnar.webui.counters import RequestCounters

@@ -22,7 +22,7 @@ Knows nothing of methods; ``codec`` chooses the replies that are packed here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from struct import Struct
 from typing import Final, NamedTuple
@@ -53,17 +53,6 @@ class RowList(NamedTuple):
             else:
                 rows, cells, key = rows + 1, cells + len(one[1]), one[0]
         return rows, cells, key
-
-
-def each_row(rows: Iterable[BlockOut]) -> Iterator[RowOut]:
-    """The rows one by one, for protocols and forms that cannot pack blocks.  TypeError: rows packed already."""
-    for one in rows:
-        if isinstance(one, StoredRows):
-            yield from one.rows()
-        elif isinstance(one, PackedRows):
-            raise TypeError("rows that were packed for another protocol")
-        else:
-            yield one
 
 
 _U32 = Struct(">I").pack
@@ -240,20 +229,52 @@ def compact_cells_success(cells: Iterable[CellOut]) -> bytes:
 
 def compact_rows_success(result: RowList) -> bytes:
     parts: list[bytes] = [b"\x09\x00", b""]
-    append, extend, count = parts.append, parts.extend, 0
-    for row, columns in each_row(result.rows):
-        count += 1
-        append(b"\x18%b%b" % (varint(len(row)), row))
-        if result.sorted:
-            append(b"\x29" + struct_list(len(columns)))
-            for column, value, timestamp in columns:
-                extend((b"\x18", varint(len(column)), column, b"\x1c\x18", varint(len(value)), value))
-                extend((_stamp(timestamp), b"\x00"))
+    count = 0
+    for one in result.rows:
+        if isinstance(one, PackedRows):
+            count += one.row_count
+            parts.append(one.data)
+        elif isinstance(one, StoredRows):
+            count += len(one.keys)
+            for row, cells in one.rows():
+                _compact_row(parts, row, cells, result.sorted)
         else:
-            append(b"\x1b%b\x8c" % varint(len(columns)) if columns else b"\x1b\x00")
-            for column, value, timestamp in columns:
-                extend((varint(len(column)), column, b"\x18", varint(len(value)), value, _stamp(timestamp)))
-        append(b"\x00")
-    append(b"\x00")
+            count += 1
+            _compact_row(parts, one[0], one[1], result.sorted)
+    parts.append(b"\x00")
     parts[1] = struct_list(count)
+    return b"".join(parts)
+
+
+def _compact_row(parts: list[bytes], row: bytes, columns: ColumnsOut, in_order: bool) -> None:
+    append, extend = parts.append, parts.extend
+    append(b"\x18%b%b" % (varint(len(row)), row))
+    if in_order:
+        append(b"\x29" + struct_list(len(columns)))
+        for column, value, timestamp in columns:
+            extend((b"\x18", varint(len(column)), column, b"\x1c\x18", varint(len(value)), value))
+            extend((_stamp(timestamp), b"\x00"))
+    else:
+        append(b"\x1b%b\x8c" % varint(len(columns)) if columns else b"\x1b\x00")
+        for column, value, timestamp in columns:
+            extend((varint(len(column)), column, b"\x18", varint(len(value)), value, _stamp(timestamp)))
+    append(b"\x00")
+
+
+# --- rows for a reply that another server packs ----------------------------------------------------------
+
+
+def packed_row(row: bytes, cells: ColumnsOut, *, in_order: bool) -> bytes:
+    """A TRowResult in binary, as ``rows_success`` has it."""
+    parts: list[bytes] = []
+    if isinstance(cells, StoredCells):
+        (_sorted_stored if in_order else _map_stored)(parts, row, cells)
+    else:
+        (_sorted_row if in_order else _map_row)(parts, row, cells)
+    return b"".join(parts)
+
+
+def compact_packed_row(row: bytes, cells: ColumnsOut, *, in_order: bool) -> bytes:
+    parts: list[bytes] = []
+    _compact_row(parts, row, cells, in_order)
     return b"".join(parts)

@@ -21,10 +21,12 @@ Knows nothing of methods; ``codec`` chooses the replies that are packed here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from struct import Struct
 from typing import Final, NamedTuple
 
+from columnar.storage.stored_cells import PackedRows
 from columnar.wire.codec_replies import ColumnOut, struct_list, varint
 
 _U32 = Struct(">I").pack
@@ -51,7 +53,7 @@ class Result(NamedTuple):
 class Results(NamedTuple):
     """A handler's result for the IDL's ``list<TResult>``."""
 
-    results: list[Result]
+    results: Sequence[Result | PackedRows]  # packed: by the server that owns the rows
 
 
 def result_success(result: Result) -> bytes:
@@ -62,10 +64,27 @@ def result_success(result: Result) -> bytes:
 
 
 def results_success(found: Results) -> bytes:
-    parts: list[bytes] = [_LIST_SUCCESS, _U32(len(found.results))]
+    parts: list[bytes] = [_LIST_SUCCESS, _U32(_count(found))]
     for result in found.results:
-        _pack(parts, result)
+        if isinstance(result, PackedRows):
+            parts.append(result.data)
+        else:
+            _pack(parts, result)
     parts.append(b"\x00")
+    return b"".join(parts)
+
+
+def _count(found: Results) -> int:
+    count = 0
+    for one in found.results:
+        count += one.row_count if isinstance(one, PackedRows) else 1
+    return count
+
+
+def packed_result(row: bytes, cells: list[ColumnOut]) -> bytes:
+    """A TResult in binary, as ``results_success`` has it."""
+    parts: list[bytes] = []
+    _pack(parts, Result(row, cells))
     return b"".join(parts)
 
 
@@ -98,10 +117,19 @@ def compact_result_success(result: Result) -> bytes:
 
 
 def compact_results_success(found: Results) -> bytes:
-    parts: list[bytes] = [b"\x09\x00", struct_list(len(found.results))]
+    parts: list[bytes] = [b"\x09\x00", struct_list(_count(found))]
     for result in found.results:
-        _pack_compact(parts, result)
+        if isinstance(result, PackedRows):
+            parts.append(result.data)
+        else:
+            _pack_compact(parts, result)
     parts.append(b"\x00")
+    return b"".join(parts)
+
+
+def compact_packed_result(row: bytes, cells: list[ColumnOut]) -> bytes:
+    parts: list[bytes] = []
+    _pack_compact(parts, Result(row, cells))
     return b"".join(parts)
 
 

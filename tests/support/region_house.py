@@ -12,7 +12,8 @@ from columnar.model.mutation import Durability, Operation, Put, RowMutation
 from columnar.model.read import ReadSpec, ScanSpec, projection
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
-from columnar.operations.scanners import Scanner, ScannerTable
+from columnar.operations.scanner_table import ScannerTable
+from columnar.operations.scanners import Scanner
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.applied import Applied
 from columnar.regions.found_rows import FoundRows, ScanRow

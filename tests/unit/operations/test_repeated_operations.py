@@ -16,7 +16,7 @@ from columnar.errors import ClientGone, RequestTooBig
 from columnar.limits import APPENDED_BYTES, ROW_OPERATIONS
 from columnar.model.mutation import Append, Delete, Increment, Put, RowMutation
 from columnar.model.schema import Family, make_table
-from columnar.operations import writes
+from columnar.operations import row_plan, writes
 from columnar.regions import row_draft
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.region_reads import get_column
@@ -168,13 +168,14 @@ def test_a_row_that_is_named_again_and_again_is_linear() -> None:
 
 def test_a_large_call_is_planned_and_written_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writes, "STEP_S", 0.0)
+    monkeypatch.setattr(row_plan, "STEP_S", 0.0)
 
     async def scene(house: House) -> None:
         methods = RowCalls(house)
         names = [b"%04d" % number for number in range(400)]
         with counted_turns() as turns:
             await answer_of(methods.mutateRows(CTX, b"t", batches([*names, *names]), {}))
-        assert turns[0] >= 2 * len(names) // writes.LOOKED_AT
+        assert turns[0] >= 2 * len(names) // row_plan.LOOKED_AT
         assert [house.row(name)[0][1] for name in names] == [b"%d" % (n + 400) for n in range(400)]
 
     in_house(scene)
@@ -182,7 +183,8 @@ def test_a_large_call_is_planned_and_written_in_steps(monkeypatch: pytest.Monkey
 
 def test_steps_end_with_their_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writes, "STEP_S", 0.0)
-    monkeypatch.setattr(writes, "BATCH_BYTES", 1_000)
+    monkeypatch.setattr(row_plan, "STEP_S", 0.0)
+    monkeypatch.setattr(row_plan, "BATCH_BYTES", 1_000)
 
     async def scene(house: House) -> None:
         left = [60]

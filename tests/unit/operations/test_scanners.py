@@ -21,8 +21,8 @@ from columnar.model.filter_language import parse
 from columnar.model.filters import Filter
 from columnar.model.mutation import Delete, Put
 from columnar.model.schema import Family, make_table
-from columnar.operations import scanners
-from columnar.operations.scanners import ScannerTable
+from columnar.operations import scanner_table, scanners
+from columnar.operations.scanner_table import ScannerTable
 from columnar.regions.gathering import Gathering
 from columnar.regions.tables import ServedTable
 from tests.support.region_house import House, counted_turns, names_of, rows_of
@@ -339,7 +339,7 @@ def test_open_scanners_have_a_bound() -> None:
 
 
 def test_what_open_scanners_remember_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scanners, "SCANNERS_BYTES", 1_000)
+    monkeypatch.setattr(scanner_table, "SCANNERS_BYTES", 1_000)
 
     async def main() -> None:
         house = House(TABLE)

@@ -374,10 +374,11 @@ def test_an_answer_that_became_too_large_is_charged_what_was_read(monkeypatch: p
 
 
 def test_a_call_that_ends_with_its_client_is_charged_what_it_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
-    from columnar.operations import writes
+    from columnar.operations import row_plan, writes
 
     monkeypatch.setattr(writes, "STEP_S", 0.0)
-    monkeypatch.setattr(writes, "BATCH_BYTES", 300)
+    monkeypatch.setattr(row_plan, "STEP_S", 0.0)
+    monkeypatch.setattr(row_plan, "BATCH_BYTES", 300)
     left = [20]
 
     def has_gone() -> bool:

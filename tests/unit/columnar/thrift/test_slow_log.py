@@ -12,7 +12,7 @@ import pytest
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
 from columnar.operations.descriptions import Descriptions
-from columnar.operations.scanners import ScannerTable
+from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.slow_log import LINES_PER_SECOND
 from columnar.operations.slow_log import SlowLog as Log
 from columnar.regions.tables import ServedTable, Tables

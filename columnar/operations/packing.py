@@ -1,0 +1,68 @@
+"""(pure) Rows in the form in which another server wants them: structs of its client's service and protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from columnar.regions.found_rows import FoundRows
+from columnar.regions.row_reader import Cells
+from columnar.routing.asks import Block, ReplyForm
+from columnar.routing.peer_frames import PROTOCOL_BYTES, THRIFT1, THRIFT2
+from columnar.storage.stored_cells import PackedRows
+from columnar.wire.codec_replies import compact_packed_row, packed_row
+from columnar.wire.codec_results import compact_packed_result, packed_result
+from columnar.wire.detect import Protocol
+
+PackRow = Callable[[bytes, Cells], bytes]
+
+_FORMS: Final = {
+    (service, protocol, in_order): ReplyForm(service, byte, in_order)
+    for service in (THRIFT1, THRIFT2)
+    for protocol, byte in PROTOCOL_BYTES.items()
+    for in_order in (False, True)
+}
+_BINARY: Final = PROTOCOL_BYTES[Protocol.BINARY]
+BLOCK_BYTES: Final = 128 * 1024
+
+
+def reply_form(service: int, protocol: Protocol, in_order: bool = False) -> ReplyForm:
+    return _FORMS[service, protocol, in_order]
+
+
+def is_map_of_binary(form: ReplyForm | None) -> bool:
+    """Blocks of such rows can be packed as they are stored (``codec_replies.map_rows``)."""
+    return form is not None and form.service == THRIFT1 and form.protocol == _BINARY and not form.in_order
+
+
+def packer(form: ReplyForm) -> PackRow:
+    """The function that packs one row."""
+    is_binary, in_order = form.protocol == _BINARY, form.in_order
+    if form.service == THRIFT1:
+        pack = packed_row if is_binary else compact_packed_row
+        return lambda row, cells: pack(row, cells, in_order=in_order)
+    pack_result = packed_result if is_binary else compact_packed_result
+    return lambda row, cells: pack_result(row, list(cells))
+
+
+def blocks_of(found: FoundRows, form: ReplyForm) -> tuple[Block, ...]:
+    """All rows, in blocks of some BLOCK_BYTES where they are not packed already."""
+    return tuple(_blocks(found, packer(form)))
+
+
+def _blocks(found: FoundRows, pack: PackRow) -> Iterable[Block]:
+    parts: list[bytes] = []
+    size, cell_count, last = 0, 0, b""
+    for one in found.each():
+        if parts and (size >= BLOCK_BYTES or isinstance(one, PackedRows)):
+            yield Block(b"".join(parts), len(parts), cell_count, last)
+            parts, size, cell_count = [], 0, 0
+        if isinstance(one, PackedRows):
+            yield Block(one.data, one.row_count, one.cell_count, one.last_key)
+            continue
+        last = one[0]
+        parts.append(pack(last, one[1]))
+        size += len(parts[-1])
+        cell_count += len(one[1])
+    if parts:
+        yield Block(b"".join(parts), len(parts), cell_count, last)

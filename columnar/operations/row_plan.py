@@ -1,0 +1,149 @@
+"""The rows of one call on their way into batches of one region each, checked before anything is written.
+
+Steps of STEP_S, between which others are served.  Invariants of ``operations.writes``:
+    I1. A row has at most ``limits.ROW_OPERATIONS`` operations a step; a row that one call names again and again gets
+        several steps, in the order given.
+    I2. Work is linear in what the call holds, however often it names a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import Any, Final
+
+from columnar.limits import BATCH_BYTES, ROW_OPERATIONS
+from columnar.model.mutation import Durability, Operation, Put, RowMutation, RowPuts, RowWrite
+from columnar.operations.access import TableAccess
+from columnar.regions.tables import ServedTable
+
+Work = list[tuple[ServedTable, list[RowWrite]]]  # batches, each of rows of one region
+Make = Callable[[Any], RowWrite | None]  # what one element of a call asks of its row, checked
+
+STEP_S: Final = 0.02  # of planning, and of writing what is planned
+LOOKED_AT: Final = 16  # elements between two looks at the clock
+OPERATION_BYTES: Final = 256  # what an operation counts beside its value: a batch holds at most 16,000 of them
+PUT_BYTES: Final = 64  # ... in a row of a bulk load, which costs a third
+
+
+class _Joined:
+    """Several mutations of one row in one call: one step."""
+
+    __slots__ = ("durability", "operations", "row")
+
+    def __init__(self, first: RowMutation) -> None:
+        self.row = first.row
+        self.operations: list[Operation] = list(first.operations)
+        self.durability = first.durability
+
+    def add(self, other: RowMutation) -> None:
+        self.operations += other.operations
+        if other.durability is Durability.SYNC:
+            self.durability = Durability.SYNC
+
+    def mutation(self) -> RowMutation:
+        return RowMutation(self.row, tuple(self.operations), (), self.durability)
+
+
+def _spelled_out(write: RowWrite) -> RowMutation:
+    return write.spelled_out() if isinstance(write, RowPuts) else write
+
+
+class RowPlan:
+    """The elements of one call on their way into batches."""
+
+    def __init__(self, access: TableAccess, served: ServedTable, asked: Sequence[Any], make: Make) -> None:
+        self.served = served
+        self.work: Work = []
+        self._access = access
+        self._asked = asked
+        self._make = make
+        self._at = 0  # in ``asked``
+        self._by_row: dict[bytes, RowWrite | _Joined] = {}
+        self._parts: list[dict[bytes, RowWrite | _Joined]] = []  # a row is once in each (I1)
+        self._left: list[RowWrite | _Joined] = []  # of the part that is put into batches, the next one last
+        self._open: dict[int, tuple[list[RowWrite], int]] = {}  # by region: its last batch, and the bytes of it
+
+    def step(self) -> bool:
+        """Go on for STEP_S; True: all is planned.  CallerError, RegionTooBusy; RegionAway, and it can go on later."""
+        ends = perf_counter() + STEP_S
+        asked, at = self._asked, self._at
+        while at < len(asked):
+            write = self._make(asked[at])
+            at = self._at = at + 1
+            if write is not None:
+                self._join(write)
+            if not at % LOOKED_AT and perf_counter() >= ends:
+                return False
+        if self._by_row:
+            self._parts.append(self._by_row)
+            self._by_row = {}
+            self._parts.reverse()
+        return self._place(ends)
+
+    def _join(self, write: RowWrite) -> None:
+        held = self._by_row.get(write.row)
+        if held is None:
+            self._by_row[write.row] = write
+            return
+        if not isinstance(held, _Joined):
+            held = self._by_row[write.row] = _Joined(_spelled_out(held))
+        mutation = _spelled_out(write)
+        if len(held.operations) + len(mutation.operations) > ROW_OPERATIONS:
+            self._parts.append(self._by_row)
+            self._by_row = {write.row: write}
+        else:
+            held.add(mutation)
+
+    def _place(self, ends: float) -> bool:
+        looked = 0
+        while self._left or self._parts:
+            if not self._left:
+                self._left = list(self._parts.pop().values())
+                self._left.reverse()
+                self._open.clear()
+            one = self._left[-1]
+            region = self._access.writable(self.served, one.row)
+            self._left.pop()
+            self._put(region.info.region_id, one.mutation() if isinstance(one, _Joined) else one)
+            looked += 1
+            if not looked % LOOKED_AT and perf_counter() >= ends:
+                return False
+        return True
+
+    def pass_over(self) -> RowWrite:
+        """Take the row out whose region is elsewhere."""
+        one = self._left.pop()
+        return one.mutation() if isinstance(one, _Joined) else one
+
+    def taken_apart(self) -> list[tuple[ServedTable, RowWrite]]:
+        """All rows, planned or not, in an order in which the steps of one row may be done.  They are all checked."""
+        assert self._at == len(self._asked), "no region is looked for before all is checked"
+        rows = [write for _, batch in self.work for write in batch]
+        left = [*reversed(self._left), *(one for part in reversed(self._parts) for one in part.values())]
+        rows += [one.mutation() if isinstance(one, _Joined) else one for one in left]
+        return [(self.served, write) for write in rows]
+
+    def _put(self, region_id: int, write: RowWrite) -> None:
+        """Batches are not over ``limits.BATCH_BYTES`` but for single rows."""
+        size = size_of(write)
+        held = self._open.get(region_id)
+        if held is None or held[1] + size > BATCH_BYTES:
+            held = ([], 0)
+            self.work.append((self.served, held[0]))
+        held[0].append(write)
+        self._open[region_id] = (held[0], held[1] + size)
+
+
+def size_of(mutation: RowWrite) -> int:
+    """Bytes that it takes, roughly."""
+    if isinstance(mutation, RowPuts):
+        size = PUT_BYTES * len(mutation.values)
+        for value in mutation.values:
+            size += len(value)
+        return size
+    size = OPERATION_BYTES * len(mutation.operations)
+    for operation in mutation.operations:
+        if isinstance(operation, Put):
+            size += len(operation.value)
+    return size
