@@ -27,6 +27,7 @@ from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable, Tables
 from columnar.turns import HasGone
+from columnar.wire import detect
 from columnar.wire.service import Later
 
 
@@ -35,6 +36,9 @@ class Caller(Protocol):
 
     @property
     def connection_id(self) -> int: ...
+
+    @property
+    def protocol(self) -> detect.Protocol: ...
 
     @property
     def has_gone(self) -> HasGone: ...
@@ -49,11 +53,14 @@ class Apart(Protocol):
     def writes(self, has_gone: HasGone, asked: Sequence[tuple[ServedTable, RowWrite]], answer: Any) -> Awaitable[Any]:
         """Rows that have been checked, in the order in which the steps of one row are done."""
 
-    def scan_step(self, scanner: Any, found: Any, count: int, has_gone: HasGone) -> Awaitable[None]:
+    def scan_step(self, scanner: Any, found: Any, count: int) -> Awaitable[None]:
         """The next step of ``scanners.Scanner``, whose region is another server's."""
 
+    def ingest(self, served: ServedTable, incoming: Any) -> Awaitable[bool]:
+        """``regions.ingestion.IncomingRows`` of a region that is another server's."""
+
     def delete_rows(self, served: ServedTable, start: bytes, stop: bytes) -> Awaitable[Any]:
-        """``row_deletes.Deleted`` from a region on that is another server's."""
+        """``row_deletes.Deleted`` of regions from the one that is another server's; not of all of them."""
 
 
 class TableAccess:

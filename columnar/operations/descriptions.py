@@ -6,8 +6,9 @@ Owned by the loop, but for the sizes of closed regions, which a thread asks the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from columnar.errors import IllegalArgument, TableNotFound, shown
 from columnar.model.region_info import RegionInfo
@@ -17,8 +18,16 @@ from columnar.routing.asks import RegionState
 from columnar.storage.folders import size_of
 
 
+class Others(Protocol):
+    """The regions of other servers; a standalone has none of it (``operations.apart``)."""
+
+    def states(self, tables: Sequence[str]) -> Awaitable[tuple[dict[RegionInfo, RegionState], list[str]]]:
+        """Open regions, as the servers say that have them, and the servers that did not answer in time."""
+
+
 class Descriptions:
     def __init__(self, server: RegionServer) -> None:
+        self.others: Others | None = None
         self._server = server
         self._tables = server.tables
 
@@ -83,8 +92,19 @@ class Descriptions:
         return states
 
     async def with_sizes(self, tables: Iterable[ServedTable]) -> list[RegionState]:
-        """As ``states_of``, with the sizes of closed regions: some 50 microseconds in a thread for each."""
-        states = self.states_of(tables)
+        """As ``states_of``, with the sizes of closed regions; of a cluster's regions as their owners say."""
+        return (await self.everywhere(list(tables)))[0]
+
+    async def everywhere(self, tables: list[ServedTable]) -> tuple[list[RegionState], list[str]]:
+        """As ``with_sizes``, and the servers that did not answer in time: their regions are said to be closed."""
+        states, silent = self.states_of(tables), list[str]()
+        if self.others is not None:
+            said, silent = await self.others.states([served.schema.name for served in tables])
+            states = [said.get(state.info, state) for state in states]
+        return await self._sized(states), silent
+
+    async def _sized(self, states: list[RegionState]) -> list[RegionState]:
+        """With the sizes of closed regions: some 50 microseconds in a thread for each."""
         closed = [state.folder for state in states if not state.is_open]
         if not closed:
             return states

@@ -91,7 +91,7 @@ class _Reading:
 
     @property
     def next_filter(self) -> bytes | None:
-        """Of the row to be read next."""
+        """The filter of the row to be read next."""
         filters = self.query.filters
         return filters[self.at] if filters else None
 

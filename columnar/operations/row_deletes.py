@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from columnar.errors import RegionElsewhere
 from columnar.model.mutation import Delete, RowMutation
 from columnar.model.read import ReadSpec, projection
 from columnar.model.region_info import RegionInfo
@@ -43,11 +44,31 @@ async def delete_rows(access: TableAccess, table: bytes, start: bytes, stop: byt
     """Rows ``start <= row < stop``, an empty stop to the last, as they are when the call reaches them."""
     counted: int | None = None
     row: bytes | None = start
+    while row is not None and (counted or 0) < ROWS_PER_CALL:
+        gone, elsewhere = await delete_owned(access, table, row, stop, ROWS_PER_CALL - (counted or 0))
+        counted, row = _sum(counted, gone.rows), gone.next_row
+        if elsewhere is not None:
+            assert row is not None, "it is a row of the region that is elsewhere"
+            gone = await access.apart(elsewhere).delete_rows(access.table(table), row, stop)
+            counted, row = _sum(counted, gone.rows), gone.next_row
+    return Deleted(counted, row)
+
+
+def _sum(counted: int | None, rows: int | None) -> int | None:
+    return counted if rows is None else (counted or 0) + rows
+
+
+async def delete_owned(
+    access: TableAccess, table: bytes, start: bytes, stop: bytes, max_rows: int = ROWS_PER_CALL
+) -> tuple[Deleted, RegionElsewhere | None]:
+    """As ``delete_rows``, to the first region of another server, and why it ends there."""
+    counted: int | None = None
+    row: bytes | None = start
     while row is not None:
         served = access.table(table)
         info = served.holding(row)
-        region = await access.opened(served, info)
         try:
+            region = await access.opened(served, info)
             if region.can_delete_at_once(region.now_ms):
                 await _delete_at_once(region, row, stop)
                 row = _after(info, stop)
@@ -55,10 +76,12 @@ async def delete_rows(access: TableAccess, table: bytes, start: bytes, stop: byt
             gone, row = await _delete_step(region, row, stop)
         except StoreClosed:  # it was closed meanwhile, to be opened anew: go on with the one that is open
             continue
+        except RegionElsewhere as elsewhere:
+            return Deleted(counted, row), elsewhere
         counted = (counted or 0) + gone
-        if row is not None and counted >= ROWS_PER_CALL:
+        if row is not None and counted >= max_rows:
             break
-    return Deleted(counted, row)
+    return Deleted(counted, row), None
 
 
 async def _delete_at_once(region: Region, row: bytes, stop: bytes) -> None:

@@ -105,11 +105,9 @@ class Scanner:
                 away = error
             except RegionElsewhere as error:
                 self._access.apart(error)  # the first step of ``_go_on`` asks there
-        return self._go_on(found, count, gathering.begin(found.size_bytes, has_gone), away, has_gone)
+        return self._go_on(found, count, gathering.begin(found.size_bytes, has_gone), away)
 
-    async def _go_on(
-        self, found: FoundRows, count: int, ticket: int, away: RegionAway | None, has_gone: HasGone
-    ) -> FoundRows:
+    async def _go_on(self, found: FoundRows, count: int, ticket: int, away: RegionAway | None) -> FoundRows:
         self.busy = True
         gathering = self._access.gathering
         try:
@@ -123,7 +121,7 @@ class Scanner:
                 except RegionAway as another:  # its place and its rows stand as they were before the region
                     away = another
                 except RegionElsewhere as error:
-                    await self._access.apart(error).scan_step(self, found, count, has_gone)
+                    await self._access.apart(error).scan_step(self, found, count)
             for barrier in self._barriers:
                 await asyncio.shield(barrier)
             self._failed = False
@@ -308,7 +306,7 @@ class Scanner:
             self._hand_out_some(found, row, cells)
         while self._rest is not None and found.count < count:
             self._hand_out(found, *self._rest)
-        return self._rest is None and self.place is not None and found.count < count
+        return self.place is not None and found.count < count
 
     def _hand_out(self, found: FoundRows, row: bytes, cells: Cells) -> None:
         batch = self.spec.batch

@@ -159,6 +159,10 @@ class RegionServer:
     def is_open(self, info: RegionInfo) -> bool:
         return info.region_id in self._open
 
+    def owns(self, info: RegionInfo) -> bool:
+        """Whether this server answers for the region."""
+        return self.hosting.state.owns(info.region_id)
+
     def open_count(self) -> int:
         return len(self._open)
 

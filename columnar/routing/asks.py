@@ -95,6 +95,24 @@ class DeleteRows(Message[RowsDeleted]):
     stop: bytes  # empty: to the last row
 
 
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    came: bool  # False: the rows are not all of one region, or something stands among them
+    is_elsewhere: bool = False  # the region is another server's: nothing was done
+
+
+@dataclass(frozen=True, slots=True)
+class Ingest(Message[Ingested]):
+    """Take whole rows in as sorted files, which lie in a folder of all servers (``regions.ingestion``)."""
+
+    table: str
+    first: bytes
+    last: bytes
+    highest_timestamp: int
+    rows: int
+    files: tuple[tuple[str, tuple[str, ...]], ...]  # key space, paths
+
+
 # --- scans -------------------------------------------------------------------------------------------
 
 
@@ -146,7 +164,7 @@ class Tend(Message[bool]):
     """Flush or compact a region.  False: it is another server's, and nothing was done."""
 
     region: RegionInfo
-    work: str  # a name of ``operations.upkeep.WORK``
+    work: str  # ``operations.upkeep.FLUSH`` and the like
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,6 +136,7 @@ _GROUP: Final = record(
 )
 _FOUND: Final = record(asks.RowsFound, {"rows": several(maybe(BYTES)), "elsewhere": several(INT)})
 _APPLIED: Final = record(asks.Applied, {"elsewhere": several(INT), "sequence": maybe(TRIPLE)})
+_INGESTED: Final = record(asks.Ingested, {"came": BOOL, "is_elsewhere": BOOL})
 _DELETED: Final = record(asks.RowsDeleted, {"rows": maybe(INT), "next_row": maybe(BYTES), "is_elsewhere": BOOL})
 _STATE: Final = record(
     asks.RegionState,
@@ -229,6 +230,19 @@ _ENTRIES: Final = (
     _Entry("replace_routes", routes.ReplaceRoutes, {"number": INT, "routes": several(_ROUTE)}, _HELD),
     _Entry("rows", asks.Rows, {"table": TEXT, "form": _FORM, "groups": several(_GROUP), "max_bytes": INT}, _FOUND),
     _Entry("apply", asks.Apply, {"table": TEXT, "rows": WRITES}, _APPLIED),
+    _Entry(
+        "ingest",
+        asks.Ingest,
+        {
+            "table": TEXT,
+            "first": BYTES,
+            "last": BYTES,
+            "highest_timestamp": INT,
+            "rows": INT,
+            "files": several(pair(TEXT, several(TEXT))),
+        },
+        _INGESTED,
+    ),
     _Entry("delete_rows", asks.DeleteRows, {"table": TEXT, "start": BYTES, "stop": BYTES}, _DELETED),
     _Entry(
         "scan",

@@ -1,7 +1,7 @@
 """The other servers of a cluster, as a call on several rows sees them, and its search for the owners of its rows.
 
-A call asks the owner that the copy of the routes names.  Where that server does not own the region (yet, or any
-more), or cannot be reached, nothing was done there, and the call looks again: when the routes or the regions of this
+A call asks the owner that the copy of the routes names.  That server may not own the region yet, or any more, or be
+out of reach: then nothing was done there, and the call looks again.  It looks when the routes or the regions of this
 server change, or after a pause, since a route may be ahead of its owner, which is told a moment later.
 
 Owned by the loop.
@@ -10,17 +10,16 @@ Owned by the loop.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, Protocol, TypeVar
 
-from columnar.errors import ClientGone
 from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
 from columnar.model.route import Route
 from columnar.regions.patience import AWAY_PATIENCE_S
 from columnar.routing import refusals
 from columnar.routing.peer_link import LinkBroke, NotSent, Refused
-from columnar.turns import HasGone
+from columnar.routing.routes import Routes
 
 R = TypeVar("R")
 
@@ -36,20 +35,61 @@ class Owners(Protocol):
     def owner_of(self, table: str, row: bytes) -> Route | None:
         """The route of the region that holds the row; None: no such table is known."""
 
-    async def ask(self, server: Incarnation, message: Message[R]) -> R:
-        """NotSent, LinkBroke, Refused; the error that the server met."""
+    def routes_of(self, table: str) -> Sequence[Route]:
+        """All routes of a table, ascending; not to be kept across a wait."""
+
+    async def ask(self, server: Incarnation, message: Message[R], size_bytes: int = 0) -> R:
+        """NotSent, LinkBroke, Refused; the error that the server met.
+
+        ``size_bytes``: of the message or its answer, roughly, where it may be large: small ones go past it then.
+        """
 
     def change(self) -> asyncio.Future[None]:
         """A future that ends with the next change of the routes, or of what this server owns; shared."""
 
 
-class Search:
-    """One call's search: ``look`` before each lookup, ``again`` after one that found no owner."""
+class Asking(Protocol):
+    """The links to other servers."""
 
-    def __init__(self, owners: Owners, table: str, has_gone: HasGone) -> None:
+    async def ask(self, server: Incarnation, message: Message[R], size_bytes: int = 0) -> R: ...
+
+
+class RoutedOwners:
+    """``Owners`` by this server's copy of the routes and its links."""
+
+    def __init__(self, here: Incarnation, routes: Routes, links: Asking) -> None:
+        self.here = here  # constant, as are the next two
+        self._routes = routes
+        self._links = links
+        self._change: asyncio.Future[None] | None = None
+
+    def owner_of(self, table: str, row: bytes) -> Route | None:
+        return self._routes.find(table, row)
+
+    def routes_of(self, table: str) -> Sequence[Route]:
+        return self._routes.of_table(table)
+
+    async def ask(self, server: Incarnation, message: Message[R], size_bytes: int = 0) -> R:
+        return await self._links.ask(server, message, size_bytes)
+
+    def change(self) -> asyncio.Future[None]:
+        if self._change is None:
+            self._change = asyncio.get_running_loop().create_future()
+        return self._change
+
+    def changed(self) -> None:
+        """To be called after each change of the routes, and when this server owns a region that it did not own."""
+        change, self._change = self._change, None
+        if change is not None and not change.done():
+            change.set_result(None)
+
+
+class Search:
+    """The search of a call: ``look`` before each lookup, ``again`` after one that found no owner."""
+
+    def __init__(self, owners: Owners, table: str) -> None:
         self._owners = owners
         self._table = table
-        self._has_gone = has_gone
         self._change: asyncio.Future[None] | None = None
         self._deadline_s: float | None = None  # None: the last lookup led somewhere
         self._pause_s = FIRST_PAUSE_S
@@ -63,7 +103,7 @@ class Search:
         self._deadline_s, self._pause_s, self.tries = None, FIRST_PAUSE_S, 0
 
     async def again(self, row: bytes) -> None:
-        """Return when the lookup may lead elsewhere.  NotServingRegion: in vain for AWAY_PATIENCE_S; ClientGone."""
+        """Return when the lookup may lead elsewhere.  NotServingRegion: in vain for AWAY_PATIENCE_S."""
         assert self._change is not None, "it was looked before"
         now_s = asyncio.get_running_loop().time()
         if self._deadline_s is None:
@@ -75,8 +115,6 @@ class Search:
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
         self.tries += 1
         await asyncio.wait([self._change], timeout=pause_s)
-        if self._has_gone():
-            raise ClientGone
 
 
 def by_owner(
@@ -102,4 +140,4 @@ def server_to_ask(route: Route, tries: int) -> Incarnation:
     return route.server if route.source is None or tries % 2 else route.source.server
 
 
-__all__ = ["LinkBroke", "NotSent", "Owners", "Refused", "Search", "by_owner", "server_to_ask"]
+__all__ = ["LinkBroke", "NotSent", "Owners", "Refused", "RoutedOwners", "Search", "by_owner", "server_to_ask"]

@@ -19,6 +19,7 @@ from columnar.regions.found_rows import FoundRows
 from columnar.regions.server import RegionServer
 from columnar.triggers.dead_letters import DEAD_LETTERS_TABLE
 from columnar.turns import HasGone, stays
+from columnar.wire.detect import Protocol
 from columnar.wire.service import Later
 
 SYSTEM_TABLES: Final[tuple[tuple[str, Family], ...]] = ((DEAD_LETTERS_TABLE, Family("info")),)
@@ -31,6 +32,7 @@ class _Itself:
     """The server, as the caller of an operation: it never goes."""
 
     connection_id: int = 0
+    protocol: Protocol = Protocol.BINARY
     has_gone: HasGone = staticmethod(stays)
 
 

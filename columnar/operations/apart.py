@@ -1,0 +1,60 @@
+"""Calls on rows of several servers at their gateway: put together of reads, writes, scans and upkeep.
+
+``connect`` is the one place where operations learn of other servers; a standalone never imports this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from columnar.model.mutation import RowWrite
+from columnar.operations.access import Caller
+from columnar.operations.apart_reads import ReadsApart
+from columnar.operations.apart_scans import ScansApart
+from columnar.operations.apart_upkeep import UpkeepApart
+from columnar.operations.apart_writes import WritesApart
+from columnar.operations.asked import AskedOperations
+from columnar.operations.reads import RowQuery, RowsAnswer
+from columnar.operations.scanners import Scanner
+from columnar.operations.servers import Servers
+from columnar.operations.table_operations import TableOperations
+from columnar.operations.writes import Answer
+from columnar.regions.found_rows import FoundRows
+from columnar.regions.ingestion import IncomingRows
+from columnar.regions.tables import ServedTable
+from columnar.routing.asks import RowsDeleted
+from columnar.routing.owners import Owners
+from columnar.turns import HasGone
+
+
+class CallsApart:
+    """``operations.access.Apart``.  Constant after construction."""
+
+    def __init__(self, operations: TableOperations, servers: Servers) -> None:
+        self._reads = ReadsApart(operations.access, servers)
+        self._writes = WritesApart(servers)
+        self._scans = ScansApart(servers)
+        self._upkeep = UpkeepApart(servers)
+
+    async def rows(self, caller: Caller, served: ServedTable, query: RowQuery, answer: RowsAnswer) -> Any:
+        return answer(await self._reads.rows(caller, served, query))
+
+    async def writes(self, has_gone: HasGone, asked: Sequence[tuple[ServedTable, RowWrite]], answer: Answer) -> Any:
+        return answer(await self._writes.write(has_gone, asked))
+
+    async def scan_step(self, scanner: Scanner, found: FoundRows, count: int) -> None:
+        await self._scans.step(scanner, found, count)
+
+    async def ingest(self, served: ServedTable, incoming: IncomingRows) -> bool:
+        return await self._writes.ingest(served.schema.name, incoming)
+
+    async def delete_rows(self, served: ServedTable, start: bytes, stop: bytes) -> RowsDeleted:
+        return await self._upkeep.delete_rows(served.schema.name, start, stop)
+
+
+def connect(operations: TableOperations, asked: AskedOperations, owners: Owners) -> None:
+    """From now on ``operations`` ask other servers for what they own; ``asked``: the answers of this one."""
+    servers = Servers(owners, asked)
+    operations.access.others = CallsApart(operations, servers)
+    operations.upkeep.others = operations.descriptions.others = UpkeepApart(servers)

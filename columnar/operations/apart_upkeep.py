@@ -1,0 +1,88 @@
+"""Upkeep and looks over regions of several servers: each owner does its own, side by side."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from columnar.model.owner import Incarnation
+from columnar.model.region_info import RegionInfo
+from columnar.operations.servers import Servers
+from columnar.routing.asks import DeleteRows, RegionState, RegionStates, RowsDeleted, Tend
+from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, by_owner, server_to_ask
+
+LOOK_S: Final = 2.0  # a server that does not answer a look within it is named as silent
+
+
+class UpkeepApart:
+    def __init__(self, servers: Servers) -> None:
+        self._servers = servers
+
+    async def tend(self, regions: Sequence[RegionInfo], work: str) -> None:
+        """The regions of each server one after the other.  The first error, after every server has ended."""
+        by_server: dict[Incarnation, list[RegionInfo]] = {}
+        for region in regions:
+            by_server.setdefault(self._server_of(region), []).append(region)
+        outcomes = await asyncio.gather(
+            *(self._tend_each(of_one, work) for of_one in by_server.values()), return_exceptions=True
+        )
+        for outcome in outcomes:
+            if outcome is not None:
+                raise outcome
+
+    async def _tend_each(self, regions: list[RegionInfo], work: str) -> None:
+        for region in regions:
+            await self._tend(region, work)
+
+    async def _tend(self, region: RegionInfo, work: str) -> None:
+        owners = self._servers.owners
+        search = Search(owners, region.table)
+        while True:
+            search.look()
+            route = owners.owner_of(region.table, region.start)
+            if route is None or route.region != region:
+                return  # it was split, merged or dropped meanwhile
+            try:
+                if await self._servers.ask(server_to_ask(route, search.tries), Tend(region, work)):
+                    return
+            except (*NOTHING_DONE, LinkBroke):  # done twice it is done as well
+                pass
+            await search.again(region.start)
+
+    def _server_of(self, region: RegionInfo) -> Incarnation:
+        return next(iter(by_owner(self._servers.owners, region.table, [(0, region.start)])))
+
+    async def delete_rows(self, table: str, start: bytes, stop: bytes) -> RowsDeleted:
+        """As far as one owner's regions go, or its share of a call.  A delete that is repeated changes nothing."""
+        owners = self._servers.owners
+        search = Search(owners, table)
+        while True:
+            search.look()
+            (server,) = by_owner(owners, table, [(0, start)], search.tries)
+            try:
+                deleted = await self._servers.ask(server, DeleteRows(table, start, stop))
+            except (*NOTHING_DONE, LinkBroke):
+                pass
+            else:
+                if not deleted.is_elsewhere or deleted.next_row != start:
+                    return deleted
+            await search.again(start)
+
+    async def states(self, tables: Sequence[str]) -> tuple[dict[RegionInfo, RegionState], list[str]]:
+        """Open regions as their servers say, and the servers that were silent for LOOK_S."""
+        owners = self._servers.owners
+        asked = sorted({route.server for table in tables for route in owners.routes_of(table)} - {owners.here})
+        looks = [asyncio.ensure_future(owners.ask(server, RegionStates(tuple(tables)))) for server in asked]
+        if looks:
+            await asyncio.wait(looks, timeout=LOOK_S)
+        found: dict[RegionInfo, RegionState] = {}
+        silent: list[str] = []
+        for server, look in zip(asked, looks, strict=True):
+            if not look.done():
+                look.cancel()
+            if look.cancelled() or not look.done() or look.exception() is not None:
+                silent.append(str(server))
+            else:
+                found.update((state.info, state) for state in look.result())
+        return found, silent

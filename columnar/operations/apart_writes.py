@@ -1,0 +1,186 @@
+"""Rows of one call for several servers: each owner writes its own, side by side, each row as a step of its own.
+
+    checked   by the gateway, all rows, before anything is sent
+    cut       by owner, into asks of at most ``limits.BATCH_BYTES``, one after the other to each owner
+    again     rows that an owner does not own, or that were not sent: they are looked up anew
+    ended     when every owner has its rows on disk, or with the gravest error after all asks have ended
+
+Invariants:
+    I1. A row that was sent and not answered is never sent again: the call ends with OutcomeUnknown.
+    I2. A row that the call names several times is written in the order given: its steps are in different parts, and
+        a part begins when the part before is on disk.
+    I3. No ask is sent once the call's connection has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+
+from columnar.errors import ClientGone, ColumnarError, OutcomeUnknown, shown
+from columnar.limits import BATCH_BYTES
+from columnar.model.mutation import RowWrite
+from columnar.model.owner import Incarnation
+from columnar.operations.row_plan import size_of
+from columnar.operations.servers import Servers
+from columnar.regions import change_record
+from columnar.regions.applied import Applied
+from columnar.regions.ingestion import IncomingRows
+from columnar.regions.tables import ServedTable
+from columnar.routing.asks import Apply, Ingest
+from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, by_owner
+from columnar.turns import HasGone
+
+OTHERS_WRITTEN = "; other rows of the call may have been written"
+
+
+class _Share:
+    """The rows of one owner on their way to it."""
+
+    def __init__(self, servers: Servers, server: Incarnation, table: str, has_gone: HasGone) -> None:
+        self._servers = servers
+        self._server = server
+        self._table = table
+        self._has_gone = has_gone
+        self.left: list[RowWrite] = []  # for which nothing was done
+        self.sequence: tuple[int, int, int] | None = None  # of the last change
+
+    async def send(self, rows: Sequence[RowWrite]) -> None:
+        """OutcomeUnknown; ClientGone; the error that the owner met."""
+        asks = list(_in_asks(rows))
+        for number, (ask, size_bytes) in enumerate(asks):
+            if self._has_gone():
+                raise ClientGone
+            try:
+                applied = await self._servers.ask(self._server, Apply(self._table, tuple(ask)), size_bytes)
+            except NOTHING_DONE:
+                self.left += [row for rest, _ in asks[number:] for row in rest]
+                return
+            except LinkBroke:
+                raise _unsure(self._server, self._table, len(ask), ask[0].row, ask[-1].row) from None
+            self.left += [ask[at] for at in applied.elsewhere]
+            self.sequence = applied.sequence or self.sequence
+
+
+class WritesApart:
+    def __init__(self, servers: Servers) -> None:
+        self._servers = servers
+
+    async def write(self, has_gone: HasGone, asked: Sequence[tuple[ServedTable, RowWrite]]) -> Applied | None:
+        """The last change, as far as answers are made of it; None: there was none."""
+        sequence: tuple[int, int, int] | None = None
+        has_written = False
+        for table, rows in _in_parts(asked):
+            sequence = await self._write_part(has_gone, table, rows, has_written) or sequence
+            has_written = True
+        return Applied(change_record.Sequence(*sequence), 0, (), None, None) if sequence is not None else None
+
+    async def _write_part(
+        self, has_gone: HasGone, table: str, rows: list[RowWrite], has_written: bool
+    ) -> tuple[int, int, int] | None:
+        search = Search(self._servers.owners, table)
+        sequence: tuple[int, int, int] | None = None
+        left = rows
+        while left:
+            search.look()
+            numbered = [(number, row.row) for number, row in enumerate(left)]
+            cut = by_owner(self._servers.owners, table, numbered, search.tries)
+            shares = [_Share(self._servers, server, table, has_gone) for server in cut]
+            outcomes = await asyncio.gather(
+                *(
+                    share.send([left[number] for number in numbers])
+                    for share, numbers in zip(shares, cut.values(), strict=True)
+                ),
+                return_exceptions=True,
+            )
+            missing = [row for share in shares for row in share.left]
+            has_progress = len(missing) < len(left)
+            _raise_gravest(outcomes, has_written or len(shares) > 1)
+            has_written = has_written or has_progress
+            sequence = next((share.sequence for share in reversed(shares) if share.sequence is not None), sequence)
+            left = missing
+            if has_progress:
+                search.succeeded()
+            else:
+                await self._look_again(search, left[0].row, has_written)
+        return sequence
+
+    async def ingest(self, table: str, incoming: IncomingRows) -> bool:
+        """Rows of sorted files, at the owner of the first; OutcomeUnknown."""
+        owners = self._servers.owners
+        search = Search(owners, table)
+        files = tuple((space, tuple(paths)) for space, paths in incoming.files.items())
+        ask = Ingest(table, incoming.first, incoming.last, incoming.highest_timestamp, incoming.rows, files)
+        while True:
+            search.look()
+            (server,) = by_owner(owners, table, [(0, incoming.first)], search.tries)
+            try:
+                ingested = await self._servers.ask(server, ask)
+            except NOTHING_DONE:
+                pass
+            except LinkBroke:
+                raise _unsure(server, table, incoming.rows, incoming.first, incoming.last) from None
+            else:
+                if not ingested.is_elsewhere:
+                    return ingested.came
+            await search.again(incoming.first)
+
+    async def _look_again(self, search: Search, row: bytes, has_written: bool) -> None:
+        try:
+            await search.again(row)
+        except ColumnarError as error:
+            raise _partly(error) if has_written else error from None
+
+
+def _unsure(server: Incarnation, table: str, count: int, first: bytes, last: bytes) -> OutcomeUnknown:
+    which = f"row {shown(first)}" if count == 1 else f"{count} rows from {shown(first)} to {shown(last)}"
+    return OutcomeUnknown(
+        f"server {server} did not answer before the link to it broke: {which} of table {table} may or may not be "
+        "written; read before you repeat the call"
+    )
+
+
+def _raise_gravest(outcomes: list[BaseException | None], has_others: bool) -> None:
+    """An unknown outcome goes first: the caller must read before it repeats the call."""
+    failures = [one for one in outcomes if one is not None]
+    if not failures:
+        return
+    gravest = next((one for one in failures if isinstance(one, OutcomeUnknown)), failures[0])
+    raise _partly(gravest) if has_others and isinstance(gravest, ColumnarError) else gravest
+
+
+def _partly(error: ColumnarError) -> ColumnarError:
+    """The error of one owner says that others may have written, as HBase's does of a batch."""
+    error.text += OTHERS_WRITTEN
+    error.args = (error.text,)
+    return error
+
+
+def _in_parts(asked: Iterable[tuple[ServedTable, RowWrite]]) -> Iterator[tuple[str, list[RowWrite]]]:
+    """Runs of rows of one table in which each row is named once (I2)."""
+    table, rows, seen = "", list[RowWrite](), set[bytes]()
+    for served, row in asked:
+        name = served.schema.name
+        if rows and (name != table or row.row in seen):
+            yield table, rows
+            rows, seen = [], set()
+        table = name
+        rows.append(row)
+        seen.add(row.row)
+    if rows:
+        yield table, rows
+
+
+def _in_asks(rows: Sequence[RowWrite]) -> Iterator[tuple[list[RowWrite], int]]:
+    """Rows of one ask, and their bytes."""
+    ask: list[RowWrite] = []
+    size = 0
+    for row in rows:
+        row_size = size_of(row)
+        if ask and size + row_size > BATCH_BYTES:
+            yield ask, size
+            ask, size = [], 0
+        ask.append(row)
+        size += row_size
+    if ask:
+        yield ask, size

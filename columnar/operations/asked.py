@@ -1,0 +1,164 @@
+"""Answers to other servers' asks, by the regions of this server alone: rows, writes, scans, upkeep.
+
+A gateway asks for rows that its copy of the routes gives to this server.  The rows of other regions are named in the
+answer, and nothing is done for them.  No ask is handed on, so two servers never wait for each other's answers.
+
+Invariant: what all answers hold while they are made is bounded by ``limits.ASKED_BYTES``, and a step that waits for
+room waits for other answers only.
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import lru_cache
+from time import monotonic
+from typing import Any, TypeVar
+
+from columnar.errors import RegionElsewhere
+from columnar.limits import ASKED_BYTES, STEP_BYTES
+from columnar.model.filters import Filter
+from columnar.model.region_messages import Message
+from columnar.operations.access import TableAccess
+from columnar.operations.descriptions import Descriptions
+from columnar.operations.loads import ingest_rows
+from columnar.operations.packing import blocks_of, is_map_of_binary, packer
+from columnar.operations.reads import RowQuery, RowReads
+from columnar.operations.row_deletes import delete_owned
+from columnar.operations.scanner_table import ScannerTable
+from columnar.operations.scanners import Scanner
+from columnar.operations.scans import Scans
+from columnar.operations.upkeep import Upkeep
+from columnar.operations.writes import RowWrites
+from columnar.regions.found_rows import FoundRows
+from columnar.regions.gathering import Gathering
+from columnar.regions.ingestion import IncomingRows
+from columnar.regions.server import RegionServer
+from columnar.routing import asks
+from columnar.storage.stored_cells import PackedRows
+from columnar.wire.codec_replies import map_rows
+
+R = TypeVar("R")
+
+
+class AskedOperations:
+    """``answers``: the method for each class of ask; each raises errors of ``columnar.errors``."""
+
+    def __init__(self, server: RegionServer, now_s: Callable[[], float] = monotonic) -> None:
+        """``now_s``: of the quotas."""
+        self._access = TableAccess(server, now_s)
+        self._access.gathering = Gathering(ASKED_BYTES, STEP_BYTES)
+        self._access.gathering.turns = server.gathering.turns
+        self._reads = RowReads(self._access)
+        self._writes = RowWrites(self._access)
+        self._scans = Scans(self._access, ScannerTable(now_s))
+        self._descriptions = Descriptions(server)
+        self._upkeep = Upkeep(server, self._descriptions)
+        self.answers: dict[type[Message[Any]], Callable[[Any], Awaitable[Any]]] = {
+            asks.Rows: self._rows,
+            asks.Apply: self._apply,
+            asks.Ingest: self._ingest,
+            asks.DeleteRows: self._delete_rows,
+            asks.Scan: self._scan,
+            asks.Tend: self._tend,
+            asks.RegionStates: self._states,
+        }
+
+    async def ask(self, message: Message[R]) -> R:
+        answer: R = await self.answers[type(message)](message)
+        return answer
+
+    # --- rows ----------------------------------------------------------------------------------------
+
+    async def _rows(self, asked: asks.Rows) -> asks.RowsFound:
+        served = self._access.table(asked.table.encode())
+        query = _query_of(asked)
+        found, elsewhere = await self._reads.rows_owned(served, query, self._scans.one_row, asked.max_bytes)
+        pack = packer(asked.form)
+        packed: list[bytes | None] = []
+        for one in found:
+            assert not isinstance(one, PackedRows), "rows of this server"
+            row, cells = one
+            packed.append(pack(row, cells) if cells else None)
+        return asks.RowsFound(tuple(packed), tuple(elsewhere))
+
+    async def _apply(self, asked: asks.Apply) -> asks.Applied:
+        served = self._access.table(asked.table.encode())
+        applied, left = await self._writes.write_owned(served, asked.rows)
+        sequence = applied.sequence if applied is not None else None
+        if not left:
+            return asks.Applied((), sequence)
+        numbers = {write.row: number for number, write in enumerate(asked.rows)}
+        return asks.Applied(tuple(sorted(numbers[write.row] for write in left)), sequence)
+
+    async def _ingest(self, asked: asks.Ingest) -> asks.Ingested:
+        served = self._access.table(asked.table.encode())
+        incoming = IncomingRows(asked.first, asked.last, asked.highest_timestamp, asked.rows, dict(asked.files))
+        try:
+            return asks.Ingested(await ingest_rows(self._access, served, incoming))
+        except RegionElsewhere:
+            return asks.Ingested(False, True)
+
+    async def _delete_rows(self, asked: asks.DeleteRows) -> asks.RowsDeleted:
+        deleted, elsewhere = await delete_owned(self._access, asked.table.encode(), asked.start, asked.stop)
+        return asks.RowsDeleted(deleted.rows, deleted.next_row, elsewhere is not None)
+
+    # --- scans ---------------------------------------------------------------------------------------
+
+    async def _scan(self, asked: asks.Scan) -> asks.Scanned:
+        spec, form = asked.spec, asked.form
+        row_filter = None
+        if spec.filter_string is not None:
+            row_filter = _filter(spec.filter_string).clone()
+            row_filter.set_reversed(spec.reversed)
+        scanner = Scanner(self._access, asked.table.encode(), spec, row_filter)
+        found = FoundRows(map_rows if is_map_of_binary(form) else None)
+        bounds = asked.max_rows, asked.max_cells, asked.max_bytes
+        if not await scanner.steps_owned(asked.place, found, bounds, wants_versions=asked.versions):
+            return asks.Scanned(elsewhere=True)
+        if form is not None:
+            return asks.Scanned(blocks_of(found, form), (), scanner.place, scanner.cells_read)
+        rows = tuple([(row, tuple(cells)) for row, cells in found])
+        return asks.Scanned((), rows, scanner.place, scanner.cells_read)
+
+    # --- upkeep --------------------------------------------------------------------------------------
+
+    async def _tend(self, asked: asks.Tend) -> bool:
+        try:
+            await self._upkeep.tend(asked.region, asked.work)
+        except RegionElsewhere:
+            return False
+        return True
+
+    async def _states(self, asked: asks.RegionStates) -> tuple[asks.RegionState, ...]:
+        tables = [
+            served for served in map(self._descriptions.find, map(str.encode, asked.tables)) if served is not None
+        ]
+        return tuple(state for state in self._descriptions.states_of(tables) if state.is_open)
+
+
+@lru_cache(maxsize=64)
+def _filter(text: bytes) -> Filter:
+    """A filter to be cloned: a scan asks with the same string for each of its steps, and gateways send short ones."""
+    from columnar.model.filter_language import parse  # as in ``operations.scans``
+
+    return parse(text)
+
+
+def _query_of(asked: asks.Rows) -> RowQuery:
+    rows: list[bytes] = []
+    specs, filters, cuts = [], [], []
+    for group in asked.groups:
+        count = len(group.rows)
+        rows += group.rows
+        specs += [group.read] * count
+        filters += [group.filter_string] * count
+        cuts += [(group.offset, group.limit) if group.offset or group.limit >= 0 else None] * count
+    return RowQuery(
+        rows,
+        specs,
+        keeps_absent=True,
+        filters=filters if any(one is not None for one in filters) else None,
+        cuts=cuts if any(cuts) else None,
+    )

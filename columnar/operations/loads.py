@@ -1,0 +1,17 @@
+"""Rows that come as sorted files: into the region that holds them, wherever it is."""
+
+from __future__ import annotations
+
+from columnar.errors import RegionElsewhere
+from columnar.operations.access import TableAccess
+from columnar.regions.ingestion import IncomingRows, ingest
+from columnar.regions.tables import ServedTable
+
+
+async def ingest_rows(access: TableAccess, served: ServedTable, incoming: IncomingRows) -> bool:
+    """As ``regions.ingestion.ingest``; OutcomeUnknown, after which the same load may be begun again."""
+    try:
+        region = await access.opened(served, served.holding(incoming.first))
+    except RegionElsewhere as error:
+        return await access.apart(error).ingest(served, incoming)
+    return await ingest(region, incoming)

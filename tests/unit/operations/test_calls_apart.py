@@ -1,0 +1,595 @@
+"""Calls on rows of several servers, and what becomes of them where a server fails or a region moves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from columnar.errors import (
+    ClientGone,
+    IllegalArgument,
+    NotServingRegion,
+    OutcomeUnknown,
+    RegionElsewhere,
+    RegionTooBusy,
+    RequestTooBig,
+    TableNotEnabled,
+)
+from columnar.model.mutation import Put, RowMutation
+from columnar.model.owner import Incarnation
+from columnar.model.read import ReadSpec, ScanSpec, projection
+from columnar.model.region_messages import Message
+from columnar.model.schema import Family, make_table
+from columnar.operations import apart_reads, apart_upkeep, apart_writes, writes
+from columnar.operations.apart_writes import OTHERS_WRITTEN
+from columnar.operations.loads import ingest_rows
+from columnar.operations.row_deletes import Deleted
+from columnar.regions.ingestion import IncomingRows
+from columnar.routing import asks, owners
+from columnar.routing.owners import LinkBroke, NotSent
+from columnar.routing.scanner_ids import slot_of, slot_of_server
+from columnar.wire.idl import hbase
+from columnar.wire.idl2 import hbase2
+from columnar.wire.service import CallContext
+from tests.support.held_engine import FakeClock
+from tests.support.owned_servers import OwnedServers
+
+TABLE = make_table("t", [Family("a", max_versions=3), Family("b"), Family("c", ttl_s=1)])
+CTX = CallContext(1, "test")
+ROWS = [b"c", b"h", b"q", b"x"]  # of a, b, c and a again
+
+
+def in_cluster(play: Callable[[OwnedServers], Awaitable[None]], **options: Any) -> None:
+    async def main() -> None:
+        cluster = OwnedServers(TABLE, (b"g", b"p", b"w"), ("a", "b", "c"), FakeClock(), **options)
+        try:
+            await play(cluster)
+        finally:
+            await cluster.close()
+
+    asyncio.run(main())
+
+
+def batches(*rows: bytes, value: bytes = b"v") -> list[Any]:
+    return [hbase.BatchMutation(row=row, mutations=[hbase.Mutation(column=b"a:q", value=value)]) for row in rows]
+
+
+async def put(cluster: OwnedServers, *rows: bytes, at: int = 0, value: bytes = b"v", ctx: CallContext = CTX) -> Any:
+    return await cluster.servers[at].services.call("mutateRows", ctx, b"t", batches(*rows, value=value), {})
+
+
+async def names(cluster: OwnedServers, *rows: bytes, at: int = 0) -> list[bytes]:
+    found = await cluster.servers[at].services.call("getRows", CTX, b"t", list(rows), {})
+    return [row.last_key if hasattr(row, "last_key") else row[0] for row in found.rows]
+
+
+async def a_while() -> None:
+    for _ in range(30):
+        await asyncio.sleep(0)
+
+
+def only(kind: type[Message[Any]], failure: Exception) -> Callable[[Incarnation, Message[Any]], Exception | None]:
+    """Of asks of this kind."""
+    return lambda _server, message: failure if isinstance(message, kind) else None
+
+
+# --- rows ------------------------------------------------------------------------------------------
+
+
+def test_rows_of_all_servers_come_in_the_order_asked_from_any_server() -> None:
+    async def play(cluster: OwnedServers) -> None:
+        await put(cluster, *ROWS)
+        for at in range(3):
+            assert await names(cluster, b"x", b"none", b"c", b"q", b"h", b"q", at=at) == [b"x", b"c", b"q", b"h", b"q"]
+
+    in_cluster(play)
+
+
+def test_each_owner_is_asked_once_and_nobody_passes_an_ask_on() -> None:
+    async def play(cluster: OwnedServers) -> None:
+        await put(cluster, *ROWS)
+        cluster.asks.clear()
+        await names(cluster, *ROWS * 50)
+        assert [(str(server), type(ask)) for _, server, ask in cluster.asks] == [
+            ("b.21", asks.Rows),
+            ("c.22", asks.Rows),
+        ]
+        assert {str(asking) for asking, _, _ in cluster.asks} == {"a.20"}
+
+    in_cluster(play)
+
+
+def test_large_rows_come_in_rounds_and_together_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart_reads, "STEP_BYTES", 3_000)
+
+    async def play(cluster: OwnedServers) -> None:
+        rows = [b"%c%d" % (head, n) for n in range(10) for head in b"chq"]
+        await put(cluster, *rows, value=b"v" * 500)
+        cluster.asks.clear()
+        assert await names(cluster, *rows) == rows
+        assert len(cluster.asks) > 4, "some rounds"
+        largest = max(len(ask.groups[0].rows) for _, _, ask in cluster.asks if isinstance(ask, asks.Rows))
+        assert largest == 10
+        monkeypatch.setattr(apart_reads, "ROWS_BYTES", 10_000)
+        with pytest.raises(RequestTooBig, match="over 10000 bytes"):
+            await names(cluster, *rows)
+        gathering = cluster.servers[0].operations.access.gathering
+        assert (gathering.calls, gathering.total_bytes) == (0, 0)
+
+    in_cluster(play)
+
+
+@pytest.mark.parametrize("failure", [NotSent(), LinkBroke()])
+def test_a_read_whose_link_breaks_goes_on_at_the_next_owner(failure: Exception) -> None:
+    async def play(cluster: OwnedServers) -> None:
+        await put(cluster, *ROWS)
+        cluster.after = lambda server, _: failure if server.name == "b" else None
+        reading = asyncio.ensure_future(names(cluster, *ROWS))
+        await a_while()
+        assert not reading.done()
+        await cluster.move(cluster.infos[1], cluster.servers[2])
+        assert await reading == ROWS
+
+    in_cluster(play)
+
+
+def test_a_region_without_an_owner_is_waited_for_and_then_not_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(owners, "AWAY_PATIENCE_S", 0.05)
+
+    async def play(cluster: OwnedServers) -> None:
+        await put(cluster, *ROWS)
+        cluster.before = only(asks.Rows, NotSent())
+        with pytest.raises(NotServingRegion, match="not served by any server in time; nothing was done"):
+            await names(cluster, *ROWS)
+        cluster.before = only(asks.Apply, NotSent())
+        with pytest.raises(NotServingRegion, match=f"in time.*{OTHERS_WRITTEN}"):
+            await put(cluster, *ROWS)
+        with pytest.raises(NotServingRegion) as caught:
+            await put(cluster, b"h", b"h1")
+        assert OTHERS_WRITTEN not in caught.value.text
+        cluster.before = only(asks.Scan, NotSent())
+        services = cluster.servers[0].services
+        scanner = await services.call("scannerOpen", CTX, b"t", b"h", [], {})
+        with pytest.raises(NotServingRegion):
+            await services.call("scannerGetList", CTX, scanner, 9)
+
+    in_cluster(play)
+
+
+def test_a_server_that_hears_late_of_a_move_finds_the_owner_when_it_hears(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(owners, "FIRST_PAUSE_S", 9.0)  # no pause ends in time: the change itself is the event
+    monkeypatch.setattr(owners, "LONGEST_PAUSE_S", 9.0)
+
+    async def play(cluster: OwnedServers) -> None:
+        await put(cluster, *ROWS)
+        gateway = cluster.servers[0]
+        gateway.late = []
+        await cluster.move(cluster.infos[1], cluster.servers[2])
+        reading = asyncio.ensure_future(names(cluster, *ROWS))
+        writing = asyncio.ensure_future(put(cluster, *ROWS, value=b"w"))
+        await a_while()
+        assert not reading.done()
+        assert not writing.done()
+        gateway.hear()
+        async with asyncio.timeout(5):
+            assert await reading == ROWS
+            await writing
+
+    in_cluster(play)
+
+
+def test_a_call_whose_client_has_gone_asks_no_further() -> None:
+    async def play(cluster: OwnedServers) -> None:
+        await put(cluster, *ROWS)
+        gone = [False]
+        ctx = CallContext(2, "gone", CTX.protocol, lambda: gone[0])
+        cluster.before = lambda _server, _message: NotSent()
+        reading = asyncio.ensure_future(cluster.servers[0].services.call("getRows", ctx, b"t", ROWS, {}))
+        writing = asyncio.ensure_future(put(cluster, *ROWS, ctx=ctx))
+        await a_while()
+        gone[0] = True
+        for call in (reading, writing):
+            with pytest.raises(ClientGone):
+                await call
+        before = len(cluster.asks)
+        await asyncio.sleep(0.02)
+        assert len(cluster.asks) == before
+
+    in_cluster(play)
+
+
+# --- writes ----------------------------------------------------------------------------------------
+
+
+def test_a_write_whose_link_breaks_is_unknown_and_never_sent_again() -> None:
+    async def play(cluster: OwnedServers) -> None:
+        cluster.after = lambda server, _: LinkBroke() if server.name == "b" else None
+        with pytest.raises(OutcomeUnknown, match=r"server b\.21 did not answer.*2 rows from h to h2 of table t"):
+            await put(cluster, b"c", b"h", b"q", b"h2")
+        assert [str(server) for _, server, _ in cluster.asks] == ["b.21", "c.22"]
+        cluster.after = lambda _server, _message: None
+        assert await names(cluster, b"c", b"h", b"q", b"h2", at=1) == [b"c", b"h", b"q", b"h2"]
+
+    in_cluster(play)
+
+
+def test_a_write_that_was_not_sent_is_sent_to_the_next_owner() -> None:
+    async def play(cluster: OwnedServers) -> None:
+        cluster.before = lambda server, _: NotSent() if server.name == "b" else None
+        writing = asyncio.ensure_future(put(cluster, *ROWS))
+        await a_while()
+        assert not writing.done()
+        await cluster.move(cluster.infos[1], cluster.servers[0])
+        await writing
+        assert await names(cluster, *ROWS) == ROWS
+
+    in_cluster(play)
+
+
+def test_everything_is_checked_before_anything_is_sent() -> None:
+    async def play(cluster: OwnedServers) -> None:
+        bad = [*batches(*ROWS), *batches(b"y" * 40_000)]
+        with pytest.raises(IllegalArgument):
+            await cluster.servers[0].services.call("mutateRows", CTX, b"t", bad, {})
+        assert not cluster.asks
+        assert await names(cluster, *ROWS) == []
+
+    in_cluster(play)
+
+
+def test_one_row_of_a_call_for_many_is_sent_as_a_row() -> None:
+    async def play(cluster: OwnedServers) -> None:
+        await put(cluster, b"h")
+        assert [type(ask) for _, _, ask in cluster.asks] == [asks.Apply]
+        assert await names(cluster, b"h", at=1) == [b"h"]
+        with pytest.raises(RegionElsewhere):
+            await cluster.servers[0].services.call("mutateRow", CTX, b"t", b"h", batches(b"h")[0].mutations, {})
+
+    in_cluster(play)
+
+
+def test_where_one_owner_refuses_the_error_says_that_others_may_have_written() -> None:
+    async def play(cluster: OwnedServers) -> None:
+        cluster.before = lambda server, _: RegionTooBusy("its log is full") if server.name == "c" else None
+        with pytest.raises(RegionTooBusy, match=f"its log is full{OTHERS_WRITTEN}"):
+            await put(cluster, *ROWS)
+        assert await names(cluster, b"c", b"h", b"x", at=1) == [b"c", b"h", b"x"]
+        with pytest.raises(RegionTooBusy) as caught:
+            await put(cluster, b"q", b"q1")
+        assert OTHERS_WRITTEN not in caught.value.text
+
+    in_cluster(play)
+
+
+def test_an_unknown_outcome_goes_before_a_refusal() -> None:
+    async def play(cluster: OwnedServers) -> None:
+        failures = {"b": RegionTooBusy("busy"), "c": LinkBroke()}
+        cluster.before = lambda server, _: failures.get(server.name)
+        with pytest.raises(OutcomeUnknown, match=r"c\.22"):
+            await put(cluster, *ROWS)
+
+    in_cluster(play)
+
+
+def test_a_row_named_again_and_again_is_written_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    from columnar.operations import row_plan
+
+    monkeypatch.setattr(row_plan, "ROW_OPERATIONS", 2)
+
+    async def play(cluster: OwnedServers) -> None:
+        named = [batch for n in range(7) for batch in batches(*ROWS, value=b"%d" % n)]
+        await cluster.servers[0].services.call("mutateRows", CTX, b"t", named, {})
+        for row in ROWS:
+            found = await cluster.servers[1].services.call("2existsAll", CTX, b"t", [hbase2.TGet(row=row)])
+            assert found == [True]
+        gets = [hbase2.TGet(row=row, columns=[hbase2.TColumn(family=b"a", qualifier=b"q")]) for row in ROWS]
+        found = await cluster.owner(cluster.infos[0]).services.call("2getMultiple", CTX, b"t", gets)
+        assert [one.data.count(b"6") for one in found.results] == [1] * 4, "the last value"
+        applied = [ask for _, _, ask in cluster.asks if isinstance(ask, asks.Apply)]
+        assert len(applied) == 8, "four steps of a row at each of two owners"
+
+    in_cluster(play)
+
+
+def test_large_writes_are_cut_into_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart_writes, "BATCH_BYTES", 2_000)
+
+    async def play(cluster: OwnedServers) -> None:
+        rows = [b"h%d" % n for n in range(10)]
+        await put(cluster, *rows, value=b"v" * 600)
+        assert [len(ask.rows) for _, _, ask in cluster.asks if isinstance(ask, asks.Apply)] == [2] * 5
+        assert await names(cluster, *rows) == rows
+
+    in_cluster(play)
+
+
+def test_increments_of_several_rows_are_done_once_each() -> None:
+    async def play(cluster: OwnedServers) -> None:
+        one = [hbase.TIncrement(table=b"t", row=row, column=b"b:n", ammount=5) for row in (*ROWS, *ROWS, b"h")]
+        await cluster.servers[2].services.call("incrementRows", CTX, one)
+        for row, total in ((b"c", 10), (b"h", 15), (b"q", 10), (b"x", 10)):
+            owner = next(server for server in cluster.servers if cluster.owner(info_of(cluster, row)) is server)
+            ((value, _),) = await owner.services.call("get", CTX, b"t", row, b"b:n", {})
+            assert int.from_bytes(value, "big") == total
+
+    in_cluster(play)
+
+
+def info_of(cluster: OwnedServers, row: bytes) -> Any:
+    return next(info for info in cluster.infos if info.holds(row))
+
+
+def test_a_table_that_is_disabled_meanwhile_ends_calls() -> None:
+    async def play(cluster: OwnedServers) -> None:
+        await put(cluster, *ROWS)
+        cluster.before = lambda _server, _message: NotSent()
+        reading = asyncio.ensure_future(names(cluster, *ROWS))
+        await a_while()
+        served = cluster.servers[0].server.tables.known(b"t")
+        served.enabled = False
+        with pytest.raises(TableNotEnabled):
+            await reading
+
+    in_cluster(play)
+
+
+def test_of_large_writes_those_that_were_not_sent_go_to_the_next_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart_writes, "BATCH_BYTES", 2_000)
+
+    async def play(cluster: OwnedServers) -> None:
+        rows = [b"h%d" % n for n in range(10)]
+        sent: list[Message[Any]] = []
+
+        def fails_third(server: Incarnation, message: Message[Any]) -> Exception | None:
+            sent.append(message)
+            return NotSent() if server.name == "b" and len(sent) >= 3 else None
+
+        cluster.before = fails_third
+        writing = asyncio.ensure_future(put(cluster, *rows, value=b"v" * 600))
+        await a_while()
+        await cluster.move(cluster.infos[1], cluster.servers[2])
+        await writing
+        assert await names(cluster, *rows, at=2) == rows
+        written = [write.row for ask in sent[:2] if isinstance(ask, asks.Apply) for write in ask.rows]
+        assert written == rows[:4]
+        again = [ask for _, server, ask in cluster.asks if server.name == "c" and isinstance(ask, asks.Apply)]
+        assert {write.row for ask in again for write in ask.rows} == set(rows[4:]), "what was written is not sent again"
+
+    in_cluster(play)
+
+
+def test_a_region_that_leaves_between_plan_and_write_is_named_elsewhere() -> None:
+    async def play(cluster: OwnedServers) -> None:
+        await put(cluster, *ROWS)
+        owner, info = cluster.servers[0], cluster.infos[0]
+        writes = tuple(RowMutation(row, (Put(b"a", b"q", b"w"),)) for row in (b"x", b"c", b"c1"))
+        asking = asyncio.ensure_future(owner.asked.ask(asks.Apply("t", writes)))
+        await asyncio.sleep(0)  # planned, and waits for its turn
+        (region,) = [one for one in owner.server.all_open() if one.info == info]
+        owner.server.evict(region)
+        owner.server.hosting.state.give_up(info.region_id)
+        applied = await asking
+        assert applied.elsewhere == (1, 2)
+        assert applied.sequence is not None
+        owner.server.hosting.state.own(info.region_id, 2)
+        assert await names(cluster, b"c1", b"c", b"x") == [b"c", b"x"]
+
+    in_cluster(play)
+
+
+def test_a_region_that_leaves_between_two_steps_of_a_call_gets_the_rest_from_its_next_owner(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(writes, "STEP_S", 0.0)
+
+    async def play(cluster: OwnedServers) -> None:
+        await put(cluster, *ROWS)
+        owner, info = cluster.servers[0], cluster.infos[3]
+        cluster.asks.clear()
+        writing = asyncio.ensure_future(put(cluster, b"c9", b"x8", b"x9"))
+        await asyncio.sleep(0)  # the first batch is written, the second waits for its turn
+        (region,) = [one for one in owner.server.all_open() if one.info == info]
+        await owner.server.hosting.quiesce(region)
+        owner.server.evict(region)
+        await cluster.move(info, cluster.servers[1])
+        await writing
+        assert {type(ask) for _, _, ask in cluster.asks} == {asks.Apply}
+        assert await names(cluster, b"c9", b"x8", b"x9", at=2) == [b"c9", b"x8", b"x9"]
+
+    in_cluster(play)
+
+
+@pytest.mark.parametrize("failure", [None, NotSent(), LinkBroke()])
+def test_sorted_files_come_in_at_the_owner_of_their_rows(failure: Exception | None) -> None:
+    async def play(cluster: OwnedServers) -> None:
+        incoming = IncomingRows(b"h1", b"h2", 5, 2, {})
+        gateway = cluster.servers[0].operations.access
+        served = gateway.table(b"t")
+        assert await ingest_rows(gateway, served, incoming)
+        await put(cluster, b"h1")
+        assert not await ingest_rows(gateway, served, incoming), "something stands among them"
+        cluster.asks.clear()
+        cluster.after = lambda server, _: failure if server.name == "b" else None
+        loading = asyncio.ensure_future(ingest_rows(gateway, served, incoming))
+        await a_while()
+        if isinstance(failure, LinkBroke):
+            with pytest.raises(OutcomeUnknown, match="2 rows from h1 to h2 of table t"):
+                await loading
+            assert len(cluster.asks) == 1
+            return
+        assert loading.done() == (failure is None)
+        await cluster.move(cluster.infos[1], cluster.servers[2])
+        assert not await loading
+
+    in_cluster(play)
+
+
+# --- scans, ranges, upkeep ---------------------------------------------------------------------------
+
+
+def test_a_scan_goes_over_all_servers_with_few_asks() -> None:
+    async def play(cluster: OwnedServers) -> None:
+        rows = [b"%c%03d" % (head, n) for head in b"chqx" for n in range(100)]
+        await put(cluster, *rows)
+        for at, expected in ((0, 2), (1, 3), (2, 3)):
+            cluster.asks.clear()
+            services = cluster.servers[at].services
+            scanner = await services.call("scannerOpen", CTX, b"t", b"", [], {})
+            assert slot_of(scanner) == slot_of_server(cluster.servers[at].here)
+            assert (await services.call("scannerGetList", CTX, scanner, 1_000)).size() == (400, 400, b"x099")
+            assert len(cluster.asks) == expected
+            assert (await services.call("scannerGetList", CTX, scanner, 10)).size()[0] == 0
+
+    in_cluster(play)
+
+
+def test_a_filter_that_remembers_sees_all_rows_of_all_servers() -> None:
+    async def play(cluster: OwnedServers) -> None:
+        await put(cluster, *ROWS)
+        services = cluster.servers[0].services
+        for text, count in ((b"PageFilter(3)", 3), (b"WHILE RowFilter(<, 'binary:h1')", 2), (b"KeyOnlyFilter()", 4)):
+            cluster.asks.clear()
+            scan = hbase.TScan(filterString=text)
+            scanner = await services.call("scannerOpenWithScan", CTX, b"t", scan, {})
+            assert (await services.call("scannerGetList", CTX, scanner, 100)).size()[0] == count
+            sent = [ask for _, _, ask in cluster.asks if isinstance(ask, asks.Scan)]
+            assert {ask.versions for ask in sent} == {text != b"KeyOnlyFilter()"}
+            assert {ask.spec.filter_string for ask in sent} == {text if text == b"KeyOnlyFilter()" else None}
+
+    in_cluster(play)
+
+
+def test_a_filter_that_remembers_sees_rows_without_visible_cells_too() -> None:
+    async def play(cluster: OwnedServers) -> None:
+        await put(cluster, b"h1", b"h3")
+        mutations = [hbase.Mutation(column=b"c:q", value=b"v")]
+        batch = hbase.BatchMutation(row=b"h2", mutations=mutations)
+        await cluster.servers[1].services.call("mutateRows", CTX, b"t", [batch], {})
+        cluster.clock.observe(5_000)
+        for at in range(3):
+            services = cluster.servers[at].services
+            scan = hbase.TScan(filterString=b"WHILE RowFilter(!=, 'binary:h2')")
+            scanner = await services.call("scannerOpenWithScan", CTX, b"t", scan, {})
+            assert (await services.call("scannerGetList", CTX, scanner, 100)).size() == (1, 1, b"h1")
+
+    in_cluster(play)
+
+
+def test_a_filter_that_remembers_sees_older_versions_too() -> None:
+    async def play(cluster: OwnedServers) -> None:
+        await put(cluster, b"h1", b"h2", value=b"old")
+        cluster.clock.observe(2_000)
+        await put(cluster, b"h1", value=b"new")
+        for text in (b"PageFilter(9) AND ValueFilter(=, 'binary:old')", b"ValueFilter(=, 'binary:old')"):
+            for at in range(3):
+                services = cluster.servers[at].services
+                scan = hbase.TScan(columns=[b"a"], filterString=text)
+                scanner = await services.call("scannerOpenWithScan", CTX, b"t", scan, {})
+                assert (await services.call("scannerGetList", CTX, scanner, 100)).size() == (2, 2, b"h2")
+
+    in_cluster(play)
+
+
+def test_a_scan_of_a_region_that_is_not_owned_reads_nothing() -> None:
+    async def play(cluster: OwnedServers) -> None:
+        await put(cluster, *ROWS)
+        spec = ScanSpec(b"", b"", ReadSpec(projection(TABLE, [])))
+        of_b = await cluster.servers[1].asked.ask(asks.Scan("t", spec, asks.Place(b""), 9, 9_999, 9_999))
+        assert of_b == asks.Scanned(elsewhere=True)
+        of_a = await cluster.servers[0].asked.ask(asks.Scan("t", spec, asks.Place(b""), 9, 9_999, 9_999))
+        assert [row for row, _ in of_a.rows] == [b"c"]
+        assert of_a.place == asks.Place(b"g", False), "it stops where another's region begins"
+
+    in_cluster(play)
+
+
+def test_a_limit_counts_rows_of_all_servers() -> None:
+    async def play(cluster: OwnedServers) -> None:
+        await put(cluster, *ROWS, b"h1", b"h2", b"q1")
+        for at in range(3):
+            services = cluster.servers[at].services
+            for limit in (1, 2, 3, 6):
+                scanner = await services.call("2openScanner", CTX, b"t", hbase2.TScan(limit=limit))
+                total = 0
+                for _ in range(8):
+                    found = await services.call("2getScannerRows", CTX, scanner, 2)
+                    total += sum(getattr(one, "row_count", 1) for one in found.results)
+                assert total == limit
+                found = await services.call("2getScannerResults", CTX, b"t", hbase2.TScan(limit=limit), 100)
+                assert sum(getattr(one, "row_count", 1) for one in found.results) == limit
+
+    in_cluster(play)
+
+
+def test_a_scan_whose_owner_ends_goes_on_at_the_next_without_a_hole() -> None:
+    async def play(cluster: OwnedServers) -> None:
+        rows = [b"h%03d" % n for n in range(100)]
+        await put(cluster, *rows)
+        services = cluster.servers[0].services
+        scanner = await services.call("scannerOpen", CTX, b"t", b"", [], {})
+        first = await services.call("scannerGetList", CTX, scanner, 40)
+        cluster.after = lambda server, _: LinkBroke() if server.name == "b" else None
+        rest = asyncio.ensure_future(services.call("scannerGetList", CTX, scanner, 100))
+        await a_while()
+        assert not rest.done()
+        await cluster.move(cluster.infos[1], cluster.servers[2])
+        assert first.size() == (40, 40, b"h039")
+        assert (await rest).size() == (60, 60, b"h099")
+
+    in_cluster(play)
+
+
+def test_ranges_are_deleted_over_all_servers() -> None:
+    async def play(cluster: OwnedServers) -> None:
+        for at in range(3):
+            await put(cluster, *ROWS)
+            services = cluster.servers[at].services
+            assert await services.call("delete_rows", CTX, b"t", b"d", b"x") == Deleted(None, None)
+            assert await names(cluster, *ROWS, at=at) == [b"c", b"x"]
+
+    in_cluster(play)
+
+
+def test_a_table_is_flushed_and_described_by_the_owners_of_its_regions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart_upkeep, "LOOK_S", 0.05)
+
+    async def play(cluster: OwnedServers) -> None:
+        await put(cluster, *ROWS)
+        operations = cluster.servers[0].operations
+        await operations.upkeep.flush(b"t")
+        await operations.upkeep.major_compact(b"t")
+        tended = [(str(server), ask.work) for _, server, ask in cluster.asks if isinstance(ask, asks.Tend)]
+        assert sorted(tended) == [(name, work) for name in ("b.21", "c.22") for work in ("flush", "major_compact")]
+        states, silent = await operations.descriptions.everywhere([operations.descriptions.known(b"t")])
+        assert [(state.info, state.is_open, state.writes) for state in states] == [
+            (info, True, 1) for info in cluster.infos
+        ]
+        assert silent == []
+
+        async def never(_message: Any) -> Any:
+            await asyncio.sleep(60)
+
+        monkeypatch.setattr(cluster.servers[2].asked, "ask", never)
+        states, silent = await operations.descriptions.everywhere([operations.descriptions.known(b"t")])
+        assert [state.is_open for state in states] == [True, True, False, True]
+        assert silent == ["c.22"]
+
+    in_cluster(play)
+
+
+def test_a_region_that_moves_is_tended_by_its_next_owner() -> None:
+    async def play(cluster: OwnedServers) -> None:
+        await put(cluster, *ROWS)
+        cluster.servers[0].late = []
+        await cluster.move(cluster.infos[1], cluster.servers[2])
+        tending = asyncio.ensure_future(cluster.servers[0].operations.upkeep.flush(b"t"))
+        await a_while()
+        assert not tending.done()
+        cluster.servers[0].hear()
+        await tending
+        assert [str(server) for _, server, ask in cluster.asks if isinstance(ask, asks.Tend)][-1] == "c.22"
+
+    in_cluster(play)
