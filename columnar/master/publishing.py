@@ -1,0 +1,131 @@
+"""(pure) The numbered changes of routes that a master sends to servers, out of rows of owners that are on disk.
+
+    stands     the regions that a table has now, by the catalogue; none: it was dropped
+    owned      the row of a region's owner is on disk
+    take       the change since the last one, to be sent to every server; None: there is none
+    everything all routes as of the last change, for a server that begins or lags
+
+A table changes as a whole: as long as one of its regions has had no owner yet, its earlier regions stay in the
+routes, and then they leave in the change in which the others come.  So a copy covers all rows of each table at all
+times (``routing.routes`` R1).
+
+Invariants (``check``, and the model in tests/model/test_publishing_model.py):
+    U1. A table is in the routes with all regions of one list of the catalogue, or not at all.
+    U2. ``everything`` is what a copy has that took every change in.
+
+A row costs one look-up, and a change what is in it; a table whose regions change costs its number of regions.
+
+Knows nothing of links, of servers' copies, and of what an owner is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from columnar.model.owner import Owner
+from columnar.model.region_info import RegionInfo
+from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route, route_to
+
+
+@dataclass(slots=True)
+class _Standing:
+    """A table, or what is left of it in the routes."""
+
+    wanted: dict[int, RegionInfo] = field(default_factory=dict)  # by the catalogue
+    lacking: set[int] = field(default_factory=set)  # of them: without an owner as yet
+    out: dict[int, RegionInfo] = field(default_factory=dict)  # in the routes
+    is_new: bool = False  # ``wanted`` was changed and is not out
+
+
+class Publishing:
+    """Owned by the loop."""
+
+    def __init__(self) -> None:
+        self.number = 1  # of the last change; a copy without any has number 0
+        self._tables: dict[str, _Standing] = {}
+        self._rows: dict[int, Route] = {}  # of regions that are wanted, as their rows on disk say
+        self._sent: dict[int, Route] = {}  # as of the last change
+        self._changed: dict[int, None] = {}  # regions in the routes whose row says something else
+        self._due: dict[str, None] = {}  # tables whose list of regions is to go out
+
+    # --- events --------------------------------------------------------------------------------------
+
+    def stands(self, table: str, regions: Sequence[RegionInfo]) -> None:
+        standing = self._tables.setdefault(table, _Standing())
+        wanted = {info.region_id: info for info in regions}
+        for region in standing.wanted.keys() - wanted.keys():
+            self._rows.pop(region, None)
+        standing.wanted = wanted
+        standing.lacking = {region for region in wanted if region not in self._rows}
+        standing.is_new = wanted.keys() != standing.out.keys()
+        self._look(table, standing)
+        if not wanted and not standing.out:
+            del self._tables[table]
+
+    def owned(self, info: RegionInfo, owner: Owner) -> None:
+        """A row of a region that the catalogue does not have any more is passed over."""
+        standing = self._tables.get(info.table)
+        region = info.region_id
+        if standing is None or region not in standing.wanted:
+            return
+        route = route_to(info, owner)
+        if self._rows.get(region) == route:
+            return
+        self._rows[region] = route
+        standing.lacking.discard(region)
+        if region in standing.out:
+            self._changed[region] = None
+        self._look(info.table, standing)
+
+    def _look(self, table: str, standing: _Standing) -> None:
+        if standing.is_new and not standing.lacking:
+            self._due[table] = None
+        else:
+            self._due.pop(table, None)
+
+    # --- changes -------------------------------------------------------------------------------------
+
+    def is_out(self, table: str) -> bool:
+        """Whether the routes have the table's regions as the catalogue does; true for a table that nobody has."""
+        standing = self._tables.get(table)
+        return standing is None or not standing.is_new
+
+    @property
+    def is_complete(self) -> bool:
+        """Every table is out.  O(tables)."""
+        return not any(standing.is_new for standing in self._tables.values())
+
+    def take(self) -> ChangeRoutes | None:
+        gone: list[RegionInfo] = []
+        changed = self._changed
+        self._changed = {}
+        for table in self._due:
+            standing = self._tables[table]
+            left = standing.out.keys() - standing.wanted.keys()
+            gone += [standing.out[region] for region in left]
+            for region in left:
+                del self._sent[region]
+            changed |= dict.fromkeys(standing.wanted.keys() - standing.out.keys())
+            standing.out, standing.is_new = dict(standing.wanted), False
+            if not standing.out:
+                del self._tables[table]
+        self._due.clear()
+        routes = [self._rows[one] for one in changed if one in self._rows and self._sent.get(one) != self._rows[one]]
+        if not gone and not routes:
+            return None
+        self._sent |= {route.region.region_id: route for route in routes}
+        self.number += 1
+        return ChangeRoutes(self.number, tuple(gone), tuple(routes))
+
+    def everything(self) -> ReplaceRoutes:
+        return ReplaceRoutes(self.number, tuple(self._sent.values()))
+
+    # --- invariants ----------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        out = [region for standing in self._tables.values() for region in standing.out]
+        assert sorted(out) == sorted(self._sent), "U1"
+        for standing in self._tables.values():
+            assert standing.lacking == standing.wanted.keys() - self._rows.keys(), "U1"
+            assert standing.is_new == (standing.out.keys() != standing.wanted.keys()), "U1"
