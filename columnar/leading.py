@@ -29,20 +29,23 @@ from columnar.operations.region_rows import rows_of
 from columnar.regions.opening import opened, opened_again
 from columnar.regions.region import Region
 from columnar.regions.region_copy import forget_log_at
-from columnar.storage.data_folder import ALL_FOLDERS_SINCE, FORMAT_VERSIONS, META
+from columnar.storage.data_folder import ALL_FOLDERS_SINCE, META, OF_ONE_PROCESS
 from columnar.storage.process_stores import ProcessStores
+from columnar.storage.server_folders import has_incarnations
 
 _log = logging.getLogger(__name__)
 
 
 class Leading:
-    def __init__(self, stores: ProcessStores) -> None:
+    def __init__(self, stores: ProcessStores, *, has_servers: bool = False) -> None:
+        """``has_servers``: regions have owners of their own, and a planner decides about splits."""
         self._stores = stores
-        self._folders = stores.region_folders
+        self._has_servers = has_servers
+        self.folders = stores.region_folders
 
     async def open(self) -> int:
         """The epoch at which owners serve from now on.  HostError, DamagedData: nothing is open then."""
-        self._meta = meta = MetaRegion(partial(self._opened, self._folders.catalogue()))
+        self._meta = meta = MetaRegion(partial(self._opened, self.folders.catalogue()))
         meta.open()
         try:
             return await self._read(meta)
@@ -55,6 +58,10 @@ class Leading:
         self.catalogue = Catalogue(meta.read_all(), meta.write)
         meta.repairs_wanted = self.catalogue.repairs
         clock.observe(meta.newest_ms)  # else a change of the catalogue would lose against what it changes
+        if not self._has_servers and (self.catalogue.owners or has_incarnations(self._stores.folder.path)):
+            from columnar.servers_past import to_one_process  # most folders were never served by servers
+
+            await to_one_process(self.catalogue, self._stores)
         return await self.catalogue.raise_epoch()
 
     def _opened(self, path: str) -> Region:
@@ -63,7 +70,7 @@ class Leading:
         return opened(stores.engine, path, info, META_SCHEMA, stores.committer, stores.clock, ownership)
 
     def lead(self, owner: Peer, trigger_modules: tuple[str, ...]) -> None:
-        catalogue, folders = self.catalogue, self._folders
+        catalogue, folders = self.catalogue, self.folders
         self.triggers = TriggerChanges(catalogue, owner, trigger_modules)
         self.changes = SchemaChanges(catalogue, owner, folders, self.triggers)
         self.alterations = Alterations(catalogue, owner, self.changes)
@@ -93,14 +100,14 @@ class Leading:
         folder = self._stores.folder
         if folder.format < ALL_FOLDERS_SINCE:
             tables = self.catalogue.tables.values()
-            self._folders.make([info.encoded for entry in tables for info in entry.regions])
-        folder.raise_format(FORMAT_VERSIONS[-1])
+            self.folders.make([info.encoded for entry in tables for info in entry.regions])
+        folder.raise_format(OF_ONE_PROCESS)
 
     def _rows_of(self, table: Table, info: RegionInfo) -> list[tuple[bytes, dict[bytes, bytes]]]:
         """All of a region that nobody serves; blocks."""
-        if self._folders.is_untouched(info.encoded):
+        if self.folders.is_untouched(info.encoded):
             return []
-        stores, path = self._stores, self._folders.path(info.encoded)
+        stores, path = self._stores, self.folders.path(info.encoded)
         ownership = stores.ownership(info.encoded, self.catalogue.epoch)
         region = opened_again(stores.engine, path, info, table, stores.committer, stores.clock, ownership)
         try:
@@ -113,19 +120,24 @@ class Leading:
         tables = self.catalogue.tables.values()
         named = [info.encoded for entry in tables for info in entry.regions]
         named += [info.encoded for info in self.catalogue.dropped]
-        unnamed = self._folders.unnamed(named)
+        unnamed = self.folders.unnamed(named)
         if unnamed:
             _log.warning(
                 "%d folders under %s belong to no table, the first is %s; columnar repair moves them aside",
                 len(unnamed),
-                self._folders.root,
+                self.folders.root,
                 unnamed[0],
             )
 
     async def begin(self) -> None:
         """When requests are served."""
         await self.changes.finish_drops()
-        self.region_changes.start()
+        if not self._has_servers:
+            self.region_changes.start()
+
+    async def sound(self) -> None:
+        """Return when the catalogue's disk equals the catalogue in memory."""
+        await self._meta.sound()
 
     def stop_copies(self) -> None:
         """Copies under way are given up at their next file."""

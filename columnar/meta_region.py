@@ -39,6 +39,8 @@ class MetaRegion:
         self._failure = ""  # why it is unsound
         self._repairing: asyncio.Task[None] | None = None
         self._closing: asyncio.Future[None] | None = None  # of a store that failed, in a thread
+        self._sound = asyncio.Event()
+        self._sound.set()
         self.newest_ms = 0  # the highest timestamp that was read
         self.repairs_wanted: Callable[[Rows], list[RowMutation]] = lambda _found: []  # the catalogue's
         self.on_repaired: list[Callable[[], Awaitable[None]]] = []  # its change of unknown outcome is undone
@@ -85,6 +87,7 @@ class MetaRegion:
 
     def _failed(self, failure: BaseException) -> None:
         if not self._failure:
+            self._sound.clear()
             self._failure = f"the catalogue was not synced ({failure})"
             _log.critical(
                 "%s. The tables are served; none can be made, changed or dropped until the disk takes writes again",
@@ -100,6 +103,7 @@ class MetaRegion:
                 self._region = region = self._open_region()
                 await self._written_anew(region)
                 self._failure = ""
+        self._sound.set()
         _log.warning("the catalogue is whole: tables can be made, changed and dropped again")
         for repaired in self.on_repaired:
             await repaired()
@@ -109,6 +113,10 @@ class MetaRegion:
         applied = await patiently(lambda: region.apply_many(mutations))
         assert applied.durable is not None, "the catalogue is always synced"
         await asyncio.shield(applied.durable)
+
+    async def sound(self) -> None:
+        """Return when the disk equals the catalogue in memory: a change of unknown outcome is undone then."""
+        await self._sound.wait()
 
     async def copy(self, path: str) -> None:
         """As it is on disk now, at ``path``."""

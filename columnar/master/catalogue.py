@@ -19,6 +19,7 @@ Pure except for a function that it is given, which applies mutations and returns
 
 from __future__ import annotations
 
+import asyncio
 from bisect import bisect_left, insort
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from typing import TYPE_CHECKING, Final
 
 from columnar.master import owner_rows, trigger_rows
 from columnar.master.catalogue_rows import (
+    INFO,
     deletes,
     dropped_row,
     erase,
@@ -39,7 +41,7 @@ from columnar.master.catalogue_rows import (
 from columnar.master.replacements import replaced
 from columnar.master.wishes import Wishes
 from columnar.model import owner, region_info, schema
-from columnar.model.mutation import RowMutation
+from columnar.model.mutation import Delete, RowMutation
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import DEFAULT_NAMESPACE, SYSTEM_NAMESPACE, Family, Table, make_table
@@ -78,6 +80,7 @@ class Catalogue:
         self.triggers = Triggers()
         self.epoch = 0  # of the owner; 0: no owner has been named yet
         self._next_region_id = _FIRST_REGION_ID
+        self._rows_change = asyncio.Lock()  # rows of regions go or get owners: none gets one after it went
         self._load(rows)
 
     def _load(self, rows: Rows) -> None:
@@ -112,14 +115,31 @@ class Catalogue:
     async def raise_epoch(self) -> int:
         """Begin an epoch that no earlier owner had; it is on disk when this returns.
 
-        Called once per start, before any region opens.
+        Called once per start, before any region opens; by a cluster also for each start of a server.
         """
         await self._write([put(b"e", epoch=u64(self.epoch + 1))])
         self.epoch += 1
         return self.epoch
 
+    async def forget_servers(self) -> None:
+        """Forget owners and dead logs: one process serves all regions, and no store lacks what a log has.
+
+        The epoch rises above those of all owners, so that the next owner of each region is above them.
+        """
+        tables = self.tables.values()
+        owned = [info for entry in tables for info in entry.regions if info.region_id in self.owners]
+        epoch = max([self.epoch, *(row.epoch + 1 for row in self.owners.values())])
+        mutations = [RowMutation(region_row(info), (Delete(INFO, b"owner"),)) for info in owned]
+        mutations += [erase(owner_rows.sealed_row(server)) for server in self.sealed]
+        await self._write([*mutations, put(b"e", epoch=u64(epoch))])
+        self.owners, self.sealed, self.epoch = {}, {}, epoch
+
     async def write_owners(self, write: Write) -> None:
         """Write the rows of a master's plan in one batch; rows of regions that no table has any more are left out."""
+        async with self._rows_change:
+            await self._write_owners(write)
+
+    async def _write_owners(self, write: Write) -> None:
         owners = [(info, row) for info, row in write.owners if self._has(info)]
         mutations = [put(region_row(info), owner=owner.to_json(row)) for info, row in owners]
         sealed = {server: owner_rows.sealed_to_json(segments) for server, segments in write.sealed}
@@ -180,10 +200,11 @@ class Catalogue:
         regions = self.tables[name].regions
         mutations = [erase(table_row(name)), *(erase(region_row(info)) for info in regions)]
         mutations += [put(dropped_row(info), region=region_info.to_json(info)) for info in regions]
-        await self._write([*mutations, *trigger_rows.changes(self.triggers, kept)])
-        del self.tables[name]
-        self.triggers = kept
-        self._forget_owners(regions)
+        async with self._rows_change:
+            await self._write([*mutations, *trigger_rows.changes(self.triggers, kept)])
+            del self.tables[name]
+            self.triggers = kept
+            self._forget_owners(regions)
         self.dropped += regions
         return regions
 
@@ -208,9 +229,10 @@ class Catalogue:
         if of is not None:
             mutations += [put(region_row(info), owner=owner.to_json(of)) for info in fresh]
         mutations += [erase(dropped_row(info)) for info in fresh]
-        await self._write(mutations)
-        entry.regions = replaced(entry.regions, gone, fresh)
-        self._forget_owners(gone)
+        async with self._rows_change:
+            await self._write(mutations)
+            entry.regions = replaced(entry.regions, gone, fresh)
+            self._forget_owners(gone)
         if of is not None:
             self.owners |= {info.region_id: of for info in fresh}
         self.dropped += gone
@@ -241,9 +263,10 @@ class Catalogue:
         mutations += [erase(dropped_row(info)) for info in regions]
         mutations += [erase(region_row(info)) for info in old]
         mutations += [put(dropped_row(info), region=region_info.to_json(info)) for info in old]
-        await self._write(mutations)
-        self.tables[table.name] = TableEntry(table, enabled, regions)
-        self._forget_owners(old)
+        async with self._rows_change:
+            await self._write(mutations)
+            self.tables[table.name] = TableEntry(table, enabled, regions)
+            self._forget_owners(old)
         self.dropped += old
         return old
 

@@ -21,7 +21,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from columnar.errors import (
     ColumnarError,
@@ -35,6 +35,7 @@ from columnar.master.catalogue import Catalogue
 from columnar.master.replacements import Plan, check_merge, check_split, due, merge_plan, split_plan
 from columnar.master.schema_changes import SchemaChanges
 from columnar.model import region_messages as messages
+from columnar.model.owner import Owner
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message, Peer, RegionChange
 from columnar.storage.region_folders import RegionFolders
@@ -44,15 +45,46 @@ _log = logging.getLogger(__name__)
 LOOK_S: Final = 30.0  # between two looks for regions that have grown too large
 
 
+class Owners(Protocol):
+    """The rows of owners in a cluster; ``OneOwner`` stands for a process that owns all regions."""
+
+    def epoch_of(self, region: RegionInfo) -> int:
+        """At which the region's owner carries a change of it out."""
+
+    def successor_owner(self, region: RegionInfo) -> Owner | None:
+        """The row of each region that takes the place of ``region``: for the commit's write."""
+
+    def committed(self, change: RegionChange) -> None:
+        """The catalogue has the change."""
+
+
+class OneOwner:
+    """A process that owns all regions, at the catalogue's epoch."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+
+    def epoch_of(self, _region: RegionInfo) -> int:
+        return self._catalogue.epoch
+
+    def successor_owner(self, _region: RegionInfo) -> Owner | None:
+        return None
+
+    def committed(self, change: RegionChange) -> None:
+        pass
+
+
 class RegionChanges:
     """Owned by the loop."""
 
     def __init__(self, catalogue: Catalogue, changes: SchemaChanges, owner: Peer, folders: RegionFolders) -> None:
+        self.owners: Owners = OneOwner(catalogue)
         self._catalogue = catalogue
         self._changes = changes
         self._owner = owner
         self._folders = folders
         self._one_at_a_time = asyncio.Lock()
+        self._committing = asyncio.Lock()  # the write of a commit is under way
         self._finishing: RegionChange | None = None  # its commit is answered; under the catalogue's lock
         self._tried: dict[int, int] = {}  # of regions that could not be split: their size then
         self._unsure: list[RegionChange] = []  # until the catalogue is repaired
@@ -106,7 +138,7 @@ class RegionChanges:
 
     async def _carry_out(self, plan: Plan) -> float:
         """How long requests waited, in seconds."""
-        change = RegionChange(plan.gone, plan.fresh, self._catalogue.epoch)
+        change = RegionChange(plan.gone, plan.fresh, self.owners.epoch_of(plan.gone[0]))
         await self._catalogue.announce(plan.fresh)
         try:
             await self._owner.ask(messages.BeginChange(change))
@@ -129,6 +161,8 @@ class RegionChanges:
                 return await self._owner.ask(messages.FinishChange(change))
             finally:
                 self._finishing = None
+                async with self._committing:  # an owner that died after its question: the answer decides, not its death
+                    pass
 
     async def ask(self, message: Message[Any]) -> Any:
         """Answer an owner's question."""
@@ -136,13 +170,16 @@ class RegionChanges:
         await self._commit(message.change)
 
     async def _commit(self, change: RegionChange) -> None:
-        if change != self._finishing:
-            raise NotServingRegion("the split or merge was called off meanwhile")
-        try:
-            await self._catalogue.replace(list(change.gone), list(change.fresh))
-        except (OutcomeUnknown, asyncio.CancelledError):
-            self._unsure.append(change)
-            raise
+        async with self._committing:
+            if change != self._finishing:
+                raise NotServingRegion("the split or merge was called off meanwhile")
+            of = self.owners.successor_owner(change.gone[0])
+            try:
+                await self._catalogue.replace(list(change.gone), list(change.fresh), of)
+            except (OutcomeUnknown, asyncio.CancelledError):
+                self._unsure.append(change)
+                raise
+            self.owners.committed(change)
         self.at("committed")
 
     def _is_committed(self, change: RegionChange) -> bool:

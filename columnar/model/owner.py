@@ -16,6 +16,7 @@ Invariant: epochs in ``behind`` and of ``source`` are below ``epoch``; at most o
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -128,6 +129,16 @@ def settled(owner: Owner) -> Owner:
     Earlier tenures of the owner itself (``renumbered``) stay: its log still holds them.
     """
     return replace(owner, source=None, behind=tuple(one for one in owner.behind if one.server == owner.server))
+
+
+def behind_the_dead(owner: Owner, is_in_log: Callable[[Tenure], bool]) -> tuple[Tenure, ...]:
+    """The tenures whose logs may hold what the store lacks, when every incarnation is over.
+
+    ``is_in_log``: whether the log of the tenure's server names the region at the tenure's epoch.
+    """
+    if owner.source is not None:
+        owner = source_fenced(owner, in_log=is_in_log(owner.source))
+    return taken_from_dead(owner, owner.server, in_log=is_in_log(owner.tenure)).behind
 
 
 def to_json(owner: Owner) -> bytes:

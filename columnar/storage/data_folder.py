@@ -1,12 +1,14 @@
 """The root folder of a store: its lock, its format, its name, and the names of what is in it.
 
-FORMAT              ``columnar-data 6``, or less where an older program made it: a newer number is refused
+FORMAT              ``columnar-data 6``, or less where an older program made it, 7 once servers (``--servers N``) served
+                    it: a newer number is refused
 LOCK                held by the process that serves the folder; says which
 cluster-id
 clock               the highest timestamp that was given (``columnar.clock``)
 regions/ENCODED     one RocksDB of each region; ``regions/meta`` is the catalogue's; in each how much of it was synced
                     (``SYNCED``, ``columnar.storage.synced_bound``)
 server-log/         what several regions wrote under one fsync (``columnar.storage.server_log``)
+servers/NAME.NUMBER a start of a server of ``--servers N``: its log, its clock (``columnar.storage.server_folders``)
 snapshots/NAME      a snapshot of a table (``columnar.master.snapshots``)
 staging/TOKEN       what a command of this machine reads or brings (``columnar.master.staging``)
 lost+found/         what a repair moved aside (``columnar.checking.repair``)
@@ -23,12 +25,15 @@ from columnar.errors import FolderInUse, HostError
 from columnar.storage.durable_files import write_durably
 from columnar.storage.folders import make_lasting
 
-FORMAT_VERSIONS: Final = (1, 2, 3, 4, 5, 6)  # append only; one line each in docs/formats/folder.md
+FORMAT_VERSIONS: Final = (1, 2, 3, 4, 5, 6, 7)  # append only; one line each in docs/formats/folder.md
+OF_ONE_PROCESS: Final = 6  # a folder that one process alone has served; older programs may go on with it
+SERVERS_SINCE: Final = 7  # several servers wrote to it: a program that does not know their logs would lose writes
 SERVER_LOG_SINCE: Final = 5  # in the format that is written now
 ALL_FOLDERS_SINCE: Final = 3  # every region that the catalogue names has its folder
 _FORMAT_WORD: Final = "columnar-data"
 REGIONS: Final = "regions"
 SERVER_LOG: Final = "server-log"
+SERVERS: Final = "servers"
 BACK: Final = "put it back, or restore the store from a backup into a new folder ('columnar restore-backup')"
 LOG_ENDS: Final = (".log", ".segment")  # of a region's log, and of the server's
 META: Final = "meta"  # in ``regions``: the catalogue's
@@ -78,6 +83,11 @@ class DataFolder:
             raise _unusable(self.path, error) from error
         self.format = wanted
 
+    @property
+    def lock_descriptor(self) -> int:
+        """For processes that inherit the lock: the folder is free when this process and all of them have ended."""
+        return self._lock.fileno()
+
     def close(self) -> None:
         self._lock.close()
 
@@ -104,7 +114,7 @@ def _take_lock(path: str) -> IO[str]:
 
 def _known_format(path: str) -> int:
     """The number in FORMAT, which is written where it is missing.  HostError: this version does not know it."""
-    text = _read_or_write(path, "FORMAT", f"{_FORMAT_WORD} {FORMAT_VERSIONS[-1]}")
+    text = _read_or_write(path, "FORMAT", f"{_FORMAT_WORD} {OF_ONE_PROCESS}")
     word, _, number = text.partition(" ")
     if word != _FORMAT_WORD or not number.isdigit():
         raise HostError(f"{path} is no data folder of ours: its FORMAT says '{text[:40]}'")

@@ -228,7 +228,7 @@ def begin_run(folder: str, before_first: Callable[[], None] = lambda: None) -> t
     logs.this_run = written.so_far
     if names:
         logs.add(SERVER_LOG, DeadLog(folder, sealed).load())
-        logs.on_spent = lambda _name: written.past_is_over()
+        logs.on_spent = lambda name: written.past_is_over() if name == SERVER_LOG else None
     return written, logs
 
 

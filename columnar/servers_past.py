@@ -1,0 +1,191 @@
+"""The remains of earlier starts with servers in a folder: one process takes the folder over from them, or they from it.
+
+    servers -> one process    ``to_one_process``: each region gets what logs have that it may lack, then the catalogue
+                              forgets owners and logs in one write, and its epoch rises above all owners'
+    one process -> servers    ``to_servers``: the server log is brought in, as for any region that nobody asks for;
+                              regions without an owner's row get one of that process, above the catalogue's epoch
+
+Both are over before anything is served, and both may be cut off anywhere and done again: a log is brought in under
+marks, and at an epoch that ``complete`` remembers.  A log is never brought into a region just because it names it: a
+region that left a server in order, and was written to by another, would get its old values back.  Only tenures that
+the region's row says are behind count, and the last owner's own, if it is named in that owner's log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from columnar.errors import ColumnarError, DamagedData, HostError
+from columnar.master.catalogue import Catalogue
+from columnar.model.owner import Incarnation, Owner, Tenure, behind_the_dead, first_owner, incarnation_of
+from columnar.model.region_info import RegionInfo
+from columnar.storage import server_folders
+from columnar.storage.dead_logs import DeadLog, measure
+from columnar.storage.ownership import LogPart, Ownership
+from columnar.storage.process_stores import ProcessStores
+from columnar.storage.recovery import recover
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """An incarnation that is over: the extent of its log, and the regions with epochs that the log names."""
+
+    lengths: tuple[tuple[str, int], ...]
+    named: frozenset[tuple[str, int]]  # encoded
+    log: DeadLog | None  # None: it is damaged
+
+
+RETRY_S: Final = 1.0  # where the disk does not let a log be read
+
+
+_Owned = frozenset[tuple[str, int]]
+
+
+def past_of(data: str, server: Incarnation, lengths: tuple[tuple[str, int], ...] | None, owned: _Owned) -> Past:
+    """Blocks.  A damaged log counts as one that names all that its server owned: no region opens without it.
+
+    ``lengths``: those of the seal, where there is one already; ``owned``: encoded regions and epochs.  HostError.
+    """
+    try:
+        log = server_folders.sealed_log(data, str(server), lengths)
+        return Past(log.sealed.lengths, log.named(), log)
+    except DamagedData as error:
+        _log.error("the log of server %s is damaged: %s", server, error.text)
+        found = lengths if lengths is not None else server_folders.lengths_as_found(data, str(server)).lengths
+        return Past(found, owned, None)
+
+
+def named_in(catalogue: Catalogue, data: str) -> set[Incarnation]:
+    """All incarnations of earlier starts: in rows, or with a folder."""
+    named = set(catalogue.sealed)
+    for row in catalogue.owners.values():
+        named |= {row.server, *(tenure.server for tenure in row.behind)}
+        if row.source is not None:
+            named.add(row.source.server)
+    for name in server_folders.incarnations(data):
+        with suppress(ValueError):  # a folder of somebody else's
+            named.add(incarnation_of(name))
+    return named
+
+
+def owned_by(catalogue: Catalogue, server: Incarnation) -> _Owned:
+    found = []
+    for entry in catalogue.tables.values():
+        for info in entry.regions:
+            row = catalogue.owners.get(info.region_id)
+            if row is not None:
+                tenures = [row.tenure, *row.behind, *([row.source] if row.source is not None else [])]
+                found += [(info.encoded, tenure.epoch) for tenure in tenures if tenure.server == server]
+    return frozenset(found)
+
+
+class FolderPasts:
+    """``cluster_host.Pasts``.  Owned by the loop."""
+
+    def __init__(self, catalogue: Catalogue, stores: ProcessStores) -> None:
+        self._catalogue = catalogue
+        self._stores = stores
+        self._data = stores.folder.path
+
+    async def past(self, server: Incarnation) -> Past:
+        """Returns when it could be read: its regions must not be served without it."""
+        while True:
+            lengths, owned = self._catalogue.sealed.get(server), owned_by(self._catalogue, server)
+            try:
+                return await asyncio.to_thread(past_of, self._data, server, lengths, owned)
+            except HostError as error:
+                _log.error("the log of server %s cannot be read: %s; trying again", server, error.text)
+                await asyncio.sleep(RETRY_S)
+
+    async def remove(self, server: Incarnation) -> None:
+        """Observe its clock, and remove its folder: no row names it any more."""
+        self._stores.clock.observe(server_folders.clock_of(self._data, str(server)))
+        try:
+            await asyncio.to_thread(server_folders.remove, self._data, str(server))
+        except HostError as error:
+            _log.warning("%s; the next start removes it", error.text)
+
+    async def extents(self, server: Incarnation) -> tuple[tuple[str, int], ...]:
+        folder = server_folders.log_of(self._data, str(server))
+        return (await asyncio.to_thread(measure, folder)).lengths
+
+    def free_bytes(self) -> int:
+        return self._stores.region_folders.free_bytes()
+
+
+# --- servers -> one process ----------------------------------------------------------------------------
+
+
+async def to_one_process(catalogue: Catalogue, stores: ProcessStores) -> None:
+    """Before ``raise_epoch``.  HostError: a region cannot get what it lacks, and the folder stays the servers'."""
+    data = stores.folder.path
+    stores.clock.observe(server_folders.newest_clock(data))
+    servers = named_in(catalogue, data)
+    if not servers and not catalogue.owners:
+        return
+    pasts = {one: past_of(data, one, catalogue.sealed.get(one), owned_by(catalogue, one)) for one in servers}
+    for server, past in pasts.items():
+        if past.log is not None:
+            stores.dead_logs.add(str(server), past.log)
+    try:
+        for entry in catalogue.tables.values():
+            for info in entry.regions:
+                row = catalogue.owners.get(info.region_id)
+                if row is not None:
+                    _bring_home(stores, info, row, pasts)
+    finally:
+        for server in servers:
+            stores.dead_logs.drop(str(server))
+    await catalogue.forget_servers()
+    for server in servers:
+        server_folders.remove(data, str(server))
+    _log.info("the folder was served by servers (%s); one process serves it now", ", ".join(map(str, sorted(servers))))
+
+
+def _bring_home(stores: ProcessStores, info: RegionInfo, row: Owner, pasts: Mapping[Incarnation, Past]) -> None:
+    def is_in_log(tenure: Tenure) -> bool:
+        past = pasts.get(tenure.server)
+        return past is not None and (info.encoded, tenure.epoch) in past.named
+
+    behind = behind_the_dead(row, is_in_log)
+    if not behind:
+        return
+    parts = tuple(LogPart(str(tenure.server), tenure.epoch) for tenure in behind)
+    path = stores.region_folders.path(info.encoded)
+    try:
+        if not stores.region_folders.has(info.encoded):
+            raise DamagedData(f"its folder {path} is missing")
+        stores.engine.open(path, frozenset(), None, Ownership(info.encoded, row.epoch + 1, parts)).close()
+    except ColumnarError as error:
+        raise HostError(
+            f"region {info.encoded} of {info.table} lacks what servers' logs have, and cannot get it: {error.text}. "
+            "Start the store with --servers 2, which serves the other regions"
+        ) from error
+
+
+# --- one process -> servers ----------------------------------------------------------------------------
+
+
+def to_servers(catalogue: Catalogue, stores: ProcessStores) -> dict[int, Owner]:
+    """Rows of owners for the regions that have none, by id.  Blocks: 15 ms for a region that a crash left behind.
+
+    The owner is that process; its log is empty when this returns.  HostError: a region cannot get what it lacks.
+    """
+    recover(stores.engine, stores.dead_logs, stores.region_folders.root)
+    left = list(stores.dead_logs.left)
+    if left:
+        raise HostError(
+            f"{len(left)} regions, the first is {left[0]}, lack what the server's log has, and cannot get it (the log "
+            "above says why). Start the store without --servers, which serves the other regions"
+        )
+    # ``recover`` may have raised a region's epoch one above that of the last run.
+    row = first_owner(Incarnation(server_folders.STANDALONE, catalogue.epoch), catalogue.epoch + 1)
+    regions = (info for entry in catalogue.tables.values() for info in entry.regions)
+    return {info.region_id: row for info in regions if info.region_id not in catalogue.owners}
