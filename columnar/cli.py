@@ -151,6 +151,14 @@ def main() -> None:
     metavar="ORIGIN",
     help="Web pages from there (https://app.example) may use the ports by HTTP, for everything; may be repeated.",
 )
+@click.option(
+    "--servers",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 64),
+    metavar="N",
+    help="Region servers, each a process with its share of the regions; 1: everything in one process.",
+)
 @click.option("--trigger-modules", default="", metavar="M,M", help="Python modules that triggers may name.")
 @click.option(
     "--log-level",
@@ -172,24 +180,32 @@ def standalone(
     tls_key: str,
     tls_client_ca: str,
     allow_origins: tuple[str, ...],
+    servers: int,
     trigger_modules: str,
     log_level: str,
     slow_ms: int,
 ) -> None:
-    """Run the store: master, catalogue and region server in one process.
+    """Run the store: master, catalogue and region server in one process, or a master with N region servers.
 
     Prints one line when it is ready. SIGTERM or Ctrl-C stops it in order, a second one at once.
     Without --data the data is kept in your own data directory.
+
+    With --servers N clients reach all regions by the same port, whichever server they are connected to; a server that
+    dies is replaced, and its regions are served by the others meanwhile. Use it for more than one core of requests; one
+    process costs the least for each. The same folder may be served with any number from one start to the next, but
+    not by older versions once it was served with more than one.
 
     \b
       columnar standalone
       columnar standalone --data ./data --port 9091 --web-port -1
       columnar standalone --data ./data --trigger-modules my_triggers,other.triggers
+      columnar standalone --data ./data --servers 3
       columnar standalone --host 0.0.0.0 --tls-cert store.crt --tls-key store.key
     """
     if bool(tls_cert) != bool(tls_key) or (tls_client_ca and not tls_cert):
         raise click.UsageError("TLS needs --tls-cert and --tls-key, both; --tls-client-ca may come with them")
     _become_the_store(
+        servers,
         data=data if data is not None else _default_data_folder(),
         host=host,
         port=port,
@@ -236,10 +252,15 @@ _ALLOCATOR: Final = {
 }
 
 
-def _become_the_store(**settings: Any) -> NoReturn:
-    """``columnar.standalone_process`` in place of this one; it says why."""
+def _become_the_store(servers: int, **settings: Any) -> NoReturn:
+    """``columnar.standalone_process``, or that of several servers, in place of this one; it says why."""
+    module = "columnar.standalone_process"
+    if servers > 1:
+        if os.name != "posix":
+            raise click.UsageError("--servers needs a system with fork and Unix sockets; leave it out")
+        module, settings["servers"] = "columnar.supervisor_process", servers
     finds_modules_here = sys.path[:1] == [os.getcwd()]  # as python -m does, and a script does not
-    command = [sys.executable, *([] if finds_modules_here else ["-P"]), "-m", "columnar.standalone_process"]
+    command = [sys.executable, *([] if finds_modules_here else ["-P"]), "-m", module]
     command.append(json.dumps(settings))
     if os.name != "posix":  # an exec there is a new process, and who waits for this one sees it end
         raise SystemExit(subprocess.call(command))

@@ -55,8 +55,8 @@ def run(config: StandaloneConfig, log_level: str) -> int:
 
 
 async def _serve(config: StandaloneConfig) -> int:
-    stopping = _stop_on_signals()
-    _warn_of_the_open(config)
+    stopping = stop_on_signals()
+    warn_of_the_open(config)
     store = Standalone.locked(config)
     compiling = BackgroundCompiling()
     bound = bind(config.host, config.web_port) if config.web_port >= 0 else None
@@ -87,7 +87,7 @@ async def _serve(config: StandaloneConfig) -> int:
     return 0
 
 
-def _warn_of_the_open(config: StandaloneConfig) -> None:
+def warn_of_the_open(config: StandaloneConfig) -> None:
     """Loudly, where more than this machine can reach the ports and not everything guards them."""
     if is_loopback(config.host) or config.tls_client_ca:
         return
@@ -108,7 +108,8 @@ def _warn_of_the_open(config: StandaloneConfig) -> None:
         )
 
 
-def _stop_on_signals() -> asyncio.Event:
+def stop_on_signals() -> asyncio.Event:
+    """Set by the first SIGTERM or SIGINT; the second one ends the process."""
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
 

@@ -85,31 +85,27 @@ class Shown:
         return "/?" + urlencode({"table": self.table, "page": page} if self.table else {"page": page})
 
 
-class StatusPages:
-    """One instance serves all requests, from any thread: it holds nothing that changes."""
+class Pages:
+    """Pages by their paths.  One instance serves all requests, from any thread: it holds nothing that changes."""
 
     def __init__(
-        self, status: StatusOf, ping: Callable[[], None], page: Template, store: str, visitors: Visitors | None
+        self, answers: dict[str, Callable[[Request], Response]], store: str, visitors: Visitors | None
     ) -> None:
-        """``page``: of ``/``; ``store``: its address, told to a client that took this port for the store's."""
+        """``store``: the store's address, told to a client that took this port for the store's."""
         self._visitors = visitors or Visitors()
-        self._status = status
-        self._ping = ping
-        self._registry: CollectorRegistry = registry_of(status)
         self._headers = {**_SAFE_HEADERS, "X-Columnar-Store": store}
-        self._page = page
         self._answers: dict[str, Callable[[Request], Response]] = {
-            "/": self._index,
-            "/metrics": lambda _: self._metrics(),
-            "/health": lambda _: self._health(),
+            **answers,
             "/style.css": lambda _: Response(_style(), mimetype="text/css"),
             "/icon.svg": lambda _: Response(_ICON, mimetype="image/svg+xml"),
         }
+        self._known = ", ".join(answers)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         response = self._answer(Request(environ))
         response.headers.update(self._headers)
-        return response(environ, start_response)
+        sent: Iterable[bytes] = response(environ, start_response)
+        return sent
 
     def _answer(self, request: Request) -> Response:
         why = self._visitors.refuses_host(request.headers.get("Host"))
@@ -117,13 +113,31 @@ class StatusPages:
             return Response(f"{why}\n", 403, mimetype="text/plain")
         answer = self._answers.get(request.path)
         if answer is None:
-            return Response("There is /, /metrics and /health.\n", 404, mimetype="text/plain")
+            *first, last = self._known.split(", ")
+            return Response(f"There is {', '.join(first)} and {last}.\n", 404, mimetype="text/plain")
         if request.method not in ("GET", "HEAD"):
             return Response("This is for reading only.\n", 405, {"Allow": "GET, HEAD"}, mimetype="text/plain")
         try:
             return answer(request)
         except NotAnswering as error:
             return Response(f"unhealthy: {error}\n", 503, mimetype="text/plain")
+
+
+class StatusPages(Pages):
+    def __init__(
+        self, status: StatusOf, ping: Callable[[], None], page: Template, store: str, visitors: Visitors | None
+    ) -> None:
+        """``page``: of ``/``."""
+        self._status = status
+        self._ping = ping
+        self._registry: CollectorRegistry = registry_of(status)
+        self._page = page
+        answers: dict[str, Callable[[Request], Response]] = {
+            "/": self._index,
+            "/metrics": lambda _: self._metrics(),
+            "/health": lambda _: self._health(),
+        }
+        super().__init__(answers, store, visitors)
 
     def _health(self) -> Response:
         self._ping()
@@ -162,7 +176,7 @@ def status_pages(
     status: StatusOf, ping: Callable[[], None], store: str = "", visitors: Visitors | None = None
 ) -> StatusPages:
     """The application, with its page read from the package."""
-    return StatusPages(status, ping, _environment().get_template("status.html"), store, visitors)
+    return StatusPages(status, ping, environment().get_template("status.html"), store, visitors)
 
 
 def _tables_shown(lines: Sequence[TableLine]) -> list[TableRow]:
@@ -218,12 +232,13 @@ def duration_text(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def _environment() -> Environment:
-    environment = Environment(loader=PackageLoader("columnar.webui"), autoescape=True, undefined=StrictUndefined)
-    environment.filters.update(
+def environment() -> Environment:
+    """Of the templates of all pages."""
+    made = Environment(loader=PackageLoader("columnar.webui"), autoescape=True, undefined=StrictUndefined)
+    made.filters.update(
         {"bytes": bytes_text, "latency": seconds_text, "duration": duration_text, "number": lambda n: f"{n:,}"}
     )
-    return environment
+    return made
 
 
 @cache

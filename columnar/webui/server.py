@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from columnar.errors import HostError
 from columnar.webui.status import LOOP_TIMEOUT_S, NotAnswering, Sources, Status, gather
@@ -60,17 +60,46 @@ def bind(host: str, port: int) -> socket.socket:
     return bound
 
 
+class Site(Protocol):
+    """What a web port shows."""
+
+    def sample(self, now_s: float) -> None:
+        """Once a second, on the loop."""
+
+    def gather(self) -> Any:
+        """What the pages show, as values; on the loop."""
+
+    def pages(self, gathered: Callable[[], Any], ping: Callable[[], None], visitors: Visitors) -> Any:
+        """The WSGI application, made in the web thread.  ``gathered`` raises NotAnswering, and so does ``ping``."""
+
+
+class StoreSite:
+    """The status page of one process."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+
+    def sample(self, now_s: float) -> None:
+        self._sources.counters.sample(now_s)
+
+    def gather(self) -> Status:
+        return gather(self._sources)
+
+    def pages(self, gathered: Callable[[], Status], ping: Callable[[], None], visitors: Visitors) -> Any:
+        from columnar.webui.pages import status_pages
+
+        return status_pages(gathered, ping, self._sources.address, visitors)
+
+
 class WebServer:
     """``start`` and ``stop`` belong to the loop's thread."""
 
-    def __init__(
-        self, bound: socket.socket, sources: Sources, front: TlsFront | None, visitors: Visitors | None
-    ) -> None:
+    def __init__(self, bound: socket.socket, site: Site, front: TlsFront | None, visitors: Visitors | None) -> None:
         self._visitors = visitors or Visitors()
         self._port_socket = bound
         self._front = front
         self._socket = bound if self._front is None else self._front.inside  # waitress listens here
-        self._sources = sources
+        self._site = site
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._serve, name="web", daemon=True)
         self._waitress: Any = None  # set once by the web thread; None until it listens
@@ -93,7 +122,7 @@ class WebServer:
         self._thread.start()
 
     def _sample(self) -> None:
-        self._sources.counters.sample(time.monotonic())
+        self._site.sample(time.monotonic())
         self._timer = self._loop.call_later(SAMPLE_S, self._sample)
 
     def _serve(self) -> None:
@@ -106,10 +135,8 @@ class WebServer:
     def _listen(self) -> None:
         import waitress
 
-        from columnar.webui.pages import status_pages
-
         server = self._waitress = waitress.create_server(
-            status_pages(self.status, self.ping, self._sources.address, self._visitors),
+            self._site.pages(self.status, self.ping, self._visitors),
             sockets=[self._socket],
             threads=THREADS,
             connection_limit=CONNECTIONS,
@@ -122,9 +149,9 @@ class WebServer:
         if not self._stopping.is_set():
             server.run()
 
-    def status(self) -> Status:
+    def status(self) -> Any:
         """From any thread but the loop's, as ``ping``.  NotAnswering after LOOP_TIMEOUT_S."""
-        return self._asked(lambda: gather(self._sources))
+        return self._asked(self._site.gather)
 
     def ping(self) -> None:
         """Whether the loop turns."""
@@ -171,10 +198,11 @@ class WebServer:
 
 
 def served_at(
-    bound: socket.socket, sources: Sources, tls: Tls | None = None, visitors: Visitors | None = None
+    bound: socket.socket, shown: Sources | Site, tls: Tls | None = None, visitors: Visitors | None = None
 ) -> WebServer:
     """The web server of a port that is bound; with ``tls`` it has a private socket behind the port.  OSError."""
-    return WebServer(bound, sources, _front(bound, tls) if tls is not None else None, visitors)
+    site = StoreSite(shown) if isinstance(shown, Sources) else shown
+    return WebServer(bound, site, _front(bound, tls) if tls is not None else None, visitors)
 
 
 def _front(bound: socket.socket, tls: Tls) -> TlsFront:

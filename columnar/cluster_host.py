@@ -1,0 +1,447 @@
+"""The shell of ``master.cluster_state``: carries its outputs out, in order, and reports what comes of them.
+
+    Write       the catalogue's rows, one write after the other; then the routes to every server; then ``written``
+    Tell        an ask of one server; its answer is ``opened``, ``closed`` or ``failed``
+    Fence       SIGKILL and reaped; then the log is measured, and ``fenced`` says which regions it names
+    Split, Merge    ``cluster_requests``; the commit is ``changed``
+    RemoveLog   the folder of an incarnation, whose clock the master has observed
+    Answer      ends the wait of whoever asked
+
+Invariants:
+    H1. Outputs of one event are begun in their order, before the next event is reported.
+    H2. ``written`` comes when the rows are on disk, and ``not_written`` when the disk equals the catalogue in memory
+        again: never while nobody knows.
+    H3. A server hears of routes after the rows are on disk, and before it is told to open or close by them.
+    H4. An incarnation is reported as fenced when it was reaped and its log was measured after that.
+
+Knows nothing of processes: ``Servers`` starts and ends them.  Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Final, Protocol, TypeVar
+
+from columnar.cluster_requests import ClusterRequests
+from columnar.errors import ColumnarError, DamagedData
+from columnar.master import instructions as do
+from columnar.master.catalogue import Catalogue
+from columnar.master.cluster_state import ClusterState
+from columnar.master.liveness import LOOK_MS, Liveness
+from columnar.master.placement import Phase
+from columnar.master.publishing import Publishing
+from columnar.model import owner_messages as told
+from columnar.model.owner import Incarnation, Owner
+from columnar.model.region_info import RegionInfo
+from columnar.model.region_messages import Message
+from columnar.model.route import ChangeRoutes, RoutesHeld
+from columnar.routing.peer_link import LinkBroke, NotSent
+from columnar.servers_past import Past
+
+_log = logging.getLogger(__name__)
+
+LOADS_S: Final = 1.0
+WAITING: Final = frozenset({Phase.HOMELESS, Phase.WRITING, Phase.OPENING})  # of a new region: not yet served
+R = TypeVar("R")
+
+
+class Servers(Protocol):
+    async def ask(self, server: Incarnation, message: Message[R]) -> R:
+        """Messages that are asked at once leave in that order.  NotSent, LinkBroke, Refused; the error that the server met."""
+
+    async def fence(self, server: Incarnation) -> None:
+        """Return when it answers nothing any more and was reported as ended."""
+
+    async def gone(self, server: Incarnation) -> None: ...
+
+
+class Pasts(Protocol):
+    """The remains of incarnations that are over."""
+
+    async def past(self, server: Incarnation) -> Past: ...
+
+    async def remove(self, server: Incarnation) -> None:
+        """Observe its clock, and remove its folder.  HostError."""
+
+    async def extents(self, server: Incarnation) -> told.Segments:
+        """The extents of the log of a server that lives, now."""
+
+    def free_bytes(self) -> int: ...
+
+
+class ClusterHost:
+    def __init__(
+        self,
+        state: ClusterState,
+        catalogue: Catalogue,
+        sound: Callable[[], Awaitable[None]],
+        servers: Servers,
+        pasts: Pasts,
+    ) -> None:
+        """``sound``: returns when the catalogue's disk equals the catalogue in memory."""
+        self.state = state
+        self.publishing = Publishing()
+        self._catalogue = catalogue
+        self._sound = sound
+        self._servers = servers
+        self._pasts = pasts
+        self._liveness: Liveness | None = None
+        self.greeted: dict[Incarnation, None] = {}  # they have tables and routes, and hear of each change
+        self.published: Callable[[str], Message[None] | None] = lambda _table: None  # how servers know a table
+        self.on_table: Callable[[str], None] = lambda _table: None  # the catalogue has another state of it
+        self.is_over = False
+        self._writes: deque[do.Write] = deque()  # as many as there were events during one fsync
+        self._writer: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._wake: asyncio.TimerHandle | None = None
+        self._looks: list[asyncio.TimerHandle] = []
+        self.requests = ClusterRequests(self)
+        self._rated: set[Incarnation] = set()  # asked for their rates, and not answered yet
+        self._happened: asyncio.Future[None] | None = None  # resolved by the next event: for those who wait for a state
+        self._ended: set[Incarnation] = set()
+        self.fenced = 0  # servers that died or were killed, since the start
+        self._tables: dict[str, tuple[int, ...]] = {}  # the regions of each, as ``state`` has them
+        self._do: dict[type[Any], Callable[[Any], None]] = {
+            do.Write: self._write,
+            do.Tell: self._tell,
+            do.Fence: lambda one: self.spawn(self._servers.fence(one.server)),
+            do.RemoveLog: lambda one: self.spawn(self._pasts.remove(one.server)),
+            do.Split: self.requests.begin,
+            do.Merge: self.requests.begin,
+            do.Answer: self.requests.answered,
+            do.Wake: self._wake_at,
+        }
+
+    # --- events and outputs --------------------------------------------------------------------------
+
+    def now_ms(self) -> int:
+        return int(asyncio.get_running_loop().time() * 1000)
+
+    def event(self, outputs: list[do.Output]) -> None:
+        """Carry out what an event of ``state`` gave."""
+        if self.is_over:
+            return
+        for output in outputs:
+            self._do[type(output)](output)
+        happened, self._happened = self._happened, None
+        if happened is not None and not happened.done():
+            happened.set_result(None)
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        """Wait for a state; ``is_so`` is looked at after each event."""
+        while not is_so():
+            if self._happened is None:
+                self._happened = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._happened)
+
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Carry something out beside the events; a failure is logged."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def send(self, server: Incarnation, message: Message[None]) -> None:
+        """Ask without waiting for the answer."""
+        self.spawn(self._sent(server, message))
+
+    async def _sent(self, server: Incarnation, message: Message[None]) -> None:
+        try:
+            await self._servers.ask(server, message)
+        except (NotSent, LinkBroke):
+            return  # its end is reported by itself
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("the master could not carry something out", exc_info=task.exception())
+
+    def begin(self) -> None:
+        """Every living server is greeted: regions get owners from now on."""
+        now_ms = self.now_ms()
+        self.event(self.state.begin(now_ms))
+        self._look_at_loads()
+
+    def stop(self) -> None:
+        """Nothing more is decided: servers stop."""
+        self.is_over = True
+        for timer in (*self._looks, self._wake):
+            if timer is not None:
+                timer.cancel()
+
+    async def close(self) -> None:
+        """When no server is left: a write under way is finished."""
+        if self._writer is not None:
+            await asyncio.wait([self._writer])
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        self.requests.stop()
+
+    # --- servers -------------------------------------------------------------------------------------
+
+    def joined(self, server: Incarnation) -> None:
+        now_ms = self.now_ms()
+        if self._liveness is None:
+            self._liveness = Liveness(now_ms)
+            self._look_who_lives()
+        self._liveness.joined(server, now_ms)
+        self.event(self.state.joined(server, now_ms))
+
+    def heard(self, server: Incarnation, iterations: int) -> None:
+        if self._liveness is not None:
+            self._liveness.heard(server, iterations, self.now_ms())
+
+    def _look_who_lives(self) -> None:
+        assert self._liveness is not None, "somebody joined"
+        verdict = self._liveness.look(self.now_ms())
+        for remark in verdict.remarks:
+            _log.warning("%s", remark)
+        for server, why in verdict.kill:
+            self._silence(server, why)
+        self._looks[:1] = [asyncio.get_running_loop().call_later(LOOK_MS / 1000, self._look_who_lives)]
+
+    def _silence(self, server: Incarnation, why: str) -> None:
+        _log.warning("server %s is killed: %s", server, why)
+        self.event(self.state.silent(server, why, self.now_ms()))
+
+    def unlinked(self, server: Incarnation, why: str) -> None:
+        if not self.is_over:
+            self._silence(server, why)
+
+    async def linked(self, server: Incarnation) -> None:
+        """Tell it all tables and routes; from then on it is up."""
+        try:
+            for table in sorted(self._catalogue.tables):
+                publish = self.published(table)
+                if publish is not None:
+                    await self._servers.ask(server, publish)
+            self.greeted[server] = None  # before the routes leave: no change is missed
+            await self._replace_routes(server)
+        except (NotSent, LinkBroke):
+            return  # its end is reported by itself
+        except Exception as error:  # noqa: BLE001 - whatever it is, this server cannot serve
+            _log.exception("server %s cannot take the tables", server)
+            self._silence(server, f"it could not take the tables: {error}")
+            return
+        self.event(self.state.hello(server, {}, {}, self.now_ms()))
+
+    def ended(self, server: Incarnation, why: str, *, asked: bool) -> None:
+        if server in self._ended:
+            return
+        self._ended.add(server)
+        self.fenced += not asked
+        self.greeted.pop(server, None)
+        if self._liveness is not None:
+            self._liveness.left(server)
+        if self.is_over:
+            return
+        self.spawn(self._bury(server, why, asked))
+
+    async def _bury(self, server: Incarnation, why: str, asked: bool) -> None:
+        """Nothing is told to it from now on; when its log is measured its regions get other owners."""
+        self.event(self.state.silent(server, f"it ended {why}", self.now_ms()))
+        await self.measured(server, asked=asked)
+
+    async def measured(self, server: Incarnation, *, asked: bool = True) -> None:
+        """The incarnation was reaped, now or by an earlier start: seal its log and report it as fenced."""
+        past = await self._pasts.past(server)
+        rows = ((region, place) for region, place in self.state.current.places.items() if place.owner is not None)
+        ids = {place.info.encoded: region for region, place in rows if _names(place.owner, server)}
+        named = [(ids[encoded], epoch) for encoded, epoch in past.named if encoded in ids]
+        self.event(self.state.fenced(server, past.lengths, named, self.now_ms(), asked))
+
+    # --- writes and routes ---------------------------------------------------------------------------
+
+    def _write(self, write: do.Write) -> None:
+        self._writes.append(write)
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.ensure_future(self._write_all())
+            self._writer.add_done_callback(self._done)
+
+    async def _write_all(self) -> None:
+        while self._writes:
+            write = self._writes.popleft()
+            try:
+                await self._catalogue.write_owners(write)
+            except ColumnarError as error:
+                _log.error("owners of %d regions are not written: %s", len(write.owners), error.text)
+                await self._sound()
+                self.event(self.state.not_written(write.number, self.now_ms()))
+                continue
+            for info, row in write.owners:
+                self.publishing.owned(info, row)
+            self.publish_routes()
+            self.event(self.state.written(write.number, self.now_ms()))
+
+    def publish_routes(self) -> None:
+        """Send every server the change since the last one, if there is any."""
+        change = self.publishing.take()
+        if change is not None:
+            for server in self.greeted:
+                self.spawn(self._send_routes(server, change))
+
+    async def _send_routes(self, server: Incarnation, change: ChangeRoutes) -> None:
+        try:
+            held: RoutesHeld = await self._servers.ask(server, change)
+            if held.number < change.number:
+                await self._replace_routes(server)
+        except (NotSent, LinkBroke):
+            return  # its end is reported by itself
+
+    async def _replace_routes(self, server: Incarnation) -> None:
+        await self._servers.ask(server, self.publishing.everything())
+
+    # --- regions of tables ---------------------------------------------------------------------------
+
+    def table_stands(self, table: str, regions: Sequence[RegionInfo]) -> list[RegionInfo]:
+        """The regions of the table by the catalogue, now; none: it was dropped.  The new ones among them."""
+        places = self.state.current.places
+        wanted = tuple(info.region_id for info in regions)
+        fresh = [info for info in regions if info.region_id not in places]
+        gone = sorted(set(self._tables.get(table, ())) - set(wanted))
+        self._stands(table, regions)
+        if not fresh and not gone:
+            return []
+        if gone:
+            self.event(self.state.removed(gone, self.now_ms()))
+        if fresh:
+            self.event(self.state.created(fresh, self.now_ms()))
+        self.publish_routes()
+        return fresh
+
+    def _stands(self, table: str, regions: Sequence[RegionInfo]) -> None:
+        self.publishing.stands(table, regions)
+        if regions:
+            self._tables[table] = tuple(info.region_id for info in regions)
+        else:
+            self._tables.pop(table, None)
+        self.on_table(table)
+
+    def load(self) -> None:
+        """The tables of the catalogue, with the rows of owners on disk, of which ``state`` was made."""
+        for table, entry in self._catalogue.tables.items():
+            self._stands(table, entry.regions)
+
+    async def served(self, table: str, fresh: Sequence[RegionInfo]) -> None:
+        """Every region of the table has an owner, whose routes are out; new ones are open, or cannot be opened."""
+        waiting = {info.region_id for info in fresh}
+
+        def is_so() -> bool:
+            places = self.state.current.places
+            waiting.difference_update([one for one in waiting if one not in places or places[one].phase not in WAITING])
+            return not waiting and self.publishing.is_out(table)
+
+        await self.until(is_so)
+
+    def replaced(self, table: str, fresh: Sequence[RegionInfo], row: Owner) -> None:
+        """The catalogue has exchanged regions of the table for ``fresh``, which have this owner."""
+        self._stands(table, self._catalogue.tables[table].regions)
+        for info in fresh:
+            self.publishing.owned(info, row)
+        self.publish_routes()
+
+    def hold(self, table: str) -> None:
+        """No transition of its regions begins until ``release``: it is being copied."""
+        self.event(self.state.held(table, self.now_ms()))
+
+    def release(self, table: str) -> None:
+        self.event(self.state.released(table, self.now_ms()))
+
+    def owner_of(self, region: RegionInfo) -> Incarnation | None:
+        """The server that serves the region now; None: it is on its way, or closed."""
+        place = self.state.current.places.get(region.region_id)
+        if place is None or place.owner is None or place.phase not in (Phase.OPEN, Phase.CHANGING):
+            return None
+        return place.owner.server if self.state.current.is_alive(place.owner.server) else None
+
+    # --- telling -------------------------------------------------------------------------------------
+
+    def _tell(self, tell: do.Tell) -> None:
+        self.spawn(self._told(tell.server, tell.ask))
+
+    async def _told(self, server: Incarnation, ask: do.Ask) -> None:
+        place = self.state.current.places.get(ask.region)
+        if place is None:
+            return  # dropped meanwhile
+        epoch = ask.epoch if isinstance(ask, do.Close) else ask.owner.epoch
+        try:
+            if isinstance(ask, do.Close):
+                given_up = await self._servers.ask(server, told.CloseRegion(place.info, ask.epoch))
+            else:
+                kind = told.OpenRegion if isinstance(ask, do.Open) else told.RenumberRegion
+                sealed = self._sealed(ask.owner, server)
+                for one in self._unsealed(ask.owner, server):
+                    sealed += ((one, await self._pasts.extents(one)),)
+                await self._servers.ask(server, kind(place.info, ask.owner, sealed))
+        except (NotSent, LinkBroke):
+            return  # its end is reported by itself
+        except Exception as error:  # noqa: BLE001 - whatever it is, the server has refused the region at that epoch
+            self._refused(server, ask, epoch, error)
+            return
+        if isinstance(ask, do.Close):
+            self.event(
+                self.state.closed(server, ask.region, given_up.epoch, self.now_ms(), is_behind=given_up.is_behind)
+            )
+        else:
+            self.event(self.state.opened(server, ask.region, epoch, self.now_ms()))
+
+    def _refused(self, server: Incarnation, ask: do.Ask, epoch: int, error: Exception) -> None:
+        what = "close" if isinstance(ask, do.Close) else "open"
+        text = error.text if isinstance(error, ColumnarError) else f"{type(error).__name__}: {error}"
+        _log.error("server %s cannot %s region %d at epoch %d: %s", server, what, ask.region, epoch, text)
+        if not isinstance(ask, do.Close):  # a close is told again
+            is_damaged = isinstance(error, DamagedData)
+            self.event(self.state.failed(server, ask.region, epoch, text, is_damaged, self.now_ms()))
+
+    def _sealed(self, owner: Owner, server: Incarnation) -> tuple[tuple[Incarnation, told.Segments], ...]:
+        sealed = self._catalogue.sealed
+        return tuple((one, sealed[one]) for one in _behind(owner, server) if one in sealed)
+
+    def _unsealed(self, owner: Owner, server: Incarnation) -> list[Incarnation]:
+        """Servers that live on after a close whose fsync failed: what they wrote for the region is in their logs."""
+        return [one for one in _behind(owner, server) if one not in self._catalogue.sealed]
+
+    # --- time ----------------------------------------------------------------------------------------
+
+    def _wake_at(self, wake: do.Wake) -> None:
+        if self._wake is not None:
+            self._wake.cancel()
+        self._wake = asyncio.get_running_loop().call_at(wake.at_ms / 1000, self._tick)
+
+    def _tick(self) -> None:
+        self.event(self.state.tick(self.now_ms()))
+
+    def _look_at_loads(self) -> None:
+        if self.is_over:
+            return
+        self.state.current.free_bytes = self._pasts.free_bytes()
+        for server in self.greeted:
+            if server not in self._rated:
+                self._rated.add(server)
+                self.spawn(self._rates(server))
+        self._looks[1:] = [asyncio.get_running_loop().call_later(LOADS_S, self._look_at_loads)]
+
+    async def _rates(self, server: Incarnation) -> None:
+        try:
+            rates = await self._servers.ask(server, told.Rates())
+        except (NotSent, LinkBroke):
+            return  # its end is reported by itself
+        finally:
+            self._rated.discard(server)
+        self.event(self.state.loads(server, rates, self.now_ms()))
+
+
+def _names(owner: Owner | None, server: Incarnation) -> bool:
+    if owner is None:
+        return False
+    sources = () if owner.source is None else (owner.source,)
+    return server in [owner.server, *(tenure.server for tenure in (*sources, *owner.behind))]
+
+
+def _behind(owner: Owner, server: Incarnation) -> list[Incarnation]:
+    """The incarnations whose logs the owner must read; its own it has."""
+    return list(dict.fromkeys(tenure.server for tenure in owner.behind if tenure.server != server))

@@ -1,0 +1,140 @@
+"""Requests of people to a master, and the splits and merges that its planner has decided on.
+
+    request     ``ClusterState.asked``; returns when the state answers
+    split, merge    requests of clients: the planner begins them when the regions are free
+    begin       the planner has begun one: ``master.region_changes`` carries it out, and its commit comes back here
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+from columnar.errors import CallerError, ColumnarError, NotServingRegion
+from columnar.master import instructions as do
+from columnar.master.region_changes import RegionChanges
+from columnar.master.requests import GONE, regions_of
+from columnar.model.owner import Owner
+from columnar.model.region_info import RegionInfo
+from columnar.model.region_messages import RegionChange
+
+if TYPE_CHECKING:
+    from columnar.cluster_host import ClusterHost
+
+_log = logging.getLogger(__name__)
+
+
+class ClusterRequests:
+    """The ``Owners`` of ``master.region_changes`` too."""
+
+    def __init__(self, host: ClusterHost) -> None:
+        self._host = host
+        self._state = host.state
+        self._region_changes: RegionChanges | None = None
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, tuple[tuple[int, ...], asyncio.Future[None]]] = {}  # regions that it is about
+        self._failures: dict[int, Exception] = {}  # of splits and merges, by each region
+        self._made: dict[int, tuple[RegionInfo, ...]] = {}  # by each region that somebody has had split or merged
+
+    def lead(self, changes: RegionChanges) -> None:
+        self._region_changes = changes
+        changes.owners = self
+
+    # --- requests ------------------------------------------------------------------------------------
+
+    async def request(self, request: do.Request) -> None:
+        """Return when it is done.  CallerError, NotServingRegion; of a split or merge whatever it met."""
+        if self._host.is_over:
+            raise NotServingRegion("the store is stopping; try again")
+        number = next(self._numbers)
+        done = asyncio.get_running_loop().create_future()
+        self._waiting[number] = (regions_of(request), done)
+        try:
+            self._host.event(self._state.asked(number, request, self._host.now_ms()))
+            await done
+        finally:
+            del self._waiting[number]
+
+    def answered(self, answer: do.Answer) -> None:
+        regions, future = self._waiting.get(answer.request, ((), None))
+        if future is None or future.done():
+            return
+        if answer.error is None:
+            future.set_result(None)
+            return
+        failure = next((self._failures[one] for one in regions if one in self._failures), None)
+        if failure is None:
+            failure = NotServingRegion(GONE) if answer.error == GONE else CallerError(answer.error)
+        future.set_exception(failure)
+        future.exception()  # seen: the client that asked may have gone
+
+    def stop(self) -> None:
+        for _, future in self._waiting.values():
+            if not future.done():
+                future.set_exception(NotServingRegion("the store is stopping; try again"))
+                future.exception()  # seen: the client that asked may have gone
+
+    async def split(self, parent: RegionInfo, row: bytes | None) -> list[RegionInfo]:
+        """As ``RegionChanges.split``, when the planner has begun it."""
+        await self.request(do.SplitRegion(parent.region_id, row))
+        return list(self._made.pop(parent.region_id, ()))
+
+    async def merge(self, one: RegionInfo, other: RegionInfo) -> RegionInfo:
+        """As ``RegionChanges.merge``; the regions are brought to one server before."""
+        if other.start < one.start:
+            one, other = other, one
+        await self.request(do.MergeRegions(one.region_id, other.region_id))
+        self._made.pop(other.region_id, None)
+        return self._made.pop(one.region_id)[0]
+
+    # --- splits and merges that the planner has begun ------------------------------------------------
+
+    def begin(self, change: do.Split | do.Merge) -> None:
+        assert self._region_changes is not None, "changes are led"
+        regions = (change.region,) if isinstance(change, do.Split) else change.regions
+        infos = [self._state.current.places[region].info for region in regions]
+        if isinstance(change, do.Split):
+            work: Coroutine[Any, Any, Any] = self._region_changes.split(infos[0], change.row)
+        else:
+            work = self._region_changes.merge(infos[0], infos[1])
+        self._host.spawn(self._carry_out(regions, work))
+
+    async def _carry_out(self, regions: tuple[int, ...], work: Coroutine[Any, Any, Any]) -> None:
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001 - the client that asked hears of it, and the old regions serve on
+            text = error.text if isinstance(error, ColumnarError) else f"{type(error).__name__}: {error}"
+            _log.warning("regions %s are not split or merged: %s", regions, text)
+            if regions[0] not in self._state.current.places:
+                return  # it is committed all the same
+            self._failures |= dict.fromkeys(regions, error)
+            self._host.event(self._state.change_failed(regions, text, self._host.now_ms()))
+            for region in regions:
+                self._failures.pop(region, None)
+
+    def epoch_of(self, region: RegionInfo) -> int:
+        """NotServingRegion: it is gone."""
+        place = self._state.current.places.get(region.region_id)
+        if place is None or place.owner is None:
+            raise NotServingRegion(f"region {region.encoded} was dropped, split or merged meanwhile")
+        return place.owner.epoch
+
+    def successor_owner(self, region: RegionInfo) -> Owner | None:
+        """NotServingRegion: it is gone."""
+        self.epoch_of(region)
+        return self._state.successor_owner(region.region_id)
+
+    def committed(self, change: RegionChange) -> None:
+        """The catalogue has it: routes first, for requests wait."""
+        row = self.successor_owner(change.gone[0])
+        assert row is not None, "it has an owner"
+        gone = [info.region_id for info in change.gone]
+        if any(set(gone) & set(regions) for regions, _ in self._waiting.values()):
+            self._made |= dict.fromkeys(gone, change.fresh)
+        self._host.replaced(change.gone[0].table, change.fresh, row)
+        self._host.event(self._state.changed(gone, change.fresh, self._host.now_ms()))

@@ -1,0 +1,1 @@
+"""Coordination: who is alive, and how to make certain that somebody is not."""

@@ -1,0 +1,150 @@
+"""Children of a supervisor: processes that are started with sockets to them, watched, and killed for certain.
+
+    child's arguments   CONTROL_FD DOORBELL_FD BEATS_FD LOCK_FD, behind the command; it inherits these descriptors
+    control             a stream socket; whoever is at one end sees the other process end
+    doorbell            SOCK_SEQPACKET: each message is a byte with one descriptor, a connection to be served
+    beats               a pipe to the supervisor: eight bytes, big-endian, whenever the child wants to be heard
+    lock                a descriptor that the child only holds open: its lock lasts as long as any process has it
+    stdin               one line, the child's settings; written once they are known, so that the child starts before
+
+The death of a child is known when ``waitpid`` has returned: then it answers nothing any more, and none of its memory
+is at work.  ``fence`` is SIGKILL and that; it ends stopped processes too.
+
+Children end with their supervisor.  On Linux a child asks the kernel for SIGKILL at the death of the thread that
+started it, so children are started by the thread that lives as long as the process: that of the loop.
+
+Knows nothing of stores, regions and messages.  Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from struct import Struct
+from typing import Final
+
+_BEAT: Final = Struct(">Q")
+_BEATS_READ: Final = 512  # at a time; older ones say nothing that the last does not
+
+
+class Child:
+    """A process that was started; ``started`` makes one."""
+
+    def __init__(self, process: subprocess.Popen[bytes], control: socket.socket, doorbell: socket.socket) -> None:
+        """The supervisor's ends of its sockets."""
+        self.pid = process.pid
+        self.control = control
+        self.doorbell = doorbell
+        self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()  # its status: reaped
+        self._process = process
+        self._beats = -1  # the pipe's read end; -1: closed
+
+    def settings(self, line: bytes) -> None:
+        """Give the child its settings; a child that has died meanwhile takes none."""
+        stdin = self._process.stdin
+        assert stdin is not None, "a pipe"
+        with suppress(BrokenPipeError):
+            stdin.write(line + b"\n")
+            stdin.flush()
+        with suppress(BrokenPipeError):
+            stdin.close()
+
+    @property
+    def is_over(self) -> bool:
+        return self.ended.done()
+
+    def signal(self, number: int) -> None:
+        """Nothing where it was reaped."""
+        if not self.is_over:
+            self._process.send_signal(number)
+
+    def ask_to_stop(self) -> None:
+        self.signal(signal.SIGTERM)
+
+    async def fence(self) -> int:
+        """Kill it; when this returns it answers nothing any more.  Its status."""
+        self.signal(signal.SIGKILL)
+        return await asyncio.shield(self.ended)
+
+    def ring(self, door: bytes, connection: socket.socket) -> bool:
+        """Hand a connection over; False: the child takes none now, and the connection is the caller's still."""
+        try:
+            socket.send_fds(self.doorbell, [door], [connection.fileno()])
+        except OSError:  # its queue is full, or it is gone
+            return False
+        return True
+
+    # --- watching ------------------------------------------------------------------------------------
+
+    def watch(self, beats: int, heard: Callable[[int], None]) -> None:
+        """Report beats from now on, and the end.  ``beats``: the pipe's read end, from now on this object's."""
+        self._beats = beats
+        asyncio.get_running_loop().add_reader(beats, self._read_beats, heard)
+        threading.Thread(target=self._wait, args=(asyncio.get_running_loop(),), daemon=True).start()
+
+    def _read_beats(self, heard: Callable[[int], None]) -> None:
+        try:
+            data = os.read(self._beats, _BEATS_READ * _BEAT.size)
+        except BlockingIOError:
+            return
+        if not data:
+            self._forget_beats()
+        elif len(data) >= _BEAT.size:  # writes of a beat are never torn
+            heard(_BEAT.unpack(data[-_BEAT.size :])[0])
+
+    def _forget_beats(self) -> None:
+        if self._beats >= 0:
+            asyncio.get_running_loop().remove_reader(self._beats)
+            os.close(self._beats)
+            self._beats = -1
+
+    def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
+        """In a thread of its own: works with any loop, and needs no signal."""
+        status = self._process.wait()
+        with suppress(RuntimeError):  # the loop has ended: so does this process
+            loop.call_soon_threadsafe(self._over, status)
+
+    def _over(self, status: int) -> None:
+        self._forget_beats()
+        self.doorbell.close()
+        if not self.ended.done():
+            self.ended.set_result(status)
+
+
+def started(command: Sequence[str], lock: int, heard: Callable[[int], None], environment: Mapping[str, str]) -> Child:
+    """Start a child, in some 2 ms.  ``lock``: the descriptor that it holds open.  OSError: nothing was started."""
+    control, its_control = socket.socketpair()
+    doorbell, its_doorbell = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    beats, its_beats = os.pipe()
+    ours = [control.fileno(), doorbell.fileno(), beats]
+    try:
+        passed = (its_control.fileno(), its_doorbell.fileno(), its_beats, lock)
+        process = subprocess.Popen(
+            [*command, *map(str, passed)],
+            stdin=subprocess.PIPE,
+            stdout=sys.stderr.fileno(),  # the supervisor's stdout has the ready line and nothing else
+            pass_fds=passed,
+            env=dict(environment),
+            process_group=0,  # Ctrl-C of a terminal reaches the supervisor alone, which stops them in order
+        )
+    except BaseException:
+        control.close()
+        doorbell.close()
+        os.close(beats)
+        raise
+    finally:
+        its_control.close()
+        its_doorbell.close()
+        os.close(its_beats)
+    for descriptor in ours:
+        os.set_blocking(descriptor, False)
+    child = Child(process, control, doorbell)
+    child.watch(beats, heard)
+    return child

@@ -1,0 +1,80 @@
+"""The answers of a master over the control links of its servers: to asks, and to calls that servers hand on.
+
+    ask     Commit, Listening, CannotOpen
+    call    a method of the master, as the client sent it (``master_service``)
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from columnar.errors import ColumnarError, NotServingRegion
+from columnar.master.region_changes import RegionChanges
+from columnar.master_service import MasterService
+from columnar.model.owner import Incarnation
+from columnar.model.owner_messages import CannotOpen, Listening
+from columnar.model.region_messages import Commit, Message
+from columnar.routing.peer_frames import Frame
+from columnar.routing.peer_link import PeerLink
+
+_log = logging.getLogger(__name__)
+
+
+class MasterAnswers:
+    """An ``Answerer``."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._answers: dict[type[Any], Callable[[Incarnation, Any], Awaitable[Any]]] = {}
+
+    def lead(
+        self,
+        changes: RegionChanges,
+        service: MasterService,
+        listening: Callable[[Incarnation, Listening], Awaitable[None]],
+    ) -> None:
+        """Before any server has a link."""
+        self._service = service
+        self._answers = {
+            Commit: lambda _server, asked: changes.ask(asked),
+            Listening: listening,
+            CannotOpen: self._cannot_open,
+        }
+
+    def called(self, link: PeerLink, frame: Frame) -> None:
+        raise NotServingRegion("the master answers no calls yet")
+
+    def asked(self, link: PeerLink, number: int, message: Message[Any]) -> None:
+        task = asyncio.ensure_future(self._answer(link, number, message))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer(self, link: PeerLink, number: int, message: Message[Any]) -> None:
+        assert link.peer is not None, "it has said hello"
+        try:
+            answer = await self._answers[type(message)](link.peer.server, message)
+        except Exception as error:  # noqa: BLE001 - the server hears of it
+            if not isinstance(error, ColumnarError):
+                _log.exception("an ask of server %s failed", link.peer.server)
+            link.refuse(number, error)
+        else:
+            link.told(number, message, answer)
+
+    async def _cannot_open(self, server: Incarnation, said: CannotOpen) -> None:
+        """The server goes on trying, for each request: another one of this machine has the same disk."""
+        what = "is damaged" if said.is_damaged else "cannot be opened"
+        _log.error(
+            "region %s of %s %s at server %s: %s", said.region.encoded, said.region.table, what, server, said.why
+        )
+
+    async def close(self) -> None:
+        """When no server is left that waits for an answer."""
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)

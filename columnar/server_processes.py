@@ -1,0 +1,261 @@
+"""The servers of a supervisor: their processes, the links to them, and another one in the place of one that died.
+
+    started    a process, which imports what it needs; its settings come when its number is on disk
+    joined     it has its number and its settings: the master counts with it
+    linked     it has said hello: it may be asked
+    ended      it was reaped: it answers nothing any more
+
+A server that ended is replaced at once, after the third death within 5 minutes 1, 2, 4, 8 s later.  Each start is an
+incarnation of its own, whose number was never given before.
+
+Knows nothing of regions; ``Events`` is the master that does.  Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeVar
+
+from columnar.coordination.processes import Child, started
+from columnar.errors import ColumnarError
+from columnar.model.owner import Incarnation
+from columnar.model.region_messages import Message
+from columnar.routing.hello import Hello, obstacle
+from columnar.routing.peer_link import Answerer, NotSent, PeerLink
+
+_log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+DEATHS_WITHIN_S: Final = 300.0
+DEATHS_AT_ONCE: Final = 3  # so many are replaced without a pause
+PAUSES_S: Final = (1.0, 2.0, 4.0, 8.0)
+STOP_S: Final = 30.0  # what a server has for its stopping, before it is killed
+LINK_S: Final = 30.0  # for its hello
+
+
+class Events(Protocol):
+    def joined(self, server: Incarnation) -> None: ...
+
+    def heard(self, server: Incarnation, iterations: int) -> None: ...
+
+    async def linked(self, server: Incarnation) -> None: ...
+
+    def unlinked(self, server: Incarnation, why: str) -> None:
+        """Its link has ended, and its process may live on."""
+
+    def ended(self, server: Incarnation, why: str, *, asked: bool) -> None:
+        """``asked``: it was to stop."""
+
+
+@dataclass(slots=True, eq=False)
+class Server:
+    """An incarnation."""
+
+    incarnation: Incarnation
+    child: Child
+    link: PeerLink | None = None
+    is_stopping: bool = False
+
+
+def pause_s(deaths: Sequence[float], now_s: float) -> float:
+    """How long the replacement of a server waits that died at these times, the last one just now."""
+    recent = sum(now_s - at < DEATHS_WITHIN_S for at in deaths)
+    over = recent - DEATHS_AT_ONCE
+    return 0.0 if over <= 0 else PAUSES_S[min(over, len(PAUSES_S)) - 1]
+
+
+class ServerProcesses:
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        lock: int,
+        settings: Callable[[Incarnation], dict[str, Any]],
+        answerer: Answerer,
+    ) -> None:
+        """``settings``: of a server, but for its name and number."""
+        self._command = command
+        self._environment = environment
+        self._lock = lock
+        self._settings = settings
+        self._answerer = answerer
+        self.living: dict[Incarnation, Server] = {}  # joined, and not reaped
+        self.is_stopping = False
+        self._deaths: dict[str, list[float]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._ends: dict[Incarnation, asyncio.Future[None]] = {}
+        self._children: set[Child] = set()  # started, and not reaped
+
+    def follow(self, events: Events, hello: Hello, next_number: Callable[[], Awaitable[int]]) -> None:
+        """``hello``: the master's own; ``next_number``: never given before, and on disk."""
+        self._events = events
+        self._hello = hello
+        self._next_number = next_number
+
+    # --- starting ------------------------------------------------------------------------------------
+
+    def start(self) -> tuple[Child, list[Server]]:
+        """A process without a name as yet.  OSError."""
+        known: list[Server] = []
+
+        def heard(iterations: int) -> None:
+            for server in known:
+                self._events.heard(server.incarnation, iterations)
+
+        child = started(self._command, self._lock, heard, self._environment)
+        self._children.add(child)
+        child.ended.add_done_callback(lambda _: self._children.discard(child))
+        return child, known
+
+    async def join(self, name: str, begun: tuple[Child, list[Server]]) -> None:
+        """Number the process, tell it its settings, and link with it."""
+        child, known = begun
+        incarnation = Incarnation(name, await self._next_number())
+        server = Server(incarnation, child)
+        known.append(server)
+        self.living[incarnation] = server
+        self._ends[incarnation] = asyncio.get_running_loop().create_future()
+        child.settings(json.dumps({**self._settings(incarnation)}).encode())
+        self._events.joined(incarnation)
+        self._spawn(self._watch(server))
+        self._spawn(self._link(server))
+
+    async def _link(self, server: Server) -> None:
+        cluster = self._hello.cluster
+
+        def fault(hello: Hello) -> str | None:
+            if hello.server != server.incarnation:
+                return f"{hello.server} speaks in the place of {server.incarnation}"
+            return obstacle(hello, cluster, 0)
+
+        def made() -> PeerLink:
+            return PeerLink(self._hello, fault, self._answerer, lambda link: self._unlinked(server, link))
+
+        loop = asyncio.get_running_loop()
+        try:
+            _, server.link = await loop.create_unix_connection(made, sock=server.child.control)
+        except OSError as error:
+            self._events.unlinked(server.incarnation, f"it cannot be linked with: {error}")
+            return
+        await self._events.linked(server.incarnation)
+
+    def _unlinked(self, server: Server, link: PeerLink) -> None:
+        if not server.child.is_over and not server.is_stopping:
+            self._events.unlinked(server.incarnation, link.why)
+
+    async def _watch(self, server: Server) -> None:
+        status = await server.child.ended
+        if server.link is not None:
+            server.link.end("its process has ended")
+        else:
+            server.child.control.close()
+        del self.living[server.incarnation]
+        why = _ending(status)
+        log = _log.info if server.is_stopping else _log.warning
+        log("server %s (process %d) has ended: %s", server.incarnation, server.child.pid, why)
+        self._events.ended(server.incarnation, why, asked=server.is_stopping)
+        self._ends[server.incarnation].set_result(None)
+        if not self.is_stopping:
+            await self._replace(server)
+
+    async def _replace(self, server: Server) -> None:
+        name, now_s = server.incarnation.name, asyncio.get_running_loop().time()
+        if not server.is_stopping:
+            deaths = [at for at in self._deaths.get(name, []) if now_s - at < DEATHS_WITHIN_S]
+            self._deaths[name] = [*deaths, now_s]
+            pause = pause_s(self._deaths[name], now_s)
+            if pause:
+                _log.error("server %s died %d times within 5 minutes: next in %g s", name, len(deaths) + 1, pause)
+                await asyncio.sleep(pause)
+        begun: tuple[Child, list[Server]] | None = None
+        while not self.is_stopping:
+            try:
+                begun = begun or self.start()
+                await self.join(name, begun)
+                return
+            except (OSError, ColumnarError) as error:
+                _log.error("server %s cannot be started: %s; trying again", name, error)
+                await asyncio.sleep(PAUSES_S[0])
+
+    # --- asking --------------------------------------------------------------------------------------
+
+    def is_linked(self, server: Incarnation) -> bool:
+        found = self.living.get(server)
+        return found is not None and found.link is not None
+
+    async def ask(self, server: Incarnation, message: Message[R]) -> R:
+        """Messages that are asked at once leave in that order.  Errors as of ``PeerLink.ask``."""
+        found = self.living.get(server)
+        if found is None or found.link is None:
+            raise NotSent
+        return await found.link.ask(message)
+
+    async def fence(self, server: Incarnation) -> None:
+        """Return when it answers nothing any more and was reported as ended."""
+        found = self.living.get(server)
+        if found is not None:
+            await found.child.fence()
+        await self.gone(server)
+
+    async def gone(self, server: Incarnation) -> None:
+        ended = self._ends.get(server)
+        if ended is not None:
+            await asyncio.shield(ended)
+
+    def signal(self, number: int) -> None:
+        """To every server."""
+        for server in self.living.values():
+            server.child.signal(number)
+
+    # --- the end -------------------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        """Every server stops in order, side by side; one that does not within STOP_S is killed."""
+        self.is_stopping = True
+        for server in self.living.values():
+            server.is_stopping = True
+            server.child.ask_to_stop()
+        ends = [asyncio.ensure_future(self.gone(server)) for server in self.living]
+        if ends:
+            await asyncio.wait(ends, timeout=STOP_S)
+        await self.kill()
+
+    async def kill(self) -> None:
+        """Nothing of them is left when this returns."""
+        self.is_stopping = True
+        for child in list(self._children):
+            if child in {server.child for server in self.living.values()}:
+                _log.warning("process %d of a server does not stop; it is killed", child.pid)
+            await child.fence()
+        for incarnation in list(self.living):
+            await self.gone(incarnation)
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _spawn(self, work: Any) -> None:
+        task: asyncio.Task[None] = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("the care of a server failed", exc_info=task.exception())
+
+
+def _ending(status: int) -> str:
+    if status < 0:
+        return f"by {signal.Signals(-status).name}" if -status in list(signal.Signals) else f"by signal {-status}"
+    return f"with status {status}"
+
+
+def environment(extra: Mapping[str, str]) -> dict[str, str]:
+    return {**extra, **os.environ}

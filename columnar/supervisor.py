@@ -1,0 +1,354 @@
+"""``--servers N``: a master, N region servers as its children, and the accepting side of the ports, on one machine.
+
+Start: lock, processes of the servers (they import meanwhile), catalogue, what earlier starts left behind, numbers and
+settings of the servers, owners of all regions, ports.  Stop: ports, servers (side by side, each as a standalone
+stops), the catalogue, lock.  The servers inherit the lock, so that a new start is refused as long as any of them lives,
+and they die with this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import shutil
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from columnar.accepting import Accepting
+from columnar.cluster_host import ClusterHost
+from columnar.cluster_owners import ClusterOwners
+from columnar.config import StandaloneConfig
+from columnar.doors import read_tls
+from columnar.errors import HostError
+from columnar.leading import Leading
+from columnar.master.cluster_state import ClusterState
+from columnar.master.placement import Server, ServerState
+from columnar.master_answers import MasterAnswers
+from columnar.master_service import MasterService
+from columnar.model.owner import Incarnation
+from columnar.model.owner_messages import Address, Addresses, Listening
+from columnar.regions.region import Region
+from columnar.routing.hello import Hello
+from columnar.server_processes import ServerProcesses
+from columnar.servers_past import FolderPasts, named_in, to_servers
+from columnar.storage import server_folders
+from columnar.storage.data_folder import SERVERS_SINCE, DataFolder
+from columnar.storage.process_stores import ProcessStores
+from columnar.storage.rocks import RocksEngine
+from columnar.triggers.registration import SYSTEM_TABLES
+from columnar.version import VERSION
+from columnar.webui.cluster_status import ClusterStatus, ServerLine
+from columnar.webui.server import WebServer, bind, served_at
+from columnar.wire.browsers import Visitors
+
+if TYPE_CHECKING:
+    from columnar.wire.tls_door import Tls
+
+_log = logging.getLogger(__name__)
+
+START_S: Final = 60.0  # for every server's first hello
+THRIFT1: Final = b"1"
+THRIFT2: Final = b"2"
+MASTER: Final = "master"
+
+
+class Supervisor:
+    """Owned by one event loop: ``locked``, ``start``, then serve until ``stop``."""
+
+    def __init__(
+        self, config: StandaloneConfig, count: int, log_level: str, folder: DataFolder, tls: Tls | None
+    ) -> None:
+        """``tls``: of the pages; None: plain.  Servers read the certificate themselves."""
+        self.config = config
+        self.folder = folder
+        self._count = count
+        self._log_level = log_level
+        self._handed: dict[Incarnation, int] = {}  # connections that each was given
+        self._doors: list[Accepting] = []
+        self._addresses: dict[Incarnation, Address] = {}
+        self._started_s = time.time()
+        self._tls = tls
+        self._web: WebServer | None = None
+        self._master: ClusterHost | None = None
+        self.fault: asyncio.Future[None]  # a server that ended before the start was over
+
+    @classmethod
+    def locked(cls, config: StandaloneConfig, count: int, log_level: str) -> Supervisor:
+        """Lock the data folder and look at the certificate.  HostError: the folder is not locked."""
+        folder = DataFolder.locked(config.data)
+        try:
+            return cls(config, count, log_level, folder, read_tls(config))
+        except BaseException:
+            folder.close()
+            raise
+
+    # --- start -----------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """HostError, DamagedData: no process is left then."""
+        self.fault = asyncio.get_running_loop().create_future()
+        async with AsyncExitStack() as undo:
+            self._run_folder = tempfile.mkdtemp(prefix="columnar-")  # 0700; paths of sockets must be short
+            undo.callback(shutil.rmtree, self._run_folder, ignore_errors=True)
+            self.answers = MasterAnswers()
+            command = [sys.executable, *_safe_path(), "-m", "columnar.regionserver_process"]
+            lock, environment = self.folder.lock_descriptor, dict(os.environ)
+            self.processes = ServerProcesses(command, environment, lock, self._settings, self.answers)
+            undo.push_async_callback(self.processes.kill)
+            begun = [(f"s{n + 1}", self.processes.start()) for n in range(self._count)]
+            self.stores = ProcessStores(self.folder, RocksEngine())
+            self.stores.open()
+            undo.callback(self.stores.close)
+            self.leading = Leading(self.stores, has_servers=True)
+            self._epoch = await self.leading.open()
+            undo.push_async_callback(self._close_catalogue)
+            await self._lead()
+            for name, process in begun:
+                await self.processes.join(name, process)
+            await self._greeted()
+            self.host.begin()
+            await self.leading.start(SYSTEM_TABLES)
+            await self.host.until(lambda: self.host.publishing.is_complete)
+            await self.leading.begin()
+            self._open_ports()
+            self._open_web()
+            if self._web is not None:
+                await self._web.start()
+            undo.pop_all()
+
+    async def _lead(self) -> None:
+        catalogue, data = self.leading.catalogue, self.folder.path
+        self.stores.clock.observe(server_folders.newest_clock(data))
+        invented = to_servers(catalogue, self.stores)
+        self.folder.raise_format(SERVERS_SINCE)
+        owners = catalogue.owners | invented
+        regions = [(info, owners.get(info.region_id)) for entry in catalogue.tables.values() for info in entry.regions]
+        state = ClusterState(regions, catalogue.sealed, catalogue.wishes, random.Random())
+        for region in invented:
+            state.current.set_ideal(state.current.places[region], None, "")  # that process is no server to go back to
+        pasts = FolderPasts(catalogue, self.stores)
+        self.host = self._master = host = ClusterHost(state, catalogue, self.leading.sound, self.processes, pasts)
+        self.owners = ClusterOwners(host, catalogue, self.processes)
+        self.leading.lead(self.owners)
+        host.requests.lead(self.leading.region_changes)
+        self.service = MasterService(self.config, self.folder, self.leading, host)
+        host.on_table = self.service.refresh
+        host.load()
+        self.answers.lead(self.leading.region_changes, self.service, self._listening)
+        hello = Hello(self.folder.cluster_id, Incarnation(MASTER, self._epoch), leader_epoch=self._epoch)
+        self.processes.follow(_Watched(self), hello, catalogue.raise_epoch)
+        for server in {row.server for row in invented.values()}:
+            host.event(state.fenced(server, (), (), host.now_ms(), asked=True))
+        for server in sorted(named_in(catalogue, data)):
+            await host.measured(server)
+
+    def _settings(self, server: Incarnation) -> dict[str, Any]:
+        config = {**asdict(self.config), "data": os.path.abspath(self.config.data)}
+        return {
+            "name": server.name,
+            "number": server.number,
+            "data": config["data"],
+            "cluster_id": self.folder.cluster_id,
+            "leader_epoch": self._epoch,
+            "run_folder": self._run_folder,
+            "servers": self._count,
+            "log_level": self._log_level,
+            "config": config,
+        }
+
+    async def _greeted(self) -> None:
+        """Every server is up.  HostError: one of them has ended instead."""
+        servers = self.host.state.current.servers
+        names = [f"s{n + 1}" for n in range(self._count)]
+        up = asyncio.ensure_future(self.host.until(lambda: all(servers[one].state is ServerState.UP for one in names)))
+        try:
+            await asyncio.wait([up, self.fault], timeout=START_S, return_when=asyncio.FIRST_COMPLETED)
+            if self.fault.done():
+                self.fault.result()
+            if not up.done():
+                raise HostError(f"the servers did not start within {START_S:.0f} s")
+        finally:
+            up.cancel()
+
+    # --- servers ---------------------------------------------------------------------------------------
+
+    def joined(self, server: Incarnation) -> None:
+        self._handed[server] = 0
+
+    def ended(self, server: Incarnation, why: str) -> None:
+        self._handed.pop(server, None)
+        self._addresses.pop(server, None)
+        if server not in self.host.greeted and not self._doors and not self.fault.done():
+            text = f"server {server} did not start, it ended {why}; its last lines above say why"
+            self.fault.set_exception(HostError(text))
+            self.fault.exception()  # looked at once the start waits for it
+
+    async def _listening(self, server: Incarnation, said: Listening) -> None:
+        """The server's own ports are open: everybody may name them to clients."""
+        self._addresses[server] = Address(server, said.host, said.port)
+        message = Addresses(tuple(self._addresses.values()))
+        for one in self.host.greeted:
+            self.host.send(one, message)
+
+    def addresses(self) -> Addresses:
+        return Addresses(tuple(self._addresses.values()))
+
+    # --- ports -----------------------------------------------------------------------------------------
+
+    def _open_ports(self) -> None:
+        host = self.config.host
+        self._doors.append(Accepting.bound(host, self.config.port, "--port", partial(self._hand_on, THRIFT1)))
+        if self.config.thrift2_port >= 0:
+            hand_on = partial(self._hand_on, THRIFT2)
+            self._doors.append(Accepting.bound(host, self.config.thrift2_port, "--thrift2-port", hand_on))
+        for door in self._doors:
+            door.open()
+
+    def _hand_on(self, door: bytes, connection: socket.socket) -> bool:
+        living = self.processes.living
+        for server in sorted((one for one in self.host.greeted if one in living), key=self._handed.__getitem__):
+            if living[server].child.ring(door, connection):
+                self._handed[server] += 1
+                return True
+        return False
+
+    @property
+    def port(self) -> int:
+        return self._doors[0].port
+
+    @property
+    def thrift2_port(self) -> int | None:
+        return self._doors[1].port if len(self._doors) > 1 else None
+
+    # --- pages -----------------------------------------------------------------------------------------
+
+    def _open_web(self) -> None:
+        if self.config.web_port >= 0:
+            bound = bind(self.config.host, self.config.web_port)
+            self._web = served_at(
+                bound, _Site(self), self._tls, Visitors.of(self.config.host, self.config.allow_origins)
+            )
+
+    @property
+    def web_address(self) -> str:
+        """For the ready line."""
+        if self._web is None:
+            return "-"
+        host = f"[{self.config.host}]" if ":" in self.config.host else self.config.host
+        return f"http{'s' if self._tls is not None else ''}://{host}:{self._web.port}/"
+
+    def status(self) -> ClusterStatus:
+        current, now_ms = self.host.state.current, self.host.now_ms()
+        return ClusterStatus(
+            version=VERSION,
+            address=f"{self.config.host}:{self.port}",
+            data_folder=os.path.abspath(self.folder.path),
+            uptime_s=time.time() - self._started_s,
+            servers=tuple(self._line(one, now_ms) for _, one in sorted(current.servers.items()) if one.incarnation),
+            regions=len(current.places),
+            unassigned=len(current.homeless),
+            under_way=len(current.under_way),
+            remarks=self.host.state.remarks,
+            fenced=self.host.fenced,
+        )
+
+    def _line(self, server: Server, now_ms: int) -> ServerLine:
+        incarnation = server.incarnation
+        assert incarnation is not None, "it was started"
+        process, address = self.processes.living.get(incarnation), self._addresses.get(incarnation)
+        return ServerLine(
+            name=str(incarnation),
+            state=server.state.name.lower(),
+            since_s=max(0, now_ms - server.since_ms) / 1000,
+            regions=len(server.regions),
+            load=server.load,
+            pid=process.child.pid if process is not None else None,
+            address=f"{address.host}:{address.port}" if address is not None else "",
+            connections=self._handed.get(incarnation, 0),
+        )
+
+    # --- stop ------------------------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        if self._web is not None:
+            await self._web.stop()
+        for door in self._doors:
+            door.close()
+        self.leading.stop_copies()
+        await self.leading.stop_changes()
+        self.host.stop()
+        await self.processes.stop()
+        await self._close_catalogue()
+        self.stores.close()
+        await asyncio.get_running_loop().shutdown_default_executor()
+        shutil.rmtree(self._run_folder, ignore_errors=True)
+        self.folder.close()
+
+    async def _close_catalogue(self) -> None:
+        if self._master is not None:
+            self._master.stop()
+            await self._master.close()
+        await self.answers.close()
+        await self.leading.close(self._quiesce)
+
+    async def _quiesce(self, region: Region) -> None:
+        while not region.is_quiet and (under_way := self.stores.committer.under_way(region.store)) is not None:
+            await asyncio.wait([under_way])
+
+
+class _Watched:
+    """The master's and the doors' eyes on servers."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+        self._host = supervisor.host
+
+    def joined(self, server: Incarnation) -> None:
+        self._supervisor.joined(server)
+        self._host.joined(server)
+
+    def heard(self, server: Incarnation, iterations: int) -> None:
+        self._host.heard(server, iterations)
+
+    async def linked(self, server: Incarnation) -> None:
+        await self._host.linked(server)
+
+    def unlinked(self, server: Incarnation, why: str) -> None:
+        self._host.unlinked(server, why)
+
+    def ended(self, server: Incarnation, why: str, *, asked: bool) -> None:
+        self._supervisor.ended(server, why)
+        self._host.ended(server, why, asked=asked)
+
+
+class _Site:
+    """The pages of the whole."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+
+    def sample(self, now_s: float) -> None:
+        pass
+
+    def gather(self) -> ClusterStatus:
+        return self._supervisor.status()
+
+    def pages(self, gathered: Callable[[], ClusterStatus], ping: Callable[[], None], visitors: Visitors) -> Any:
+        from columnar.webui.cluster_pages import cluster_pages  # imported at the first visit
+
+        supervisor = self._supervisor
+        return cluster_pages(gathered, ping, f"{supervisor.config.host}:{supervisor.port}", visitors)
+
+
+def _safe_path() -> list[str]:
+    """As this process was started: modules of triggers are found in the same places."""
+    return ["-P"] if sys.flags.safe_path else []
