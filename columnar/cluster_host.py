@@ -50,7 +50,7 @@ R = TypeVar("R")
 
 class Servers(Protocol):
     async def ask(self, server: Incarnation, message: Message[R]) -> R:
-        """Messages that are asked at once leave in that order.  NotSent, LinkBroke, Refused; the error that the server met."""
+        """Messages that are asked at once leave in that order.  Errors as of ``PeerLink.ask``."""
 
     async def fence(self, server: Incarnation) -> None:
         """Return when it answers nothing any more and was reported as ended."""

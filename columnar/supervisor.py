@@ -163,6 +163,7 @@ class Supervisor:
             "servers": self._count,
             "log_level": self._log_level,
             "config": config,
+            "clock_ms": self.stores.clock(),
         }
 
     async def _greeted(self) -> None:
