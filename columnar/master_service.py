@@ -92,7 +92,7 @@ class MasterService:
         else:
             self.known.tables.install(ServedTable(entry.schema, entry.enabled, list(entry.regions)))
 
-    def _address(self) -> tuple[str, int]:
+    def _address(self, _region: RegionInfo) -> tuple[str, int]:
         return self._config.host, self._config.port
 
     def thrift1(self) -> ThriftService:

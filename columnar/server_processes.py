@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +35,7 @@ DEATHS_WITHIN_S: Final = 300.0
 DEATHS_AT_ONCE: Final = 3  # so many are replaced without a pause
 PAUSES_S: Final = (1.0, 2.0, 4.0, 8.0)
 STOP_S: Final = 30.0  # what a server has for its stopping, before it is killed
-LINK_S: Final = 30.0  # for its hello
+OUTLIVES_S: Final = 0.2  # a process whose link has ended has so long to end, too
 
 
 class Events(Protocol):
@@ -121,7 +120,7 @@ class ServerProcesses:
         known.append(server)
         self.living[incarnation] = server
         self._ends[incarnation] = asyncio.get_running_loop().create_future()
-        child.settings(json.dumps({**self._settings(incarnation)}).encode())
+        child.settings(json.dumps(self._settings(incarnation)).encode())
         self._events.joined(incarnation)
         self._spawn(self._watch(server))
         self._spawn(self._link(server))
@@ -147,7 +146,13 @@ class ServerProcesses:
 
     def _unlinked(self, server: Server, link: PeerLink) -> None:
         if not server.child.is_over and not server.is_stopping:
-            self._events.unlinked(server.incarnation, link.why)
+            self._spawn(self._outlives(server, link.why))
+
+    async def _outlives(self, server: Server, why: str) -> None:
+        """A link mostly ends because its process does, which is heard of a moment later."""
+        await asyncio.wait([server.child.ended], timeout=OUTLIVES_S)
+        if not server.child.is_over and not server.is_stopping:
+            self._events.unlinked(server.incarnation, why)
 
     async def _watch(self, server: Server) -> None:
         status = await server.child.ended
@@ -255,7 +260,3 @@ def _ending(status: int) -> str:
     if status < 0:
         return f"by {signal.Signals(-status).name}" if -status in list(signal.Signals) else f"by signal {-status}"
     return f"with status {status}"
-
-
-def environment(extra: Mapping[str, str]) -> dict[str, str]:
-    return {**extra, **os.environ}
