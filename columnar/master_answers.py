@@ -9,18 +9,21 @@ Owned by the loop.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from columnar.errors import ColumnarError, NotServingRegion
+from columnar.errors import ColumnarError
 from columnar.master.region_changes import RegionChanges
-from columnar.master_service import MasterService
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import CannotOpen, Listening
 from columnar.model.region_messages import Commit, Message
 from columnar.routing.peer_frames import Frame
 from columnar.routing.peer_link import PeerLink
+from columnar.routing.peer_server import PeerServer
+from columnar.routing.refusals import Unknown
+from columnar.wire.server import WireServer
 
 _log = logging.getLogger(__name__)
 
@@ -31,15 +34,16 @@ class MasterAnswers:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
         self._answers: dict[type[Any], Callable[[Incarnation, Any], Awaitable[Any]]] = {}
+        self._calls: PeerServer | None = None
 
     def lead(
         self,
         changes: RegionChanges,
-        service: MasterService,
+        services: Mapping[int, WireServer],
         listening: Callable[[Incarnation, Listening], Awaitable[None]],
     ) -> None:
-        """Before any server has a link."""
-        self._service = service
+        """Before any server has a link.  ``services``: THRIFT1 and, where it is served, THRIFT2."""
+        self._calls = PeerServer(services, _no_row, itertools.count(1))
         self._answers = {
             Commit: lambda _server, asked: changes.ask(asked),
             Listening: listening,
@@ -47,7 +51,12 @@ class MasterAnswers:
         }
 
     def called(self, link: PeerLink, frame: Frame) -> None:
-        raise NotServingRegion("the master answers no calls yet")
+        assert self._calls is not None, "led before"
+        self._calls.called(link, frame)
+
+    def link_ended(self, link: PeerLink) -> None:
+        if self._calls is not None:
+            self._calls.link_ended(link)
 
     def asked(self, link: PeerLink, number: int, message: Message[Any]) -> None:
         task = asyncio.ensure_future(self._answer(link, number, message))
@@ -78,3 +87,7 @@ class MasterAnswers:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+
+
+def _no_row(_table: str, _row: bytes) -> Unknown:
+    return Unknown("the master serves no rows")

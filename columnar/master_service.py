@@ -9,7 +9,6 @@ Owned by the loop.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from columnar.cluster_host import ClusterHost
@@ -22,6 +21,8 @@ from columnar.operations.slow_log import SlowLog
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable, Tables
+from columnar.routing.method_ways import WAYS, Way
+from columnar.routing.peer_frames import THRIFT1, THRIFT2
 from columnar.storage.data_folder import DataFolder
 from columnar.storage.region_folders import RegionFolders
 from columnar.thrift.admin_methods import AdminMethods
@@ -31,6 +32,7 @@ from columnar.thrift.service import ThriftService
 from columnar.thrift.snapshot_methods import SnapshotMethods
 from columnar.thrift.tables import TableMethods
 from columnar.version import VERSION
+from columnar.wire.server import WireServer
 
 # Methods of both services that the master answers by what it knows; ``method_ways`` says which are handed on.
 LOOKS: Final = frozenset(
@@ -127,9 +129,19 @@ class MasterService:
             to_wire=to_wire,
         )
 
+    def wires(self) -> dict[int, WireServer]:
+        """By service; they do not listen."""
+        wires = {THRIFT1: WireServer(_only(self.thrift1(), THRIFT1))}
+        if self._config.thrift2_port >= 0:
+            from columnar.wire.idl2 import SERVICE2
 
-def only(service: ThriftService, names: frozenset[str]) -> ThriftService:
+            wires[THRIFT2] = WireServer(_only(self.thrift2(), THRIFT2), definition=SERVICE2)
+        return wires
+
+
+def _only(service: ThriftService, number: int) -> ThriftService:
     """The service without what a master cannot answer."""
-    handlers: Mapping[str, Any] = {name: handler for name, handler in service.handlers.items() if name in names}
-    service.handlers = handlers
+    ways = WAYS[number]
+    handlers = service.handlers.items()
+    service.handlers = {name: handler for name, handler in handlers if ways[name] is Way.MASTER or name in LOOKS}
     return service

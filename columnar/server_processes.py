@@ -19,14 +19,15 @@ import logging
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar, cast
 
 from columnar.coordination.processes import Child, started
 from columnar.errors import ColumnarError
 from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
 from columnar.routing.hello import Hello, obstacle
-from columnar.routing.peer_link import Answerer, NotSent, PeerLink
+from columnar.routing.peer_link import NotSent, PeerLink
+from columnar.routing.peers import LinkEnds
 
 _log = logging.getLogger(__name__)
 
@@ -76,7 +77,7 @@ class ServerProcesses:
         environment: Mapping[str, str],
         lock: int,
         settings: Callable[[Incarnation], dict[str, Any]],
-        answerer: Answerer,
+        answerer: LinkEnds,
     ) -> None:
         """``settings``: of a server, but for its name and number."""
         self._command = command
@@ -136,15 +137,17 @@ class ServerProcesses:
         def made() -> PeerLink:
             return PeerLink(self._hello, fault, self._answerer, lambda link: self._unlinked(server, link))
 
-        loop = asyncio.get_running_loop()
+        factory = cast(Callable[[], asyncio.Protocol], made)
         try:
-            _, server.link = await loop.create_unix_connection(made, sock=server.child.control)
+            _, link = await asyncio.get_running_loop().create_unix_connection(factory, sock=server.child.control)
         except OSError as error:
             self._events.unlinked(server.incarnation, f"it cannot be linked with: {error}")
             return
+        server.link = cast(PeerLink, link)
         await self._events.linked(server.incarnation)
 
     def _unlinked(self, server: Server, link: PeerLink) -> None:
+        self._answerer.link_ended(link)
         if not server.child.is_over and not server.is_stopping:
             self._spawn(self._outlives(server, link.why))
 

@@ -143,7 +143,7 @@ class Supervisor:
         self.service = MasterService(self.config, self.folder, self.leading, host)
         host.on_table = self.service.refresh
         host.load()
-        self.answers.lead(self.leading.region_changes, self.service, self._listening)
+        self.answers.lead(self.leading.region_changes, self.service.wires(), self._listening)
         hello = Hello(self.folder.cluster_id, Incarnation(MASTER, self._epoch), leader_epoch=self._epoch)
         self.processes.follow(_Watched(self), hello, catalogue.raise_epoch)
         for server in {row.server for row in invented.values()}:
@@ -196,7 +196,7 @@ class Supervisor:
     async def _listening(self, server: Incarnation, said: Listening) -> None:
         """The server's own ports are open: everybody may name them to clients."""
         self._addresses[server] = Address(server, said.host, said.port)
-        message = Addresses(tuple(self._addresses.values()))
+        message = self.addresses()
         for one in self.host.greeted:
             self.host.send(one, message)
 
@@ -322,6 +322,7 @@ class _Watched:
 
     async def linked(self, server: Incarnation) -> None:
         await self._host.linked(server)
+        self._host.send(server, self._supervisor.addresses())
 
     def unlinked(self, server: Incarnation, why: str) -> None:
         self._host.unlinked(server, why)

@@ -225,9 +225,8 @@ class Catalogue:
         entry = self.tables[gone[0].table]
         mutations = [erase(region_row(info)) for info in gone]
         mutations += [put(dropped_row(info), region=region_info.to_json(info)) for info in gone]
-        mutations += [put(region_row(info), region=region_info.to_json(info)) for info in fresh]
-        if of is not None:
-            mutations += [put(region_row(info), owner=owner.to_json(of)) for info in fresh]
+        owned = {} if of is None else {"owner": owner.to_json(of)}
+        mutations += [put(region_row(info), region=region_info.to_json(info), **owned) for info in fresh]
         mutations += [erase(dropped_row(info)) for info in fresh]
         async with self._rows_change:
             await self._write(mutations)
