@@ -1,0 +1,159 @@
+"""A supervisor and its servers as real processes: every server answers for every row, and nothing is lost by kills."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+
+from columnar.client import Admin, RegionAdmin
+from columnar.wire.idl import hbase
+from tests.support.cluster_process import ClusterProcess, Rows, gone
+from tests.support.standalone_store import WAIT_S
+
+SPLITS = [b"d", b"h", b"m", b"r", b"v"]
+ROWS = [bytes([letter]) + b"%d" % n for letter in b"abcdefghijklmnopqrstuvwxyz" for n in range(4)]
+
+
+def create(store: ClusterProcess, table: str) -> None:
+    connection = store.connection()
+    connection.create_table(table, {"f": {}}, splits=SPLITS)
+    connection.close()
+
+
+def write(rows: Rows, table: bytes, value: bytes) -> None:
+    for row in ROWS:
+        rows.put(table, row, value + row)
+
+
+def check(rows: Rows, table: bytes, value: bytes) -> None:
+    assert {row: rows.get(table, row) for row in ROWS} == {row: value + row for row in ROWS}
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess]:
+    with ClusterProcess(tmp_path_factory.mktemp("cluster") / "data", 2) as store:
+        create(store, "shared")
+        yield store
+
+
+def test_every_server_answers_for_every_row(shared: ClusterProcess) -> None:
+    one, other = shared.rows_of_each()
+    with one, other:
+        write(one, b"shared", b"1")
+        check(other, b"shared", b"1")
+        write(other, b"shared", b"2")
+        check(one, b"shared", b"2")
+
+
+def test_tables_are_made_changed_and_dropped_through_any_server(shared: ClusterProcess) -> None:
+    one, other = shared.rows_of_each()
+    with one, other:
+        one.client.createTable(b"made", [hbase.ColumnDescriptor(name=b"f:")])
+        other.put(b"made", b"row", b"value")
+        assert one.get(b"made", b"row") == b"value"
+        assert b"made" in other.client.getTableNames()
+        other.client.disableTable(b"made")
+        with pytest.raises(Exception, match="TableNotEnabled"):
+            one.get(b"made", b"row")
+        one.client.deleteTable(b"made")
+        assert b"made" not in other.client.getTableNames()
+        with pytest.raises(Exception, match="exists already"):
+            one.client.createTable(b"shared", [hbase.ColumnDescriptor(name=b"f:")])
+
+
+def test_a_region_is_split_and_merged_on_request(shared: ClusterProcess) -> None:
+    create(shared, "split")
+    connection = shared.connection()
+    with shared.rows() as rows:
+        write(rows, b"split", b"1")
+        regions = Admin(connection).regions("split")
+        low, high = RegionAdmin(connection).split(b"split", b"b")
+        assert len(Admin(connection).regions("split")) == len(regions) + 1
+        check(rows, b"split", b"1")
+        write(rows, b"split", b"2")
+        RegionAdmin(connection).merge(low, high)
+        assert len(Admin(connection).regions("split")) == len(regions)
+        check(rows, b"split", b"2")
+    connection.close()
+
+
+def test_rows_of_a_killed_server_answer_again_and_nothing_is_lost(shared: ClusterProcess) -> None:
+    with shared.rows() as rows:
+        write(rows, b"shared", b"3")
+    killed = shared.kill_server(0)
+    with Rows(shared.port) as rows:
+        check(rows, b"shared", b"3")
+        write(rows, b"shared", b"4")
+    shared.kill_server(-1)
+    with Rows(shared.port) as rows:
+        check(rows, b"shared", b"4")
+    assert killed not in shared.servers()
+
+
+def test_a_stopped_server_is_killed_and_replaced(shared: ClusterProcess) -> None:
+    with shared.rows() as rows:
+        write(rows, b"shared", b"5")
+    stopped = shared.kill_server(0, signal.SIGSTOP)
+    assert gone([stopped], WAIT_S)
+    with Rows(shared.port) as rows:
+        check(rows, b"shared", b"5")
+
+
+def test_a_killed_supervisor_leaves_nothing_and_the_next_start_has_everything(tmp_path: Path) -> None:
+    with ClusterProcess(tmp_path / "data", 2) as store:
+        create(store, "t")
+        with store.rows() as rows:
+            write(rows, b"t", b"1")
+        servers = store.servers()
+        store.kill()
+        assert gone(servers, 1.0), "no process is left within a second"
+        store.start()
+        with store.rows() as rows:
+            check(rows, b"t", b"1")
+        assert store.stop() == 0
+
+
+def test_one_folder_is_served_in_turn_with_kills_between(tmp_path: Path) -> None:
+    """Standalone, three servers, two, a standalone, two: what each acknowledged is at the next."""
+    folder, before = tmp_path / "data", b""
+    for turn, servers in enumerate((1, 3, 2, 1, 2)):
+        with ClusterProcess(folder, servers) as store:
+            if turn == 0:
+                create(store, "t")
+            with store.rows() as rows:
+                if before:
+                    check(rows, b"t", before)
+                before = b"%d" % turn
+                write(rows, b"t", before)
+                if turn % 2:  # some regions move, and older records of them stay in logs
+                    write(rows, b"t", before)
+            if servers > 1:
+                store.kill_server(0)
+                with store.rows() as rows:
+                    check(rows, b"t", before)
+                    before += b"again"
+                    write(rows, b"t", before)
+
+
+def test_a_second_start_is_refused_while_a_server_lives(tmp_path: Path) -> None:
+    with ClusterProcess(tmp_path / "data", 2) as store:
+        other = ClusterProcess(tmp_path / "data", 1)
+        other.begin()
+        assert other.has_ended(WAIT_S)
+        other.kill()
+        assert "is in use by process" in other.log.read_text()
+        assert store.stop() == 0
+
+
+def test_the_pages_of_the_whole(tmp_path: Path) -> None:
+    with ClusterProcess(tmp_path / "data", 2, "--web-port", "0") as store:
+        page = store.web
+        assert requests.get(f"{page}health", timeout=WAIT_S).text == "ok\n"
+        assert "s1." in requests.get(f"{page}servers", timeout=WAIT_S).text
+        metrics = requests.get(f"{page}metrics", timeout=WAIT_S).text
+        assert 'columnar_server_up{server="s2"} 1.0' in metrics
+        assert store.stop() == 0

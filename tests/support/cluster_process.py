@@ -1,0 +1,94 @@
+"""``columnar standalone --servers N`` as real processes, and a client of single rows that reaches any of the servers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any, Self
+
+from thriftpy2.protocol import TCyBinaryProtocolFactory
+from thriftpy2.thrift import TClient
+from thriftpy2.transport import TCyBufferedTransportFactory, TSocket
+
+from columnar.wire.idl import SERVICE, hbase
+from tests.support.standalone_store import LOOK_S, WAIT_S, StoreProcess
+
+
+class ClusterProcess(StoreProcess):
+    def __init__(self, folder: Path, servers: int, *flags: str, port: int | None = None) -> None:
+        """``servers``: 1 is a standalone."""
+        super().__init__(folder, "--servers", str(servers), *flags, port=port)
+        self.count = servers
+        self.web = ""  # the address of the pages, once it is ready
+
+    def await_ready(self) -> None:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line.startswith("columnar ready "), f"it did not start: {line!r}; {self.log.read_text()}"
+        self.web = line.split(" web=")[1].split()[0]
+
+    def servers(self) -> list[int]:
+        """The processes of the servers."""
+        return [int(child) for child in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
+
+    def kill_server(self, which: int = 0, number: int = signal.SIGKILL) -> int:
+        """Returns when a killed one is gone: until then it may be given connections."""
+        pid = self.servers()[which]
+        os.kill(pid, number)
+        assert number != signal.SIGKILL or gone([pid], WAIT_S)
+        return pid
+
+    def rows(self) -> Rows:
+        return Rows(self.port)
+
+    def rows_of_each(self) -> list[Rows]:
+        """Connections to each server: new ones go to the server with the fewest."""
+        return [self.rows() for _ in range(self.count)]
+
+
+class Rows:
+    """A connection that asks for single rows."""
+
+    def __init__(self, port: int) -> None:
+        socket = TSocket("127.0.0.1", port)
+        socket.set_timeout(int(WAIT_S * 1000))
+        self._transport = TCyBufferedTransportFactory().get_transport(socket)
+        self._transport.open()
+        self.client: Any = TClient(SERVICE, TCyBinaryProtocolFactory().get_protocol(self._transport))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def put(self, table: bytes, row: bytes, value: bytes) -> None:
+        self.client.mutateRow(table, row, [hbase.Mutation(column=b"f:q", value=value)], {})
+
+    def get(self, table: bytes, row: bytes) -> bytes | None:
+        found = self.client.getRow(table, row, {})
+        return found[0].columns[b"f:q"].value if found else None
+
+
+def gone(pids: list[int], within_s: float) -> bool:
+    """Whether none of these processes is left in time."""
+    deadline = time.monotonic() + within_s
+    while any(_is_there(pid) for pid in pids):
+        if time.monotonic() > deadline:
+            return False
+        threading.Event().wait(LOOK_S)
+    return True
+
+
+def _is_there(pid: int) -> bool:
+    """A process that nobody reaps has closed all it had."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
