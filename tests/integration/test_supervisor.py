@@ -35,7 +35,7 @@ def check(rows: Rows, table: bytes, value: bytes) -> None:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess]:
-    with ClusterProcess(tmp_path_factory.mktemp("cluster") / "data", 2) as store:
+    with ClusterProcess(tmp_path_factory.mktemp("cluster") / "data", 2, "--web-port", "0") as store:
         create(store, "shared")
         yield store
 
@@ -139,21 +139,16 @@ def test_one_folder_is_served_in_turn_with_kills_between(tmp_path: Path) -> None
                     write(rows, b"t", before)
 
 
-def test_a_second_start_is_refused_while_a_server_lives(tmp_path: Path) -> None:
-    with ClusterProcess(tmp_path / "data", 2) as store:
-        other = ClusterProcess(tmp_path / "data", 1)
-        other.begin()
-        assert other.has_ended(WAIT_S)
-        other.kill()
-        assert "is in use by process" in other.log.read_text()
-        assert store.stop() == 0
+def test_a_second_start_is_refused(shared: ClusterProcess) -> None:
+    other = ClusterProcess(shared.folder, 1)
+    other.begin()
+    assert other.has_ended(WAIT_S)
+    other.kill()
+    assert f"is in use by process {shared.pid}" in other.log.read_text()
 
 
-def test_the_pages_of_the_whole(tmp_path: Path) -> None:
-    with ClusterProcess(tmp_path / "data", 2, "--web-port", "0") as store:
-        page = store.web
-        assert requests.get(f"{page}health", timeout=WAIT_S).text == "ok\n"
-        assert "s1." in requests.get(f"{page}servers", timeout=WAIT_S).text
-        metrics = requests.get(f"{page}metrics", timeout=WAIT_S).text
-        assert 'columnar_server_up{server="s2"} 1.0' in metrics
-        assert store.stop() == 0
+def test_the_pages_of_the_whole(shared: ClusterProcess) -> None:
+    assert requests.get(f"{shared.web}health", timeout=WAIT_S).text == "ok\n"
+    assert "s1." in requests.get(f"{shared.web}servers", timeout=WAIT_S).text
+    metrics = requests.get(f"{shared.web}metrics", timeout=WAIT_S).text
+    assert 'columnar_server_regions{server="s2"}' in metrics

@@ -1,4 +1,4 @@
-"""``columnar standalone --servers N`` as real processes, and a client of single rows that reaches any of the servers."""
+"""``columnar standalone --servers N`` as real processes, and a client of single rows that reaches any server."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ class ClusterProcess(StoreProcess):
     def __init__(self, folder: Path, servers: int, *flags: str, port: int | None = None) -> None:
         """``servers``: 1 is a standalone."""
         super().__init__(folder, "--servers", str(servers), *flags, port=port)
+        self.folder = folder
         self.count = servers
         self.web = ""  # the address of the pages, once it is ready
 
@@ -35,10 +36,11 @@ class ClusterProcess(StoreProcess):
         return [int(child) for child in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
 
     def kill_server(self, which: int = 0, number: int = signal.SIGKILL) -> int:
-        """Returns when a killed one is gone: until then it may be given connections."""
+        """Returns when a killed one was reaped: until then it may be given connections."""
         pid = self.servers()[which]
         os.kill(pid, number)
-        assert number != signal.SIGKILL or gone([pid], WAIT_S)
+        if number == signal.SIGKILL:
+            reaped(pid)
         return pid
 
     def rows(self) -> Rows:
@@ -74,6 +76,14 @@ class Rows:
     def get(self, table: bytes, row: bytes) -> bytes | None:
         found = self.client.getRow(table, row, {})
         return found[0].columns[b"f:q"].value if found else None
+
+
+def reaped(pid: int) -> None:
+    """Wait for it: a process whose first thread has ended may have others that hold its sockets open."""
+    deadline = time.monotonic() + WAIT_S
+    while Path(f"/proc/{pid}").exists():
+        assert time.monotonic() < deadline, f"process {pid} is not reaped"
+        threading.Event().wait(LOOK_S)
 
 
 def gone(pids: list[int], within_s: float) -> bool:

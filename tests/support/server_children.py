@@ -31,8 +31,9 @@ from columnar.routing.hello import Hello
 from columnar.routing.peer_frames import Frame
 from columnar.routing.peer_link import PeerLink
 from columnar.routing.refusals import Unknown
+from columnar.storage.data_folder import SERVERS
 from columnar.storage.dead_logs import DeadLog, measure
-from columnar.storage.server_stores import LOG, SERVERS
+from columnar.storage.server_folders import LOG
 
 __all__ = ["ORPHANED", "Child", "Master", "alone", "with_master"]
 

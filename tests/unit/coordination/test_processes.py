@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from columnar.coordination.processes import Child, started
 
@@ -28,6 +28,10 @@ def on_a_loop(scenario: Callable[[Path], Coroutine[Any, Any, None]]) -> Callable
     return test
 
 
+def lock_in(folder: Path) -> IO[str]:
+    return open(folder / "LOCK", "w")
+
+
 def child_of(lock: int, heard: list[int]) -> Child:
     return started(COMMAND, lock, heard.append, {**os.environ, "PYTHONPATH": str(ROOT)})
 
@@ -36,15 +40,20 @@ async def said(child: Child, count: int) -> bytes:
     return await asyncio.get_running_loop().sock_recv(child.control, count)
 
 
+def state_of(pid: int) -> str:
+    """The letter of the process' state; empty: it was reaped."""
+    path = Path(f"/proc/{pid}/stat")
+    return path.read_text().rpartition(")")[2].split()[0] if path.exists() else ""
+
+
 async def in_state(pid: int, letter: str) -> None:
-    """The process is in that state, as /proc has it."""
-    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != letter:  # noqa: ASYNC110 - of another
+    while state_of(pid) != letter:  # noqa: ASYNC110 - of another process
         await asyncio.sleep(0.001)
 
 
 @on_a_loop
 async def test_a_child_has_settings_late_and_its_status_is_told(tmp_path: Path) -> None:
-    with open(tmp_path / "LOCK", "w") as lock:
+    with lock_in(tmp_path) as lock:
         child = child_of(lock.fileno(), [])
         assert not child.is_over
         child.settings(b"leave 7")
@@ -56,7 +65,7 @@ async def test_a_child_has_settings_late_and_its_status_is_told(tmp_path: Path) 
 
 @on_a_loop
 async def test_a_stopped_child_is_fenced(tmp_path: Path) -> None:
-    with open(tmp_path / "LOCK", "w") as lock:
+    with lock_in(tmp_path) as lock:
         child = child_of(lock.fileno(), [])
         child.settings(b"echo")
         child.control.sendall(b"x")
@@ -64,7 +73,7 @@ async def test_a_stopped_child_is_fenced(tmp_path: Path) -> None:
         child.signal(signal.SIGSTOP)
         await in_state(child.pid, "T")
         assert await child.fence() == -signal.SIGKILL
-        assert not Path(f"/proc/{child.pid}").exists(), "reaped"
+        assert not state_of(child.pid), "reaped"
         assert await said(child, 1) == b""
         child.control.close()
 
@@ -72,7 +81,7 @@ async def test_a_stopped_child_is_fenced(tmp_path: Path) -> None:
 @on_a_loop
 async def test_beats_are_heard(tmp_path: Path) -> None:
     heard: list[int] = []
-    with open(tmp_path / "LOCK", "w") as lock:
+    with lock_in(tmp_path) as lock:
         child = child_of(lock.fileno(), heard)
         child.settings(b"beat")
         while not heard or heard[-1] != 3:  # noqa: ASYNC110 - of another process
@@ -86,7 +95,7 @@ async def test_beats_are_heard(tmp_path: Path) -> None:
 async def test_a_connection_travels_before_a_byte_is_read(tmp_path: Path) -> None:
     ours, theirs = socket.socketpair()
     ours.sendall(b"hello")
-    with open(tmp_path / "LOCK", "w") as lock:
+    with lock_in(tmp_path) as lock:
         child = child_of(lock.fileno(), [])
         child.settings(b"take")
         assert child.ring(b"2", theirs)
@@ -100,11 +109,11 @@ async def test_a_connection_travels_before_a_byte_is_read(tmp_path: Path) -> Non
 
 @on_a_loop
 async def test_the_lock_is_held_as_long_as_a_child_lives(tmp_path: Path) -> None:
-    with open(tmp_path / "LOCK", "w") as lock:
+    with lock_in(tmp_path) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         child = child_of(lock.fileno(), [])
         child.settings(b"echo")
-    with open(tmp_path / "LOCK", "w") as other:
+    with lock_in(tmp_path) as other:
         try:
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
             raise AssertionError("the child holds it")
