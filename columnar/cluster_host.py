@@ -36,7 +36,7 @@ from columnar.master.publishing import Publishing
 from columnar.model import owner_messages as told
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.region_info import RegionInfo
-from columnar.model.region_messages import Message
+from columnar.model.region_messages import Message, PublishTriggers
 from columnar.model.route import ChangeRoutes, RoutesHeld
 from columnar.routing.peer_link import LinkBroke, NotSent
 from columnar.servers_past import Past
@@ -89,7 +89,7 @@ class ClusterHost:
         self._servers = servers
         self._pasts = pasts
         self._liveness: Liveness | None = None
-        self.greeted: dict[Incarnation, None] = {}  # they have tables and routes, and hear of each change
+        self.greeted: dict[Incarnation, None] = {}  # linked, and not reaped: they hear of each change
         self.published: Callable[[str], Message[None] | None] = lambda _table: None  # how servers know a table
         self.on_table: Callable[[str], None] = lambda _table: None  # the catalogue has another state of it
         self.is_over = False
@@ -213,13 +213,14 @@ class ClusterHost:
             self._silence(server, why)
 
     async def linked(self, server: Incarnation) -> None:
-        """Tell it all tables and routes; from then on it is up."""
+        """Tell it all tables, triggers and routes; from then on it is up."""
+        self.greeted[server] = None  # first: no change is missed
         try:
             for table in sorted(self._catalogue.tables):
                 publish = self.published(table)
                 if publish is not None:
                     await self._servers.ask(server, publish)
-            self.greeted[server] = None  # before the routes leave: no change is missed
+            await self._servers.ask(server, PublishTriggers(self._catalogue.triggers))
             await self._replace_routes(server)
         except (NotSent, LinkBroke):
             return  # its end is reported by itself

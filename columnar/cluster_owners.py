@@ -1,12 +1,12 @@
 """The owners of all regions as one: a master asks it as it would ask the owner of a single process.
 
-    to every server      Publish, Withdraw, CloseTable, CloseRegions, FollowSchema; Watchers; Loads; what holds triggers
+    to every server      Publish, Withdraw, CloseTable, CloseRegions, FollowSchema, PublishTriggers, Undelivered, Loads
     to the region's      MiddleRow, CopyRegion, GiveBackSpace, and the steps of a split or merge
-    to any               PrepareRegions
+    to any               PrepareRegions, CheckFunction
 
 Answered when every server has answered; a server that dies meanwhile counts as done when it is fenced, for the one in
-its place begins with what the master knows by then.  A release (``ThawTriggers``) goes to the servers that hold
-something, and to no other.
+its place begins with what the master knows by then.  ``ReleaseDeliveries`` goes to the servers that hold
+deliveries, and to no other.
 
 A step of a split or merge goes to the server that began it.  If that died, the change is over: nothing is left of
 it but folders that the catalogue has announced.
@@ -17,6 +17,7 @@ Owned by the loop.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
@@ -32,7 +33,6 @@ from columnar.routing.peer_link import LinkBroke, NotSent
 R = TypeVar("R")
 
 OWNER_S: Final = 10.0  # for a region that is on its way to another server
-_RELEASES: Final = {messages.ThawTriggers: messages.FreezeTriggers, messages.ReleaseDeliveries: messages.HoldDeliveries}
 
 
 class ClusterOwners:
@@ -43,17 +43,16 @@ class ClusterOwners:
         self._catalogue = catalogue
         self._servers = servers
         self._published: dict[str, messages.Publish] = {}  # as they were asked last; regions by the catalogue
-        self._held: dict[type[Any], list[Incarnation]] = {}  # servers that hold something until it is released
+        self._holding: list[Incarnation] = []  # servers whose deliveries are held
         self._carriers: dict[RegionChange, Incarnation] = {}  # who carries a change out
         self._answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {
             messages.Publish: self._publish,
             messages.Withdraw: self._withdraw,
             messages.PrepareRegions: self._of_any,
-            messages.Watchers: self._watchers,
+            messages.CheckFunction: self._check_function,
+            messages.Undelivered: self._undelivered,
             messages.Loads: self._loads,
-            messages.FreezeTriggers: self._hold,
             messages.HoldDeliveries: self._hold,
-            messages.ThawTriggers: self._release,
             messages.ReleaseDeliveries: self._release,
             messages.MiddleRow: self._of_region,
             messages.CopyRegion: self._copy,
@@ -113,26 +112,35 @@ class ClusterOwners:
             await self._servers.gone(server)
             raise
 
-    async def _watchers(self, asked: messages.Watchers) -> dict[str, frozenset[str]]:
-        found: dict[str, frozenset[str]] = {}
+    async def _undelivered(self, asked: messages.Undelivered) -> dict[str, int]:
+        found: Counter[str] = Counter()
         for answer in await self._of_all(asked):
-            found |= answer
-        return found
+            found.update(answer)
+        return dict(found)
+
+    async def _check_function(self, asked: messages.CheckFunction) -> str | None:
+        """By the first server that lives to answer."""
+        for server in list(self._host.greeted):
+            answers = await self._of_all(asked, [server])
+            if answers:
+                return answers[0]
+        raise RetryLater("no server is up; try again")
 
     async def _loads(self, asked: messages.Loads) -> tuple[messages.RegionLoad, ...]:
         return tuple(load for answer in await self._of_all(asked) for load in answer)
 
-    async def _hold(self, asked: Message[None]) -> None:
+    async def _hold(self, asked: messages.HoldDeliveries) -> None:
         found = await self._answered(asked, list(self._host.greeted))
-        self._held[type(asked)] = [server for server, answer in found.items() if answer is None]
+        self._holding = [server for server, answer in found.items() if answer is None]
         try:
             _good(found.values())
         except BaseException:
-            await self._release(_release_of(asked))
+            await self._release(messages.ReleaseDeliveries())
             raise
 
-    async def _release(self, asked: Message[None]) -> None:
-        await self._of_all(asked, self._held.pop(_RELEASES[type(asked)], ()))
+    async def _release(self, asked: messages.ReleaseDeliveries) -> None:
+        holding, self._holding = self._holding, []
+        await self._of_all(asked, holding)
 
     async def _of_any(self, message: Message[None]) -> None:
         """Ask one server; work that only saves time later, and is left out where that server dies."""
@@ -202,7 +210,3 @@ def _good(answers: Iterable[R | BaseException]) -> list[R]:
         if isinstance(answer, BaseException) and not isinstance(answer, NotSent | LinkBroke):
             raise answer
     return [answer for answer in found if not isinstance(answer, BaseException)]
-
-
-def _release_of(hold: Message[None]) -> Message[None]:
-    return next(release() for release, kind in _RELEASES.items() if kind is type(hold))

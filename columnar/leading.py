@@ -2,6 +2,7 @@
 
     open        the catalogue is read, and the owner's epoch raised in it
     lead        from now on an owner of regions is told what to serve
+    prepare     what older programs left is brought up to date
     start       every table of the catalogue is served, the system's own among them, and triggers are followed
     begin       what a crash left of dropped regions goes; regions split by size
 
@@ -84,10 +85,13 @@ class Leading:
             self.triggers.catalogue_repaired,
         ]
 
-    async def start(self, system_tables: tuple[tuple[str, Family], ...]) -> None:
-        self.snapshots.sweep()
+    async def prepare(self) -> None:
+        """Folders and catalogue become those of this version: before ``start``, while nobody serves a region."""
         self._see_to_folders()
         await older_triggers.take_in(self.catalogue, self._rows_of)
+
+    async def start(self, system_tables: tuple[tuple[str, Family], ...]) -> None:
+        self.snapshots.sweep()
         await self.changes.start()
         await self.triggers.start()
         self._warn_of_unnamed()

@@ -31,6 +31,7 @@ from columnar.thrift.region_methods import RegionMethods
 from columnar.thrift.service import ThriftService
 from columnar.thrift.snapshot_methods import SnapshotMethods
 from columnar.thrift.tables import TableMethods
+from columnar.thrift.trigger_methods import TriggerChangeMethods
 from columnar.version import VERSION
 from columnar.wire.server import WireServer
 
@@ -105,6 +106,7 @@ class MasterService:
             self._slow_log,
             TableMethods(operations, leading.changes, self._address, self._folder.cluster_id),
             ExtensionMethods(operations, cast(Any, None), leading.changes, facts),
+            TriggerChangeMethods(leading.triggers),
             AdminMethods(operations, leading.alterations, lambda _table: []),
             RegionMethods(operations.descriptions, cast(Any, self._host.requests)),
             SnapshotMethods(operations, leading.snapshots),

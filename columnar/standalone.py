@@ -54,6 +54,7 @@ class Standalone:
             undo.push_async_callback(self._close_regions)
             self.leading.lead(self.serving.owner, self.config.trigger_modules)
             self.serving.follow(self.leading.region_changes)
+            await self.leading.prepare()
             await self.leading.start(SYSTEM_TABLES)
             await self.serving.load()
             private = await self.doors.open(self.serving, self.leading)

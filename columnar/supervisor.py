@@ -44,7 +44,7 @@ from columnar.storage import server_folders
 from columnar.storage.data_folder import SERVERS_SINCE, DataFolder
 from columnar.storage.process_stores import ProcessStores
 from columnar.storage.rocks import RocksEngine
-from columnar.triggers.registration import SYSTEM_TABLES
+from columnar.triggers.system_tables import SYSTEM_TABLES
 from columnar.version import VERSION
 from columnar.webui.cluster_status import ClusterStatus, ServerLine
 from columnar.webui.server import WebServer, bind, served_at
@@ -111,6 +111,7 @@ class Supervisor:
             self.leading = Leading(self.stores, has_servers=True)
             self._epoch = await self.leading.open()
             undo.push_async_callback(self._close_catalogue)
+            await self.leading.prepare()
             await self._lead()
             for name, process in begun:
                 await self.processes.join(name, process)
@@ -138,7 +139,7 @@ class Supervisor:
         pasts = FolderPasts(catalogue, self.stores)
         self.host = self._master = host = ClusterHost(state, catalogue, self.leading.sound, self.processes, pasts)
         self.owners = ClusterOwners(host, catalogue, self.processes)
-        self.leading.lead(self.owners)
+        self.leading.lead(self.owners, self.config.trigger_modules)
         host.requests.lead(self.leading.region_changes)
         self.service = MasterService(self.config, self.folder, self.leading, host)
         host.on_table = self.service.refresh
@@ -188,7 +189,7 @@ class Supervisor:
     def ended(self, server: Incarnation, why: str) -> None:
         self._handed.pop(server, None)
         self._addresses.pop(server, None)
-        if server not in self.host.greeted and not self._doors and not self.fault.done():
+        if not self._doors and not self.fault.done():
             text = f"server {server} did not start, it ended {why}; its last lines above say why"
             self.fault.set_exception(HostError(text))
             self.fault.exception()  # looked at once the start waits for it
@@ -215,8 +216,9 @@ class Supervisor:
             door.open()
 
     def _hand_on(self, door: bytes, connection: socket.socket) -> bool:
-        living = self.processes.living
-        for server in sorted((one for one in self.host.greeted if one in living), key=self._handed.__getitem__):
+        living, current = self.processes.living, self.host.state.current
+        up = (one for one in living if current.is_alive(one))
+        for server in sorted(up, key=self._handed.__getitem__):
             if living[server].child.ring(door, connection):
                 self._handed[server] += 1
                 return True
