@@ -1,0 +1,338 @@
+"""The shell of the cluster's state over servers and a disk that the test holds: orders, refusals, deaths, writes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import pytest
+
+from columnar.cluster_host import ClusterHost
+from columnar.cluster_owners import ClusterOwners
+from columnar.errors import DamagedData, HostError, NotServingRegion, OutcomeUnknown
+from columnar.master import instructions as do
+from columnar.master.catalogue import Catalogue
+from columnar.master.cluster_state import ClusterState
+from columnar.master.placement import Phase
+from columnar.master.region_changes import RegionChanges
+from columnar.model import owner_messages as told
+from columnar.model import region_messages as messages
+from columnar.model.mutation import RowMutation
+from columnar.model.owner import Incarnation, Tenure
+from columnar.model.region_info import RegionInfo
+from columnar.model.route import ChangeRoutes, ReplaceRoutes
+from columnar.model.schema import Family, make_table
+from columnar.routing.peer_link import LinkBroke, NotSent
+from columnar.routing.routes import Routes
+from columnar.servers_past import Past
+
+TABLE = make_table("t", [Family("f")])
+
+
+def on_a_loop(scenario: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+    def test() -> None:
+        asyncio.run(scenario())
+
+    test.__doc__ = scenario.__doc__
+    return test
+
+
+class FakeServer:
+    def __init__(self, here: Incarnation) -> None:
+        self.here = here
+        self.routes = Routes()
+        self.heard: list[Any] = []
+        self.refusal: Exception | None = None  # of the next ask to open
+        self.is_deaf = False  # asks are taken, and never answered
+
+    async def answer(self, message: Any) -> Any:
+        self.heard.append(message)
+        if self.is_deaf:
+            await asyncio.Event().wait()
+        if isinstance(message, ReplaceRoutes):
+            return self.routes.replace(message)
+        if isinstance(message, ChangeRoutes):
+            return self.routes.apply(message)
+        if isinstance(message, told.OpenRegion) and self.refusal is not None:
+            refusal, self.refusal = self.refusal, None
+            raise refusal
+        if isinstance(message, told.CloseRegion):
+            return told.GivenUp(message.epoch, False)
+        return () if isinstance(message, told.Rates) else None
+
+    def opened(self) -> dict[int, int]:
+        return {m.region.region_id: m.owner.epoch for m in self.heard if isinstance(m, told.OpenRegion)}
+
+
+class House:
+    """Servers, a catalogue in memory, and the past of the dead."""
+
+    def __init__(self) -> None:
+        self.servers: dict[Incarnation, FakeServer] = {}
+        self.removed: list[Incarnation] = []
+        self.pasts: dict[Incarnation, Past] = {}
+        self.is_failing = False
+        self.is_sound = asyncio.Event()
+        self.is_sound.set()
+        self.writes: list[list[RowMutation]] = []
+        self.catalogue = Catalogue([], self._write)
+        state = ClusterState([], {}, self.catalogue.wishes, Random(1))
+        self.host = ClusterHost(state, self.catalogue, self.is_sound.wait, self, self)
+        self.owners = ClusterOwners(self.host, self.catalogue, self)
+        self.deaths: dict[Incarnation, asyncio.Event] = {}
+
+    async def _write(self, mutations: list[RowMutation]) -> None:
+        await asyncio.sleep(0)
+        rows = [mutation.row for mutation in mutations]
+        assert len(set(rows)) == len(rows), "a row's mutations go into one"
+        if self.is_failing:
+            self.is_sound.clear()
+            raise OutcomeUnknown("the fsync failed")
+        self.writes.append(mutations)
+
+    # --- Servers, Pasts --------------------------------------------------------------------------------
+
+    async def ask(self, server: Incarnation, message: Any) -> Any:
+        found = self.servers.get(server)
+        if found is None:
+            raise NotSent
+        answer = asyncio.ensure_future(found.answer(message))
+        death = asyncio.ensure_future(self.deaths[server].wait())
+        await asyncio.wait([answer, death], return_when=asyncio.FIRST_COMPLETED)
+        death.cancel()
+        if not answer.done():
+            answer.cancel()
+            raise LinkBroke
+        return answer.result()
+
+    async def fence(self, server: Incarnation) -> None:
+        self.kill(server)
+
+    async def gone(self, server: Incarnation) -> None:
+        if server in self.deaths:
+            await self.deaths[server].wait()
+
+    async def past(self, server: Incarnation) -> Past:
+        return self.pasts.get(server, Past((), frozenset(), None))
+
+    async def remove(self, server: Incarnation) -> None:
+        self.removed.append(server)
+
+    async def extents(self, _server: Incarnation) -> told.Segments:
+        return (("now", 7),)
+
+    def free_bytes(self) -> int:
+        return 1 << 40
+
+    # --- what the test does ----------------------------------------------------------------------------
+
+    async def start(self, name: str, number: int) -> FakeServer:
+        here = Incarnation(name, number)
+        server = self.servers[here] = FakeServer(here)
+        self.deaths[here] = asyncio.Event()
+        self.host.joined(here)
+        await self.host.linked(here)
+        return server
+
+    def kill(self, server: Incarnation) -> None:
+        if self.servers.pop(server, None) is not None:
+            self.deaths[server].set()
+            self.host.ended(server, "by SIGKILL", asked=False)
+
+    async def create(self, starts: list[bytes]) -> list[RegionInfo]:
+        edges = [b"", *starts, b""]
+        infos = await self.catalogue.reserve("t", list(pairwise(edges)))
+        await self.catalogue.adopt(TABLE, infos)
+        await self.owners.ask(messages.Publish(TABLE, True, tuple(infos)))
+        return infos
+
+    async def rest(self) -> None:
+        """Everything that was begun is over."""
+        for _ in range(50):
+            await asyncio.sleep(0)
+
+    def place(self, info: RegionInfo) -> Any:
+        return self.host.state.current.places[info.region_id]
+
+    async def close(self) -> None:
+        self.host.state.check()
+        self.host.publishing.check()
+        self.host.stop()
+        await self.host.close()
+
+
+async def two_servers() -> tuple[House, FakeServer, FakeServer]:
+    house = House()
+    one, other = await house.start("s1", 2), await house.start("s2", 3)
+    house.host.begin()
+    return house, one, other
+
+
+@on_a_loop
+async def test_a_new_table_is_served_when_its_publication_returns() -> None:
+    house, one, other = await two_servers()
+    infos = await house.create([b"m"])
+    assert {**one.opened(), **other.opened()} == {info.region_id: 1 for info in infos}
+    for server in (one, other):
+        await house.rest()
+        kinds = [type(message) for message in server.heard]
+        assert kinds.index(messages.Publish) < kinds.index(told.OpenRegion), "a table before its regions"
+        assert kinds.index(ChangeRoutes) < kinds.index(told.OpenRegion), "H3"
+        assert [route.region for route in server.routes.of_table("t")] == infos
+    assert set(house.catalogue.owners) == {info.region_id for info in infos}, "on disk"
+    await house.close()
+
+
+@on_a_loop
+async def test_a_dead_servers_regions_go_to_another_with_what_its_log_names() -> None:
+    house, one, other = await two_servers()
+    infos = await house.create([b"m"])
+    mine = [info for info in infos if info.region_id in one.opened()]
+    house.pasts[one.here] = Past((("00000001.segment", 99),), frozenset({(mine[0].encoded, 1)}), None)
+    house.kill(one.here)
+    await house.rest()
+    opened = [m for m in other.heard if isinstance(m, told.OpenRegion) and m.region == mine[0]]
+    assert [m.owner.behind for m in opened] == [(Tenure(one.here, 1),)]
+    assert opened[0].sealed == ((one.here, (("00000001.segment", 99),)),)
+    for _ in range(2):  # the settled row, then the log that no row names
+        house.host.event(house.host.state.tick(house.host.now_ms()))
+        await house.rest()
+    assert house.removed == [one.here], "its row says no more that something is behind"
+    assert house.catalogue.sealed == {}
+    await house.close()
+
+
+@on_a_loop
+async def test_nothing_is_told_before_a_write_is_on_disk_and_a_failed_one_is_repeated() -> None:
+    house, one, other = await two_servers()
+    infos = await house.catalogue.reserve("t", [(b"", b"")])
+    await house.catalogue.adopt(TABLE, infos)
+    house.is_failing = True
+    publishing = asyncio.ensure_future(house.owners.ask(messages.Publish(TABLE, True, tuple(infos))))
+    await house.rest()
+    assert not one.opened()
+    assert not other.opened()
+    assert house.place(infos[0]).phase is Phase.WRITING, "nobody knows what became of the write"
+    house.is_failing = False
+    house.is_sound.set()
+    await asyncio.wait_for(publishing, 5)
+    assert house.place(infos[0]).phase is Phase.OPEN
+    await house.close()
+
+
+@on_a_loop
+async def test_a_region_that_cannot_be_opened_is_tried_elsewhere() -> None:
+    house, one, other = await two_servers()
+    one.refusal = other.refusal = HostError("the disk is full")
+    (info,) = await house.create([])
+    await asyncio.wait_for(house.host.until(lambda: house.place(info).phase is Phase.OPEN), 5)
+    assert house.place(info).owner.epoch > 2
+    await house.close()
+
+
+@on_a_loop
+async def test_damage_is_not_tried_elsewhere() -> None:
+    house, one, other = await two_servers()
+    one.refusal = other.refusal = DamagedData("a file is cut")
+    (info,) = await house.create([])
+    assert house.place(info).phase is Phase.FAILED_OPEN
+    assert sorted([len(one.opened()), len(other.opened())]) == [0, 1]
+    await house.close()
+
+
+@on_a_loop
+async def test_a_server_that_starts_hears_everything_and_misses_no_change() -> None:
+    house, one, _ = await two_servers()
+    infos = await house.create([b"m"])
+    late = await house.start("s3", 5)
+    assert [type(message) for message in late.heard][:3] == [
+        messages.Publish,
+        messages.PublishTriggers,
+        ReplaceRoutes,
+    ]
+    house.kill(one.here)
+    await house.rest()
+    assert [route.server for route in late.routes.of_table("t")] == [house.place(info).owner.server for info in infos]
+    await house.close()
+
+
+@on_a_loop
+async def test_a_move_closes_at_the_source_before_the_target_opens() -> None:
+    house, one, other = await two_servers()
+    (info,) = await house.create([])
+    source, target = (one, other) if house.place(info).server == "s1" else (other, one)
+    source.heard.clear()
+    await asyncio.wait_for(house.host.requests.request(do.MoveRegion(info.region_id, target.here.name)), 5)
+    assert [type(m) for m in source.heard if not isinstance(m, told.Rates)][:2] == [ChangeRoutes, told.CloseRegion]
+    assert target.opened() == {info.region_id: 2}
+    await house.close()
+
+
+@on_a_loop
+async def test_a_split_is_published_at_its_commit() -> None:
+    house, one, other = await two_servers()
+    (info,) = await house.create([])
+    owner = one if house.place(info).server == "s1" else other
+    changes = _changes(house)
+
+    async def finish(message: messages.FinishChange) -> float:
+        await changes.ask(messages.Commit(message.change))
+        assert owner.routes.find("t", b"z") is not None
+        return 0.001
+
+    _answer_changes(owner, finish)
+    low, high = await asyncio.wait_for(house.host.requests.split(info, b"m"), 5)
+    assert (low.end, high.start) == (b"m", b"m")
+    await house.rest()
+    for server in (one, other):
+        assert [route.region for route in server.routes.of_table("t")] == [low, high]
+    assert house.catalogue.owners.keys() == {low.region_id, high.region_id}
+    await house.close()
+
+
+@on_a_loop
+async def test_an_owner_that_dies_before_the_commit_leaves_the_old_region() -> None:
+    house, one, other = await two_servers()
+    (info,) = await house.create([])
+    owner = one if house.place(info).server == "s1" else other
+    _changes(house)
+
+    async def finish(_message: messages.FinishChange) -> float:
+        house.kill(owner.here)
+        await asyncio.Event().wait()
+        return 0.0
+
+    _answer_changes(owner, finish)
+    with pytest.raises((OutcomeUnknown, NotServingRegion)):
+        await asyncio.wait_for(house.host.requests.split(info, b"m"), 5)
+    await house.rest()
+    assert house.catalogue.tables["t"].regions == [info]
+    assert house.place(info).phase is Phase.OPEN, "at the other server"
+    await house.close()
+
+
+class _NoFolders:
+    def destroy(self, _encoded: str) -> None:
+        pass
+
+
+def _changes(house: House) -> RegionChanges:
+    lock: Any = type("Changes", (), {"lock": asyncio.Lock()})()
+    folders: Any = _NoFolders()
+    changes = RegionChanges(house.catalogue, lock, house.owners, folders)
+    house.host.requests.lead(changes)
+    return changes
+
+
+def _answer_changes(server: FakeServer, finish: Callable[[Any], Coroutine[Any, Any, float]]) -> None:
+    answer = server.answer
+
+    async def answered(message: Any) -> Any:
+        if isinstance(message, messages.FinishChange):
+            return await finish(message)
+        return await answer(message)
+
+    server.answer = answered  # type: ignore[method-assign]
