@@ -1,4 +1,4 @@
-# make run   the store and the wiki, in an environment of their own (DATA=data PORT=9090 WEB_PORT=9095 WIKI_PORT=8080)
+# make run   the store and the wiki, in an environment of their own (DATA=data PORT=9090 WEB_PORT=9095 WIKI_PORT=8080 SERVERS=1)
 # make test  everything that shows they work
 # make check the style, the types and the layers
 # make compile the hot modules to machine code again, after a change (make test does it too)
@@ -13,6 +13,7 @@ DATA      = data
 PORT      = 9090
 WEB_PORT  = 9095
 WIKI_PORT = 8080
+SERVERS   = 1
 
 .PHONY: run test check compile idl client-suites clean help
 
@@ -32,7 +33,7 @@ $(VENV)/.made-dev: $(VENV)/.made
 # The store compiles the hot modules beside its work where they are not fresh; COLUMNAR_COMPILED=no run does not.
 run: $(VENV)/.made
 	@COLUMNAR_COMPILED="$${COLUMNAR_COMPILED:-background}" exec $(BIN)/wikka run \
-	  --data "$(DATA)" --store-port $(PORT) --web-port $(WEB_PORT) --port $(WIKI_PORT)
+	  --data "$(DATA)" --store-port $(PORT) --web-port $(WEB_PORT) --port $(WIKI_PORT) --servers $(SERVERS)
 
 test: compile
 	@$(BIN)/python -m pytest -n 2 --dist worksteal

@@ -19,13 +19,18 @@ from columnar.shell.connecting import Misused, Refused, told
 from columnar.shell.progress import progress_bar
 from columnar.shell.showing import Output
 from columnar.shell.text import address_of, bytes_text
-from columnar.storage.data_folder import ALL_FOLDERS_SINCE, META, REGIONS, DataFolder
+from columnar.storage.data_folder import ALL_FOLDERS_SINCE, META, REGIONS, SERVERS, DataFolder
 from columnar.storage.ownership import Ownership
 from columnar.storage.recovery import recover
 from columnar.storage.rocks import RocksEngine
+from columnar.storage.server_folders import have_logs
 from columnar.storage.server_log_files import open_server_log
 
 LONGEST_S = 3_600.0
+_SERVERS_LEFT = (
+    "servers of this folder were killed, and their logs may hold writes that regions lack: start the store once, and "
+    "stop it"
+)
 FOUND = 1  # exit status: there are errors
 
 
@@ -74,6 +79,8 @@ def repair_(data: str, as_json: bool) -> None:
     """
     output = Output(as_json)
     with locked(data) as folder:
+        if have_logs(data):
+            raise Refused(f"{_SERVERS_LEFT}; then repair it")
         logs, engine = open_server_log(folder)[1], RocksEngine()
         engine.dead_logs = logs
         recover(engine, logs, os.path.join(data, REGIONS))  # first: it would lie over what is written now
@@ -123,6 +130,8 @@ def say_log(folder: DataFolder, report: Report) -> None:
     except ColumnarError as error:
         report.add(Severity.ERROR, "server-log", error.text)
         return
+    if have_logs(folder.path):
+        report.add(Severity.NOTE, SERVERS, _SERVERS_LEFT)
     for name, count in left.items():
         report.add(Severity.NOTE, name, f"{_in_log(count)}: the next start brings them in")
 

@@ -49,8 +49,16 @@ class _Ended(Exception):
 @click.option(
     "--web-port", default=9095, show_default=True, type=click.IntRange(-1, 65535), help="Store's status page."
 )
+@click.option(
+    "--servers",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 64),
+    metavar="N",
+    help="Region servers of the store, each a process; 1: everything in one.",
+)
 @serving_options
-def run(data: str, host: str, port: int, store_port: int, web_port: int, **serving: Any) -> None:
+def run(data: str, host: str, port: int, store_port: int, web_port: int, servers: int, **serving: Any) -> None:
     """Start a store with its data in DIR and the wiki on it; Ctrl-C stops both, a second one at once.
 
     The secret of the forms is kept in DIR where no --secret-file is given: open forms outlive a restart.
@@ -62,7 +70,7 @@ def run(data: str, host: str, port: int, store_port: int, web_port: int, **servi
         _check_port(host, port, "--port")
         _check_port("127.0.0.1", store_port, "--store-port")
         _check_port("127.0.0.1", web_port, "--web-port")
-        children.append(_start(_store_command(data, store_port, web_port)))
+        children.append(_start(_store_command(data, store_port, web_port, servers)))
         _await_ready_line(children[0], "store", STORE_READY_S)
         store = f"127.0.0.1:{store_port}"
         with open_wiki(store, "triggers") as wiki:
@@ -84,8 +92,8 @@ def run(data: str, host: str, port: int, store_port: int, web_port: int, **servi
         raise
 
 
-def _store_command(data: str, port: int, web_port: int) -> list[str]:
-    options = ["--data", data, "--port", str(port), "--web-port", str(web_port)]
+def _store_command(data: str, port: int, web_port: int, servers: int) -> list[str]:
+    options = ["--data", data, "--port", str(port), "--web-port", str(web_port), "--servers", str(servers)]
     fixed = ["--trigger-modules", "wikka_port.triggers", "--log-level", "warning"]
     return [sys.executable, "-m", "columnar", "standalone", *options, *fixed]
 

@@ -8,6 +8,7 @@ from columnar.model.owner import (
     Incarnation,
     Owner,
     Tenure,
+    behind_the_dead,
     first_owner,
     from_json,
     given_up,
@@ -109,3 +110,22 @@ def test_a_source_that_was_fenced_is_behind_if_its_log_names_the_region() -> Non
 def test_an_owner_that_closed_by_itself_is_followed() -> None:
     assert given_up(first_owner(S1, 8), S2, is_behind=False) == Owner(S2, 9)
     assert given_up(first_owner(S1, 8), S2, is_behind=True).behind == (Tenure(S1, 8),)
+
+
+def test_when_all_have_died_logs_count_by_the_row_alone() -> None:
+    """A log that names the region at a tenure of which the row knows nothing holds what later owners wrote over."""
+
+    def everything(_tenure: Tenure) -> bool:
+        return True
+
+    def nothing(_tenure: Tenure) -> bool:
+        return False
+
+    owner = first_owner(S1, 8)
+    assert behind_the_dead(owner, everything) == (Tenure(S1, 8),)
+    assert behind_the_dead(owner, nothing) == ()
+    moving = moved(taken_from_dead(owner, S2, in_log=True), S3)
+    assert behind_the_dead(moving, nothing) == (Tenure(S1, 8),)
+    assert behind_the_dead(moving, everything) == (Tenure(S1, 8), Tenure(S2, 9), Tenure(S3, 10))
+    clean = source_closed(moved(owner, S2), is_behind=False)
+    assert behind_the_dead(clean, lambda tenure: tenure.server == S1) == ()
