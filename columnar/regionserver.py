@@ -17,7 +17,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar, cast
@@ -30,15 +30,19 @@ from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import CannotOpen, Listening
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
+from columnar.operations.apart import connect
+from columnar.operations.asked import AskedOperations
 from columnar.regions.owning import Owning
 from columnar.regions.region_rates import RateMeter
 from columnar.routing.forwarding import Forwarding
 from columnar.routing.hello import Hello, obstacle
+from columnar.routing.owners import RoutedOwners
 from columnar.routing.peer_link import LinkBroke, NotSent, PeerLink
 from columnar.routing.peer_server import PeerServer
 from columnar.routing.peers import Peers
 from columnar.routing.refusals import Moved, Unknown, elsewhere
 from columnar.routing.routes import Routes
+from columnar.routing.scanner_ids import slot_of_server
 from columnar.routing.way_out import WayOut
 from columnar.server_answers import MasterAsks
 from columnar.serving import Serving
@@ -97,7 +101,7 @@ class ClusterServer:
         async with AsyncExitStack() as undo:
             undo.callback(self.stores.close)
             self.stores.clock.observe(self._config.clock_ms)
-            self.serving = Serving(config, self.stores, None)
+            self.serving = Serving(config, self.stores, None, slot_of_server(self.here))
             self.owning = Owning(self.here, self.serving.server, self.stores)
             self.routes = Routes()
             undo.push_async_callback(self.serving.close)
@@ -126,6 +130,11 @@ class ClusterServer:
         self.forwarding = Forwarding(self.here, self.routes, self.peers, self.peer_server.serve_here)
         for service, made in doors.services.items():
             made.way_out = WayOut(self.forwarding, service)
+        asked = AskedOperations(self.serving.server)
+        for kind, answer in asked.answers.items():
+            self.peer_server.register(kind, answer)
+        self.owners = RoutedOwners(self.here, self.routes, self.peers)
+        connect(self.serving.operations, asked, self.owners)
         path = self._path_of(self.here)
         try:
             await self.peers.listen(path)
@@ -146,7 +155,7 @@ class ClusterServer:
         self.asks = MasterAsks(
             serving.owner, self.owning, self.routes, serving.server.tables, rates, lambda: self._leader
         )
-        self.asks.on_routes = self.forwarding.routes_changed
+        self.asks.on_routes = self._routes_changed
         self.doors.address_of = self._address_of
         self._answering = PeerServer({}, self._elsewhere, self.doors.connection_ids)  # a master has no clients
         for kind, answer in self.asks.answers.items():
@@ -159,6 +168,10 @@ class ClusterServer:
         factory = cast(Callable[[], asyncio.Protocol], made)
         _, link = await asyncio.get_running_loop().create_unix_connection(factory, sock=control)
         return cast(PeerLink, link)
+
+    def _routes_changed(self, tables: Iterable[str]) -> None:
+        self.forwarding.routes_changed(tables)
+        self.owners.changed()
 
     @property
     def _leader(self) -> int:

@@ -34,8 +34,11 @@ RECOVERY_PAUSE_S: Final = 0.03  # between two regions that are brought up to dat
 
 
 class Serving:
-    def __init__(self, config: StandaloneConfig, stores: StoresOfProcess, epoch: int | None) -> None:
-        """``epoch``: at which this process owns all regions; None: it owns those that a master names."""
+    def __init__(self, config: StandaloneConfig, stores: StoresOfProcess, epoch: int | None, slot: int = 0) -> None:
+        """``epoch``: at which this process owns all regions; None: it owns those that a master names.
+
+        ``slot``: of this server in the ids of its scanners.
+        """
         self._config = config
         self._stores = stores
         self.server = RegionServer(
@@ -50,7 +53,7 @@ class Serving:
         self.keeper = TriggerKeeper(self.server, hub, config.trigger_modules)
         self.server.listener = hub.listener
         self.owner = RegionOwner(self.server, self.keeper, config.region_bytes)
-        self.scanners = ScannerTable(time.monotonic, lease_s=config.scanner_lease_s)
+        self.scanners = ScannerTable(time.monotonic, lease_s=config.scanner_lease_s, slot=slot)
         self.operations = TableOperations(self.server, self.scanners)
         self._timer: asyncio.TimerHandle | None = None
         self._recovery: asyncio.Task[None] | None = None
