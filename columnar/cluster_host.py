@@ -391,6 +391,9 @@ class ClusterHost:
             self.event(self.state.opened(server, ask.region, epoch, self.now_ms()))
 
     def _refused(self, server: Incarnation, ask: do.Ask, epoch: int, error: Exception) -> None:
+        place = self.state.current.places.get(ask.region)
+        if not isinstance(ask, do.Close) and (place is None or place.owner != ask.owner):
+            return  # the region has another owner by now
         what = "close" if isinstance(ask, do.Close) else "open"
         text = error.text if isinstance(error, ColumnarError) else f"{type(error).__name__}: {error}"
         _log.error("server %s cannot %s region %d at epoch %d: %s", server, what, ask.region, epoch, text)
