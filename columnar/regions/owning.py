@@ -217,7 +217,8 @@ class Owning:
             region_id, _ = (self._to_bring_in or self._to_open).popitem(last=False)
             if is_behind and region_id in self._lacking:
                 await self._lacking.load(region_id)
-                await self._open(region_id)
+                if region_id in self._lacking:  # else a request has had it opened meanwhile
+                    await self._open(region_id)
             elif not is_behind and self._is_worth_opening(region_id):
                 await self._open(region_id)
             else:
