@@ -16,7 +16,7 @@ from columnar.config import StandaloneConfig
 from columnar.leading import Leading
 from columnar.model.region_info import RegionInfo
 from columnar.operations.descriptions import Descriptions
-from columnar.operations.scanners import ScannerTable
+from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.slow_log import SlowLog
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.server import RegionServer
