@@ -244,6 +244,10 @@ class ToldRegions:
         held = self._held.get(region)
         return held.owner if held is not None and held.stage is not Stage.LEFT else None
 
+    def had(self) -> list[int]:
+        """The regions that nobody else may have."""
+        return [region for region, held in self._held.items() if held.stage is not Stage.LEFT]
+
     def epochs_of(self, region: int) -> range:
         """The epochs of the unbroken tenure in which the region is had.
 

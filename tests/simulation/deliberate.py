@@ -1,0 +1,74 @@
+"""Ten deliberate faults, each a switch of the simulated world: the checks must find every one of them.
+
+They stand for what a lease means over ZooKeeper, too; on one machine the fence by ``waitpid`` is the lease.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from columnar.master.cluster_state import ClusterState
+from columnar.model.owner import Incarnation, Owner, Tenure
+from columnar.regions.hosting_state import HostingState
+from columnar.regions.told import Told, ToldRegions
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+FAULTS = {
+    "reads unchecked": "a server answers reads of regions that it does not have any more",
+    "answers unchecked": "an answer leaves after the fsync, though the region was closed meanwhile",
+    "fence unwaited": "the regions of a server are given to others before its process is reaped",
+    "no complete": "a store does not say whose logs it has",
+    "behind forgotten": "the rows of the regions of a dead server do not name its log",
+    "no epochs": "all that a log has of a region is brought in, of whatever epoch",
+    "seal ignored": "a log is read beyond the length at which it was sealed",
+    "leader unchecked": "a master that was replaced is obeyed",
+    "closed forgotten": "a server opens a region at an epoch that it has given up",
+    "told early": "owners are told of rows that are not on disk",
+}
+
+
+class _Forgetful(HostingState):
+    """It opens a region at an epoch that was given up; an older one it refuses."""
+
+    def own(self, region_id: int, epoch: int) -> bool:
+        self._given_up.pop(region_id, None)
+        return super().own(region_id, epoch)
+
+
+class _ForgetfulTold(ToldRegions):
+    def told_open(self, region: int, owner: Owner, leader: int) -> tuple[Told, ...]:
+        if self.owner_of(region) is None:
+            self._held.pop(region, None)
+        return super().told_open(region, owner, leader)
+
+
+class _Obedient(ToldRegions):
+    def told_open(self, region: int, owner: Owner, leader: int) -> tuple[Told, ...]:
+        return super().told_open(region, owner, max(leader, self.leader))
+
+    def told_renumber(self, region: int, owner: Owner, leader: int) -> tuple[Told, ...]:
+        return super().told_renumber(region, owner, max(leader, self.leader))
+
+    def told_close(self, region: int, epoch: int, leader: int) -> tuple[Told, ...]:
+        return super().told_close(region, epoch, max(leader, self.leader))
+
+
+def hosting_of(world: World) -> HostingState:
+    return _Forgetful(None) if world.has("closed forgotten") else HostingState(None)
+
+
+def told_of(world: World, me: Incarnation, hosting: HostingState) -> ToldRegions:
+    if world.has("leader unchecked"):
+        return _Obedient(me, hosting)
+    return _ForgetfulTold(me, hosting) if world.has("closed forgotten") else ToldRegions(me, hosting)
+
+
+def lead_astray(world: World, state: ClusterState) -> None:
+    if world.has("behind forgotten"):
+
+        def in_log(_region: int, _tenure: Tenure) -> bool:
+            return False
+
+        state.ledger.in_log = in_log  # type: ignore[assignment,method-assign]

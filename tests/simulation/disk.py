@@ -1,0 +1,115 @@
+"""The disk of the simulated machine: stores, logs of servers, and what a power cut leaves of them.
+
+What a process has written is there after its death; what it has not synced may be gone after a power cut, from any
+point on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from hashlib import md5
+from random import Random
+
+from columnar.model.owner import Incarnation
+from columnar.model.owner_messages import Segments
+from columnar.storage.dead_logs import LogOfRegion, segment_name
+from columnar.storage.server_log import Record, era, mark
+
+Pair = tuple[bytes, bytes | None]  # None: the key is deleted
+Span = tuple[bytes, bytes]
+
+
+@dataclass(slots=True)
+class Files:
+    """A store: what was flushed, and a log of batches of which the first ``synced`` are on disk."""
+
+    flushed: dict[bytes, bytes] = field(default_factory=dict)
+    log: list[tuple[Span | None, Sequence[Pair]]] = field(default_factory=list)  # a span is deleted before the pairs
+    synced: int = 0
+
+    def append(self, pairs: Sequence[Pair], deleted: Span | None = None) -> None:
+        self.log.append((deleted, pairs))
+
+    def sync(self, count: int) -> None:
+        self.synced = max(self.synced, min(count, len(self.log)))
+
+    def lose(self, rng: Random) -> None:
+        """A prefix of what was not synced is left."""
+        del self.log[rng.randint(self.synced, len(self.log)) :]
+
+    def recover(self) -> dict[bytes, bytes]:
+        """Flush the log; all that is here is on disk then."""
+        if self.log:
+            apply(self.flushed, self.log)
+            self.log.clear()
+            self.synced = 0
+        return dict(self.flushed)
+
+    def copy(self) -> Files:
+        return Files(dict(self.flushed), list(self.log), self.synced)
+
+
+def apply(data: dict[bytes, bytes], batches: Iterable[tuple[Span | None, Sequence[Pair]]]) -> None:
+    for deleted, pairs in batches:
+        if deleted is not None:
+            for key in [key for key in data if deleted[0] <= key < deleted[1]]:
+                del data[key]
+        for key, value in pairs:
+            if value is None:
+                data.pop(key, None)
+            else:
+                data[key] = value
+
+
+@dataclass(slots=True)
+class Segment:
+    frames: list[list[Record]] = field(default_factory=list)
+    synced: int = 0
+
+
+class LogFolder:
+    """``servers/NAME.INC/log``; the length of a segment is its number of frames."""
+
+    def __init__(self, server: Incarnation) -> None:
+        self.identity = md5(str(server).encode(), usedforsecurity=False).digest()
+        self.era = era(self.identity, 1)
+        self.segments: dict[int, Segment] = {}
+
+    def measured(self) -> Segments:
+        return tuple((segment_name(number), len(one.frames)) for number, one in self.segments.items())
+
+    def lose(self, rng: Random) -> None:
+        for segment in self.segments.values():
+            del segment.frames[rng.randint(segment.synced, len(segment.frames)) :]
+
+    def records(self, extents: Segments) -> list[Record]:
+        lengths = dict(extents)
+        found: list[Record] = []
+        for number, segment in self.segments.items():
+            for frame in segment.frames[: lengths.get(segment_name(number), 0)]:
+                found += frame
+        return found
+
+    def named(self, extents: Segments) -> set[tuple[str, int]]:
+        return {(record.region, record.epoch) for record in self.records(extents)}
+
+    def of_region(self, region: str, epochs: frozenset[int] | None, extents: Segments) -> LogOfRegion:
+        """``epochs``: None for all, as if records did not name them."""
+        every = [(mark(self.era, one.number), one) for one in self.records(extents) if one.region == region]
+        found = [(key, one) for key, one in every if epochs is None or one.epoch in epochs]
+        return LogOfRegion(region, self.identity, found, frozenset(key for key, _ in every))
+
+
+class Disk:
+    def __init__(self) -> None:
+        self.meta = Files()
+        self.stores: dict[int, Files] = {}  # by region id
+        self.logs: dict[Incarnation, LogFolder] = {}
+
+    def power_cut(self, rng: Random) -> None:
+        self.meta.lose(rng)
+        for store in self.stores.values():
+            store.lose(rng)
+        for log in self.logs.values():
+            log.lose(rng)

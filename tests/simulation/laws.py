@@ -1,0 +1,144 @@
+"""The invariants C1 to C6 of the cluster, over the whole simulated world, as plain checks.
+
+    C1  an answer leaves only while its process has the region, at an epoch that it was told
+    C2  no two processes that live have a region; nobody begins before every earlier owner has closed or is dead
+    C3  the epoch of a region that is told is on disk, and only rises there
+    C4  a region is served with every write that was ever acknowledged or seen
+    C5  a call is carried out by the owner alone: C1 where it is answered
+    C6  a log is removed, and is found where it is needed, by the rows of the catalogue on disk
+
+``acknowledged`` is what clients may rely on: the highest version of each row in any answer that left its owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NoReturn
+
+from columnar.master.instructions import Ask, Close
+from columnar.model.owner import Incarnation, Owner
+from columnar.model.owner_messages import Segments
+from columnar.regions.told import Refuse, Stage, Told
+from tests.simulation.stores import unpacked
+
+if TYPE_CHECKING:
+    from tests.simulation.clients import Op
+    from tests.simulation.server import Server
+    from tests.simulation.world import World
+
+
+class Violation(AssertionError):
+    pass
+
+
+class Laws:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.acknowledged: dict[bytes, int] = {}
+        self.sealed: dict[Incarnation, Segments] = {}  # what was there when the process was dead
+        self._on_disk: dict[int, int] = {}  # epochs of the catalogue's rows
+        self.served = 0
+
+    def broken(self, what: str) -> NoReturn:
+        raise Violation(f"{self._world.agenda.now_us / 1e6:.6f} s: {what}")
+
+    # --- C1, C4 --------------------------------------------------------------------------------------
+
+    def answers(self, server: Server, region: int, versions: Mapping[bytes, int]) -> None:
+        owner = server.owning.told.owner_of(region)
+        if owner is None:
+            self.broken(f"C1: {server.me} answers for region {region}, which it does not have")
+        if self._world.is_replaced(server.me):
+            self.broken(f"C1: {server.me} answers for region {region}, and was fenced")
+        for row, version in versions.items():
+            if version > self.acknowledged.get(row, 0):
+                self.acknowledged[row] = version
+
+    def serves(self, server: Server, region: int, data: Mapping[bytes, bytes]) -> None:
+        self.served += 1
+        info = self._world.infos[region]
+        for row, wanted in self.acknowledged.items():
+            if info.holds(row):
+                found = unpacked(data.get(row)).version
+                if found < wanted:
+                    self.broken(
+                        f"C4: {server.me} serves row {row.decode()} of region {region} with version {found}, "
+                        f"and {wanted} was acknowledged"
+                    )
+
+    def refused(self, op: Op) -> None:
+        if op.applied_at:
+            self.broken(f"W2: {op} was refused as not served, and was carried out")
+
+    # --- C2 ------------------------------------------------------------------------------------------
+
+    def begins(self, server: Server, region: int, epoch: int) -> None:
+        for other in self._world.servers.values():
+            told = other.owning.told
+            if other is not server and not other.process.is_dead and told.owner_of(region) is not None:
+                self.broken(f"C2: {server.me} begins region {region} at {epoch}, and {other.me} has it")
+
+    def opens(self, server: Server, region: int) -> None:
+        for other in self._world.servers.values():
+            if other is not server and not other.process.is_dead and region in other.owning.stores:
+                self.broken(f"C2: {server.me} opens the store of region {region}, and {other.me} has it open")
+
+    def after_step(self) -> None:
+        had: dict[int, Server] = {}
+        for server in self._world.servers.values():
+            if server.process.is_dead:
+                continue
+            for region in server.owning.told.had():
+                if region in had:
+                    self.broken(f"C2: {had[region].me} and {server.me} have region {region}")
+                had[region] = server
+
+    # --- C3 ------------------------------------------------------------------------------------------
+
+    def told(self, server: Incarnation, ask: Ask, durable: Mapping[int, Owner]) -> None:
+        row = durable.get(ask.region)
+        epoch = ask.epoch if isinstance(ask, Close) else ask.owner.epoch
+        if row is None or row.epoch < epoch:
+            self.broken(f"C3: {server} is told {ask}, and the row on disk is {row}")
+        if not isinstance(ask, Close) and row.epoch == epoch and row.server != server:
+            self.broken(f"C3: {server} is told {ask}, and the row on disk is {row}")
+
+    def told_by(self, leader: int, heard: int, doing: tuple[Told, ...]) -> None:
+        if leader < heard and not all(isinstance(do, Refuse) for do in doing):
+            self.broken(f"C2: leader {leader} was replaced by {heard}, and is obeyed: {doing}")
+
+    def on_disk(self, rows: Mapping[int, Owner]) -> None:
+        for region, row in rows.items():
+            if row.epoch < self._on_disk.get(region, 0):
+                self.broken(f"C3: the epoch of region {region} falls to {row.epoch}")
+            self._on_disk[region] = row.epoch
+
+    # --- C6 ------------------------------------------------------------------------------------------
+
+    def fenced(self, server: Incarnation, extents: Segments, rows: Mapping[int, Owner]) -> None:
+        """Measured; again only by a later master, where no row on disk says that somebody may have read it."""
+        before = self.sealed.get(server, extents)
+        for region, row in rows.items():
+            if before != extents and any(tenure.server == server for tenure in row.behind):
+                self.broken(f"C6: the log of {server} was sealed at {before}, and region {region} has it behind")
+        self.sealed[server] = extents
+
+    def reads(self, server: Incarnation, extents: Segments) -> None:
+        """D1: nothing behind a seal is read."""
+        sealed = self.sealed.get(server)
+        if sealed is not None and not set(extents) <= set(sealed):
+            self.broken(f"C6: the log of {server} was sealed at {sealed} and is read to {extents}")
+
+    def removes(self, server: Incarnation, rows: Mapping[int, Owner]) -> None:
+        for region, row in rows.items():
+            named = (row.server, *(tenure.server for tenure in row.behind))
+            if server in named or (row.source is not None and row.source.server == server):
+                self.broken(f"C6: the log of {server} is removed, and the row of region {region} is {row}")
+
+    # --- the end -------------------------------------------------------------------------------------
+
+    def at_rest(self) -> None:
+        for region in self._world.infos:
+            stages = [server.owning.told.stage_of(region) for server in self._world.servers.values()]
+            if stages.count(Stage.SERVING) != 1:
+                self.broken(f"at rest: region {region} is served by {stages.count(Stage.SERVING)} servers")

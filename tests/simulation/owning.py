@@ -1,0 +1,348 @@
+"""The shell of a simulated server around ``ToldRegions`` and ``HostingState``: opens and closes stores, serves rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from columnar.errors import DamagedData
+from columnar.master.instructions import Ask, Close, Open
+from columnar.model.owner import Incarnation, Owner, Tenure, incarnation_of
+from columnar.model.owner_messages import Segments
+from columnar.model.region_info import RegionInfo
+from columnar.model.route import Route
+from columnar.regions.hosting_state import Event, State
+from columnar.regions.told import (
+    BringIn,
+    Leave,
+    MayServe,
+    RaiseEpoch,
+    Refuse,
+    ReportClosed,
+    ReportFailed,
+    ReportOpened,
+    Stage,
+    Told,
+    Why,
+)
+from columnar.storage.ownership import COMPLETE, THIS_RUN, LogPart, Ownership, complete_in, pack_complete
+from tests.simulation.agenda import MS
+from tests.simulation.clients import Op
+from tests.simulation.deliberate import hosting_of, told_of
+from tests.simulation.disk import Files
+from tests.simulation.stores import Behind, Lapses, OpenStore, bring_in, region_name, unpacked
+
+if TYPE_CHECKING:
+    from tests.simulation.server import Server
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    answer: object
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Nothing was done: the region is not served here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unsure:
+    """The write may have been done."""
+
+
+Outcome = Done | Elsewhere | Unsure
+Reply = Callable[[Outcome], None]
+Sealed = dict[Incarnation, Segments]
+SERVES_WRITES = (State.OPEN, State.REPLACING)
+
+
+class Owning:
+    """``gates``: what waits for a region whose store is being opened or closed."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._world = server.world
+        self._agenda = server.world.agenda
+        self.hosting = hosting_of(self._world)
+        self.told = told_of(self._world, server.me, self.hosting)
+        self.stores: dict[int, OpenStore] = {}
+        self.former: dict[int, OpenStore] = {}  # closed; only a deliberate fault reads them
+        self._gates: dict[int, list[Callable[[], None]]] = {}
+        self._lacking: dict[int, None] = {}  # closed without an fsync: its store lacks what the server's log has
+        self._sealed: Sealed = {}
+        self._flushing: dict[int, None] = {}
+        self._bringing: dict[int, None] = {}
+
+    # --- told by a master ----------------------------------------------------------------------------
+
+    def ask(self, ask: Ask, leader: int, sealed: Sealed) -> None:
+        self._sealed |= sealed
+        heard = self.told.leader
+        if isinstance(ask, Close):
+            doing = self.told.told_close(ask.region, ask.epoch, leader)
+        elif isinstance(ask, Open):
+            doing = self.told.told_open(ask.region, ask.owner, leader)
+        else:
+            doing = self.told.told_renumber(ask.region, ask.owner, leader)
+        self._world.laws.told_by(leader, heard, doing)
+        self.carry_out(doing)
+
+    def carry_out(self, doing: tuple[Told, ...]) -> None:
+        for do in doing:
+            self._world.trace(self._server.process, do)
+            if isinstance(do, BringIn):
+                self._world.laws.begins(self._server, do.region, do.owner.epoch)
+                self._bringing[do.region] = None
+                self._want(do.region, do.owner)
+            elif isinstance(do, MayServe):
+                self._world.laws.begins(self._server, do.region, do.owner.epoch)
+                self._lacking.pop(do.region, None)
+                self._server.committing.brought_in(region_name(do.region))
+            elif isinstance(do, RaiseEpoch):
+                store = self.stores.get(do.region)
+                if store is not None and self._world.chance(0.5):  # its records may keep the epoch before
+                    store.raise_epoch(do.epoch)
+            elif isinstance(do, Leave):
+                self._flush_and_leave(do.region)
+            elif isinstance(do, ReportOpened):
+                self._server.report("opened", do.region, do.epoch)
+            elif isinstance(do, ReportClosed):
+                self._server.report("closed", do.region, do.epoch, is_behind=do.is_behind)
+            elif isinstance(do, ReportFailed):
+                self._server.report("failed", do.region, do.epoch, why=do.why, is_damaged=do.is_damaged)
+            else:
+                assert isinstance(do, Refuse)
+                if do.why is not Why.OLD_LEADER:
+                    self._server.report("failed", do.region, do.epoch, why=do.why.name, is_damaged=False)
+
+    # --- opening -------------------------------------------------------------------------------------
+
+    def _want(self, region: int, owner: Owner | None) -> None:
+        """``owner``: to be brought in; None: for a request."""
+        self.hosting.told(region, Event.WANTED)
+        own = self.told.epochs_of(region)
+        epoch = self.hosting.epoch_of(region)
+        parts = [self._part(tenure) for tenure in owner.behind] if owner is not None else []
+        if owner is None and region in self._lacking:
+            parts = [LogPart(THIS_RUN, one) for one in own]
+        ownership = Ownership(region_name(region), epoch, tuple(parts))
+        files = self._world.disk.stores[region]
+        self._agenda.later(
+            self._server.process, self._agenda.drawn(3 * MS, 12 * MS), lambda: self._open(region, files, ownership)
+        )
+
+    def _part(self, tenure: Tenure) -> LogPart:
+        return LogPart(THIS_RUN if tenure.server == self._server.me else str(tenure.server), tenure.epoch)
+
+    def _open(self, region: int, files: Files, ownership: Ownership) -> None:
+        self._world.laws.opens(self._server, region)
+        data = files.recover()
+        world = self._world
+        lapses = Lapses(world.has("no complete"), world.has("no epochs"))
+        work = bring_in(files, data, ownership, self._find, lapses)
+
+        def go_on() -> None:
+            try:
+                if next(work, "over") is None:
+                    self._agenda.later(self._server.process, self._agenda.drawn(MS, 15 * MS), go_on)
+                    return
+            except DamagedData as error:
+                self._world.laws.broken(f"{region_name(region)} is damaged: {error.text}")
+            if ownership.behind:
+                self._lacking.pop(region, None)
+                self._server.committing.brought_in(ownership.region)
+            complete = complete_in(data.get(COMPLETE), ownership.region)
+            claim = None
+            if complete < ownership.epoch and not lapses.no_complete:
+                claim = COMPLETE, pack_complete(ownership.epoch, ownership.region)
+            self._opened(OpenStore(region, ownership.epoch, files, data, claim))
+
+        go_on()
+
+    def _find(self, name: str) -> Behind:
+        if name == THIS_RUN:
+            return self._server.log, self._server.log.measured()
+        server = incarnation_of(name)
+        log = self._world.disk.logs.get(server)
+        if log is None:
+            self._world.laws.broken(f"C6: the log of {name} is gone, and it is needed")
+        sealed = self._sealed.get(server)
+        if sealed is None:
+            return log, log.measured()  # its server lived when this was told: it has given the region up
+        extents = log.measured() if self._world.has("seal ignored") else sealed
+        self._world.laws.reads(server, extents)
+        return log, extents
+
+    def _opened(self, store: OpenStore) -> None:
+        region = store.region_id
+        is_told = region in self._bringing
+        self._bringing.pop(region, None)
+        if is_told and self._world.happens("unopened"):
+            self.hosting.told(region, Event.NOT_OPENED)
+            self.carry_out(self.told.not_opened(region, store.epoch, "it cannot be opened", is_damaged=False))
+            self._release(region)
+            return
+        self.hosting.told(region, Event.OPENED)
+        self.stores[region] = store
+        store.epoch = max(store.epoch, self.hosting.epoch_of(region))
+        self._world.laws.serves(self._server, region, store.data)
+        self.former.pop(region, None)
+        if is_told:
+            self.carry_out(self.told.opened(region, store.epoch))
+        self._release(region)
+        self.look(region)
+
+    # --- closing -------------------------------------------------------------------------------------
+
+    def _flush_and_leave(self, region: int) -> None:
+        self._flushing[region] = None
+
+        def flushed() -> None:
+            self._flushing.pop(region, None)
+            self.look(region)
+
+        self._agenda.later(self._server.process, self._agenda.drawn(MS, 10 * MS), flushed)
+
+    def look(self, region: int) -> None:
+        """Go on with a region that is to leave, as far as its store allows."""
+        if self.told.stage_of(region) is not Stage.LEAVING or region in self._flushing:
+            return
+        state = self.hosting.state(region)
+        store = self.stores.get(region)
+        if state is State.NONE:
+            self.carry_out(self.told.closed(region, self.hosting.epoch_of(region), is_behind=region in self._lacking))
+            self._release(region)
+        elif state is State.OPEN:
+            self.hosting.told(region, Event.LEAVES)
+            self.look(region)
+        elif state is State.CLOSING and store is not None:
+            self._quiet(store)
+
+    def _quiet(self, store: OpenStore) -> None:
+        if self._world.has("answers unchecked"):
+            self._close(store, Event.QUIET, is_synced=store.is_synced)
+        elif store.gathered or not store.is_quiet:
+            if store.under_way is None:
+                self._server.committing.commit(store, lambda _is_on_disk: None)
+        elif store.capture is not None and store.capture.synced < store.capture.last:
+            self._server.committing.sync_own(store, lambda _is_on_disk: None)
+        else:
+            assert store.is_synced, "all that it was written is on disk"
+            self._close(store, Event.QUIET, is_synced=True)
+
+    def _close(self, store: OpenStore, event: Event, *, is_synced: bool) -> None:
+        region = store.region_id
+        self.hosting.told(region, event)
+        store.is_open = False
+        self.former[region] = self.stores.pop(region)
+        self._server.committing.closed(store, is_synced=is_synced)
+        self.look(region)
+        self._release(region)
+
+    def evict(self, region: int) -> None:
+        """It is little used."""
+        store = self.stores.get(region)
+        if store is None or self.hosting.state(region) is not State.OPEN or not store.is_quiet or store.gathered:
+            return
+        if store.capture is not None and store.capture.synced < store.capture.last:
+            return
+        if self.told.stage_of(region) is Stage.SERVING:
+            self._close(store, Event.EVICTED, is_synced=True)
+
+    def store_failed(self, store: OpenStore) -> None:
+        """Its fsync failed."""
+        region = store.region_id
+        if self.stores.get(region) is not store:
+            return  # a deliberate fault closed it meanwhile
+        self.hosting.told(region, Event.FSYNC_FAILED)
+        self._world.trace(self._server.process, f"fsync of {store.name} failed")
+        self._lacking[region] = None
+        self.former[region] = self.stores.pop(region)
+        self._server.committing.closed(store, is_synced=False)
+        store.fail()
+
+        def closed() -> None:
+            self.hosting.told(region, Event.STORE_CLOSED)
+            self.look(region)
+            self._release(region)
+
+        self._agenda.later(self._server.process, self._agenda.drawn(MS, 5 * MS), closed)
+
+    # --- serving -------------------------------------------------------------------------------------
+
+    def serve(self, info: RegionInfo, op: Op, reply: Reply) -> None:
+        region = info.region_id
+        state = self.hosting.state(region)
+        store = self.stores.get(region)
+        if store is not None and (state in SERVES_WRITES or (state is State.CLOSING and not op.is_write)):
+            self._execute(store, info, op, reply)
+        elif state is State.CLOSING or state in (State.OPENING, State.BROKEN):
+            self._wait(region, lambda: self.serve(info, op, reply))
+        elif state is State.NONE and self.hosting.owns(region):
+            self._wait(region, lambda: self.serve(info, op, reply))
+            self._want(region, None)
+        else:
+            reply(Elsewhere())
+
+    def _wait(self, region: int, again: Callable[[], None]) -> None:
+        self._gates.setdefault(region, []).append(again)
+
+    def _release(self, region: int) -> None:
+        for again in self._gates.pop(region, ()):
+            self._agenda.later(self._server.process, 0, again)
+
+    def _execute(self, store: OpenStore, info: RegionInfo, op: Op, reply: Reply) -> None:
+        if not op.is_write:
+            self._read(store, info, op, reply)
+            return
+        answer, value = op.changed(unpacked(store.data.get(op.row)), self._world.next_version())
+        if value is not None:
+            op.applied()
+            store.write(op.row, value)
+
+        def ended(is_on_disk: bool) -> None:
+            if not is_on_disk:
+                reply(Unsure())
+                return
+            versions = {op.row: value.version} if value is not None else {}
+            self._world.laws.answers(self._server, store.region_id, versions)
+            reply(Done(answer))
+
+        self._server.committing.commit(store, ended)
+
+    def _read(self, store: OpenStore, info: RegionInfo, op: Op, reply: Reply) -> None:
+        found = {row: unpacked(store.data.get(row)) for row in op.rows_in(info)}
+
+        def ended(is_on_disk: bool) -> None:
+            if not is_on_disk:  # what it saw is not on disk: it looks again
+                self._wait_or_serve(info, op, reply)
+                return
+            versions = {row: value.version for row, value in found.items()}
+            self._world.laws.answers(self._server, store.region_id, versions)
+            reply(Done((info, found)))
+
+        if store.gathered:
+            self._server.committing.commit(store, ended)
+        elif store.under_way is not None:
+            store.under_way.append(ended)
+        else:
+            ended(True)
+
+    def _wait_or_serve(self, info: RegionInfo, op: Op, reply: Reply) -> None:
+        self._agenda.later(self._server.process, 0, lambda: self.serve(info, op, reply))
+
+    def reads_unchecked(self, route: Route | None, op: Op, reply: Reply) -> bool:
+        """A deliberate fault: a region that was served here once answers reads for ever."""
+        store = self.former.get(route.region.region_id) if route is not None else None
+        if op.is_write or store is None or route is None or not self._world.has("reads unchecked"):
+            return False
+        found = {row: unpacked(store.data.get(row)) for row in op.rows_in(route.region)}
+        versions = {row: value.version for row, value in found.items()}
+        self._world.laws.answers(self._server, store.region_id, versions)
+        reply(Done((route.region, found)))
+        return True
+
+    def check(self) -> None:
+        self.told.check()

@@ -1,0 +1,52 @@
+"""The cluster in virtual time, from printed seeds: C1 to C6 after every step, linearizability at the end.
+
+``python -m tests.simulation --seed 1 --seeds 1000 --seconds 600`` is the long form.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.simulation.world import World, run
+from tests.support.seeds import seed
+
+SEEDS = 300
+SECONDS = 10.0
+TOGETHER = 10
+
+
+@pytest.mark.parametrize("number", range(SEEDS // TOGETHER))
+def test_whatever_happens_the_laws_of_the_cluster_hold(number: int) -> None:
+    first = seed(1) + number * TOGETHER
+    worlds = [run(one, SECONDS) for one in range(first, first + TOGETHER)]
+    assert sum(world.calls for world in worlds) > 50 * TOGETHER, "clients are served"
+    assert sum(world.laws.served for world in worlds) > 10 * TOGETHER, "regions change hands"
+
+
+def test_a_seed_is_the_whole_run() -> None:
+    """Also in another process, whose hashes of strings are others."""
+    text = "from tests.simulation.world import run; print(run(4, 3.0).summary())"
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", text],
+            check=True,
+            capture_output=True,
+            text=True,
+            env=os.environ | {"PYTHONHASHSEED": number},
+        ).stdout
+        for number in ("1", "2")
+    }
+    assert told == {run(4, 3.0).summary() + "\n"}
+
+
+def test_every_kind_of_upheaval_happens() -> None:
+    """A world without deaths, unsure calls or power cuts would show nothing."""
+    worlds: list[World] = [run(one, SECONDS) for one in range(1, 9)]
+    assert any(world.master is not None and world.master.leader > 2 for world in worlds)
+    assert any(world.unsure for world in worlds)
+    assert any(op.applied_at for world in worlds for op, _ in world.unsure), "unsure, and done"
+    assert any(not op.applied_at for world in worlds for op, _ in world.unsure), "unsure, and not done"

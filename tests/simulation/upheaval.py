@@ -1,0 +1,159 @@
+"""What befalls the simulated cluster: kills, stops, power cuts, moves, drains, messages that come late or twice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from columnar.master.instructions import (
+    Ask,
+    AssignRegion,
+    Close,
+    DrainServer,
+    MoveRegion,
+    Open,
+    Request,
+    SwitchBalancer,
+    UnassignRegion,
+    UndrainServer,
+)
+from columnar.model.owner import Owner
+from columnar.storage.server_log import Record
+from tests.simulation.agenda import MS
+from tests.simulation.server import Server
+from tests.simulation.stores import Value, region_name
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+STOPS_US = ((50 * MS, 900 * MS), (2_800 * MS, 3_900 * MS))  # shorter, and about as long as the master waits
+SECOND = 1_000 * MS
+
+
+class Upheaval:
+    """``settings.chances``: of each kind of event, among those that are not requests of people."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._agenda = world.agenda
+        self._rng = world.rng
+        self.is_over = False
+        chances = world.settings.chances
+        self._kinds = [getattr(self, kind) for kind in chances]
+        self._weights = list(chances.values())
+
+    def begin(self) -> None:
+        low, high = self._world.settings.upheaval_ms
+        self._agenda.later(None, self._agenda.drawn(low * MS, high * MS), self._happen)
+
+    def _happen(self) -> None:
+        if self.is_over:
+            return
+        self._rng.choices(self._kinds, self._weights)[0]()
+        self.begin()
+
+    def _server(self) -> Server | None:
+        servers = list(self._world.servers.values())
+        return self._rng.choice(servers) if servers else None
+
+    # --- processes -----------------------------------------------------------------------------------
+
+    def kill(self) -> None:
+        server = self._server()
+        if server is not None:
+            self._world.kill(server.process, "kill -9")
+
+    def fence(self) -> None:
+        """A person wants a server that works to be fenced."""
+        server, master = self._server(), self._world.master
+        if server is not None and master is not None:
+            self._agenda.later(master.process, 0, lambda: master.event("silent", server.me, "asked for"))
+
+    def stop(self) -> None:
+        server, master = self._server(), self._world.master
+        process = server.process if server is not None and self._rng.random() < 0.9 else None
+        if process is None and master is not None:
+            process = master.process
+        if process is None or process.is_stopped:
+            return
+        self._agenda.stop(process)
+        self._world.trace(process, "SIGSTOP")
+        goes_on = process
+        self._agenda.later(None, self._agenda.drawn(*self._rng.choice(STOPS_US)), lambda: self._agenda.go_on(goes_on))
+
+    def everything_dies(self) -> None:
+        self._world.everything_dies(is_power_cut=False)
+
+    def power_cut(self) -> None:
+        self._world.everything_dies(is_power_cut=True)
+
+    # --- people --------------------------------------------------------------------------------------
+
+    def ask(self) -> None:
+        world, rng, master = self._world, self._rng, self._world.master
+        if master is None:
+            return
+        region, what = rng.choice(list(world.infos)), rng.random()
+        name = rng.choice(world.server_names)
+        if what < 0.80:
+            self._request(MoveRegion(region, name if what < 0.70 else None))
+        elif what < 0.90:
+            self._request(UnassignRegion(region))
+            self._agenda.later(None, self._agenda.drawn(50 * MS, 500 * MS), lambda: self._request(AssignRegion(region)))
+        elif what < 0.98:
+            self._request(DrainServer(name))
+            self._agenda.later(None, self._agenda.drawn(200 * MS, SECOND), lambda: self._request(UndrainServer(name)))
+        else:
+            self._request(SwitchBalancer(rng.random() < 0.5))
+
+    def _request(self, request: Request) -> None:
+        master = self._world.master
+        if master is not None:
+            self._agenda.later(master.process, 0, lambda: master.ask(request))
+
+    def evict(self) -> None:
+        server = self._server()
+        if server is not None and server.owning.stores:
+            region = self._rng.choice(list(server.owning.stores))
+            self._agenda.later(server.process, 0, lambda: server.owning.evict(region))
+
+    # --- messages ------------------------------------------------------------------------------------
+
+    def told_again(self) -> None:
+        """A link was renewed, and something comes twice, the second time late."""
+        told, master = self._world.told, self._world.master
+        if told and master is not None:
+            target, ask, leader, sealed = self._rng.choice(list(told))
+            master.send(target, ask, leader, sealed)
+
+    def old_leader(self) -> None:
+        """A master that was replaced, and does not know it, tells what it believes."""
+        server, master = self._server(), self._world.master
+        if server is None or master is None or not master.durable:
+            return
+        region = self._rng.choice(list(master.durable))
+        epoch = master.durable[region].epoch + self._rng.choice((0, 1, 1, 2))
+        is_open = self._rng.random() < 0.7
+        ask: Ask = Open(region, Owner(server.me, epoch), "it believes so") if is_open else Close(region, epoch, "so")
+        if server.owning.told.leader == master.leader:
+            master.send(server, ask, master.leader - 1, {})
+
+    def stray_append(self) -> None:
+        """A writer that was fenced and is not dead goes on writing its log; nobody is told of that write."""
+        world, master = self._world, self._world.master
+        if master is None:
+            return
+        dead = [one for one in master.sealed_on_disk() if one in world.disk.logs and world.disk.logs[one].segments]
+        if not dead:
+            return
+        server = self._rng.choice(dead)
+        segment = list(world.disk.logs[server].segments.values())[-1]
+        if not segment.frames or not segment.frames[-1]:
+            return
+        last = segment.frames[-1][-1]
+        row = next(row for row in world.rows if region_name(world.region_at(row)) == last.region)
+        if last.epoch not in world.had[server].get(world.region_at(row), ()):
+            return  # it had given that up
+        value = Value(world.next_argument(), 99, world.next_version())
+        packed = b"%s=%s\n" % (row, value.packed())
+        segment.frames.append([Record(last.region, last.epoch, last.number + 1, last.number, packed)])
+        segment.synced = len(segment.frames)

@@ -1,0 +1,323 @@
+"""The simulated cluster: one machine, its disk, its processes, clients, and the checks after every step."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from random import Random
+
+from columnar.master.instructions import Ask, AssignRegion, MoveRegion, SwitchBalancer, UndrainServer
+from columnar.master.placement import Phase, ServerState
+from columnar.model.owner import Incarnation
+from columnar.model.owner_messages import Segments
+from columnar.model.region_info import RegionInfo
+from tests.proofs.linearizability import Event
+from tests.simulation.agenda import MS, Agenda, Process
+from tests.simulation.clients import TABLE, Client, Op, judged, unsure_events
+from tests.simulation.disk import Disk, Files
+from tests.simulation.laws import Laws
+from tests.simulation.master import Master
+from tests.simulation.server import Server
+from tests.simulation.upheaval import Upheaval
+
+SECOND = 1_000 * MS
+REST_WITHIN_S = 90
+RESTS = 3  # looks at the cluster, 0.25 s apart: what is on its way then has arrived
+TOLD_KEPT = 40  # asks that may come again
+
+CHANCES = {
+    "kill": 1.0,
+    "fence": 0.4,
+    "stop": 0.8,
+    "everything_dies": 0.2,
+    "power_cut": 0.4,
+    "ask": 6.0,
+    "evict": 1.0,
+    "told_again": 1.5,
+    "old_leader": 0.7,
+    "stray_append": 0.5,
+}
+FAULTS = {"fsync": 0.004, "catalogue": 0.02, "unopened": 0.02}
+
+FOUND_WITH: dict[str, dict[str, float]] = {  # deliberate fault -> chances that find it soon
+    "answers unchecked": {"ask": 30.0},
+    "no complete": {"kill": 3.0, "power_cut": 3.0, "ask": 9.0},
+    "behind forgotten": {"power_cut": 2.0},
+    "no epochs": {"kill": 3.0, "power_cut": 1.0, "ask": 12.0},
+    "seal ignored": {"kill": 2.0, "power_cut": 3.0, "stray_append": 12.0},
+    "closed forgotten": {"told_again": 12.0, "ask": 12.0},
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    servers: int = 3
+    regions: int = 5
+    clients: int = 3
+    think_ms: tuple[int, int] = (10, 120)
+    upheaval_ms: tuple[int, int] = (20, 300)
+    chances: dict[str, float] = field(default_factory=lambda: dict(CHANCES))
+    faults: dict[str, float] = field(default_factory=lambda: dict(FAULTS))
+    deliberate: frozenset[str] = frozenset()
+
+
+def drawn_settings(rng: Random) -> Settings:
+    """Worlds differ: some have no faults of the disk, some no deaths of the whole."""
+    chances = {kind: weight * rng.choice((0.3, 1.0, 2.0)) for kind, weight in CHANCES.items()}
+    faults = {kind: chance * rng.choice((0.0, 1.0, 3.0)) for kind, chance in FAULTS.items()}
+    return Settings(rng.randint(2, 4), rng.randint(4, 7), rng.randint(2, 4), chances=chances, faults=faults)
+
+
+def settings_for(fault: str) -> Settings:
+    """A small and busy world."""
+    chances = CHANCES | FOUND_WITH.get(fault, {})
+    count = 2 if fault == "no epochs" else 3  # of servers and regions: regions come back where they were
+    return Settings(count, count, 4, (2, 30), (20, 200), chances, deliberate=frozenset({fault}))
+
+
+class World:
+    def __init__(self, seed: int, settings: Settings | None = None, *, is_verbose: bool = False) -> None:
+        self.seed = seed
+        self.rng = Random(seed)
+        self.settings = settings or drawn_settings(self.rng)
+        self.agenda = Agenda(self.rng)
+        self.agenda.after_step = self._after_step
+        self.disk = Disk()
+        self.laws = Laws(self)
+        count = self.settings.regions
+        self.rows = [b"%c%d" % (97 + number // 2, number % 2) for number in range(2 * count)]
+        starts = [b"", *(b"%c" % (97 + number) for number in range(1, count)), b""]
+        self.infos = {n + 2: RegionInfo(TABLE, n + 2, starts[n], starts[n + 1]) for n in range(count)}
+        for region in self.infos:
+            self.disk.stores[region] = Files()
+        self.server_names = [f"s{number + 1}" for number in range(self.settings.servers)]
+        self.servers: dict[Incarnation, Server] = {}  # that live
+        self.had: dict[Incarnation, dict[int, range]] = {}  # regions and epochs, when it died
+        self.master: Master | None = None
+        self.told: deque[tuple[Server, Ask, int, dict[Incarnation, Segments]]] = deque(maxlen=TOLD_KEPT)
+        self.unsure: list[tuple[Op, int]] = []
+        self.clients = [Client(self, number) for number in range(self.settings.clients)]
+        self._outside = {client.process for client in self.clients}
+        self._history: dict[bytes, list[Event]] = {row: [] for row in self.rows}
+        self._faults = dict(self.settings.faults)
+        self._ticks = self._versions = self._arguments = 0
+        self._is_verbose = is_verbose
+        self._upheaval = Upheaval(self)
+
+    # --- chance and counts ---------------------------------------------------------------------------
+
+    def chance(self, of: float) -> bool:
+        return self.rng.random() < of
+
+    def happens(self, fault: str) -> bool:
+        of = self._faults.get(fault, 0.0)
+        return of > 0.0 and self.rng.random() < of
+
+    def has(self, deliberate: str) -> bool:
+        return deliberate in self.settings.deliberate
+
+    def tick(self) -> int:
+        self._ticks += 1
+        return self._ticks
+
+    def next_version(self) -> int:
+        self._versions += 1
+        return self._versions
+
+    def next_argument(self) -> int:
+        self._arguments += 1
+        return self._arguments
+
+    def last_argument(self, row: bytes) -> int:
+        """A register that the row may have."""
+        puts = [event.call[1] for event in self._history[row][-4:] if event.call[0] in ("put", "check")]
+        return self.rng.choice(puts) if puts else 0
+
+    def region_at(self, row: bytes) -> int:
+        return next(region for region, info in self.infos.items() if info.holds(row))
+
+    def highest_epoch(self, region: int) -> int:
+        row = self.master.durable.get(region) if self.master is not None else None
+        return row.epoch if row is not None else 0
+
+    def is_replaced(self, server: Incarnation) -> bool:
+        """Its regions were given to others."""
+        return server in self.laws.sealed
+
+    def note(self, row: bytes, event: Event) -> None:
+        self._history[row].append(event)
+        self.trace(None, event)
+
+    def trace(self, process: Process | None, what: object) -> None:
+        if self._is_verbose:
+            sys.stdout.write(f"{self.agenda.now_us / 1e6:10.6f} {process.name if process else '':>10} {what}\n")
+
+    # --- processes -----------------------------------------------------------------------------------
+
+    def add_server(self, server: Server) -> None:
+        for other in self.servers.values():
+            self.agenda.link(server.process, other.process, _heard(other, server), _heard(server, other))
+        self.servers[server.me] = server
+
+    def accepted(self, client: Client) -> Server | None:
+        """The supervisor hands a connection to a server."""
+        master = self.master
+        if master is None or master.process.is_stopped or not self.servers:
+            return None
+        server = self.rng.choice(list(self.servers.values()))
+        self.agenda.link(server.process, client.process, lambda: client.server_ended(server), lambda: None)
+        return server
+
+    def kill(self, process: Process, why: str) -> None:
+        if not process.is_dead:
+            self.trace(process, f"dies: {why}")
+            self.agenda.kill(process)
+            for server in self.servers.values():
+                if server.process is process:
+                    told = server.owning.told
+                    self.had[server.me] = {region: told.epochs_of(region) for region in told.had()}
+            self.servers = {me: one for me, one in self.servers.items() if not one.process.is_dead}
+
+    def everything_dies(self, *, is_power_cut: bool) -> None:
+        """The master dies, and its children with it; a new one starts when none of them holds the lock any more."""
+        master, self.master = self.master, None
+        if master is None:
+            return
+        self.kill(master.process, "power cut" if is_power_cut else "kill -9")
+        for server in list(self.servers.values()):
+            delay_us = 0 if is_power_cut else self.agenda.drawn(0, 3 * MS)
+            self._later_or_now(delay_us, partial(self.kill, server.process, "its parent is dead"))
+        if is_power_cut:
+            self.disk.power_cut(self.rng)
+        self.agenda.later(None, self.agenda.drawn(20 * MS, 600 * MS), self._start_master)
+
+    def _later_or_now(self, delay_us: int, what: Callable[[], None]) -> None:
+        if delay_us:
+            self.agenda.later(None, delay_us, what)
+        else:
+            what()
+
+    def _start_master(self) -> None:
+        assert not self.servers, "they hold the lock"
+        self.master = Master(self)
+        self.trace(self.master.process, f"leads at epoch {self.master.leader}")
+        self.master.start()
+
+    def _after_step(self, process: Process | None) -> None:
+        """The machines that the step may have changed; a client's step changes none."""
+        master = self.master
+        if process is None:
+            self.laws.after_step()
+            if master is not None:
+                master.state.check()
+        elif master is not None and process is master.process:
+            master.state.check()
+        elif process not in self._outside:
+            self.laws.after_step()
+            for server in self.servers.values():
+                if server.process is process:
+                    server.check()
+
+    # --- a run ---------------------------------------------------------------------------------------
+
+    def run(self, seconds: float) -> None:
+        """Violation; AssertionError of a machine's own check."""
+        self._start_master()
+        for client in self.clients:
+            client.think()
+        self._upheaval.begin()
+        self.agenda.run(round(seconds * SECOND))
+        self._come_to_rest()
+        self._judge()
+
+    def _come_to_rest(self) -> None:
+        self._upheaval.is_over = True
+        self._faults.clear()
+        self.told.clear()
+        for client in self.clients:
+            client.is_stopped = True
+        deadline_us = self.agenda.now_us + REST_WITHIN_S * SECOND
+        asked_us = 0
+        rests = 0
+        while rests < RESTS:
+            if self.agenda.now_us > deadline_us:
+                self.laws.broken(f"nothing rests {REST_WITHIN_S} s after the last fault: {self._restless()}")
+            if self.master is not None and self.agenda.now_us - asked_us > 5 * SECOND:
+                asked_us = self.agenda.now_us
+                self._ask_for_all(self.master)
+            self.agenda.run(self.agenda.now_us + 250 * MS)
+            rests = 0 if self._restless() else rests + 1
+        self.laws.at_rest()
+
+    def _ask_for_all(self, master: Master) -> None:
+        def ask() -> None:
+            for name in self.server_names:
+                master.ask(UndrainServer(name))
+            for region in self.infos:
+                place = master.state.current.places[region]
+                if place.phase in (Phase.OFFLINE, Phase.FAILED_OPEN):
+                    master.ask(AssignRegion(region))
+            master.ask(SwitchBalancer(on=False))
+
+        self.agenda.later(master.process, 0, ask)
+
+    def _restless(self) -> list[object]:
+        master = self.master
+        if master is None or master.process.is_stopped:
+            return ["no master"]
+        places = master.state.current.places.values()
+        servers = master.state.current.servers.values()
+        found: list[object] = [place for place in places if place.phase is not Phase.OPEN]
+        found += [server for server in servers if server.state is not ServerState.UP]
+        found += [client.process for client in self.clients if not client.is_idle]
+        found += [one.process for one in self.servers.values() if one.process.is_stopped]
+        # A move to any server waits for one that may take regions, which may be minutes.
+        asked = master.state.desired.asked.values()
+        found += [one for one in asked if not (isinstance(one, MoveRegion) and one.server is None)]
+        return found
+
+    def _judge(self) -> None:
+        """Every row is read once more; then each row's history must be explained."""
+        for row in self.rows:
+            client = self.clients[0]
+            before = len(self._history[row])
+            while len(self._history[row]) == before:
+                if client.is_idle:
+                    client.read(row)
+                self.agenda.run(self.agenda.now_us + 20 * MS)
+        histories = {row: list(events) for row, events in self._history.items()}
+        for row, event in unsure_events(self.unsure):
+            histories[row].append(event)
+        for row, history in histories.items():
+            why = judged(row, history)
+            if why is not None:
+                self.laws.broken(why)
+
+    @property
+    def calls(self) -> int:
+        return sum(len(history) for history in self._history.values())
+
+    def summary(self) -> str:
+        leader = self.master.leader if self.master is not None else 0
+        return (
+            f"seed {self.seed}: {self.agenda.now_us / SECOND:.1f} s, {self.agenda.steps} steps, {self.calls} calls "
+            f"answered, {len(self.unsure)} unsure, {leader} masters, {self.laws.served} stores opened"
+        )
+
+
+def _heard(server: Server, ended: Server) -> Callable[[], None]:
+    return lambda: server.gateway.link_ended(ended.me)
+
+
+def run(seed: int, seconds: float, fault: str | None = None, *, is_verbose: bool = False) -> World:
+    """``fault``: a deliberate one, in a world that finds it soon."""
+    world = World(seed, settings_for(fault) if fault else None, is_verbose=is_verbose)
+    try:
+        world.run(seconds)
+    except AssertionError as error:
+        error.add_note(f"python -m tests.simulation --seed {seed} --seconds {seconds:g} -v prints the whole run")
+        raise
+    return world
