@@ -3,7 +3,8 @@
     complete := epoch:u64 region                a pair in META_SPACE of the region's store; big-endian, ``region`` ASCII
 
 ``complete`` says that the store has everything that owners of lower epochs acknowledged: it is the epoch of the last
-owner that brought logs in.  Records of lower epochs are never brought in again; newer values would be lost under them.
+owner that brought logs in, or that began to write to a server's log.  Records of lower epochs are never brought in
+again; newer values would be lost under them.
 The pair names its region, because stores of other regions begin as copies (a split, a clone) and count epochs of
 their own.  A store without the pair, or with another region's, has complete = 0.
 

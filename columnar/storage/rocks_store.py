@@ -28,6 +28,7 @@ from columnar.errors import ColumnarError
 from columnar.storage.api import DEFAULT_OPTIONS, Batch, FileSpan, SpaceOptions, StoreBusy, StoreClosed
 from columnar.storage.capture import Capture
 from columnar.storage.overlay import overlaid
+from columnar.storage.ownership import COMPLETE, META_SPACE, pack_complete
 from columnar.storage.rocks_batch import LARGE_ROWS, LargeBatch, RocksBatch
 from columnar.storage.rocks_errors import translated
 from columnar.storage.rocks_opening import SyncedBound
@@ -330,9 +331,12 @@ class RocksStore:
         if self._capture is None and self._region:
             capture = Capture(self._region, self._epoch, era, stamp)
             # The marks of others go before anything is noted, under the fsync that must follow: a region that was
-            # brought from a copy of this folder has some that look like ours.
+            # brought from a copy of this folder has some that look like ours.  ``complete`` goes with them: the row on
+            # disk may name an owner that has closed, and no mark says any more that the store has its log.
             raw = rocksdict.WriteBatch(raw_mode=True)
             self._mark(raw, capture)
+            if META_SPACE in self._handles:
+                raw.put(COMPLETE, pack_complete(self._epoch, self._region), self._handles[META_SPACE])
             self._write_raw(raw)
             capture.handed_over()
             self._capture = capture

@@ -128,6 +128,29 @@ def cut_after(root: Path, epoch: int, *puts: tuple[bytes, bytes]) -> Cluster:
     return asyncio.run(run())
 
 
+def test_a_log_whose_server_has_closed_the_region_is_not_brought_in_over_the_next_owner(tmp_path: Path) -> None:
+    """The owner at 9 had nothing to bring in; all die before the row without its source, the owner at 8, is on disk."""
+
+    async def run() -> Cluster:
+        cluster = Cluster(tmp_path / "data")
+        first = Server(cluster, "s1.1", 8)
+        await first.begin()
+        await first.put(b"k", b"1")
+        cluster.seal("s1.1")
+        shutil.copytree(cluster.folder("s1.1"), tmp_path / "kept")
+        first.stop()  # a log of which nobody is behind goes with a server that stops, not with one that moves regions
+        shutil.rmtree(cluster.folder("s1.1"))
+        shutil.copytree(tmp_path / "kept", cluster.folder("s1.1"))
+        second = Server(cluster, "s2.1", 9)
+        await second.put(b"k", b"2")  # its own fsync: the first one of a store is
+        second.stop()
+        return cluster
+
+    store = asyncio.run(run()).opened(10, ("s1.1", 8))
+    assert store.get("a", b"k") == b"2"
+    store.close()
+
+
 def test_the_next_owner_has_what_only_the_dead_server_s_log_had(tmp_path: Path) -> None:
     cut = cut_after(tmp_path / "data", 8, (b"k", b"1"), (b"k", b"2"))
     cut.seal("s1.1")

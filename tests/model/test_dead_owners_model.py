@@ -20,7 +20,7 @@ from columnar.storage.api import Batch
 from columnar.storage.capture import Capture
 from columnar.storage.dead_logs import DeadLog, DeadLogs, LogOfRegion, Sealed, measure
 from columnar.storage.memory import MemoryEngine, MemoryStore
-from columnar.storage.ownership import META_SPACE, LogPart, Ownership
+from columnar.storage.ownership import COMPLETE, META_SPACE, LogPart, Ownership, pack_complete
 from columnar.storage.recovery import bring_in, complete_of
 from columnar.storage.server_log import MARK_SPACE, Operation
 from columnar.storage.server_log_files import ServerLog, begin_run
@@ -152,13 +152,15 @@ class World:
         assert self.owner is not None
         log = self.owner.log
         self.capture = Capture(REGION, self.epoch, log.era, log.stamp)
-        self.hand_over(None)
+        self.hand_over(None, has_all=True)
         self.capture.take()
         self.sync()
 
-    def hand_over(self, operation: Operation | None) -> None:
+    def hand_over(self, operation: Operation | None, *, has_all: bool = False) -> None:
         assert self.store is not None
         batch = self.store.batch()
+        if has_all:  # as ``RocksStore.begin_capture``: the marks of earlier owners go
+            batch.put(META_SPACE, COMPLETE, pack_complete(self.epoch, REGION))
         if operation is not None:
             batch.put("a", operation[1], operation[2] or b"")
         if self.capture is not None:
@@ -193,6 +195,8 @@ class World:
             self.sync()
             assert self.store is not None
             self.store.close()
+            if self.rng.random() < 0.3:  # all die before the catalogue has it on disk that this owner has closed
+                self.note_behind(self.owner)
         self.owner = self.store = None
 
     def die(self) -> None:
