@@ -1,4 +1,4 @@
-"""Ten deliberate faults, each a switch of the simulated world: the checks must find every one of them.
+"""Deliberate faults, each a switch of the simulated world: the checks must find every one of them.
 
 They stand for what a lease means over ZooKeeper, too; on one machine the fence by ``waitpid`` is the lease.
 """
@@ -25,6 +25,7 @@ FAULTS = {
     "seal ignored": "a log is read beyond the length at which it was sealed",
     "leader unchecked": "a master that was replaced is obeyed",
     "closed forgotten": "a server opens a region at an epoch that it has given up",
+    "unclaimed": "an owner with nothing to bring in does not say in its store that it has all",
     "told early": "owners are told of rows that are not on disk",
 }
 

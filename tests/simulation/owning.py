@@ -26,7 +26,7 @@ from columnar.regions.told import (
     Told,
     Why,
 )
-from columnar.storage.ownership import COMPLETE, THIS_RUN, LogPart, Ownership, complete_in, pack_complete
+from columnar.storage.ownership import COMPLETE, THIS_RUN, LogPart, Ownership, pack_complete
 from tests.simulation.agenda import MS
 from tests.simulation.clients import Op
 from tests.simulation.deliberate import hosting_of, told_of
@@ -153,10 +153,8 @@ class Owning:
             if ownership.behind:
                 self._lacking.pop(region, None)
                 self._server.committing.brought_in(ownership.region)
-            complete = complete_in(data.get(COMPLETE), ownership.region)
-            claim = None
-            if complete < ownership.epoch and not lapses.no_complete:
-                claim = COMPLETE, pack_complete(ownership.epoch, ownership.region)
+            is_claimed = not (lapses.no_complete or world.has("unclaimed"))
+            claim = (COMPLETE, pack_complete(ownership.epoch, ownership.region)) if is_claimed else None
             self._opened(OpenStore(region, ownership.epoch, files, data, claim))
 
         go_on()

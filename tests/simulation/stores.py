@@ -61,7 +61,7 @@ class OpenStore:
     """Reads see every write at once; the writes since the last ``hand_over`` are in this process only."""
 
     def __init__(self, region_id: int, epoch: int, files: Files, data: dict[bytes, bytes], claim: Pair | None) -> None:
-        """``claim``: the pair of ``complete`` that goes out with the first batch of an owner."""
+        """``claim``: the pair of ``complete`` that goes out with the first mark; None: a deliberate fault."""
         self._claim = claim
         self.region_id = region_id
         self.epoch = epoch  # which its records carry
@@ -100,23 +100,19 @@ class OpenStore:
             capture, pairs = self.capture, self.gathered
             self.gathered = []
             if capture is None:
-                self.files.append([*pairs, *self._claimed()])
+                self.files.append(pairs)
                 return
             self._append_marked(capture, pairs)
 
-    def _claimed(self) -> list[Pair]:
-        """The row on disk may name an owner before, whose log must not be brought in over what this one writes."""
-        claim, self._claim = self._claim, None
-        return [claim] if claim is not None else []
-
     def begin_capture(self, era: bytes, stamp: Callable[[], int]) -> None:
+        """The marks of earlier owners go, so ``complete`` says that their logs are in the store."""
         self.capture = Capture(self.name, self.epoch, era, stamp)
-        self._append_marked(self.capture, [])
+        self._append_marked(self.capture, [self._claim] if self._claim is not None else [])
 
     def _append_marked(self, capture: Capture, pairs: list[Pair]) -> None:
         key, floor = capture.mark()
         old, span = capture.outdated()
-        self.files.append([*pairs, *self._claimed(), *((one, None) for one in old), (key, floor)], span)
+        self.files.append([*pairs, *((one, None) for one in old), (key, floor)], span)
         capture.handed_over()
 
     def raise_epoch(self, epoch: int) -> None:

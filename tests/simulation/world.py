@@ -45,6 +45,7 @@ FAULTS = {"fsync": 0.004, "catalogue": 0.02, "unopened": 0.02}
 FOUND_WITH: dict[str, dict[str, float]] = {  # deliberate fault -> chances that find it soon
     "answers unchecked": {"ask": 30.0},
     "no complete": {"kill": 3.0, "power_cut": 3.0, "ask": 9.0},
+    "unclaimed": {"everything_dies": 4.0, "ask": 20.0},
     "behind forgotten": {"power_cut": 2.0},
     "no epochs": {"kill": 3.0, "power_cut": 1.0, "ask": 12.0},
     "seal ignored": {"kill": 2.0, "power_cut": 3.0, "stray_append": 12.0},
