@@ -42,7 +42,7 @@ from columnar.routing.peer_server import PeerServer
 from columnar.routing.peers import Peers
 from columnar.routing.refusals import Moved, Unknown, elsewhere
 from columnar.routing.routes import Routes
-from columnar.routing.scanner_ids import slot_of_server
+from columnar.routing.scanner_ids import slot_of, slot_of_server
 from columnar.routing.way_out import WayOut
 from columnar.server_answers import MasterAsks
 from columnar.serving import Serving
@@ -129,17 +129,30 @@ class ClusterServer:
         self.peers = Peers(self._hello, self._path_of, self.peer_server)
         self.forwarding = Forwarding(self.here, self.routes, self.peers, self.peer_server.serve_here)
         for service, made in doors.services.items():
-            made.way_out = WayOut(self.forwarding, service)
-        asked = AskedOperations(self.serving.server)
-        for kind, answer in asked.answers.items():
-            self.peer_server.register(kind, answer)
-        self.owners = RoutedOwners(self.here, self.routes, self.peers)
-        connect(self.serving.operations, asked, self.owners)
+            made.way_out = WayOut(self.forwarding, service, self._server_of_scanner)
+        self._ask_the_others()
         path = self._path_of(self.here)
         try:
             await self.peers.listen(path)
         except OSError as error:
             raise HostError(f"cannot listen on {path}: {error.strerror}; set TMPDIR to a shorter path") from error
+
+    def _ask_the_others(self) -> None:
+        """Calls on several rows ask the owners of those that are elsewhere, and this server answers such asks."""
+        self.owners = RoutedOwners(self.here, self.routes, self.peers)
+        asked, operations = AskedOperations(self.serving.server), self.serving.operations
+        for kind, answer in asked.answers.items():
+            self.peer_server.register(kind, answer)
+        connect(operations, asked, self.owners)
+        self.serving.keeper.system.access.others = operations.access.others
+
+    def _server_of_scanner(self, scanner_id: int) -> Incarnation | None:
+        slot = slot_of(scanner_id)
+        return self.asks.server_of_slot(slot) if slot is not None else None
+
+    def _routes_changed(self, tables: Iterable[str]) -> None:
+        self.owners.changed()
+        self.forwarding.routes_changed(tables)
 
     def _path_of(self, server: Incarnation) -> str:
         return os.path.join(self._config.run_folder, str(server))
@@ -168,10 +181,6 @@ class ClusterServer:
         factory = cast(Callable[[], asyncio.Protocol], made)
         _, link = await asyncio.get_running_loop().create_unix_connection(factory, sock=control)
         return cast(PeerLink, link)
-
-    def _routes_changed(self, tables: Iterable[str]) -> None:
-        self.forwarding.routes_changed(tables)
-        self.owners.changed()
 
     @property
     def _leader(self) -> int:

@@ -22,6 +22,7 @@ from columnar.regions.owning import Owning
 from columnar.regions.region_rates import RateMeter
 from columnar.regions.tables import Tables
 from columnar.routing.routes import Routes
+from columnar.routing.scanner_ids import slot_of_server
 
 Answers: TypeAlias = Mapping[type[Any], Callable[[Any], Awaitable[Any]]]
 
@@ -43,14 +44,15 @@ class MasterAsks:
         self._owning = owning
         self._routes = routes
         self._tables = tables
+        self._leader = leader
         self._rates = rates
         self._addresses: dict[Incarnation, tuple[str, int]] = {}
         self.on_routes: Callable[[Iterable[str]], None] = _nothing  # called after each change of these tables' routes
         self.answers: Answers = {
             **owner.answers,
-            owners.OpenRegion: lambda asked: owning.open(asked, leader()),
+            owners.OpenRegion: self._open,
             owners.CloseRegion: lambda asked: owning.close(asked, leader()),
-            owners.RenumberRegion: lambda asked: owning.renumber(asked, leader()),
+            owners.RenumberRegion: self._renumber,
             owners.Rates: self._take_rates,
             owners.Addresses: self._take_addresses,
             ChangeRoutes: self._change_routes,
@@ -66,7 +68,19 @@ class MasterAsks:
         route = self._routes.of(region)
         return self._addresses.get(route.server) if route is not None else None
 
+    def server_of_slot(self, slot: int) -> Incarnation | None:
+        """The living server whose scanners have that slot in their ids, as far as is known."""
+        return next((server for server in self._addresses if slot_of_server(server) == slot), None)
+
     # --- regions -------------------------------------------------------------------------------------
+
+    async def _open(self, asked: owners.OpenRegion) -> None:
+        await self._owning.open(asked, self._leader())
+        self.on_routes((asked.region.table,))
+
+    async def _renumber(self, asked: owners.RenumberRegion) -> None:
+        await self._owning.renumber(asked, self._leader())
+        self.on_routes((asked.region.table,))
 
     async def _take_rates(self, _asked: owners.Rates) -> tuple[owners.RegionRates, ...]:
         return self._rates.take(self._owning.told.serving())

@@ -57,7 +57,8 @@ class TriggerKeeper:
         self._server = server
         self._modules = modules
         self._triggers: Triggers | None = None  # None: the master has not told of any yet
-        self.burials = Burials(server, SystemTables(server))
+        self.system = SystemTables(server)
+        self.burials = Burials(server, self.system)
         self.feeder = Feeder(hub.followers, hub.upkeep, self.burials.bury)
         self._checks = FunctionChecks(self.feeder)
         hub.register(Kind(TRIGGER, True, self._is_removed, (BACKFILL,)))

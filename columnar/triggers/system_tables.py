@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
-from columnar.errors import RegionAway
+from columnar.errors import RegionAway, RegionElsewhere
 from columnar.model.mutation import RowMutation
 from columnar.model.read import ReadSpec, ScanSpec, projection
 from columnar.model.schema import Family
@@ -37,7 +37,8 @@ class _Itself:
 
 
 class SystemTables:
-    """RegionElsewhere comes out of each method where another server owns a region; nothing was written then."""
+    """RegionElsewhere comes out of each method where another server owns a region that ``access.others`` cannot ask;
+    nothing was written then."""
 
     def __init__(self, server: RegionServer) -> None:
         self._server = server
@@ -47,11 +48,15 @@ class SystemTables:
 
     async def write(self, table: str, mutation: RowMutation) -> None:
         """Returns after the fsync."""
+        served = self.access.table(table.encode())
 
         def write() -> Any:
-            return self._writes.write(_Itself(), self.access.table(table.encode()), mutation, lambda _applied: None)
+            return self._writes.write(_Itself(), served, mutation, lambda _applied: None)
 
-        await _answered(write)
+        try:
+            await _answered(write)
+        except RegionElsewhere as error:
+            await self.access.apart(error).writes(stays, [(served, mutation)], lambda _applied: None)
 
     async def rows(self, table: str, start: bytes = b"", stop: bytes = b"", limit: int = 0) -> AsyncIterator[Found]:
         """Rows from ``start`` to before ``stop`` (empty: the last); at most ``limit`` (0: all).
@@ -80,7 +85,12 @@ class SystemTables:
             spec = ReadSpec(projection(served.schema, ()))
             return self._reads.row(served, row, spec, lambda _row, cells: bool(cells))
 
-        return bool(await _answered(read))
+        try:
+            return bool(await _answered(read))
+        except RegionElsewhere:
+            async for _ in self.rows(table, row, row + b"\x00", 1):
+                return True
+            return False
 
 
 async def _answered(call: Callable[[], Any]) -> Any:
