@@ -26,6 +26,7 @@ EPOCH = b"e"
 WISHES = b"w"
 OWNER = b"o/"
 HELLOS_WITHIN_US = 2_000 * MS
+NUMBERS = 1_000  # of servers that one master starts
 NOBODY = Incarnation("nobody", 0)
 
 
@@ -79,7 +80,7 @@ class Master:
 
     def _start_server(self, name: str) -> Incarnation:
         self._started += 1
-        server = Server(self.world, Incarnation(name, self.leader * 1_000 + self._started), self)
+        server = Server(self.world, Incarnation(name, self.leader * NUMBERS + self._started), self)
         self.world.add_server(server)
         self._agenda.link(
             server.process,
@@ -148,6 +149,9 @@ class Master:
         if self.world.has("no epochs"):
             named = {(region, epoch) for region, _ in named for epoch in range(self.world.highest_epoch(region) + 1)}
         self.event("fenced", server, extents, named)
+
+    def has_started(self, server: Incarnation) -> bool:
+        return server.number // NUMBERS == self.leader
 
     def sealed_on_disk(self) -> list[Incarnation]:
         return [owner_rows.sealed_server(key) for key in self.data if key.startswith(owner_rows.SEALED)]

@@ -142,7 +142,8 @@ class Upheaval:
         world, master = self._world, self._world.master
         if master is None:
             return
-        dead = [one for one in master.sealed_on_disk() if one in world.disk.logs and world.disk.logs[one].segments]
+        sealed = [one for one in master.sealed_on_disk() if master.has_started(one)]  # none outlives the machine
+        dead = [one for one in sealed if one in world.disk.logs and world.disk.logs[one].segments]
         if not dead:
             return
         server = self._rng.choice(dead)

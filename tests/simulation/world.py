@@ -48,7 +48,7 @@ FOUND_WITH: dict[str, dict[str, float]] = {  # deliberate fault -> chances that 
     "unclaimed": {"everything_dies": 4.0, "ask": 20.0},
     "behind forgotten": {"power_cut": 2.0},
     "no epochs": {"kill": 3.0, "power_cut": 1.0, "ask": 12.0},
-    "seal ignored": {"kill": 2.0, "power_cut": 3.0, "stray_append": 12.0},
+    "seal ignored": {"kill": 4.0, "power_cut": 0.2, "everything_dies": 0.0, "stray_append": 40.0},
     "closed forgotten": {"told_again": 12.0, "ask": 12.0},
 }
 
