@@ -42,6 +42,10 @@ class MasterParts(Protocol):
     def snapshots(self) -> Any:
         """``master.snapshots.Snapshots``."""
 
+    @property
+    def cluster(self) -> Any:
+        """``master.cluster_control.ClusterControl``; None: there is no other server."""
+
 
 class _Part:
     def __init__(self, **here: Any) -> None:
@@ -60,6 +64,7 @@ class AtMaster:
         self.region_changes = _Part()
         self.triggers = _Part()
         self.snapshots = _Part(staging=Staging(staging))
+        self.cluster = _Part()
 
 
 def methods_elsewhere(master: MasterParts, service: int) -> frozenset[str]:

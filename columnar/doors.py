@@ -6,6 +6,7 @@ Translates nothing itself: handlers stand in ``thrift`` and ``thrift2``.  Owned 
 from __future__ import annotations
 
 import itertools
+import os
 import socket
 import time
 from collections.abc import Callable
@@ -14,18 +15,22 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from columnar.at_master import MasterParts, methods_elsewhere
 from columnar.config import StandaloneConfig
 from columnar.errors import HostError
+from columnar.model.cluster_look import ServerLook
 from columnar.model.region_info import RegionInfo
 from columnar.operations.slow_log import SlowLog
+from columnar.operations.table_operations import TableOperations
 from columnar.routing.peer_frames import THRIFT1, THRIFT2
 from columnar.serving import Serving
 from columnar.thrift.admin_methods import AdminMethods
 from columnar.thrift.checks import CheckMethods
+from columnar.thrift.cluster_methods import ClusterMethods
 from columnar.thrift.extension import ExtensionMethods, Facts
 from columnar.thrift.other_door import OtherDoor
 from columnar.thrift.reads import ReadMethods
 from columnar.thrift.region_methods import RegionMethods
 from columnar.thrift.scans import ScanMethods
 from columnar.thrift.service import ThriftService
+from columnar.thrift.single_server import SingleServer
 from columnar.thrift.snapshot_methods import SnapshotMethods
 from columnar.thrift.tables import TableMethods
 from columnar.thrift.trigger_methods import TriggerChangeMethods, TriggerMethods
@@ -40,6 +45,7 @@ if TYPE_CHECKING:
     from columnar.wire.private_socket import PrivateSocket
     from columnar.wire.tls_door import Tls
 
+ALONE: Final = "standalone"  # the server of a store that is one process
 STOP_GRACE_S: Final = 5.0  # for calls in flight
 DOOR_1: Final = b"1"  # the Thrift 1 service, with ours
 DOOR_2: Final = b"2"  # the Thrift 2 service
@@ -98,6 +104,7 @@ class Doors:
             AdminMethods(operations, master.alterations, serving.triggers_of),
             RegionMethods(operations.descriptions, master.region_changes),
             SnapshotMethods(operations, master.snapshots),
+            ClusterMethods(operations.descriptions, self._cluster(operations, master), may_end_servers=False),
             other_door=thrift2,
             of_master=methods_elsewhere(master, THRIFT1),
         )
@@ -112,6 +119,22 @@ class Doors:
         )
         if self.config.thrift2_port >= 0:
             self._make_thrift2(serving, master)
+
+    def _cluster(self, operations: TableOperations, master: MasterParts) -> Any:
+        """The master of a cluster, or this process, which is alone: it answers for the servers."""
+        return master.cluster or SingleServer(operations.descriptions, self._as_server)
+
+    def _as_server(self) -> ServerLook:
+        return ServerLook(
+            name=ALONE,
+            state="up",
+            state_ms=round((time.time() - self.started_s) * 1_000),
+            requests_per_s=self.counters.rate(),
+            version=VERSION,
+            address=f"{self.config.host}:{self.port}",
+            pid=os.getpid(),
+            connections=self.connections,
+        )
 
     def _make_thrift2(self, serving: Serving, master: MasterParts) -> None:
         from columnar.thrift2 import service as thrift2  # 2 MB that most stores have no use for

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Any
 
 from columnar.master import older_triggers
 from columnar.master.alterations import Alterations
@@ -43,6 +44,7 @@ class Leading:
         self._stores = stores
         self._has_servers = has_servers
         self.folders = stores.region_folders
+        self.cluster: Any = None  # of a master that has servers: ``master.cluster_control.ClusterControl``
 
     async def open(self) -> int:
         """The epoch at which owners serve from now on.  HostError, DamagedData: nothing is open then."""

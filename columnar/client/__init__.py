@@ -8,6 +8,7 @@ a plain HBase.
 """
 
 from columnar.client.admin import Admin, FamilyDescription, RegionStatus, TableDescription
+from columnar.client.cluster import ClusterAdmin
 from columnar.client.connection import Connection, ConnectionPool
 from columnar.client.regions import RegionAdmin
 from columnar.client.snapshots import Snapshot, Snapshots
@@ -21,6 +22,7 @@ __all__ = [
     "Append",
     "CheckResult",
     "ClientTls",
+    "ClusterAdmin",
     "Connection",
     "ConnectionPool",
     "DeadLetter",

@@ -221,7 +221,8 @@ class ClusterState:
             load = score(one)
             if place.rated_ms != NEVER_MS:
                 load = averaged(place.load, load, now_ms - place.rated_ms)
-            place.rated_ms, place.size_bytes, place.limit_bytes = now_ms, one.size_bytes, one.limit_bytes
+            place.rated_ms, place.rates = now_ms, one
+            place.size_bytes, place.limit_bytes = one.size_bytes, one.limit_bytes
             current.set_load(place, load)
             if is_large(place, share):
                 current.large[one.region] = None
@@ -406,6 +407,7 @@ class ClusterState:
             for region in regions:
                 place = self.current.places[region]
                 assert place.server is not None, "it is open"
+                place.partner = next((one for one in regions if one != region), None)
                 self.current.begin_change(region, place.server)
                 self.current.set_phase(place, Phase.CHANGING, now_ms)
             self._outputs.append(instruction)

@@ -34,6 +34,7 @@ from columnar.master.instructions import Request, Throttles
 from columnar.master.load_scores import IDLE
 from columnar.master.wishes import Wishes
 from columnar.model.owner import Incarnation, Owner
+from columnar.model.owner_messages import RegionRates
 from columnar.model.region_info import RegionInfo
 
 NEVER_MS: Final = -(1 << 60)
@@ -85,7 +86,9 @@ class Place:
     tried: tuple[str, ...] = ()  # servers that could not open it, since it was open last
     told_ms: int = NEVER_MS  # when its owner was told last
     rated_ms: int = NEVER_MS  # when its load was reported last
+    rates: RegionRates | None = None  # as they were reported then
     unsplit_bytes: int = 0  # its size when it could not be split
+    partner: int | None = None  # CHANGING: the region that it is merged with; None: it is split
 
 
 @dataclass(slots=True, eq=False)

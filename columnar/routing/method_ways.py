@@ -68,7 +68,9 @@ _THRIFT1: Final = {
         " columnarSplit columnarMerge columnarCreateNamespace columnarDropNamespace columnarTriggerAdd"
         " columnarTriggerRemove columnarTriggerPause columnarTriggerResume columnarSnapshotTake columnarSnapshotList"
         " columnarSnapshotClone columnarSnapshotRestore columnarSnapshotDelete columnarStage columnarStageRelease"
-        " columnarStageAdopt",
+        " columnarStageAdopt columnarServers columnarLocations columnarLocate columnarTransitions columnarDecisions"
+        " columnarMove columnarAssign columnarUnassign columnarDrain columnarBalance columnarSwitch columnarRestart"
+        " columnarStop columnarFence",
     ),
     **_listed(
         Way.OWNERS,

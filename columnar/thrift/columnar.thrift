@@ -214,6 +214,114 @@ struct LoadedRow {
   2: list<RowOperation> operations
 }
 
+// --- the cluster ---------------------------------------------------------------------------------
+
+// state is "starting", "up", "fencing" or "down"; stateMs is how long it has been so, -1: nobody knows.
+// incarnation numbers its starts, 0: it was never started.
+struct ServerStatus {
+  1: string name,
+  2: string state,
+  3: i64 incarnation,
+  4: bool drained,
+  5: i64 stateMs,
+  6: i32 regions,
+  7: double load,
+  8: double requestsPerSecond,
+  9: i32 moves,
+  10: string version,
+  11: string address,
+  12: i32 pid,
+  13: i32 connections,
+  14: list<string> notes
+}
+
+// unassigned: regions without an owner, though they should have one.
+struct ClusterStatus {
+  1: list<ServerStatus> servers,
+  2: i32 regions,
+  3: i32 unassigned,
+  4: i32 transitions,
+  5: bool balancer,
+  6: bool autoSplit,
+  7: list<string> remarks
+}
+
+// state in HBase's words: OPENING, OPEN, CLOSING, SPLITTING, MERGING, OFFLINE, FAILED_OPEN.
+// server is empty where nobody owns it, host where its port is not known.
+struct RegionLocation {
+  1: binary name,
+  2: binary encodedName,
+  3: binary startKey,
+  4: binary endKey,
+  5: i64 regionId,
+  6: binary table,
+  7: string server,
+  8: i64 incarnation,
+  9: string host,
+  10: i32 port,
+  11: string state,
+  12: i64 stateMs,
+  13: i64 epoch,
+  14: string comingFrom,
+  15: string home,
+  16: string why,
+  17: double load,
+  18: double readsPerSecond,
+  19: double writesPerSecond,
+  20: double deliveriesPerSecond,
+  21: i64 sizeBytes
+}
+
+// kind is "open", "move", "close", "split" or "merge".
+struct RegionTransition {
+  1: string kind,
+  2: binary name,
+  3: binary encodedName,
+  4: binary table,
+  5: string state,
+  6: string fromServer,
+  7: string toServer,
+  8: i64 stateMs,
+  9: string why
+}
+
+// kind is "give", "prefer", "close", "split", "merge" or "fence"; regions are encoded names, or ids of those
+// that are gone; text says all of it.
+struct ClusterDecision {
+  1: i64 agoMs,
+  2: string kind,
+  3: list<string> regions,
+  4: string server,
+  5: string why,
+  6: string text
+}
+
+// remarks: why a request for the row may wait, with the next step.
+struct RowLocation {
+  1: RegionLocation region,
+  2: optional ServerStatus server,
+  3: list<string> remarks,
+  4: list<ClusterDecision> decisions
+}
+
+struct RegionMove {
+  1: binary name,
+  2: binary encodedName,
+  3: binary table,
+  4: string fromServer,
+  5: string toServer,
+  6: string why
+}
+
+// What was done, or (done is false) what a dry run says would be.
+struct ClusterChange {
+  1: string text,
+  2: bool done,
+  3: list<RegionMove> moves,
+  4: list<string> remarks,
+  5: i32 regionsLeft
+}
+
 service ColumnarStore extends hbase.Hbase {
   // The conditions are looked at and the operations applied, in the order given, as one step.
   CheckAndMutateResult columnarCheckAndMutate(1: binary table, 2: binary row,
@@ -322,5 +430,44 @@ service ColumnarStore extends hbase.Hbase {
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   // Ordinary writes, each row one step; returns after the fsync.
   void columnarLoadRows(1: binary table, 2: list<LoadedRow> rows)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+
+  // --- the cluster: all answered by the master ---
+  ClusterStatus columnarServers()
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // In the order of their keys.
+  list<RegionLocation> columnarLocations(1: binary table)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  RowLocation columnarLocate(1: binary table, 2: binary row)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // Longest first.
+  list<RegionTransition> columnarTransitions()
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // The last 200, newest first.
+  list<ClusterDecision> columnarDecisions()
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // Regions by their full or encoded names.  An empty server: the master chooses.  Answers when the region serves.
+  ClusterChange columnarMove(1: binary region, 2: string server, 3: bool dryRun)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  ClusterChange columnarAssign(1: binary region, 2: bool dryRun)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // Closes the region until it is assigned.
+  ClusterChange columnarUnassign(1: binary region, 2: bool dryRun)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // Keeps a server empty (on) or no longer; answers when it is, or after waitMs with what is left.
+  ClusterChange columnarDrain(1: string server, 2: bool on, 3: i64 waitMs, 4: bool dryRun)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // A round of balance now.
+  ClusterChange columnarBalance(1: bool dryRun)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // what is "balancer" or "auto-split".
+  ClusterChange columnarSwitch(1: string what, 2: bool on, 3: bool dryRun)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // These three only over the supervisor's private socket, or with a client certificate.
+  ClusterChange columnarRestart(1: string server, 2: bool dryRun)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  ClusterChange columnarStop(1: string server, 2: bool dryRun)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  ClusterChange columnarFence(1: string server, 2: bool dryRun)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
 }

@@ -1,0 +1,372 @@
+"""The control of a cluster by people, at its master: looks, and requests that are answered when they are done.
+
+Each request is checked before anything is done, and answers a sentence; ``dry_run`` answers the sentence alone.  A
+request that is done returns when the cluster is as it was asked for.
+
+    restart   drain, stop, start, undrain; its regions come home
+    stop      drain, stop; the server stays down until a restart of it
+    fence     end the process at once, as if it had died: another takes its place
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final, Protocol
+
+from columnar.errors import CallerError, NotAllowed
+from columnar.master import cluster_looks as looks
+from columnar.master.cluster_looks import ServerFacts
+from columnar.master.cluster_state import ClusterState
+from columnar.master.instructions import (
+    AssignRegion,
+    BalanceNow,
+    DrainServer,
+    MoveRegion,
+    Plan,
+    Prefer,
+    Request,
+    SwitchBalancer,
+    SwitchSplits,
+    UnassignRegion,
+    UndrainServer,
+)
+from columnar.master.placement import NEVER_MS, Phase, Place, Server, ServerState
+from columnar.master.plan_draft import Draft
+from columnar.master.planner import plan
+from columnar.master.requests import refusal
+from columnar.model.cluster_look import (
+    Change,
+    ClusterLook,
+    DecisionLook,
+    PlannedMove,
+    RegionLook,
+    RowLook,
+    TransitionLook,
+)
+from columnar.model.owner import Incarnation
+from columnar.model.region_info import RegionInfo
+
+EMPTIED_S: Final = 600.0  # for a server that is to be stopped: its regions leave it four at a time
+UP_S: Final = 60.0  # for a server that was started
+HOME_S: Final = 120.0  # for its regions, after a restart
+
+
+class Host(Protocol):
+    """``cluster_host.ClusterHost``."""
+
+    state: ClusterState
+
+    def now_ms(self) -> int: ...
+
+    async def request(self, request: Request) -> None:
+        """Return when it is done.  CallerError, NotServingRegion."""
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        """Wait for a state; ``is_so`` is looked at after each event."""
+
+
+class Processes(Protocol):
+    """The servers' processes."""
+
+    def facts(self, server: Incarnation) -> ServerFacts: ...
+
+    async def fence(self, server: Incarnation, why: str) -> None:
+        """Return when it answers nothing any more."""
+
+    async def stop_server(self, server: Incarnation) -> None:
+        """In order; return when it has ended.  Its name is not started again before ``start_server``."""
+
+    async def start_server(self, name: str) -> None:
+        """Another incarnation; return when its process was started."""
+
+
+class _Evenly:
+    """Chance without chance: a dry run shows the same plan twice."""
+
+    def random(self) -> float:
+        return 0.5
+
+
+class ClusterControl:
+    def __init__(self, host: Host, processes: Processes) -> None:
+        self._host = host
+        self._state = host.state
+        self._processes = processes
+        self._busy_with: str | None = None  # the server that is being stopped or restarted
+
+    # --- looks -------------------------------------------------------------------------------------
+
+    def look(self) -> ClusterLook:
+        return looks.cluster_look(self._state, self._processes.facts, self._host.now_ms())
+
+    def regions(self, table: str) -> list[RegionLook]:
+        return looks.region_looks(self._state, table, self._processes.facts, self._host.now_ms())
+
+    def server_regions(self, server: str) -> list[RegionLook]:
+        return looks.server_regions(self._state, server, self._processes.facts, self._host.now_ms())
+
+    def row(self, table: str, row: bytes) -> RowLook:
+        return looks.row_look(self._state, table, row, self._processes.facts, self._host.now_ms())
+
+    def transitions(self) -> list[TransitionLook]:
+        return looks.transition_looks(self._state, self._host.now_ms())
+
+    def decisions(self) -> list[DecisionLook]:
+        return looks.decision_looks(self._state, self._host.now_ms())
+
+    # --- regions -----------------------------------------------------------------------------------
+
+    async def move(self, info: RegionInfo, server: str, dry_run: bool) -> Change:
+        """``server`` empty: the planner chooses."""
+        request = MoveRegion(info.region_id, server or None)
+        place = self._checked(request, info)
+        source = place.server or ""
+        if server and server == source:
+            return Change(f"{_named(info)} is on {server} already", is_done=not dry_run)
+        if dry_run:
+            target = server or self._choice(place)
+            move = PlannedMove(info, source, target, request.why)
+            return Change(f"{_named(info)} would move from {source} to {target}", is_done=False, moves=(move,))
+        await self._host.request(request)
+        target = place.server or ""
+        moved = PlannedMove(info, source, target, request.why)
+        return Change(f"{_named(info)} serves on {target}, it came from {source}", moves=(moved,))
+
+    def _choice(self, place: Place) -> str:
+        """The server that the planner would move the region to now."""
+        draft = Draft(self._state.desired, self._state.current, self._host.now_ms(), _Evenly())
+        return draft.choose(place, apart_from=(place.server or "",)) or ""
+
+    async def assign(self, info: RegionInfo, dry_run: bool) -> Change:
+        place = self._checked(AssignRegion(info.region_id), info)
+        if place.phase is Phase.OPEN:
+            return Change(f"{_named(info)} is open on {place.server} already", is_done=not dry_run)
+        if dry_run:
+            return Change(f"{_named(info)} would be opened", is_done=False)
+        await self._host.request(AssignRegion(info.region_id))
+        return Change(f"{_named(info)} serves on {place.server}")
+
+    async def unassign(self, info: RegionInfo, dry_run: bool) -> Change:
+        place = self._checked(UnassignRegion(info.region_id), info)
+        if place.phase is Phase.OFFLINE:
+            return Change(f"{_named(info)} is closed already", is_done=not dry_run)
+        if dry_run:
+            where = f", {place.server} has it" if place.server is not None else ""
+            text = f"{_named(info)} would be closed{where}: its rows would not answer until it is assigned"
+            return Change(text, is_done=False)
+        await self._host.request(UnassignRegion(info.region_id))
+        text = f"{_named(info)} is closed: its rows do not answer until 'columnar assign {info.encoded}'"
+        return Change(text)
+
+    def _checked(self, request: Request, info: RegionInfo) -> Place:
+        self._check(request)
+        return self._state.current.places[info.region_id]
+
+    def _check(self, request: Request) -> None:
+        why = refusal(request, self._state.desired, self._state.current)
+        if why is not None:
+            raise CallerError(why)
+
+    # --- the whole ---------------------------------------------------------------------------------
+
+    async def drain(self, server: str, on: bool, wait_s: float, dry_run: bool) -> Change:
+        """Keep a server empty, or no longer.  Return after ``wait_s`` at the latest, with what it still has."""
+        request = DrainServer(server) if on else UndrainServer(server)
+        self._check(request)
+        found = self._state.current.servers[server]
+        if on:
+            self._check_others(server)
+        if dry_run:
+            text = f"{len(found.regions)} regions would leave {server}" if on else f"{server} would get regions again"
+            return Change(text, is_done=False, left=len(found.regions))
+        await self._host.request(request)
+        if not on:
+            return Change(f"{server} gets regions again")
+        await self._within(wait_s, lambda: not self._left(found))
+        left = self._left(found)
+        text = f"{left} regions are still to leave {server}" if left else f"{server} is empty, and stays so"
+        return Change(text, remarks=tuple(self._state.remarks), left=left)
+
+    def _left(self, server: Server) -> int:
+        """Regions that the server owns, or has been told to give up and serves until it has."""
+        leaving = sum(source == server.name for source, _ in self._state.current.moves.values())
+        return len(server.regions) + leaving
+
+    def _check_others(self, server: str) -> None:
+        drained = self._state.desired.wishes.drained
+        others = [one.name for one in self._state.current.servers.values() if one.state is ServerState.UP]
+        if not set(others) - drained - {server}:
+            raise NotAllowed(f"no other server is up to take the regions of {server}; 'columnar servers' shows them")
+
+    async def _within(self, seconds: float, is_so: Callable[[], bool]) -> bool:
+        if not is_so() and seconds > 0:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._host.until(is_so), seconds)
+        return is_so()
+
+    async def balance(self, dry_run: bool) -> Change:
+        """A round of balance now, whenever the last one was."""
+        if not self._state.desired.wishes.balancer:
+            raise NotAllowed("the balancer is off; 'columnar balancer on' switches it on")
+        made = self._balancing()
+        if not made.has_balanced:
+            raise NotAllowed(self._unbalanceable())
+        if dry_run:
+            moves = self._moves(made.instructions)
+            text = f"{len(moves)} regions would move" if moves else "nothing would move"
+            return Change(text, is_done=False, moves=moves, remarks=made.remarks)
+        last = self._state.decisions[-1] if self._state.decisions else None
+        await self._host.request(BalanceNow())
+        fresh = []
+        for decision in reversed(self._state.decisions):
+            if decision is last:
+                break
+            fresh.append(decision.what)
+        moves = self._moves(tuple(reversed(fresh)))
+        text = f"{len(moves)} regions get another server" if moves else "nothing is to move"
+        return Change(text, moves=moves, remarks=tuple(self._state.remarks))
+
+    def _balancing(self) -> Plan:
+        """The plan, if balance were due now; nothing of it is carried out."""
+        current = self._state.current
+        kept = current.balanced_ms, current.changed_ms
+        current.balanced_ms = current.changed_ms = NEVER_MS
+        try:
+            return plan(self._state.desired, current, self._host.now_ms(), _Evenly())
+        finally:
+            current.balanced_ms, current.changed_ms = kept
+
+    def _moves(self, instructions: tuple[object, ...]) -> tuple[PlannedMove, ...]:
+        places = self._state.current.places
+        return tuple(
+            PlannedMove(places[one.region].info, _source(places[one.region]), one.server, one.why)
+            for one in instructions
+            if isinstance(one, Prefer) and one.region in places
+        )
+
+    def _unbalanceable(self) -> str:
+        if self._state.current.homeless:
+            return f"{len(self._state.current.homeless)} regions have no owner; they come first"
+        return "moves of the last round are under way; 'columnar transitions' shows them"
+
+    async def switch(self, what: str, on: bool, dry_run: bool) -> Change:
+        """``what``: balancer or auto-split."""
+        switches: dict[str, Request] = {"balancer": SwitchBalancer(on), "auto-split": SwitchSplits(on)}
+        request = switches.get(what)
+        if request is None:
+            raise CallerError(f"there is no switch '{what}'; there are {' and '.join(switches)}")
+        wishes = self._state.desired.wishes
+        was = wishes.balancer if what == "balancer" else wishes.auto_split
+        text = f"{what} is {_on(on)}" if was != on else f"{what} was {_on(on)} already"
+        if dry_run:
+            return Change(f"{what} would be {_on(on)}, and is {_on(was)}", is_done=False)
+        await self._host.request(request)
+        return Change(text)
+
+    # --- processes ---------------------------------------------------------------------------------
+
+    def _server(self, name: str) -> Server:
+        found = self._state.current.servers.get(name)
+        if found is None or found.incarnation is None:
+            known = sorted(one for one, held in self._state.current.servers.items() if held.incarnation is not None)
+            raise CallerError(f"there is no server {name}; there are {', '.join(known)}")
+        return found
+
+    async def restart(self, name: str, dry_run: bool) -> Change:
+        """Return when the server is up again and its regions are at home; a server that is down is started."""
+        server = self._server(name)
+        is_up = server.state is ServerState.UP
+        if is_up:
+            self._check_others(name)
+        if dry_run:
+            text = f"{len(server.regions)} regions would leave {name}, and come back to its next start"
+            return Change(text if is_up else f"{name} would be started", is_done=False)
+        old = server.incarnation
+        brought = await self._alone(name, lambda: self._restart(server))
+        back = f"{name} is up again as {server.incarnation}"
+        came = f"; {brought} regions are at home again" if brought else ""
+        return Change(f"{back}, in the place of {old}{came}" if is_up else f"{back}{came}")
+
+    async def _restart(self, server: Server) -> int:
+        name = server.name
+        before = server.incarnation
+
+        def is_back() -> bool:
+            return server.state is ServerState.UP and server.incarnation != before
+
+        if server.state is ServerState.UP:
+            await self._emptied_and_stopped(server)
+        await self._processes.start_server(name)
+        if not await self._within(UP_S, is_back):
+            raise CallerError(f"{name} is not up after {UP_S:.0f} s; its log says why")
+        if name not in self._state.desired.wishes.drained:
+            await self._within(HOME_S, lambda: not self._state.current.astray.get(name))
+        return len(server.regions)
+
+    async def stop(self, name: str, dry_run: bool) -> Change:
+        server = self._server(name)
+        if server.state is not ServerState.UP:
+            raise NotAllowed(f"{name} is {server.state.name.lower()}; 'columnar servers' shows the others")
+        self._check_others(name)
+        if dry_run:
+            return Change(f"{len(server.regions)} regions would leave {name}, and it would stop", is_done=False)
+        old = server.incarnation
+        await self._alone(name, lambda: self._emptied_and_stopped(server))
+        return Change(f"{old} has stopped; 'columnar restart {name}' starts it again")
+
+    async def _emptied_and_stopped(self, server: Server) -> int:
+        """Without a failed request: nobody is served by it when it stops."""
+        was_drained = server.name in self._state.desired.wishes.drained
+        incarnation = server.incarnation
+        assert incarnation is not None, "it is up"
+        await self._host.request(DrainServer(server.name))
+        try:
+            if not await self._within(EMPTIED_S, lambda: not self._left(server)):
+                raise NotAllowed(
+                    f"{server.name} is not stopped: {self._left(server)} regions have not left it within "
+                    f"{EMPTIED_S:.0f} s; 'columnar transitions' shows what they wait for"
+                )
+            await self._processes.stop_server(incarnation)
+        finally:
+            if not was_drained:
+                await self._host.request(UndrainServer(server.name))
+        return 0
+
+    async def _alone(self, name: str, work: Callable[[], Awaitable[int]]) -> int:
+        """Stop a single server at a time, or the last ones would have nobody to give their regions to."""
+        if self._busy_with is not None:
+            raise NotAllowed(f"{self._busy_with} is being stopped or restarted; wait for it")
+        self._busy_with = name
+        try:
+            return await work()
+        finally:
+            self._busy_with = None
+
+    async def fence(self, name: str, dry_run: bool) -> Change:
+        server = self._server(name)
+        if server.state is ServerState.DOWN or server.incarnation is None:
+            raise NotAllowed(f"{name} is down: nothing is to be fenced")
+        if dry_run:
+            text = f"{server.incarnation} would be ended at once, and {len(server.regions)} regions get other owners"
+            return Change(text, is_done=False)
+        old, regions = server.incarnation, len(server.regions)
+        await self._processes.fence(old, "a person had it fenced")
+        return Change(f"{old} answers nothing any more; its {regions} regions get other owners")
+
+
+def _source(place: Place) -> str:
+    """The server that has the region, also where its move has begun."""
+    source = place.owner.source if place.owner is not None else None
+    return source.server.name if source is not None else place.server or ""
+
+
+def _on(on: bool) -> str:
+    return "on" if on else "off"
+
+
+def _named(info: RegionInfo) -> str:
+    return f"region {info.encoded} of {info.table}"

@@ -1,0 +1,341 @@
+"""(pure) Looks at a cluster's state, for people: where everything is, why, and what stands in the way.
+
+    HBase's word   phase (``placement``)
+    OPENING        WRITING of a region that nobody serves; OPENING
+    OPEN           OPEN
+    CLOSING        WRITING of a region that its owner is to give up; CLOSING, LEAVING
+    SPLITTING      CHANGING without a partner
+    MERGING        CHANGING with one
+    OFFLINE        HOMELESS: nobody may serve it as yet; OFFLINE: a person wants it closed
+    FAILED_OPEN    FAILED_OPEN
+
+A look at all servers costs a sum over all regions (some 0.3 us each); a look at a table its regions.
+
+Knows nothing of processes, which ``ServerFacts`` come from, nor of how a look is shown.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from columnar.errors import NotServingRegion, TableNotFound
+from columnar.limits import MIB
+from columnar.master.balancing import TOO_MUCH
+from columnar.master.cluster_state import ClusterState
+from columnar.master.instructions import Close, Decision, Give, Merge, Prefer, Say, Split
+from columnar.master.load_scores import IDLE
+from columnar.master.placement import NEVER_MS, Phase, Place, Server, ServerState
+from columnar.model import cluster_look as words
+from columnar.model.cluster_look import (
+    UNKNOWN_MS,
+    ClusterLook,
+    DecisionLook,
+    RegionLook,
+    RowLook,
+    ServerLook,
+    TransitionLook,
+)
+from columnar.model.owner import Incarnation
+
+BUSY_LOAD: Final = 100.0  # of a server, beside what idle regions count: under it nobody waits for its load
+LARGE_SHARE: Final = 0.5  # of its server's load: a region that has more is the reason why the server is busy
+_WORDS: Final = {
+    Phase.HOMELESS: words.OFFLINE,
+    Phase.CLOSING: words.CLOSING,
+    Phase.OPENING: words.OPENING,
+    Phase.OPEN: words.OPEN,
+    Phase.LEAVING: words.CLOSING,
+    Phase.OFFLINE: words.OFFLINE,
+    Phase.FAILED_OPEN: words.FAILED_OPEN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """The process of an incarnation, as the master's shell knows it."""
+
+    version: str = ""
+    address: str = ""  # of its own port
+    pid: int = 0
+    connections: int = 0
+
+
+FactsOf: TypeAlias = Callable[[Incarnation], ServerFacts]
+
+
+# --- servers -----------------------------------------------------------------------------------------
+
+
+def cluster_look(state: ClusterState, facts: FactsOf, now_ms: int) -> ClusterLook:
+    current, wishes = state.current, state.desired.wishes
+    servers = [server_look(state, server, facts, now_ms) for _, server in sorted(current.servers.items())]
+    return ClusterLook(
+        servers=tuple(servers),
+        regions=len(current.places),
+        unassigned=len(current.homeless),
+        transitions=len(current.under_way),
+        is_balancing=wishes.balancer,
+        is_splitting=wishes.auto_split,
+        remarks=tuple(state.remarks),
+    )
+
+
+def server_look(state: ClusterState, server: Server, facts: FactsOf, now_ms: int) -> ServerLook:
+    found = facts(server.incarnation) if server.incarnation is not None else ServerFacts()
+    places = state.current.places
+    return ServerLook(
+        name=server.name,
+        state=server.state.name.lower(),
+        incarnation=server.incarnation.number if server.incarnation is not None else 0,
+        is_drained=server.name in state.desired.wishes.drained,
+        state_ms=_age(server.since_ms, now_ms),
+        regions=len(server.regions),
+        load=server.load,
+        requests_per_s=sum(_requests_per_s(places[region]) for region in server.regions),
+        moves=server.moves,
+        version=found.version,
+        address=found.address,
+        pid=found.pid,
+        connections=found.connections,
+        notes=tuple(_notes(state, server, now_ms)),
+    )
+
+
+def _notes(state: ClusterState, server: Server, now_ms: int) -> Iterable[str]:
+    if server.name in state.desired.wishes.drained:
+        left = len(server.regions)
+        yield f"drained: {left} regions are still to leave it" if left else "drained: it gets no region"
+    if server.benched_until_ms > now_ms:
+        seconds = (server.benched_until_ms - now_ms + 999) // 1_000
+        yield f"it died {len(server.deaths_ms)} times within 5 minutes: for {seconds} s it gets no region"
+    if server.opening:
+        yield f"{len(server.opening)} regions on their way to it"
+    astray = len(state.current.astray.get(server.name, ()))
+    if astray:
+        yield f"{astray} regions that belong here are elsewhere"
+
+
+def _age(since_ms: int, now_ms: int) -> int:
+    return UNKNOWN_MS if since_ms == NEVER_MS else max(0, now_ms - since_ms)
+
+
+def _requests_per_s(place: Place) -> float:
+    return place.rates.reads_per_s + place.rates.writes_per_s if place.rates is not None else 0.0
+
+
+# --- regions -----------------------------------------------------------------------------------------
+
+
+def hbase_word(place: Place) -> str:
+    if place.phase is Phase.WRITING:
+        is_served = place.owner is not None and place.owner.source is not None
+        return words.CLOSING if is_served else words.OPENING
+    if place.phase is Phase.CHANGING:
+        return words.SPLITTING if place.partner is None else words.MERGING
+    return _WORDS[place.phase]
+
+
+def region_look(place: Place, facts: FactsOf, now_ms: int) -> RegionLook:
+    owner, rates = place.owner, place.rates
+    is_owned = owner is not None and place.server is not None
+    return RegionLook(
+        info=place.info,
+        state=hbase_word(place),
+        state_ms=max(0, now_ms - place.since_ms),
+        server=place.server or "",
+        incarnation=owner.server.number if owner is not None and is_owned else 0,
+        address=facts(owner.server).address if owner is not None and is_owned else "",
+        epoch=owner.epoch if owner is not None else 0,
+        source=owner.source.server.name if owner is not None and owner.source is not None else "",
+        home=place.ideal or "",
+        why=_why(place),
+        load=place.load,
+        reads_per_s=rates.reads_per_s if rates is not None else 0.0,
+        writes_per_s=rates.writes_per_s if rates is not None else 0.0,
+        deliveries_per_s=rates.deliveries_per_s if rates is not None else 0.0,
+        size_bytes=place.size_bytes,
+    )
+
+
+def _why(place: Place) -> str:
+    if place.phase is Phase.OFFLINE:
+        return "a person has unassigned it"
+    if place.phase is Phase.HOMELESS:
+        return place.why or "no server may take it as yet"
+    return place.why or "it was there when the master started, or a split or merge made it there"
+
+
+def table_places(state: ClusterState, table: str) -> list[Place]:
+    """In the order of their keys.  O(regions of all tables).  TableNotFound: no region is of that table."""
+    found = [place for place in state.current.places.values() if place.info.table == table]
+    if not found:
+        raise TableNotFound(table)
+    return sorted(found, key=lambda place: place.info.start)
+
+
+def region_looks(state: ClusterState, table: str, facts: FactsOf, now_ms: int) -> list[RegionLook]:
+    return [region_look(place, facts, now_ms) for place in table_places(state, table)]
+
+
+def server_regions(state: ClusterState, server: str, facts: FactsOf, now_ms: int) -> list[RegionLook]:
+    """Most loaded first; none where there is no such server."""
+    found = state.current.servers.get(server)
+    places = [state.current.places[region] for region in found.regions] if found is not None else []
+    places.sort(key=lambda place: (-place.load, place.info.table, place.info.start))
+    return [region_look(place, facts, now_ms) for place in places]
+
+
+def place_of(places: Sequence[Place], row: bytes) -> Place:
+    """The place that holds the row.  NotServingRegion: its region is being made."""
+    at = bisect_right(places, row, key=lambda place: place.info.start) - 1
+    if at < 0 or not places[at].info.holds(row):
+        raise NotServingRegion("the region of that row is being made; ask again")
+    return places[at]
+
+
+def row_look(state: ClusterState, table: str, row: bytes, facts: FactsOf, now_ms: int) -> RowLook:
+    place = place_of(table_places(state, table), row)
+    server = state.current.servers.get(place.server) if place.server is not None else None
+    told = decision_looks(state, now_ms, place.info.region_id)
+    return RowLook(
+        region=region_look(place, facts, now_ms),
+        server=server_look(state, server, facts, now_ms) if server is not None else None,
+        remarks=tuple(_obstacles(state, place, server, now_ms)),
+        decisions=tuple(told),
+    )
+
+
+# --- what stands in the way --------------------------------------------------------------------------
+
+
+def _obstacles(state: ClusterState, place: Place, server: Server | None, now_ms: int) -> Iterable[str]:
+    """Why requests for the region may wait: what keeps them out first, then what slows them down."""
+    yield from _closed_doors(place, now_ms)
+    if server is not None and server.state is ServerState.FENCING:
+        yield f"{server.name} does not answer and is being fenced: another server takes the region next"
+    if server is not None and place.phase is Phase.OPEN:
+        yield from _crowd(state, place, server)
+        if server.name in state.desired.wishes.drained:
+            yield f"{server.name} is drained: the region leaves it"
+    if place.info.table in state.current.held_tables:
+        yield "the table is being copied: none of its regions moves, splits or merges meanwhile"
+    if place.limit_bytes and place.size_bytes > place.limit_bytes:
+        text = f"it has {place.size_bytes // MIB} MiB, over its table's limit of {place.limit_bytes // MIB}"
+        is_splitting = state.desired.wishes.auto_split
+        yield f"{text}: it is split next" if is_splitting else f"{text}, and auto-split is off"
+
+
+def _closed_doors(place: Place, now_ms: int) -> Iterable[str]:
+    encoded, since = place.info.encoded, _seconds(now_ms - place.since_ms)
+    owner = place.owner
+    if place.phase is Phase.OFFLINE:
+        yield f"a person has unassigned the region; 'columnar assign {encoded}' opens it"
+    elif place.phase is Phase.FAILED_OPEN:
+        tried = ", ".join(place.tried)
+        yield f"it could not be opened by {tried}: {place.why}; 'columnar assign {encoded}' tries again"
+    elif place.phase is Phase.HOMELESS:
+        yield f"no server has owned it for {since}: {_why(place)}"
+    elif place.phase is Phase.CHANGING:
+        yield f"it has been {hbase_word(place).lower()} for {since}; requests wait for the last hundredths of a second"
+    elif place.phase is Phase.LEAVING:
+        yield f"a person has unassigned it: {place.server} has been closing it for {since}"
+    elif owner is not None and place.phase is not Phase.OPEN:
+        if owner.source is not None:
+            yield f"it has been on its way from {owner.source.server.name} to {owner.server.name} for {since}"
+        else:
+            yield f"{owner.server.name} has been opening it for {since}; requests wait until then"
+        logs = {tenure.server for tenure in owner.behind if tenure.server != owner.server}
+        if logs:
+            yield f"before that the log of {', '.join(map(str, sorted(logs)))} is read for it"
+
+
+def _crowd(state: ClusterState, place: Place, server: Server) -> Iterable[str]:
+    up = [one for one in state.current.servers.values() if one.state is ServerState.UP]
+    mean = state.current.load / max(1e-9, sum(one.weight for one in up))
+    is_busy = server.load - IDLE * len(server.regions) > BUSY_LOAD * server.weight
+    if len(up) < 2 or not is_busy or server.load / server.weight <= TOO_MUCH * mean:
+        return
+    busy = f"{server.name} has {server.load / server.weight / mean:.1f} times the mean load"
+    share = place.load / server.load
+    if share > LARGE_SHARE and len(server.regions) > 1:
+        yield f"{busy}, and this region alone makes {share:.0%} of it; 'columnar split {place.info.encoded}' divides it"
+    elif len(server.regions) == 1:
+        yield f"{busy}, all of it by this region; 'columnar split {place.info.encoded}' divides it"
+    elif state.desired.wishes.balancer:
+        yield f"{busy}; the balancer looks at it every 10 s"
+    else:
+        yield f"{busy}, and the balancer is off; 'columnar balancer on' or 'columnar move' helps"
+
+
+def _seconds(duration_ms: int) -> str:
+    return f"{max(0, duration_ms) / 1_000:.1f} s"
+
+
+# --- transitions and decisions -----------------------------------------------------------------------
+
+
+def transition_looks(state: ClusterState, now_ms: int) -> list[TransitionLook]:
+    """Longest first."""
+    found = [_transition(state.current.places[region], now_ms) for region in state.current.under_way]
+    return sorted(found, key=lambda one: -one.state_ms)
+
+
+def _transition(place: Place, now_ms: int) -> TransitionLook:
+    source = place.owner.source.server.name if place.owner is not None and place.owner.source is not None else ""
+    target = place.server or ""
+    if place.phase is Phase.CHANGING:
+        kind = "split" if place.partner is None else "merge"
+        source = target
+    elif place.phase is Phase.LEAVING:
+        kind, source, target = "close", target, ""
+    else:
+        kind = "move" if source else "open"
+    return TransitionLook(kind, place.info, hbase_word(place), source, target, now_ms - place.since_ms, place.why)
+
+
+def decision_looks(state: ClusterState, now_ms: int, region: int | None = None) -> list[DecisionLook]:
+    """Newest first; of one region where ``region`` is given."""
+    found = []
+    for decision in reversed(state.decisions):
+        if region is None or region in _regions_of(decision):
+            found.append(_decision(state, decision, now_ms))
+    return found
+
+
+def _regions_of(decision: Decision) -> tuple[int, ...]:
+    what = decision.what
+    if isinstance(what, Merge):
+        return what.regions
+    return (what.region,) if isinstance(what, Give | Prefer | Close | Split) else ()
+
+
+def _decision(state: ClusterState, decision: Decision, now_ms: int) -> DecisionLook:
+    places = state.current.places
+    ids = _regions_of(decision)
+    regions = tuple(places[one].info.encoded if one in places else str(one) for one in ids)
+    named = [_named(places[one].info.table, name) if one in places else f"region {one}, which is gone" for one, name in
+             zip(ids, regions, strict=True)]  # fmt: skip
+    what, server, why = decision.what, "", ""
+    if isinstance(what, Say):
+        kind, text = "say", what.text
+    elif isinstance(what, Give):
+        kind, text, server, why = "give", f"{named[0]} goes to {what.server}", what.server, what.why
+    elif isinstance(what, Prefer):
+        kind, text, server, why = "prefer", f"{named[0]} belongs on {what.server}", what.server, what.why
+    elif isinstance(what, Close):
+        kind, text, why = "close", f"{named[0]} is closed", what.why
+    elif isinstance(what, Split):
+        kind, text, why = "split", f"{named[0]} is split", what.why
+    elif isinstance(what, Merge):
+        kind, text, why = "merge", f"{named[0]} and {named[1]} are merged", what.why
+    else:
+        kind, text, server, why = "fence", f"{what.server} is fenced", what.server.name, what.why
+    whole = f"{text}: {why}" if why else text
+    return DecisionLook(max(0, now_ms - decision.at_ms), kind, regions, server, why, whole)
+
+
+def _named(table: str, encoded: str) -> str:
+    return f"{table} {encoded[:8]}"

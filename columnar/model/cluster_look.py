@@ -1,0 +1,131 @@
+"""(pure) What a person sees of a cluster: values that commands and pages show as they are.
+
+    ClusterLook     all servers, and what concerns them together
+    RegionLook      a region: where it is, in HBase's words, why it is there, how busy
+    RowLook         the region of a row, and what stands in the way of its requests
+    TransitionLook  something that is under way
+    DecisionLook    an instruction of the master, with its reason
+    Change          what a person had done, or would have
+
+Times are ages: nobody needs the master's clock to read them.  A name of a server that is empty means none.
+
+Knows nothing of how a look is made: ``master.cluster_looks`` makes the one of a cluster, ``thrift.single_server``
+that of a process that is alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from columnar.model.region_info import RegionInfo
+
+UNKNOWN_MS: Final = -1  # an age that nobody knows
+
+OPENING: Final = "OPENING"
+OPEN: Final = "OPEN"
+CLOSING: Final = "CLOSING"
+SPLITTING: Final = "SPLITTING"
+MERGING: Final = "MERGING"
+OFFLINE: Final = "OFFLINE"
+FAILED_OPEN: Final = "FAILED_OPEN"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLook:
+    name: str
+    state: str  # starting, up, fencing, down
+    incarnation: int = 0  # of its start; 0: never started
+    is_drained: bool = False
+    state_ms: int = UNKNOWN_MS  # it has been in that state
+    regions: int = 0
+    load: float = 0.0
+    requests_per_s: float = 0.0
+    moves: int = 0  # that leave or reach it now
+    version: str = ""
+    address: str = ""  # of its own port
+    pid: int = 0
+    connections: int = 0
+    notes: tuple[str, ...] = ()  # what is out of the ordinary
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterLook:
+    servers: tuple[ServerLook, ...]  # by name
+    regions: int
+    unassigned: int  # without an owner, though somebody wants them served
+    transitions: int
+    is_balancing: bool = False  # the wish
+    is_splitting: bool = True  # the wish
+    remarks: tuple[str, ...] = ()  # what cannot be done
+
+
+@dataclass(frozen=True, slots=True)
+class RegionLook:
+    info: RegionInfo
+    state: str  # OPENING, OPEN, ...
+    state_ms: int = UNKNOWN_MS
+    server: str = ""
+    incarnation: int = 0
+    address: str = ""  # of the server's own port
+    epoch: int = 0
+    source: str = ""  # the server that has not closed it yet
+    home: str = ""  # the server that it belongs on
+    why: str = ""  # it is where it is
+    load: float = 0.0
+    reads_per_s: float = 0.0
+    writes_per_s: float = 0.0
+    deliveries_per_s: float = 0.0
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionLook:
+    kind: str  # open, move, close, split, merge
+    info: RegionInfo
+    state: str  # OPENING, ...
+    source: str
+    target: str
+    state_ms: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionLook:
+    ago_ms: int
+    kind: str  # give, prefer, close, split, merge, fence
+    regions: tuple[str, ...]  # encoded names; the numbers of those that are gone
+    server: str
+    why: str
+    text: str  # all of it, as a sentence
+
+
+@dataclass(frozen=True, slots=True)
+class RowLook:
+    region: RegionLook
+    server: ServerLook | None
+    remarks: tuple[str, ...]  # why a request may wait, with the next step; empty: nothing stands against it
+    decisions: tuple[DecisionLook, ...]  # about the region, newest first
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMove:
+    info: RegionInfo
+    source: str
+    target: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    text: str  # a sentence
+    is_done: bool = True  # False: it would be done
+    moves: tuple[PlannedMove, ...] = ()
+    remarks: tuple[str, ...] = ()
+    left: int = 0  # regions that a drained server still has
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Host and port of ``HOST:PORT``; of an empty one none, and 0."""
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port or 0)

@@ -1,0 +1,261 @@
+"""Our methods on a cluster: who is where and why, and what a person has done about it.
+
+A cluster is ``master.cluster_control``; of a process that is alone ``single_server``.  A server hands these calls on
+to its master.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from dataclasses import replace
+from typing import Any, Final, Protocol
+
+from columnar.errors import IllegalArgument, NotAllowed
+from columnar.model.cell import checked_row
+from columnar.model.cluster_look import (
+    Change,
+    ClusterLook,
+    DecisionLook,
+    PlannedMove,
+    RegionLook,
+    RowLook,
+    ServerLook,
+    TransitionLook,
+    split_address,
+)
+from columnar.model.region_info import RegionInfo
+from columnar.operations.descriptions import Descriptions
+from columnar.wire.idl import columnar
+
+LONGEST_WAIT_S: Final = 3_600.0  # of one call for a drain
+
+
+class Cluster(Protocol):
+    def look(self) -> ClusterLook: ...
+
+    def regions(self, table: str) -> Sequence[RegionLook]:
+        """In the order of their keys."""
+
+    def row(self, table: str, row: bytes) -> RowLook: ...
+
+    def transitions(self) -> Sequence[TransitionLook]: ...
+
+    def decisions(self) -> Sequence[DecisionLook]: ...
+
+    async def move(self, info: RegionInfo, server: str, dry_run: bool) -> Change: ...
+
+    async def assign(self, info: RegionInfo, dry_run: bool) -> Change: ...
+
+    async def unassign(self, info: RegionInfo, dry_run: bool) -> Change: ...
+
+    async def drain(self, server: str, on: bool, wait_s: float, dry_run: bool) -> Change: ...
+
+    async def balance(self, dry_run: bool) -> Change: ...
+
+    async def switch(self, what: str, on: bool, dry_run: bool) -> Change: ...
+
+    async def restart(self, server: str, dry_run: bool) -> Change: ...
+
+    async def stop(self, server: str, dry_run: bool) -> Change: ...
+
+    async def fence(self, server: str, dry_run: bool) -> Change: ...
+
+
+class ClusterMethods:
+    def __init__(self, descriptions: Descriptions, cluster: Cluster, *, may_end_servers: bool) -> None:
+        """``may_end_servers``: whoever calls has come by the private socket, or has shown a certificate."""
+        self._descriptions = descriptions
+        self._cluster = cluster
+        self._may_end_servers = may_end_servers
+
+    # --- looks -------------------------------------------------------------------------------------
+
+    def columnarServers(self, _ctx: Any) -> Any:
+        look = self._cluster.look()
+        return columnar.ClusterStatus(
+            servers=[_server(one) for one in look.servers],
+            regions=look.regions,
+            unassigned=look.unassigned,
+            transitions=look.transitions,
+            balancer=look.is_balancing,
+            autoSplit=look.is_splitting,
+            remarks=list(look.remarks),
+        )
+
+    def columnarLocations(self, _ctx: Any, table: bytes) -> list[Any]:
+        regions = self._cluster.regions
+        return [_region(one) for one in regions(self._descriptions.known(table or b"").schema.name)]
+
+    def columnarLocate(self, _ctx: Any, table: bytes, row: bytes) -> Any:
+        locate = self._cluster.row
+        served = self._descriptions.known(table or b"")
+        look = locate(served.schema.name, checked_row(row))
+        if not served.enabled:
+            said = f"the table is disabled; 'columnar enable {served.schema.name}' opens it"
+            look = replace(look, remarks=(said, *look.remarks))
+        return columnar.RowLocation(
+            region=_region(look.region),
+            server=_server(look.server) if look.server is not None else None,
+            remarks=list(look.remarks),
+            decisions=[_decision(one) for one in look.decisions],
+        )
+
+    def columnarTransitions(self, _ctx: Any) -> list[Any]:
+        return [
+            columnar.RegionTransition(
+                kind=one.kind,
+                name=one.info.name,
+                encodedName=one.info.encoded.encode(),
+                table=one.info.table.encode(),
+                state=one.state,
+                fromServer=one.source,
+                toServer=one.target,
+                stateMs=one.state_ms,
+                why=one.why,
+            )
+            for one in self._cluster.transitions()
+        ]
+
+    def columnarDecisions(self, _ctx: Any) -> list[Any]:
+        return [_decision(one) for one in self._cluster.decisions()]
+
+    # --- regions -----------------------------------------------------------------------------------
+
+    async def columnarMove(self, _ctx: Any, region: bytes, server: str, dry_run: bool) -> Any:
+        move = self._cluster.move
+        return await _changed(move(self._descriptions.given_region(region), server or "", bool(dry_run)))
+
+    async def columnarAssign(self, _ctx: Any, region: bytes, dry_run: bool) -> Any:
+        assign = self._cluster.assign
+        return await _changed(assign(self._descriptions.given_region(region), bool(dry_run)))
+
+    async def columnarUnassign(self, _ctx: Any, region: bytes, dry_run: bool) -> Any:
+        unassign = self._cluster.unassign
+        info = self._descriptions.given_region(region)
+        if self._descriptions.known(info.table.encode()).schema.is_system:
+            raise NotAllowed(f"{info.table} is the system's own: it stays open")
+        return await _changed(unassign(info, bool(dry_run)))
+
+    # --- the whole ---------------------------------------------------------------------------------
+
+    async def columnarDrain(self, _ctx: Any, server: str, on: bool, wait_ms: int, dry_run: bool) -> Any:
+        wait_s = min(max(0, wait_ms or 0) / 1_000, LONGEST_WAIT_S)
+        return await _changed(self._cluster.drain(_named(server), bool(on), wait_s, bool(dry_run)))
+
+    async def columnarBalance(self, _ctx: Any, dry_run: bool) -> Any:
+        return await _changed(self._cluster.balance(bool(dry_run)))
+
+    async def columnarSwitch(self, _ctx: Any, what: str, on: bool, dry_run: bool) -> Any:
+        return await _changed(self._cluster.switch(what or "", bool(on), bool(dry_run)))
+
+    # --- processes ---------------------------------------------------------------------------------
+
+    async def columnarRestart(self, _ctx: Any, server: str, dry_run: bool) -> Any:
+        restart = self._cluster.restart
+        self._check_may_end("restart")
+        return await _changed(restart(_named(server), bool(dry_run)))
+
+    async def columnarStop(self, _ctx: Any, server: str, dry_run: bool) -> Any:
+        stop = self._cluster.stop
+        self._check_may_end("stop")
+        return await _changed(stop(_named(server), bool(dry_run)))
+
+    async def columnarFence(self, _ctx: Any, server: str, dry_run: bool) -> Any:
+        fence = self._cluster.fence
+        self._check_may_end("fence")
+        return await _changed(fence(_named(server), bool(dry_run)))
+
+    def _check_may_end(self, what: str) -> None:
+        if not self._may_end_servers:
+            raise NotAllowed(
+                f"{what} ends a server's process, which not everybody who reaches this port may do: use the private "
+                "socket of the store, on its machine and as its user (--data DIR), or a port that asks for client "
+                "certificates (--tls-client-ca at its start)"
+            )
+
+
+async def _changed(work: Coroutine[Any, Any, Change]) -> Any:
+    """To its end, even where whoever asked has gone: half a restart is none."""
+    change = await asyncio.shield(asyncio.ensure_future(work))
+    return columnar.ClusterChange(
+        text=change.text,
+        done=change.is_done,
+        moves=[_move(one) for one in change.moves],
+        remarks=list(change.remarks),
+        regionsLeft=change.left,
+    )
+
+
+def _named(server: str) -> str:
+    if not server:
+        raise IllegalArgument("say which server, by its name as 'columnar servers' shows it")
+    return server
+
+
+def _server(look: ServerLook) -> Any:
+    return columnar.ServerStatus(
+        name=look.name,
+        state=look.state,
+        incarnation=look.incarnation,
+        drained=look.is_drained,
+        stateMs=look.state_ms,
+        regions=look.regions,
+        load=look.load,
+        requestsPerSecond=look.requests_per_s,
+        moves=look.moves,
+        version=look.version,
+        address=look.address,
+        pid=look.pid,
+        connections=look.connections,
+        notes=list(look.notes),
+    )
+
+
+def _region(look: RegionLook) -> Any:
+    host, port = split_address(look.address)
+    return columnar.RegionLocation(
+        name=look.info.name,
+        encodedName=look.info.encoded.encode(),
+        startKey=look.info.start,
+        endKey=look.info.end,
+        regionId=look.info.region_id,
+        table=look.info.table.encode(),
+        server=look.server,
+        incarnation=look.incarnation,
+        host=host,
+        port=port,
+        state=look.state,
+        stateMs=look.state_ms,
+        epoch=look.epoch,
+        comingFrom=look.source,
+        home=look.home,
+        why=look.why,
+        load=look.load,
+        readsPerSecond=look.reads_per_s,
+        writesPerSecond=look.writes_per_s,
+        deliveriesPerSecond=look.deliveries_per_s,
+        sizeBytes=look.size_bytes,
+    )
+
+
+def _decision(look: DecisionLook) -> Any:
+    return columnar.ClusterDecision(
+        agoMs=look.ago_ms,
+        kind=look.kind,
+        regions=list(look.regions),
+        server=look.server,
+        why=look.why,
+        text=look.text,
+    )
+
+
+def _move(move: PlannedMove) -> Any:
+    return columnar.RegionMove(
+        name=move.info.name,
+        encodedName=move.info.encoded.encode(),
+        table=move.info.table.encode(),
+        fromServer=move.source,
+        toServer=move.target,
+        why=move.why,
+    )

@@ -1,0 +1,104 @@
+"""A planned cluster that people operate: ``master.cluster_control`` over the real state, in virtual time.
+
+Whoever waits lets the virtual time pass, so a request is done as soon as nothing but time is missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+
+from columnar.errors import CallerError
+from columnar.master.cluster_control import ClusterControl
+from columnar.master.cluster_looks import ServerFacts
+from columnar.master.cluster_state import ClusterState
+from columnar.master.instructions import Request
+from columnar.model.owner import Incarnation
+from columnar.model.owner_messages import RegionRates
+from columnar.model.region_info import RegionInfo
+from tests.support.planned_cluster import PlannedCluster
+
+STEP_MS = 10
+PATIENCE_MS = 120_000  # virtual: what has not happened by then never does
+
+
+class OperatedCluster:
+    def __init__(self, infos: list[RegionInfo], servers: int, seed: int = 1) -> None:
+        self.cluster = PlannedCluster(infos, Random(seed), seed=seed, with_data=False)
+        self.ended: list[str] = []  # what was done to processes
+        names = [f"s{n + 1}" for n in range(servers)]
+        for name in names:
+            self.cluster.start(name)
+        self.cluster.run(100)
+        self.cluster.event("begin")
+        self.cluster.run(3_000)
+        self.control = ClusterControl(self, self)
+
+    @property
+    def state(self) -> ClusterState:
+        return self.cluster.state
+
+    def rated(self, loads: dict[bytes, float]) -> None:
+        """Reads a second of regions, by their start keys; they have been so for ten minutes."""
+        state = self.state
+        for server in state.current.servers.values():
+            rates = []
+            for region in server.regions:
+                place = state.current.places[region]
+                rates.append(RegionRates(region, loads.get(place.info.start, 0.0), 0.0, 0.0, 5 << 20, 1 << 30))
+            assert server.incarnation is not None
+            self.cluster.event("loads", server.incarnation, tuple(rates))
+        self.cluster.run(self.cluster.now_ms + 1_000)
+
+    # --- as ``cluster_control.Host`` ---------------------------------------------------------------
+
+    def now_ms(self) -> int:
+        return self.cluster.now_ms
+
+    async def request(self, request: Request) -> None:
+        number = self.cluster.ask(request)
+        await self.until(lambda: number in self.cluster.answers)
+        error = self.cluster.answers[number]
+        if error is not None:
+            raise CallerError(error)
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        last_ms = self.cluster.now_ms + PATIENCE_MS
+        while not is_so():
+            if self.cluster.now_ms > last_ms:
+                await asyncio.get_running_loop().create_future()  # for ever, as one waits for what never happens
+            self.cluster.run(self.cluster.now_ms + STEP_MS)
+            await asyncio.sleep(0)
+
+    # --- as ``cluster_control.Processes`` ----------------------------------------------------------
+
+    def facts(self, server: Incarnation) -> ServerFacts:
+        if server not in self.cluster.servers:
+            return ServerFacts()
+        number = int(server.name.removeprefix("s"))
+        return ServerFacts("9.9", f"127.0.0.1:{40_000 + number}", 4_700 + number, number)
+
+    async def fence(self, server: Incarnation, why: str) -> None:
+        self.ended.append(f"fence {server}")
+        self.cluster.event("silent", server, why)
+        await self.until(lambda: self.state.ledger.is_fenced(server))
+        self.cluster.start(server.name)
+
+    async def stop_server(self, server: Incarnation) -> None:
+        held = self.cluster.servers[server].serving
+        assert not held, f"{server} is stopped while it serves {sorted(held)}"
+        self.ended.append(f"stop {server}")
+        self.cluster.kill(server, asked=True)
+        await self.until(lambda: self.state.ledger.is_fenced(server))
+
+    async def start_server(self, name: str) -> None:
+        self.ended.append(f"start {name}")
+        self.cluster.start(name)
+
+
+def table_infos(table: str, count: int, first_id: int = 2) -> list[RegionInfo]:
+    """Regions whose rows begin with a, b, c, ..."""
+    starts = [b"", *(bytes([97 + n]) for n in range(1, count))]
+    ends = [*starts[1:], b""]
+    return [RegionInfo(table, first_id + n, *bounds) for n, bounds in enumerate(zip(starts, ends, strict=True))]

@@ -1,0 +1,227 @@
+"""What people have done to a cluster: refused, shown beforehand, or done when the answer comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import pytest
+
+from columnar.errors import CallerError, NotAllowed
+from columnar.model.region_info import RegionInfo
+from tests.support.operated_cluster import OperatedCluster, table_infos
+
+T = TypeVar("T")
+
+
+def operated(regions: int = 6, servers: int = 3) -> OperatedCluster:
+    return OperatedCluster(table_infos("t", regions), servers)
+
+
+def done(work: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(work)
+
+
+def info_of(cluster: OperatedCluster, row: bytes) -> RegionInfo:
+    return cluster.control.row("t", row).region.info
+
+
+def server_of(cluster: OperatedCluster, row: bytes) -> str:
+    return cluster.control.row("t", row).region.server
+
+
+def everything(cluster: OperatedCluster) -> object:
+    """What a dry run must leave as it is."""
+    wishes = cluster.state.desired.wishes
+    owners = {region: place.owner for region, place in cluster.state.current.places.items()}
+    return wishes, owners, len(cluster.state.decisions), list(cluster.ended), cluster.state.current.balanced_ms
+
+
+def test_a_move_is_answered_when_the_region_serves() -> None:
+    cluster = operated()
+    source = server_of(cluster, b"b")
+    target = "s1" if source != "s1" else "s2"
+    before = everything(cluster)
+    shown = done(cluster.control.move(info_of(cluster, b"b"), target, True))
+    assert (shown.is_done, everything(cluster)) == (False, before)
+    assert shown.text == f"region {info_of(cluster, b'b').encoded} of t would move from {source} to {target}"
+    change = done(cluster.control.move(info_of(cluster, b"b"), target, False))
+    assert (change.is_done, server_of(cluster, b"b")) == (True, target)
+    assert [(one.source, one.target) for one in change.moves] == [(source, target)]
+    assert cluster.control.row("t", b"b").region.state == "OPEN"
+    assert done(cluster.control.move(info_of(cluster, b"b"), target, False)).text.endswith(f"is on {target} already")
+
+
+def test_a_move_without_a_server_goes_where_its_dry_run_said() -> None:
+    cluster = operated()
+    source = server_of(cluster, b"b")
+    (shown,) = done(cluster.control.move(info_of(cluster, b"b"), "", True)).moves
+    (moved,) = done(cluster.control.move(info_of(cluster, b"b"), "", False)).moves
+    assert shown.target != source
+    assert server_of(cluster, b"b") == moved.target != source
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_what_cannot_be_is_refused_in_a_dry_run_too(dry_run: bool) -> None:
+    cluster = operated()
+    info, control = info_of(cluster, b"b"), cluster.control
+    with pytest.raises(CallerError, match="server s9 is not up"):
+        done(control.move(info, "s9", dry_run))
+    with pytest.raises(CallerError, match="there is no server s9"):
+        done(control.drain("s9", True, 0, dry_run))
+    with pytest.raises(CallerError, match="there is no server s9; there are s1, s2, s3"):
+        done(control.restart("s9", dry_run))
+    with pytest.raises(CallerError, match="there is no switch 'brakes'"):
+        done(control.switch("brakes", True, dry_run))
+    with pytest.raises(CallerError, match="dropped, split or merged meanwhile"):
+        done(control.move(RegionInfo("t", 999), "s1", dry_run))
+
+
+def test_a_region_is_closed_until_it_is_assigned() -> None:
+    cluster = operated()
+    info, before = info_of(cluster, b"b"), everything(cluster)
+    assert "would be closed" in done(cluster.control.unassign(info, True)).text
+    assert everything(cluster) == before
+    done(cluster.control.unassign(info, False))
+    assert cluster.control.row("t", b"b").region.state == "OFFLINE"
+    assert done(cluster.control.unassign(info, False)).text.endswith("is closed already")
+    with pytest.raises(CallerError, match="assign it first"):
+        done(cluster.control.move(info, "s1", True))
+    done(cluster.control.assign(info, True))
+    assert cluster.control.row("t", b"b").region.state == "OFFLINE"
+    done(cluster.control.assign(info, False))
+    assert cluster.control.row("t", b"b").region.state == "OPEN"
+    assert done(cluster.control.assign(info, False)).text.endswith("already")
+
+
+def test_a_drain_says_what_is_left() -> None:
+    cluster = operated(12)
+    before = everything(cluster)
+    assert done(cluster.control.drain("s1", True, 0, True)).text == "4 regions would leave s1"
+    assert everything(cluster) == before
+    begun = done(cluster.control.drain("s1", True, 0.0, False))
+    assert 0 < begun.left <= 4
+    assert begun.text == f"{begun.left} regions are still to leave s1"
+    ended = done(cluster.control.drain("s1", True, 60.0, False))
+    assert (ended.left, ended.text) == (0, "s1 is empty, and stays so")
+    assert cluster.control.look().servers[0].regions == 0
+    assert done(cluster.control.drain("s1", False, 0.0, False)).text == "s1 gets regions again"
+    cluster.cluster.run(cluster.now_ms() + 5_000)
+    assert cluster.control.look().servers[0].regions == 4
+
+
+def test_the_last_server_is_neither_drained_nor_stopped() -> None:
+    cluster = operated(servers=2)
+    done(cluster.control.drain("s1", True, 60.0, False))
+    for dry_run in (True, False):
+        for work in (
+            cluster.control.drain("s2", True, 0, dry_run),
+            cluster.control.stop("s2", dry_run),
+            cluster.control.restart("s2", dry_run),
+        ):
+            with pytest.raises(NotAllowed, match="no other server is up to take the regions of s2"):
+                done(work)
+
+
+def test_balance_now() -> None:
+    cluster = operated(24)
+    crowd = cluster.control.server_regions("s1")
+    cluster.rated({one.info.start: 300.0 for one in crowd})
+    before = everything(cluster)
+    shown = done(cluster.control.balance(True))
+    assert everything(cluster) == before
+    assert {one.source for one in shown.moves} == {"s1"}
+    assert shown.text == f"{len(shown.moves)} regions would move"
+    change = done(cluster.control.balance(False))
+    assert {(one.source, one.info) for one in change.moves} <= {("s1", one.info) for one in crowd}
+    assert len(change.moves) == len(shown.moves)
+    with pytest.raises(NotAllowed, match="the last round are under way"):
+        done(cluster.control.balance(True))
+    cluster.cluster.run(cluster.now_ms() + 5_000)
+    assert max(one.load for one in cluster.control.look().servers) < 1_800.0
+    assert done(cluster.control.balance(True)).text == "nothing would move"
+
+
+def test_the_balancer_is_switched_off_and_says_so() -> None:
+    cluster = operated()
+    assert done(cluster.control.switch("balancer", False, True)).text == "balancer would be off, and is on"
+    assert cluster.control.look().is_balancing
+    assert done(cluster.control.switch("balancer", False, False)).text == "balancer is off"
+    assert not cluster.cluster.wishes.balancer  # in the catalogue
+    assert done(cluster.control.switch("balancer", False, False)).text == "balancer was off already"
+    with pytest.raises(NotAllowed, match="the balancer is off; 'columnar balancer on'"):
+        done(cluster.control.balance(True))
+    done(cluster.control.switch("auto-split", False, False))
+    assert (cluster.cluster.wishes.auto_split, cluster.control.look().is_splitting) == (False, False)
+
+
+def test_a_restart_empties_the_server_and_brings_its_regions_home() -> None:
+    cluster = operated(12)
+    at_home = [one.info for one in cluster.control.server_regions("s2")]
+    before = everything(cluster)
+    assert done(cluster.control.restart("s2", True)).text == (
+        "4 regions would leave s2, and come back to its next start"
+    )
+    assert everything(cluster) == before
+    change = done(cluster.control.restart("s2", False))  # stop_server itself holds that the server is empty
+    assert cluster.ended == ["stop s2.1", "start s2"]
+    assert change.text == "s2 is up again as s2.2, in the place of s2.1; 4 regions are at home again"
+    assert [one.info for one in cluster.control.server_regions("s2")] == at_home
+    assert cluster.state.desired.wishes.drained == frozenset()
+    assert cluster.state.current.servers["s2"].deaths_ms == ()
+
+
+def test_a_server_that_stopped_is_started_by_a_restart() -> None:
+    cluster = operated()
+    change = done(cluster.control.stop("s3", False))
+    assert change.text == "s3.1 has stopped; 'columnar restart s3' starts it again"
+    assert [one.state for one in cluster.control.look().servers] == ["up", "up", "down"]
+    with pytest.raises(NotAllowed, match="s3 is down"):
+        done(cluster.control.stop("s3", False))
+    assert done(cluster.control.restart("s3", True)).text == "s3 would be started"
+    assert done(cluster.control.restart("s3", False)).text == "s3 is up again as s3.2; 2 regions are at home again"
+
+
+def test_a_drained_server_stays_drained_over_its_restart() -> None:
+    cluster = operated()
+    done(cluster.control.drain("s1", True, 60.0, False))
+    assert done(cluster.control.restart("s1", False)).text == "s1 is up again as s1.2, in the place of s1.1"
+    assert cluster.control.look().servers[0].is_drained
+
+
+def test_one_server_at_a_time() -> None:
+    cluster = operated()
+
+    async def both() -> None:
+        first = asyncio.ensure_future(cluster.control.restart("s1", False))
+        await asyncio.sleep(0)
+        with pytest.raises(NotAllowed, match="s1 is being stopped or restarted; wait for it"):
+            await cluster.control.stop("s2", False)
+        await first
+        await cluster.control.stop("s2", False)
+
+    done(both())
+    assert cluster.ended == ["stop s1.1", "start s1", "stop s2.1"]
+
+
+def test_a_server_that_does_not_get_empty_is_not_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = operated()
+    cluster.cluster.event("held", "t")  # a snapshot is taken: nothing moves
+    monkeypatch.setattr("columnar.master.cluster_control.EMPTIED_S", 0.05)
+    with pytest.raises(NotAllowed, match="s1 is not stopped: 2 regions have not left it"):
+        done(cluster.control.restart("s1", False))
+    assert cluster.ended == []
+    assert cluster.state.desired.wishes.drained == frozenset()
+
+
+def test_a_fence_is_a_death() -> None:
+    cluster = operated()
+    assert done(cluster.control.fence("s1", True)).text == (
+        "s1.1 would be ended at once, and 2 regions get other owners"
+    )
+    assert cluster.ended == []
+    change = done(cluster.control.fence("s1", False))
+    assert change.text == "s1.1 answers nothing any more; its 2 regions get other owners"
+    assert "s1.1 is fenced: a person had it fenced" in {one.text for one in cluster.control.decisions()}
+    assert len(cluster.state.current.servers["s1"].deaths_ms) == 1
