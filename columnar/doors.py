@@ -104,7 +104,7 @@ class Doors:
             AdminMethods(operations, master.alterations, serving.triggers_of),
             RegionMethods(operations.descriptions, master.region_changes),
             SnapshotMethods(operations, master.snapshots),
-            ClusterMethods(operations.descriptions, self._cluster(operations, master), may_end_servers=False),
+            self._cluster_methods(operations, master),
             other_door=thrift2,
             of_master=methods_elsewhere(master, THRIFT1),
         )
@@ -120,9 +120,10 @@ class Doors:
         if self.config.thrift2_port >= 0:
             self._make_thrift2(serving, master)
 
-    def _cluster(self, operations: TableOperations, master: MasterParts) -> Any:
-        """The master of a cluster, or this process, which is alone: it answers for the servers."""
-        return master.cluster or SingleServer(operations.descriptions, self._as_server)
+    def _cluster_methods(self, operations: TableOperations, master: MasterParts) -> ClusterMethods:
+        """The master of a cluster answers, or this process, which is alone and refuses what it must by itself."""
+        cluster = master.cluster or SingleServer(operations.descriptions, self._as_server)
+        return ClusterMethods(operations.descriptions, cluster, may_end_servers=master.cluster is None)
 
     def _as_server(self) -> ServerLook:
         return ServerLook(

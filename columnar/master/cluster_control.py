@@ -13,12 +13,13 @@ Owned by the loop.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Final, Protocol
 
 from columnar.errors import CallerError, NotAllowed
 from columnar.master import cluster_looks as looks
+from columnar.master.balancing import may_settle
 from columnar.master.cluster_looks import ServerFacts
 from columnar.master.cluster_state import ClusterState
 from columnar.master.instructions import (
@@ -46,6 +47,7 @@ from columnar.model.cluster_look import (
     RegionLook,
     RowLook,
     TransitionLook,
+    counted,
 )
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
@@ -181,14 +183,14 @@ class ClusterControl:
         if on:
             self._check_others(server)
         if dry_run:
-            text = f"{len(found.regions)} regions would leave {server}" if on else f"{server} would get regions again"
+            text = f"{counted(len(found.regions))} would leave {server}" if on else f"{server} would get regions again"
             return Change(text, is_done=False, left=len(found.regions))
         await self._host.request(request)
         if not on:
             return Change(f"{server} gets regions again")
         await self._within(wait_s, lambda: not self._left(found))
         left = self._left(found)
-        text = f"{left} regions are still to leave {server}" if left else f"{server} is empty, and stays so"
+        text = f"{counted(left)} left on {server}" if left else f"{server} is empty, and stays so"
         return Change(text, remarks=tuple(self._state.remarks), left=left)
 
     def _left(self, server: Server) -> int:
@@ -217,7 +219,7 @@ class ClusterControl:
             raise NotAllowed(self._unbalanceable())
         if dry_run:
             moves = self._moves(made.instructions)
-            text = f"{len(moves)} regions would move" if moves else "nothing would move"
+            text = f"{counted(len(moves))} would move" if moves else "nothing would move"
             return Change(text, is_done=False, moves=moves, remarks=made.remarks)
         last = self._state.decisions[-1] if self._state.decisions else None
         await self._host.request(BalanceNow())
@@ -227,7 +229,7 @@ class ClusterControl:
                 break
             fresh.append(decision.what)
         moves = self._moves(tuple(reversed(fresh)))
-        text = f"{len(moves)} regions get another server" if moves else "nothing is to move"
+        text = f"another server for {counted(len(moves))}" if moves else "nothing is to move"
         return Change(text, moves=moves, remarks=tuple(self._state.remarks))
 
     def _balancing(self) -> Plan:
@@ -250,7 +252,7 @@ class ClusterControl:
 
     def _unbalanceable(self) -> str:
         if self._state.current.homeless:
-            return f"{len(self._state.current.homeless)} regions have no owner; they come first"
+            return f"{counted(len(self._state.current.homeless))} without an owner; that comes first"
         return "moves of the last round are under way; 'columnar transitions' shows them"
 
     async def switch(self, what: str, on: bool, dry_run: bool) -> Change:
@@ -283,13 +285,23 @@ class ClusterControl:
         if is_up:
             self._check_others(name)
         if dry_run:
-            text = f"{len(server.regions)} regions would leave {name}, and come back to its next start"
+            text = f"{counted(len(server.regions))} would leave {name}, and come back to its next start"
             return Change(text if is_up else f"{name} would be started", is_done=False)
         old = server.incarnation
         brought = await self._alone(name, lambda: self._restart(server))
         back = f"{name} is up again as {server.incarnation}"
-        came = f"; {brought} regions are at home again" if brought else ""
+        came = "".join(f"; {text}" for text in self._home(server, brought))
         return Change(f"{back}, in the place of {old}{came}" if is_up else f"{back}{came}")
+
+    def _home(self, server: Server, brought: int) -> Iterable[str]:
+        if server.name in self._state.desired.wishes.drained:
+            yield "it is drained, and gets no region"
+            return
+        if brought:
+            yield f"{counted(brought)} at home again"
+        away = len(self._state.current.astray.get(server.name, ()))
+        if away:
+            yield f"{counted(away)} not moved again so soon"
 
     async def _restart(self, server: Server) -> int:
         name = server.name
@@ -304,8 +316,16 @@ class ClusterControl:
         if not await self._within(UP_S, is_back):
             raise CallerError(f"{name} is not up after {UP_S:.0f} s; its log says why")
         if name not in self._state.desired.wishes.drained:
-            await self._within(HOME_S, lambda: not self._state.current.astray.get(name))
+            await self._within(HOME_S, lambda: not self._is_coming(name))
         return len(server.regions)
+
+    def _is_coming(self, name: str) -> bool:
+        """Whether regions that belong on the server are still to come, but for those that a recent move keeps away."""
+        current, now_ms = self._state.current, self._host.now_ms()
+        if any(target == name for _, target in current.moves.values()):
+            return True
+        astray = (current.places[region] for region in current.astray.get(name, ()))
+        return any(place.why_ideal or may_settle(place, now_ms) for place in astray)
 
     async def stop(self, name: str, dry_run: bool) -> Change:
         server = self._server(name)
@@ -313,7 +333,7 @@ class ClusterControl:
             raise NotAllowed(f"{name} is {server.state.name.lower()}; 'columnar servers' shows the others")
         self._check_others(name)
         if dry_run:
-            return Change(f"{len(server.regions)} regions would leave {name}, and it would stop", is_done=False)
+            return Change(f"{counted(len(server.regions))} would leave {name}, and it would stop", is_done=False)
         old = server.incarnation
         await self._alone(name, lambda: self._emptied_and_stopped(server))
         return Change(f"{old} has stopped; 'columnar restart {name}' starts it again")
@@ -327,8 +347,8 @@ class ClusterControl:
         try:
             if not await self._within(EMPTIED_S, lambda: not self._left(server)):
                 raise NotAllowed(
-                    f"{server.name} is not stopped: {self._left(server)} regions have not left it within "
-                    f"{EMPTIED_S:.0f} s; 'columnar transitions' shows what they wait for"
+                    f"{server.name} is not stopped: {counted(self._left(server))} left on it after {EMPTIED_S:.0f} s; "
+                    "'columnar transitions' shows what they wait for"
                 )
             await self._processes.stop_server(incarnation)
         finally:
@@ -351,11 +371,11 @@ class ClusterControl:
         if server.state is ServerState.DOWN or server.incarnation is None:
             raise NotAllowed(f"{name} is down: nothing is to be fenced")
         if dry_run:
-            text = f"{server.incarnation} would be ended at once, and {len(server.regions)} regions get other owners"
+            text = f"{server.incarnation} would be ended at once, and {counted(len(server.regions))} go to other owners"
             return Change(text, is_done=False)
         old, regions = server.incarnation, len(server.regions)
         await self._processes.fence(old, "a person had it fenced")
-        return Change(f"{old} answers nothing any more; its {regions} regions get other owners")
+        return Change(f"{old} answers nothing any more; {counted(regions)} for other owners")
 
 
 def _source(place: Place) -> str:

@@ -37,6 +37,7 @@ from columnar.model.cluster_look import (
     RowLook,
     ServerLook,
     TransitionLook,
+    counted,
 )
 from columnar.model.owner import Incarnation
 
@@ -107,15 +108,15 @@ def server_look(state: ClusterState, server: Server, facts: FactsOf, now_ms: int
 def _notes(state: ClusterState, server: Server, now_ms: int) -> Iterable[str]:
     if server.name in state.desired.wishes.drained:
         left = len(server.regions)
-        yield f"drained: {left} regions are still to leave it" if left else "drained: it gets no region"
+        yield f"drained, {counted(left)} left on it" if left else "drained: it gets no region"
     if server.benched_until_ms > now_ms:
         seconds = (server.benched_until_ms - now_ms + 999) // 1_000
         yield f"it died {len(server.deaths_ms)} times within 5 minutes: for {seconds} s it gets no region"
     if server.opening:
-        yield f"{len(server.opening)} regions on their way to it"
+        yield f"on the way to it: {counted(len(server.opening))}"
     astray = len(state.current.astray.get(server.name, ()))
     if astray:
-        yield f"{astray} regions that belong here are elsewhere"
+        yield f"elsewhere, though at home here: {counted(astray)}"
 
 
 def _age(since_ms: int, now_ms: int) -> int:

@@ -95,6 +95,8 @@ def _next_owner(draft: Draft, place: Place) -> tuple[str | None, str]:
         return server or draft.choose(place), why
     if draft.current.is_beginning and place.ideal is not None and draft.may_take(place.ideal):
         return place.ideal, "the start: the server that had it last"
+    if draft.current.is_alive(owner.server):
+        return draft.choose(place), f"assigned; {owner.server} had closed it"
     return draft.choose(place), f"{owner.server} is gone"
 
 

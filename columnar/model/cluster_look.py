@@ -125,6 +125,11 @@ class Change:
     left: int = 0  # regions that a drained server still has
 
 
+def counted(regions: int) -> str:
+    """``1 region``, ``2 regions``."""
+    return f"{regions} region" if regions == 1 else f"{regions} regions"
+
+
 def split_address(address: str) -> tuple[str, int]:
     """Host and port of ``HOST:PORT``; of an empty one none, and 0."""
     host, _, port = address.rpartition(":")

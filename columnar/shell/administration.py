@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import click
 
-from columnar.client import RegionStatus
+from columnar.client import ClusterAdmin, RegionStatus
+from columnar.client.cluster import RegionLocation
 from columnar.errors import IllegalArgument
 from columnar.shell.completion import complete_column, completing, table_argument
 from columnar.shell.connecting import Misused, Server, ask, with_server
@@ -180,31 +181,61 @@ def delete_rows(server: Server, table: str, start: str, stop: str, prefix: str, 
 @table_argument
 @with_server
 def regions(server: Server, table: str) -> None:
-    """Show a table's regions: which rows, how big, how much was read and written since it was opened.
+    """Show a table's regions: which rows, which server, how big, how much was read and written since it was opened.
 
     \b
       columnar regions pages
       columnar regions pages --json
     """
     found = server.connection.admin.regions(typed(table))
+    places = {one.encoded_name: one for one in ClusterAdmin(server.connection).locations(typed(table))}
+    has_servers = any(one.epoch for one in places.values())
     if server.output.as_json:
-        server.output.json([_as_json(one) for one in found])
+        server.output.json([{**_as_json(one), **_place_json(places.get(one.encoded_name))} for one in found])
         return
     rows = [
         (
             one.encoded_name,
             readable(one.start_key),
             readable(one.end_key),
-            "open" if one.open else "closed",
+            _state(one, places.get(one.encoded_name)),
             bytes_text(one.size_bytes) if server.output.is_terminal else one.size_bytes,
             one.reads,
             one.writes,
             one.log_records,
+            *_place(places.get(one.encoded_name), has_servers),
         )
         for one in found
     ]
     headings = ("Region", "From", "To", "State", "Size", "Reads", "Writes", "Logged")
-    server.output.table(headings, rows, numbers=(4, 5, 6, 7))
+    server.output.table((*headings, "Server", "Epoch") if has_servers else headings, rows, numbers=(4, 5, 6, 7, 9))
+
+
+def _place(place: RegionLocation | None, has_servers: bool) -> tuple[object, ...]:
+    """Of one process there is nothing to say."""
+    if not has_servers:
+        return ()
+    return (place.server or "-", place.epoch) if place is not None else ("-", "-")
+
+
+def _state(one: RegionStatus, place: RegionLocation | None) -> str:
+    """In a cluster in HBase's words; of one process whether its store is open."""
+    if place is not None and place.epoch:
+        return place.state
+    return "open" if one.open else "closed"
+
+
+def _place_json(place: RegionLocation | None) -> dict[str, object]:
+    if place is None:
+        return {}  # it was split or merged between the two answers
+    return {
+        "state": place.state,
+        "server": place.server,
+        "epoch": place.epoch,
+        "home": place.home,
+        "why": place.why,
+        "load": place.load,
+    }
 
 
 def _as_json(one: RegionStatus) -> dict[str, object]:

@@ -12,7 +12,7 @@ from typing import Final
 from thriftpy2.protocol.cybin import ProtocolError
 from thriftpy2.thrift import TException
 
-from columnar.client import ClientTls, Connection
+from columnar.client import ClientTls, ClusterAdmin, Connection
 from columnar.errors import ColumnarError
 from columnar.limits import COMPLETED_NAMES
 from columnar.shell.text import address_of, readable, typed
@@ -44,6 +44,9 @@ class _Asking:
             found += [region.encoded_name for region in self.connection.admin.regions(table)]
         return found
 
+    def servers(self) -> Iterable[bytes | str]:
+        return [one.name for one in ClusterAdmin(self.connection).servers().servers]
+
     def snapshots(self) -> Iterable[bytes | str]:
         return [one.name for one in self.connection.snapshots.list_snapshots()]
 
@@ -58,6 +61,7 @@ KINDS: Final[Mapping[str, Callable[[_Asking], Iterable[bytes | str]]]] = {
     "table": _Asking.tables,
     "family": _Asking.families,
     "region": _Asking.regions,
+    "server": _Asking.servers,
     "snapshot": _Asking.snapshots,
     "trigger": _Asking.triggers,
     "namespace": _Asking.namespaces,

@@ -147,6 +147,20 @@ def bytes_text(size: float) -> str:
     return f"{size:.1f} TB"
 
 
+def age_text(age_ms: int) -> str:
+    """How long something has been so; - where nobody knows."""
+    if age_ms < 0:
+        return "-"
+    if age_ms < 60_000:
+        return f"{age_ms / 1_000:.1f} s"
+    minutes, seconds = divmod(age_ms // 1_000, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days} d {hours} h"
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"
+
+
 def upper_end(prefix: bytes) -> bytes | None:
     """The first key behind all that begin with ``prefix``; None: there is none."""
     bare = prefix.rstrip(b"\xff")

@@ -1,8 +1,8 @@
 """Values as they are typed: text, the bytes of a file (``@FILE``) or of standard input (``-``), numbers, hex.
 
-    text      \\xNN is that byte, everything else its UTF-8; a value that begins with @ or is - alone: \\x40, \\x2D
-    counter   a whole number, kept as what increments work on: eight bytes, big endian, two's complement
-    hex       pairs of hexadecimal digits
+text      \\xNN is that byte, everything else its UTF-8; a value that begins with @ or is - alone: \\x40, \\x2D
+counter   a whole number, kept as what increments work on: eight bytes, big endian, two's complement
+hex       pairs of hexadecimal digits
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A child of ``coordination.processes`` that holds its descriptors and does what its settings say.
 
-    beat        one beat, then wait        echo     answer each byte of the control socket with the same byte
-    take        say over the control socket what a handed connection said first
-    leave N     exit with that status
+beat        one beat, then wait        echo     answer each byte of the control socket with the same byte
+take        say over the control socket what a handed connection said first
+leave N     exit with that status
 """
 
 from __future__ import annotations

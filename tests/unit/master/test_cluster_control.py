@@ -102,7 +102,7 @@ def test_a_drain_says_what_is_left() -> None:
     assert everything(cluster) == before
     begun = done(cluster.control.drain("s1", True, 0.0, False))
     assert 0 < begun.left <= 4
-    assert begun.text == f"{begun.left} regions are still to leave s1"
+    assert begun.text == f"{begun.left} regions left on s1"
     ended = done(cluster.control.drain("s1", True, 60.0, False))
     assert (ended.left, ended.text) == (0, "s1 is empty, and stays so")
     assert cluster.control.look().servers[0].regions == 0
@@ -166,7 +166,7 @@ def test_a_restart_empties_the_server_and_brings_its_regions_home() -> None:
     assert everything(cluster) == before
     change = done(cluster.control.restart("s2", False))  # stop_server itself holds that the server is empty
     assert cluster.ended == ["stop s2.1", "start s2"]
-    assert change.text == "s2 is up again as s2.2, in the place of s2.1; 4 regions are at home again"
+    assert change.text == "s2 is up again as s2.2, in the place of s2.1; 4 regions at home again"
     assert [one.info for one in cluster.control.server_regions("s2")] == at_home
     assert cluster.state.desired.wishes.drained == frozenset()
     assert cluster.state.current.servers["s2"].deaths_ms == ()
@@ -180,14 +180,31 @@ def test_a_server_that_stopped_is_started_by_a_restart() -> None:
     with pytest.raises(NotAllowed, match="s3 is down"):
         done(cluster.control.stop("s3", False))
     assert done(cluster.control.restart("s3", True)).text == "s3 would be started"
-    assert done(cluster.control.restart("s3", False)).text == "s3 is up again as s3.2; 2 regions are at home again"
+    assert done(cluster.control.restart("s3", False)).text == "s3 is up again as s3.2; 2 regions at home again"
 
 
 def test_a_drained_server_stays_drained_over_its_restart() -> None:
     cluster = operated()
     done(cluster.control.drain("s1", True, 60.0, False))
-    assert done(cluster.control.restart("s1", False)).text == "s1 is up again as s1.2, in the place of s1.1"
+    assert done(cluster.control.restart("s1", False)).text == (
+        "s1 is up again as s1.2, in the place of s1.1; it is drained, and gets no region"
+    )
     assert cluster.control.look().servers[0].is_drained
+
+
+def test_a_restart_does_not_wait_for_regions_that_stay_where_they_are() -> None:
+    """A region that a person moved stays an hour, also where its server comes back."""
+    cluster = operated()
+    row = next(row for row in (b"a", b"b", b"c") if server_of(cluster, row) != "s3")
+    done(cluster.control.move(info_of(cluster, row), "s3", False))
+    there = len(cluster.control.server_regions("s3"))
+    before_ms = cluster.now_ms()
+    change = done(cluster.control.restart("s3", False))
+    assert change.text == (
+        f"s3 is up again as s3.2, in the place of s3.1; {there - 1} regions at home again; 1 region not moved again so "
+        "soon"
+    )
+    assert cluster.now_ms() - before_ms < 10_000
 
 
 def test_one_server_at_a_time() -> None:
@@ -205,11 +222,10 @@ def test_one_server_at_a_time() -> None:
     assert cluster.ended == ["stop s1.1", "start s1", "stop s2.1"]
 
 
-def test_a_server_that_does_not_get_empty_is_not_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_does_not_get_empty_is_not_stopped() -> None:
     cluster = operated()
     cluster.cluster.event("held", "t")  # a snapshot is taken: nothing moves
-    monkeypatch.setattr("columnar.master.cluster_control.EMPTIED_S", 0.05)
-    with pytest.raises(NotAllowed, match="s1 is not stopped: 2 regions have not left it"):
+    with pytest.raises(NotAllowed, match="s1 is not stopped: 2 regions left on it"):
         done(cluster.control.restart("s1", False))
     assert cluster.ended == []
     assert cluster.state.desired.wishes.drained == frozenset()
@@ -218,10 +234,10 @@ def test_a_server_that_does_not_get_empty_is_not_stopped(monkeypatch: pytest.Mon
 def test_a_fence_is_a_death() -> None:
     cluster = operated()
     assert done(cluster.control.fence("s1", True)).text == (
-        "s1.1 would be ended at once, and 2 regions get other owners"
+        "s1.1 would be ended at once, and 2 regions go to other owners"
     )
     assert cluster.ended == []
     change = done(cluster.control.fence("s1", False))
-    assert change.text == "s1.1 answers nothing any more; its 2 regions get other owners"
+    assert change.text == "s1.1 answers nothing any more; 2 regions for other owners"
     assert "s1.1 is fenced: a person had it fenced" in {one.text for one in cluster.control.decisions()}
     assert len(cluster.state.current.servers["s1"].deaths_ms) == 1

@@ -158,9 +158,9 @@ def test_a_server_that_dies_drains_or_is_away_says_so() -> None:
     cluster.cluster.kill(s1)
     cluster.cluster.run(cluster.now_ms() + 2_000)
     first, second, third = cluster.control.look().servers
-    assert (first.state, first.regions, first.notes) == ("down", 0, ("2 regions that belong here are elsewhere",))
+    assert (first.state, first.regions, first.notes) == ("down", 0, ("elsewhere, though at home here: 2 regions",))
     assert (second.is_drained, second.regions) == (True, 0)
-    assert second.notes == ("drained: it gets no region", "2 regions that belong here are elsewhere")
+    assert second.notes == ("drained: it gets no region", "elsewhere, though at home here: 2 regions")
     assert (third.state, third.regions, third.notes) == ("up", 6, ())
     fenced = [one for one in cluster.control.decisions() if one.kind == "give" and "is gone" in one.why]
     assert {one.why for one in fenced} == {"s1.1 is gone"}

@@ -1,0 +1,245 @@
+"""``columnar where | move | assign | unassign | transitions | decisions``: regions of a cluster, one by one."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any, Final
+
+import click
+
+from columnar.client import ClusterAdmin
+from columnar.client.cluster import Decision, RegionLocation, RowLocation
+from columnar.shell.completion import completing, table_argument
+from columnar.shell.connecting import Server, with_server
+from columnar.shell.servers import dry_run_option, server_json, show_change
+from columnar.shell.text import age_text, bytes_text, readable, typed
+
+LONGEST_S: Final = 600.0  # a region with much in its log, or whose trigger is at work
+DECISIONS_SHOWN: Final = 5  # of a row's region
+
+_region_argument = click.argument("region", shell_complete=completing("region"))
+
+
+@click.command()
+@table_argument
+@click.argument("row")
+@with_server
+def where(server: Server, table: str, row: str) -> None:
+    """Say where a row is, why there, how busy it is, and what its requests may wait for.
+
+    \b
+      columnar where pages HomePage
+      columnar where pages HomePage --json
+    """
+    found = ClusterAdmin(server.connection).locate(typed(table), typed(row))
+    lags = _lags(server, table)
+    if server.output.as_json:
+        server.output.json({**_row_json(found), "triggers": lags})
+        return
+    server.output.facts(_row_facts(found, server.output.is_terminal))
+    for remark in (*found.remarks, *lags):
+        server.output.line(f"waits: {remark}" if server.output.is_terminal else f"remark\t{remark}")
+    if server.output.is_terminal:
+        if not found.remarks and not lags:
+            server.output.line("nothing keeps its requests waiting")
+        for one in found.decisions[:DECISIONS_SHOWN]:
+            server.output.line(f"{age_text(one.ago_ms)} ago: {one.text}")
+
+
+def _lags(server: Server, table: str) -> list[str]:
+    """Triggers that are behind with the table: its writers may be slowed for them."""
+    told = []
+    for one in server.connection.triggers.list():
+        if readable(one.table) != table or not (one.lag_changes or one.state != "running"):
+            continue
+        told.append(f"trigger {one.name} is {one.state}, {one.lag_changes} changes behind ({one.lag_seconds:.1f} s)")
+    return told
+
+
+def _row_facts(found: RowLocation, for_people: bool) -> dict[str, object]:
+    region, server = found.region, found.server
+    age = age_text(region.state_ms) if for_people else str(region.state_ms)
+    facts: dict[str, object] = {
+        "region": region.encoded_name,
+        "rows": f"{readable(region.start_key) or 'first'} to {readable(region.end_key) or 'last'}",
+        "server": f"{region.server}.{region.incarnation}" if region.incarnation else region.server or "-",
+        "address": f"{region.host}:{region.port}" if region.port else "-",
+        "state": f"{region.state} for {age}",
+        "epoch": region.epoch,
+        "why there": region.why,
+        "load": f"{region.load:.1f}",
+        "requests": f"{region.reads_per_s:.1f} reads/s, {region.writes_per_s:.1f} writes/s, "
+        f"{region.deliveries_per_s:.1f} deliveries/s",
+        "size": bytes_text(region.size_bytes) if for_people else region.size_bytes,
+    }
+    if region.coming_from:
+        facts["coming from"] = region.coming_from
+    if region.home not in ("", region.server):
+        facts["belongs on"] = region.home
+    if server is not None:
+        facts["its server"] = f"{server.state}, load {server.load:.1f} of {server.regions} regions"
+    return facts
+
+
+def _row_json(found: RowLocation) -> dict[str, Any]:
+    return {
+        "region": region_json(found.region),
+        "server": server_json(found.server) if found.server is not None else None,
+        "remarks": list(found.remarks),
+        "decisions": [_decision_json(one) for one in found.decisions],
+    }
+
+
+def region_json(region: RegionLocation) -> dict[str, Any]:
+    return {
+        "name": readable(region.name),
+        "encoded_name": region.encoded_name,
+        "table": readable(region.table),
+        "start": readable(region.start_key),
+        "end": readable(region.end_key),
+        "server": region.server,
+        "incarnation": region.incarnation,
+        "host": region.host,
+        "port": region.port,
+        "state": region.state,
+        "state_ms": region.state_ms,
+        "epoch": region.epoch,
+        "coming_from": region.coming_from,
+        "home": region.home,
+        "why": region.why,
+        "load": region.load,
+        "reads_per_s": region.reads_per_s,
+        "writes_per_s": region.writes_per_s,
+        "deliveries_per_s": region.deliveries_per_s,
+        "bytes": region.size_bytes,
+    }
+
+
+# --- changes -----------------------------------------------------------------------------------------
+
+
+@click.command()
+@_region_argument
+@click.argument("to", metavar="[SERVER]", default="", shell_complete=completing("server"))
+@dry_run_option
+@with_server
+def move(server: Server, region: str, to: str, dry_run: bool) -> None:
+    """Move a region to another server; without one the master chooses. Returns when the region serves there.
+
+    A region is named by its full or encoded name ('columnar regions TABLE' shows them). Requests for it wait for
+    some hundredths of a second. The balancer leaves a region that was moved by hand alone for an hour.
+
+    \b
+      columnar move 8f14e45fceea167a5a36dedd4bea2543 s2
+      columnar move 8f14e45fceea167a5a36dedd4bea2543 --dry-run
+    """
+    with closing(server.patient(LONGEST_S)) as connection:
+        show_change(server, ClusterAdmin(connection).move(typed(region), to, dry_run=dry_run))
+
+
+@click.command()
+@_region_argument
+@dry_run_option
+@with_server
+def assign(server: Server, region: str, dry_run: bool) -> None:
+    """Open a region that was unassigned, or that could not be opened. Returns when it serves.
+
+    \b
+      columnar assign 8f14e45fceea167a5a36dedd4bea2543
+    """
+    with closing(server.patient(LONGEST_S)) as connection:
+        show_change(server, ClusterAdmin(connection).assign(typed(region), dry_run=dry_run))
+
+
+@click.command()
+@_region_argument
+@dry_run_option
+@with_server
+def unassign(server: Server, region: str, dry_run: bool) -> None:
+    """Close a region until 'columnar assign': its rows do not answer meanwhile, also not after a restart.
+
+    \b
+      columnar unassign 8f14e45fceea167a5a36dedd4bea2543
+    """
+    with closing(server.patient(LONGEST_S)) as connection:
+        show_change(server, ClusterAdmin(connection).unassign(typed(region), dry_run=dry_run))
+
+
+# --- what is going on --------------------------------------------------------------------------------
+
+
+@click.command()
+@with_server
+def transitions(server: Server) -> None:
+    """Show what is under way: openings, moves, closings, splits, merges; the longest first.
+
+    \b
+      columnar transitions
+      columnar transitions --json
+    """
+    found = ClusterAdmin(server.connection).transitions()
+    if server.output.as_json:
+        server.output.json(
+            [
+                {
+                    "kind": one.kind,
+                    "region": one.encoded_name,
+                    "table": readable(one.table),
+                    "state": one.state,
+                    "from": one.from_server,
+                    "to": one.to_server,
+                    "state_ms": one.state_ms,
+                    "why": one.why,
+                }
+                for one in found
+            ]
+        )
+        return
+    if not found and server.output.is_terminal:
+        server.output.line("nothing is under way")
+        return
+    rows = [
+        (
+            one.kind,
+            one.encoded_name,
+            readable(one.table),
+            one.state,
+            age_text(one.state_ms) if server.output.is_terminal else one.state_ms,
+            one.from_server or "-",
+            one.to_server or "-",
+            one.why or "-",
+        )
+        for one in found
+    ]
+    server.output.table(("What", "Region", "Table", "State", "For", "From", "To", "Why"), rows)
+
+
+@click.command()
+@with_server
+def decisions(server: Server) -> None:
+    """Show what the master had done and why, the newest first; it remembers 200 decisions since its start.
+
+    \b
+      columnar decisions
+      columnar decisions --json
+    """
+    found = ClusterAdmin(server.connection).decisions()
+    if server.output.as_json:
+        server.output.json([_decision_json(one) for one in found])
+        return
+    if not found and server.output.is_terminal:
+        server.output.line("nothing was decided since the start")
+        return
+    rows = [(age_text(one.ago_ms) if server.output.is_terminal else one.ago_ms, one.kind, one.text) for one in found]
+    server.output.table(("Ago", "What", "Decision"), rows, numbers=(0,))
+
+
+def _decision_json(one: Decision) -> dict[str, Any]:
+    return {
+        "ago_ms": one.ago_ms,
+        "kind": one.kind,
+        "regions": list(one.regions),
+        "server": one.server,
+        "why": one.why,
+        "text": one.text,
+    }

@@ -1,0 +1,96 @@
+"""The way to a store's private socket, for commands that end processes of servers.
+
+--data DIR    the store that serves DIR on this machine, by the socket that its run file names
+without it    the store at --store is asked for its folder: where this user can read the run file there, and it is
+              of that store, by its socket; else by the port itself, which answers if it asks for certificates
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any, Final
+
+import click
+
+from columnar.client import Connection
+from columnar.errors import HostError
+from columnar.shell.connecting import Server, Unreachable, told, with_server
+from columnar.shell.session import session_of
+from columnar.shell.showing import Output
+from columnar.storage import run_file
+
+_OF_A_PORT: Final = ("store", "wanted", "tls_ca", "tls_client_cert", "tls_client_key")  # options that --data replaces
+LONGEST_S: Final = 900.0  # a server is emptied, stopped, started, and its regions come home
+
+
+def with_supervisor(command: Callable[..., Any]) -> Callable[..., Any]:
+    """As ``with_server``, and ``--data``: the command gets a ``Server`` whose answers may take long."""
+
+    @functools.wraps(command)
+    def by_store(server: Server, **arguments: Any) -> Any:
+        return _by_store(command, server, **arguments)
+
+    with_store = with_server(by_store)
+
+    @click.option(
+        "--data", metavar="DIR", type=click.Path(file_okay=False), help="Folder of a store of this machine and user."
+    )
+    @functools.wraps(with_store)
+    def connected(data: str | None, as_json: bool, **arguments: Any) -> Any:
+        if data is None:
+            return with_store(as_json=as_json, **arguments)
+        for name in _OF_A_PORT:
+            del arguments[name]
+        with told(data), closing(_private(data)) as connection:
+            return command(Server(connection, _output(as_json), data), **arguments)
+
+    return connected
+
+
+def _output(as_json: bool) -> Output:
+    session = session_of(click.get_current_context())
+    return Output(as_json, pages=session is not None and session.pages)
+
+
+def _private(data: str) -> Connection:
+    found = run_file.read(data)
+    if found is None:
+        raise Unreachable(
+            f"nobody serves {data} with several servers; start it with 'columnar standalone --servers N --data {data}'"
+        )
+    return _connected(found, data)
+
+
+def _connected(found: run_file.RunFile, data: str) -> Connection:
+    try:
+        return Connection(unix_socket=found.socket, timeout=round(LONGEST_S * 1_000))
+    except Exception as error:
+        if os.path.exists(found.socket) and not isinstance(error, OSError):
+            raise
+        raise Unreachable(
+            f"process {found.pid} does not serve {data} any more; start it with "
+            f"'columnar standalone --servers N --data {data}'"
+        ) from error
+
+
+def _by_store(command: Callable[..., Any], server: Server, **arguments: Any) -> Any:
+    """By the private socket of the store, if it is ours, else by its port."""
+    found = _own_run_file(server)
+    connection = _connected(*found) if found is not None else server.patient(LONGEST_S)
+    with closing(connection):
+        return command(Server(connection, server.output, server.address, server.tls), **arguments)
+
+
+def _own_run_file(server: Server) -> tuple[run_file.RunFile, str] | None:
+    data = server.connection.status().dataFolder
+    data = data.decode() if isinstance(data, bytes) else data
+    try:
+        found = run_file.read(data)
+    except HostError:
+        return None  # another user's: the port refuses, and says what to do
+    cluster_id = server.connection.call("getClusterId")
+    cluster_id = cluster_id.decode() if isinstance(cluster_id, bytes) else cluster_id
+    return (found, data) if found is not None and found.cluster_id == cluster_id else None

@@ -1,0 +1,326 @@
+"""``columnar servers | drain | undrain | balance | balancer | auto-split | restart | stop | fence``."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any, Final
+
+import click
+
+from columnar.client import ClusterAdmin
+from columnar.client.cluster import ClusterChange, ServerStatus
+from columnar.shell.completion import completing
+from columnar.shell.connecting import Misused, Refused, Server, with_server
+from columnar.shell.private_connection import with_supervisor
+from columnar.shell.text import age_text
+
+WAIT_S: Final = 600.0  # of ``drain --wait``, where no time is named
+_STEP_S: Final = 5.0  # of one answer, so that a person sees what is left
+
+server_argument = click.argument("name", metavar="SERVER", shell_complete=completing("server"))
+dry_run_option = click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+
+
+def show_change(server: Server, change: ClusterChange) -> None:
+    """A sentence for a person, always; the whole for a script that asked for JSON."""
+    output = server.output
+    if output.as_json:
+        output.json(change_json(change))
+        return
+    if output.is_terminal or not change.done:
+        output.line(change.text)
+    rows = [
+        (move.encoded_name, move.table.decode(), move.from_server, move.to_server, move.why) for move in change.moves
+    ]
+    if len(rows) > 1 or (rows and not change.done):
+        output.table(("Region", "Table", "From", "To", "Why"), rows)
+    for remark in change.remarks:
+        click.echo(remark, err=True)
+
+
+def change_json(change: ClusterChange) -> dict[str, Any]:
+    return {
+        "text": change.text,
+        "done": change.done,
+        "moves": [
+            {
+                "region": move.encoded_name,
+                "table": move.table.decode(),
+                "from": move.from_server,
+                "to": move.to_server,
+                "why": move.why,
+            }
+            for move in change.moves
+        ],
+        "remarks": list(change.remarks),
+        "regions_left": change.regions_left,
+    }
+
+
+@click.command()
+@with_server
+def servers(server: Server) -> None:
+    """Show the servers of a cluster: state, regions, load, requests a second.
+
+    A load counts 1 for each region, 1 for each read and 2 for each write or delivery a second, and 1 for each 100 MiB.
+
+    \b
+      columnar servers
+      columnar servers --json
+    """
+    found = ClusterAdmin(server.connection).servers()
+    output = server.output
+    if output.as_json:
+        output.json(
+            {
+                "servers": [server_json(one) for one in found.servers],
+                "regions": found.regions,
+                "unassigned": found.unassigned,
+                "transitions": found.transitions,
+                "balancer": found.balancer,
+                "auto_split": found.auto_split,
+                "remarks": list(found.remarks),
+            }
+        )
+        return
+    for_people = output.is_terminal
+    rows = [
+        (
+            _full_name(one),
+            one.state,
+            age_text(one.state_ms) if for_people else one.state_ms,
+            one.regions,
+            f"{one.load:.1f}",
+            f"{one.requests_per_s:.1f}",
+            one.connections,
+            one.address or "-",
+            one.pid or "-",
+            one.version or "-",
+            "; ".join(one.notes) or "-",
+        )
+        for one in found.servers
+    ]
+    headings = (
+        "Server", "State", "For", "Regions", "Load", "Requests/s", "Clients", "Address", "Process", "Version", "Notes",
+    )  # fmt: skip
+    output.table(headings, rows, numbers=(3, 4, 5, 6, 8))
+    if for_people:
+        output.line(
+            f"{found.regions} regions, {found.unassigned} without an owner, {found.transitions} on their way; "
+            f"balancer {_on(found.balancer)}, auto-split {_on(found.auto_split)}"
+        )
+    for remark in found.remarks:
+        click.echo(remark, err=True)
+
+
+def server_json(one: ServerStatus) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "state": one.state,
+        "incarnation": one.incarnation,
+        "drained": one.drained,
+        "state_ms": one.state_ms,
+        "regions": one.regions,
+        "load": one.load,
+        "requests_per_s": one.requests_per_s,
+        "moves": one.moves,
+        "version": one.version,
+        "address": one.address,
+        "pid": one.pid,
+        "connections": one.connections,
+        "notes": list(one.notes),
+    }
+
+
+def _full_name(one: ServerStatus) -> str:
+    return f"{one.name}.{one.incarnation}" if one.incarnation else one.name
+
+
+def _on(on: bool) -> str:
+    return "on" if on else "off"
+
+
+# --- wishes ------------------------------------------------------------------------------------------
+
+
+@click.command()
+@server_argument
+@click.option("--wait", is_flag=True, help="Return when no region is left on it.")
+@click.option("--timeout", default=WAIT_S, show_default=True, type=click.FloatRange(0), help="Seconds for --wait.")
+@dry_run_option
+@with_server
+def drain(server: Server, name: str, wait: bool, timeout: float, dry_run: bool) -> None:
+    """Move all regions away from a server, and keep it empty until 'columnar undrain'.
+
+    Four regions move at a time, each with a pause of some hundredths of a second. The wish outlives restarts.
+
+    \b
+      columnar drain s2 --dry-run
+      columnar drain s2 --wait
+    """
+    admin = ClusterAdmin(server.connection)
+    until = time.monotonic() + timeout
+    change = admin.drain(name, dry_run=dry_run)
+    while wait and change.done and change.regions_left and time.monotonic() < until:
+        if server.output.is_terminal:
+            click.echo(change.text, err=True)
+        change = admin.drain(name, wait_s=min(_STEP_S, max(0.0, until - time.monotonic())))
+    if wait and change.done and change.regions_left:
+        raise Refused(
+            f"{change.text} after {timeout:g} s; 'columnar transitions' shows what they wait for, and the drain goes on"
+        )
+    show_change(server, change)
+
+
+@click.command()
+@server_argument
+@dry_run_option
+@with_server
+def undrain(server: Server, name: str, dry_run: bool) -> None:
+    """Let a drained server have regions again; those that left it within ten minutes come back.
+
+    \b
+      columnar undrain s2
+    """
+    show_change(server, ClusterAdmin(server.connection).undrain(name, dry_run=dry_run))
+
+
+@click.command()
+@dry_run_option
+@with_server
+def balance(server: Server, dry_run: bool) -> None:
+    """Balance the load of the servers now; by itself the master does so every 10 seconds.
+
+    A server gives regions away when it has over 1.2 times the mean load. The regions move after the command has
+    returned; 'columnar transitions' shows them.
+
+    \b
+      columnar balance --dry-run
+      columnar balance
+    """
+    show_change(server, ClusterAdmin(server.connection).balance(dry_run=dry_run))
+
+
+_on_or_off = click.argument("switch", metavar="[on|off]", required=False, type=click.Choice(["on", "off"]))
+
+
+@click.command()
+@_on_or_off
+@dry_run_option
+@with_server
+def balancer(server: Server, switch: str | None, dry_run: bool) -> None:
+    """Switch balancing by load on or off; without a word, say how it is.
+
+    Off, regions still move when a server dies, comes back or is drained. The switch outlives restarts.
+
+    \b
+      columnar balancer
+      columnar balancer off
+    """
+    _switch(server, "balancer", switch, dry_run)
+
+
+@click.command("auto-split")
+@_on_or_off
+@dry_run_option
+@with_server
+def auto_split(server: Server, switch: str | None, dry_run: bool) -> None:
+    """Switch splits of large or busy regions on or off; without a word, say how it is.
+
+    Off, 'columnar split' still works. The switch outlives restarts.
+
+    \b
+      columnar auto-split
+      columnar auto-split off
+    """
+    _switch(server, "auto-split", switch, dry_run)
+
+
+def _switch(server: Server, what: str, wanted: str | None, dry_run: bool) -> None:
+    admin = ClusterAdmin(server.connection)
+    if wanted is not None:
+        show_change(server, admin.switch(what, wanted == "on", dry_run=dry_run))
+        return
+    found = admin.servers()
+    is_on = found.balancer if what == "balancer" else found.auto_split
+    if server.output.as_json:
+        server.output.json({what.replace("-", "_"): is_on})
+    else:
+        server.output.line(_on(is_on))
+
+
+# --- processes ---------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("name", metavar="[SERVER]", required=False, shell_complete=completing("server"))
+@click.option("--rolling", is_flag=True, help="Every server that is up, one behind the other.")
+@dry_run_option
+@with_supervisor
+def restart(server: Server, name: str | None, rolling: bool, dry_run: bool) -> None:
+    """Restart a server without a failed request: its regions leave it, it stops, starts, and they come back.
+
+    With --rolling every server in turn; Ctrl-C ends it after none was left halfway. A server that was stopped is
+    started. It needs the private socket of the store, which its own user reaches on its machine, or a port that
+    asks for client certificates.
+
+    \b
+      columnar restart s2
+      columnar restart --rolling
+      columnar restart --rolling --data /srv/columnar
+    """
+    if bool(name) == rolling:
+        raise Misused("say which: 'columnar restart SERVER', or 'columnar restart --rolling' for all of them in turn")
+    admin = ClusterAdmin(server.connection)
+    if name:
+        show_change(server, admin.restart(name, dry_run=dry_run))
+        return
+    names = [one.name for one in admin.servers().servers if one.state == "up"]
+    for one in names:
+        show_change(server, admin.restart(one, dry_run=dry_run))
+
+
+@click.command()
+@server_argument
+@dry_run_option
+@with_supervisor
+def stop(server: Server, name: str, dry_run: bool) -> None:
+    """Empty a server and stop its process; it stays down until 'columnar restart SERVER'.
+
+    No request fails. The last server that may have regions is not stopped: SIGTERM to the store stops all of it.
+
+    \b
+      columnar stop s2
+      columnar stop s2 --dry-run
+    """
+    show_change(server, ClusterAdmin(server.connection).stop(name, dry_run=dry_run))
+
+
+@click.command()
+@server_argument
+@click.option("--confirm", metavar="SERVER", default="", help="Its name once more, where nobody can be asked.")
+@dry_run_option
+@with_supervisor
+def fence(server: Server, name: str, confirm: str, dry_run: bool) -> None:
+    """End a server at once, as if it had died: its requests under way fail, others take its regions.
+
+    It is for a server that hangs; 'columnar restart' is the gentle way. The name is asked for once more.
+
+    \b
+      columnar fence s2
+      columnar fence s2 --confirm s2
+    """
+    admin = ClusterAdmin(server.connection)
+    if not dry_run:
+        _ask_again(name, confirm, admin.fence(name, dry_run=True).text)
+    show_change(server, admin.fence(name, dry_run=dry_run))
+
+
+def _ask_again(name: str, confirm: str, what: str) -> None:
+    if not confirm:
+        if not sys.stdin.isatty():
+            raise Misused(f"{what}. Nobody can be asked here: say --confirm {name}")
+        confirm = click.prompt(f"{what}. Type its name again to go on")
+    if confirm != name:
+        raise Misused(f"'{confirm}' is not '{name}': nothing was done")

@@ -1,0 +1,59 @@
+"""The file by which a command of this machine finds the process that serves a folder with several servers.
+
+    DATA/run.json   {"pid", "cluster_id", "socket"}, readable for its user alone; ``socket`` is a path to connect to
+
+It is written when the private socket listens, and removed at a stop.  After a kill it stays, and nobody listens.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from columnar.errors import HostError
+
+NAME: Final = "run.json"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFile:
+    pid: int
+    cluster_id: str
+    socket: str
+
+
+def write(data: str, run: RunFile) -> None:
+    """HostError.  No fsync: it is of no use after a power cut."""
+    path = os.path.join(data, NAME)
+    half = f"{path}.new"
+    try:
+        with suppress(FileNotFoundError):
+            os.unlink(half)
+        with open(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as new:
+            json.dump(asdict(run), new)
+        os.replace(half, path)
+    except OSError as error:
+        raise HostError(f"cannot write {path}: {error.strerror}") from error
+
+
+def read(data: str) -> RunFile | None:
+    """None: there is none.  HostError: it cannot be read, or is another's."""
+    path = os.path.join(data, NAME)
+    try:
+        with open(path, encoding="utf-8") as found:
+            held = json.load(found)
+        return RunFile(int(held["pid"]), str(held["cluster_id"]), str(held["socket"]))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise HostError(f"cannot read {path}: {error.strerror}; only the store's own user may") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise HostError(f"{path} is damaged; a restart of the store writes it anew") from error
+
+
+def remove(data: str) -> None:
+    with suppress(OSError):
+        os.unlink(os.path.join(data, NAME))
