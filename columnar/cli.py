@@ -62,7 +62,7 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
     "auto-split": ("columnar.shell.servers:auto_split", "Switch splits of large and busy regions on or off."),
     "drain": ("columnar.shell.servers:drain", "Empty a server, and keep it empty."),
     "undrain": ("columnar.shell.servers:undrain", "Let a drained server have regions again."),
-    "restart": ("columnar.shell.servers:restart", "Restart servers without a failed request."),
+    "restart": ("columnar.shell.servers:restart", "Restart servers, while others serve their regions."),
     "stop": ("columnar.shell.servers:stop", "Empty a server and stop it."),
     "fence": ("columnar.shell.servers:fence", "End a server that hangs, at once."),
     "trigger": ("columnar.shell.triggers:trigger", "Look at triggers and change them."),

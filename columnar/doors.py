@@ -122,8 +122,10 @@ class Doors:
 
     def _cluster_methods(self, operations: TableOperations, master: MasterParts) -> ClusterMethods:
         """The master of a cluster answers, or this process, which is alone and refuses what it must by itself."""
-        cluster = master.cluster or SingleServer(operations.descriptions, self._as_server)
-        return ClusterMethods(operations.descriptions, cluster, may_end_servers=master.cluster is None)
+        self.alone = SingleServer(operations.descriptions, self._as_server)
+        return ClusterMethods(
+            operations.descriptions, master.cluster or self.alone, may_end_servers=master.cluster is None
+        )
 
     def _as_server(self) -> ServerLook:
         return ServerLook(

@@ -26,6 +26,7 @@ from columnar.routing.peer_frames import THRIFT1, THRIFT2
 from columnar.storage.data_folder import DataFolder
 from columnar.storage.region_folders import RegionFolders
 from columnar.thrift.admin_methods import AdminMethods
+from columnar.thrift.cluster_methods import ClusterMethods
 from columnar.thrift.extension import ExtensionMethods, Facts
 from columnar.thrift.region_methods import RegionMethods
 from columnar.thrift.service import ThriftService
@@ -98,7 +99,8 @@ class MasterService:
     def _address(self, _region: RegionInfo) -> tuple[str, int]:
         return self._config.host, self._config.port
 
-    def thrift1(self) -> ThriftService:
+    def thrift1(self, *, may_end_servers: bool) -> ThriftService:
+        """``may_end_servers``: whoever calls has come by the private socket, or has shown a certificate."""
         operations, leading = self._operations, self._leading
         facts = Facts(VERSION, self._folder.path, self._started_s, lambda: 0, dict)
         return ThriftService(
@@ -110,6 +112,7 @@ class MasterService:
             AdminMethods(operations, leading.alterations, lambda _table: []),
             RegionMethods(operations.descriptions, cast(Any, self._host.requests)),
             SnapshotMethods(operations, leading.snapshots),
+            ClusterMethods(operations.descriptions, leading.cluster, may_end_servers=may_end_servers),
         )
 
     def thrift2(self) -> ThriftService:
@@ -132,13 +135,18 @@ class MasterService:
         )
 
     def wires(self) -> dict[int, WireServer]:
-        """By service; they do not listen."""
-        wires = {THRIFT1: WireServer(_only(self.thrift1(), THRIFT1))}
+        """By service, for calls that servers hand on; they do not listen."""
+        has_certificates = bool(self._config.tls_client_ca)
+        wires = {THRIFT1: WireServer(_only(self.thrift1(may_end_servers=has_certificates), THRIFT1))}
         if self._config.thrift2_port >= 0:
             from columnar.wire.idl2 import SERVICE2
 
             wires[THRIFT2] = WireServer(_only(self.thrift2(), THRIFT2), definition=SERVICE2)
         return wires
+
+    def private_wire(self) -> WireServer:
+        """For the private socket."""
+        return WireServer(_only(self.thrift1(may_end_servers=True), THRIFT1))
 
 
 def _only(service: ThriftService, number: int) -> ThriftService:

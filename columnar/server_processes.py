@@ -87,6 +87,7 @@ class ServerProcesses:
         self._answerer = answerer
         self.living: dict[Incarnation, Server] = {}  # joined, and not reaped
         self.is_stopping = False
+        self._stopped: set[str] = set()  # by a person: they are not started by themselves
         self._deaths: dict[str, list[float]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._ends: dict[Incarnation, asyncio.Future[None]] = {}
@@ -169,7 +170,7 @@ class ServerProcesses:
         log("server %s (process %d) has ended: %s", server.incarnation, server.child.pid, why)
         self._events.ended(server.incarnation, why, asked=server.is_stopping)
         self._ends[server.incarnation].set_result(None)
-        if not self.is_stopping:
+        if not self.is_stopping and server.incarnation.name not in self._stopped:
             await self._replace(server)
 
     async def _replace(self, server: Server) -> None:
@@ -182,7 +183,7 @@ class ServerProcesses:
                 _log.error("server %s died %d times within 5 minutes: next in %g s", name, len(deaths) + 1, pause)
                 await asyncio.sleep(pause)
         begun: tuple[Child, list[Server]] | None = None
-        while not self.is_stopping:
+        while not self.is_stopping and name not in self._stopped:
             try:
                 begun = begun or self.start()
                 await self.join(name, begun)
@@ -220,6 +221,24 @@ class ServerProcesses:
         """To every server."""
         for server in self.living.values():
             server.child.signal(number)
+
+    # --- one of them -----------------------------------------------------------------------------------
+
+    async def stop_one(self, server: Incarnation) -> None:
+        """Return when it has ended, and stays so; one that does not stop within STOP_S is killed."""
+        found = self.living.get(server)
+        if found is None:
+            return
+        self._stopped.add(server.name)
+        found.is_stopping = True
+        found.child.ask_to_stop()
+        await asyncio.wait([asyncio.ensure_future(self.gone(server))], timeout=STOP_S)
+        await self.fence(server)
+
+    async def start_one(self, name: str) -> None:
+        """Start a server that was stopped.  OSError."""
+        self._stopped.discard(name)
+        await self.join(name, self.start())
 
     # --- the end -------------------------------------------------------------------------------------
 

@@ -98,6 +98,7 @@ class Standalone:
             slow_requests=lambda: doors.slow_log.count,
             triggers=serving.trigger_lines,
             held=self._held,
+            looks=doors.alone,
         )
 
     def _held(self) -> dict[str, int]:

@@ -17,7 +17,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections import Counter
 from contextlib import AsyncExitStack
 from dataclasses import asdict
 from functools import partial
@@ -30,8 +30,9 @@ from columnar.config import StandaloneConfig
 from columnar.doors import read_tls
 from columnar.errors import HostError
 from columnar.leading import Leading
+from columnar.master.cluster_control import ClusterControl
 from columnar.master.cluster_state import ClusterState
-from columnar.master.placement import Server, ServerState
+from columnar.master.placement import ServerState
 from columnar.master_answers import MasterAnswers
 from columnar.master_service import MasterService
 from columnar.model.owner import Incarnation
@@ -44,10 +45,11 @@ from columnar.storage import server_folders
 from columnar.storage.data_folder import SERVERS_SINCE, DataFolder
 from columnar.storage.process_stores import ProcessStores
 from columnar.storage.rocks import RocksEngine
+from columnar.supervised_servers import ControlDoor, SupervisedServers
 from columnar.triggers.system_tables import SYSTEM_TABLES
 from columnar.version import VERSION
-from columnar.webui.cluster_status import ClusterStatus, ServerLine
-from columnar.webui.server import WebServer, bind, served_at
+from columnar.webui.cluster_status import ClusterStatus
+from columnar.webui.server import Ask, WebServer, bind, served_at
 from columnar.wire.browsers import Visitors
 
 if TYPE_CHECKING:
@@ -120,6 +122,9 @@ class Supervisor:
             await self.leading.start(SYSTEM_TABLES)
             await self.host.until(lambda: self.host.publishing.is_complete)
             await self.leading.begin()
+            self._door = ControlDoor(self.service.private_wire(), self.folder, self._run_folder)
+            await self._door.open()
+            undo.push_async_callback(self._door.close)
             self._open_ports()
             self._open_web()
             if self._web is not None:
@@ -141,6 +146,8 @@ class Supervisor:
         self.owners = ClusterOwners(host, catalogue, self.processes)
         self.leading.lead(self.owners, self.config.trigger_modules)
         host.requests.lead(self.leading.region_changes)
+        servers = SupervisedServers(host, self.processes, self._addresses, self._handed)
+        self.leading.cluster = self.control = ClusterControl(servers, servers)
         self.service = MasterService(self.config, self.folder, self.leading, host)
         host.on_table = self.service.refresh
         host.load()
@@ -250,33 +257,16 @@ class Supervisor:
         return f"http{'s' if self._tls is not None else ''}://{host}:{self._web.port}/"
 
     def status(self) -> ClusterStatus:
-        current, now_ms = self.host.state.current, self.host.now_ms()
+        """On the loop."""
+        kinds = Counter(one.kind for one in self.control.transitions())
         return ClusterStatus(
             version=VERSION,
             address=f"{self.config.host}:{self.port}",
             data_folder=os.path.abspath(self.folder.path),
             uptime_s=time.time() - self._started_s,
-            servers=tuple(self._line(one, now_ms) for _, one in sorted(current.servers.items()) if one.incarnation),
-            regions=len(current.places),
-            unassigned=len(current.homeless),
-            under_way=len(current.under_way),
-            remarks=self.host.state.remarks,
+            look=self.control.look(),
+            kinds=tuple(sorted(kinds.items())),
             fenced=self.host.fenced,
-        )
-
-    def _line(self, server: Server, now_ms: int) -> ServerLine:
-        incarnation = server.incarnation
-        assert incarnation is not None, "it was started"
-        process, address = self.processes.living.get(incarnation), self._addresses.get(incarnation)
-        return ServerLine(
-            name=str(incarnation),
-            state=server.state.name.lower(),
-            since_s=max(0, now_ms - server.since_ms) / 1000,
-            regions=len(server.regions),
-            load=server.load,
-            pid=process.child.pid if process is not None else None,
-            address=f"{address.host}:{address.port}" if address is not None else "",
-            connections=self._handed.get(incarnation, 0),
         )
 
     # --- stop ------------------------------------------------------------------------------------------
@@ -284,6 +274,7 @@ class Supervisor:
     async def stop(self) -> None:
         if self._web is not None:
             await self._web.stop()
+        await self._door.close()
         for door in self._doors:
             door.close()
         self.leading.stop_copies()
@@ -343,14 +334,12 @@ class _Site:
     def sample(self, now_s: float) -> None:
         pass
 
-    def gather(self) -> ClusterStatus:
-        return self._supervisor.status()
-
-    def pages(self, gathered: Callable[[], ClusterStatus], ping: Callable[[], None], visitors: Visitors) -> Any:
+    def pages(self, ask: Ask, visitors: Visitors) -> Any:
         from columnar.webui.cluster_pages import cluster_pages  # imported at the first visit
 
         supervisor = self._supervisor
-        return cluster_pages(gathered, ping, f"{supervisor.config.host}:{supervisor.port}", visitors)
+        address = f"{supervisor.config.host}:{supervisor.port}"
+        return cluster_pages(ask, supervisor.control, supervisor.status, address, visitors)
 
 
 def _safe_path() -> list[str]:

@@ -46,6 +46,7 @@ from columnar.model.cluster_look import (
     PlannedMove,
     RegionLook,
     RowLook,
+    TableLook,
     TransitionLook,
     counted,
 )
@@ -58,9 +59,10 @@ HOME_S: Final = 120.0  # for its regions, after a restart
 
 
 class Host(Protocol):
-    """``cluster_host.ClusterHost``."""
+    """The state's shell."""
 
-    state: ClusterState
+    @property
+    def state(self) -> ClusterState: ...
 
     def now_ms(self) -> int: ...
 
@@ -104,6 +106,9 @@ class ClusterControl:
 
     def look(self) -> ClusterLook:
         return looks.cluster_look(self._state, self._processes.facts, self._host.now_ms())
+
+    def tables(self) -> list[TableLook]:
+        return looks.table_looks(self._state)
 
     def regions(self, table: str) -> list[RegionLook]:
         return looks.region_looks(self._state, table, self._processes.facts, self._host.now_ms())
@@ -188,15 +193,10 @@ class ClusterControl:
         await self._host.request(request)
         if not on:
             return Change(f"{server} gets regions again")
-        await self._within(wait_s, lambda: not self._left(found))
-        left = self._left(found)
+        await self._within(wait_s, lambda: not looks.left_on(self._state, found))
+        left = looks.left_on(self._state, found)
         text = f"{counted(left)} left on {server}" if left else f"{server} is empty, and stays so"
         return Change(text, remarks=tuple(self._state.remarks), left=left)
-
-    def _left(self, server: Server) -> int:
-        """Regions that the server owns, or has been told to give up and serves until it has."""
-        leaving = sum(source == server.name for source, _ in self._state.current.moves.values())
-        return len(server.regions) + leaving
 
     def _check_others(self, server: str) -> None:
         drained = self._state.desired.wishes.drained
@@ -345,10 +345,11 @@ class ClusterControl:
         assert incarnation is not None, "it is up"
         await self._host.request(DrainServer(server.name))
         try:
-            if not await self._within(EMPTIED_S, lambda: not self._left(server)):
+            if not await self._within(EMPTIED_S, lambda: not looks.left_on(self._state, server)):
+                left = counted(looks.left_on(self._state, server))
                 raise NotAllowed(
-                    f"{server.name} is not stopped: {counted(self._left(server))} left on it after {EMPTIED_S:.0f} s; "
-                    "'columnar transitions' shows what they wait for"
+                    f"{server.name} is not stopped: {left} left on it after {EMPTIED_S:.0f} s; 'columnar transitions' "
+                    "shows what they wait for"
                 )
             await self._processes.stop_server(incarnation)
         finally:

@@ -36,6 +36,7 @@ from columnar.model.cluster_look import (
     RegionLook,
     RowLook,
     ServerLook,
+    TableLook,
     TransitionLook,
     counted,
 )
@@ -107,7 +108,7 @@ def server_look(state: ClusterState, server: Server, facts: FactsOf, now_ms: int
 
 def _notes(state: ClusterState, server: Server, now_ms: int) -> Iterable[str]:
     if server.name in state.desired.wishes.drained:
-        left = len(server.regions)
+        left = left_on(state, server)
         yield f"drained, {counted(left)} left on it" if left else "drained: it gets no region"
     if server.benched_until_ms > now_ms:
         seconds = (server.benched_until_ms - now_ms + 999) // 1_000
@@ -117,6 +118,12 @@ def _notes(state: ClusterState, server: Server, now_ms: int) -> Iterable[str]:
     astray = len(state.current.astray.get(server.name, ()))
     if astray:
         yield f"elsewhere, though at home here: {counted(astray)}"
+
+
+def left_on(state: ClusterState, server: Server) -> int:
+    """Regions that the server owns, or has been told to give up and serves until it has."""
+    leaving = sum(source == server.name for source, _ in state.current.moves.values())
+    return len(server.regions) + leaving
 
 
 def _age(since_ms: int, now_ms: int) -> int:
@@ -167,6 +174,23 @@ def _why(place: Place) -> str:
     if place.phase is Phase.HOMELESS:
         return place.why or "no server may take it as yet"
     return place.why or "it was there when the master started, or a split or merge made it there"
+
+
+def table_looks(state: ClusterState) -> list[TableLook]:
+    """By name.  O(regions)."""
+    places: dict[str, list[Place]] = {}
+    for place in state.current.places.values():
+        places.setdefault(place.info.table, []).append(place)
+    return [
+        TableLook(
+            name,
+            len(held),
+            len({place.server for place in held} - {None}),
+            sum(place.load for place in held),
+            sum(place.size_bytes for place in held),
+        )
+        for name, held in sorted(places.items())
+    ]
 
 
 def table_places(state: ClusterState, table: str) -> list[Place]:
@@ -317,7 +341,7 @@ def _decision(state: ClusterState, decision: Decision, now_ms: int) -> DecisionL
     places = state.current.places
     ids = _regions_of(decision)
     regions = tuple(places[one].info.encoded if one in places else str(one) for one in ids)
-    named = [_named(places[one].info.table, name) if one in places else f"region {one}, which is gone" for one, name in
+    named = [_named(places[one].info.table, name) if one in places else f"region {one} (gone)" for one, name in
              zip(ids, regions, strict=True)]  # fmt: skip
     what, server, why = decision.what, "", ""
     if isinstance(what, Say):

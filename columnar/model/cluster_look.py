@@ -1,6 +1,7 @@
 """(pure) What a person sees of a cluster: values that commands and pages show as they are.
 
     ClusterLook     all servers, and what concerns them together
+    TableLook       a table, in sums
     RegionLook      a region: where it is, in HBase's words, why it is there, how busy
     RowLook         the region of a row, and what stands in the way of its requests
     TransitionLook  something that is under way
@@ -77,6 +78,15 @@ class RegionLook:
     writes_per_s: float = 0.0
     deliveries_per_s: float = 0.0
     size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TableLook:
+    name: str
+    regions: int
+    servers: int  # that have some of them
+    load: float
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ without it    the store at --store is asked for its folder: where this user can 
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any, Final
 
 import click
+from thriftpy2.transport import TTransportException
 
 from columnar.client import Connection
 from columnar.errors import HostError
@@ -67,9 +67,7 @@ def _private(data: str) -> Connection:
 def _connected(found: run_file.RunFile, data: str) -> Connection:
     try:
         return Connection(unix_socket=found.socket, timeout=round(LONGEST_S * 1_000))
-    except Exception as error:
-        if os.path.exists(found.socket) and not isinstance(error, OSError):
-            raise
+    except (TTransportException, OSError) as error:
         raise Unreachable(
             f"process {found.pid} does not serve {data} any more; start it with "
             f"'columnar standalone --servers N --data {data}'"

@@ -19,10 +19,12 @@ from columnar.model.cluster_look import (
     RegionLook,
     RowLook,
     ServerLook,
+    TableLook,
     TransitionLook,
 )
 from columnar.model.region_info import RegionInfo
-from columnar.operations.descriptions import Descriptions, RegionState
+from columnar.operations.descriptions import Descriptions
+from columnar.routing.asks import RegionState
 
 ALONE: Final = "this store is one process, which serves everything: there is no other server"
 NEXT_STEP: Final = "start it with --servers N, N over 1"
@@ -40,6 +42,13 @@ class SingleServer:
     def look(self) -> ClusterLook:
         regions = sum(len(served.regions) for served in self._descriptions.all())
         return ClusterLook((replace(self._server(), regions=regions),), regions, unassigned=0, transitions=0)
+
+    def tables(self) -> list[TableLook]:
+        found = []
+        for served in self._descriptions.all():
+            size_bytes = sum(state.size_bytes for state in self._descriptions.states_of([served]))
+            found.append(TableLook(served.schema.name, len(served.regions), 1, 0.0, size_bytes))
+        return found
 
     def regions(self, table: str) -> list[RegionLook]:
         served = self._descriptions.known(table.encode())

@@ -1,19 +1,164 @@
-"""The pages of a cluster's master: ``/servers`` (also ``/``), ``/metrics``, ``/health``.  Read only, as ``pages``."""
+"""The pages of servers: who has what and why.  Read only, as ``pages``.
+
+    /servers   /servers/NAME   /tables/NAME (the map of its regions)   /where   /transitions   /decisions
+
+A cluster's master shows them with ``/metrics`` and ``/health``; a store that is one process beside its status page.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
 
-from jinja2 import Template
+from jinja2 import Environment
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from werkzeug.wrappers import Request, Response
 
+from columnar.errors import ColumnarError, TableNotFound, shown
+from columnar.model.cluster_look import UNKNOWN_MS, RegionLook, RowLook
 from columnar.webui.cluster_status import ClusterStatus
 from columnar.webui.metrics import CONTENT_TYPE, exposition
-from columnar.webui.pages import REFRESH_S, Pages, environment
+from columnar.webui.pages import REFRESH_S, REGIONS_SHOWN, Pages, duration_text, environment
+from columnar.webui.region_map import colour_of, legend_of, strip_of
+from columnar.webui.server import Ask
+from columnar.webui.status import Looks
+from columnar.webui.where import answered
 from columnar.wire.browsers import Visitors
+
+TABLES_SHOWN: Final = 200
+TRANSITIONS_SHOWN: Final = 200
+DECISIONS_SHOWN: Final = 20  # about one server or region
+
+
+class LookPages:
+    """The pages by their paths, for an application to take in.  Holds nothing that changes."""
+
+    def __init__(self, ask: Ask, looks: Looks, status: Callable[[], ClusterStatus], templates: Environment) -> None:
+        """``status``: on the loop."""
+        self._ask = ask
+        self._looks = looks
+        self._status = status
+        self._templates = templates
+        self.answers: dict[str, Callable[[Request], Response]] = {
+            "/servers": self._servers,
+            "/servers/*": self._server,
+            "/tables/*": self._table,
+            "/where": self._where,
+            "/transitions": self._transitions,
+            "/decisions": self._decisions,
+        }
+
+    def _page(self, template: str, status: ClusterStatus, *, renews: bool = True, **shown_there: Any) -> Response:
+        html = self._templates.get_template(template).render(
+            status=status,
+            refresh_s=REFRESH_S if renews else 0,
+            age=age_text,
+            key=key_text,
+            colour=lambda server: colour_of(server, [one.name for one in status.look.servers]),
+            **shown_there,
+        )
+        return Response(html, mimetype="text/html")
+
+    def _servers(self, _request: Request) -> Response:
+        status, tables = self._ask(lambda: (self._status(), self._looks.tables()))
+        busiest = max((one.load for one in status.look.servers), default=0.0)
+        return self._page(
+            "servers.html",
+            status,
+            tables=tables[:TABLES_SHOWN],
+            hidden=max(0, len(tables) - TABLES_SHOWN),
+            busiest=busiest,
+        )
+
+    def _server(self, request: Request) -> Response:
+        name = _last_part(request)
+        status, regions, decisions = self._ask(
+            lambda: (self._status(), self._looks.server_regions(name), self._looks.decisions())
+        )
+        found = next((one for one in status.look.servers if one.name == name), None)
+        if found is None:
+            return _none(f"There is no server {name}; /servers shows them.")
+        about = [one for one in decisions if one.server == name][:DECISIONS_SHOWN]
+        rows, page, pages = _slice(request, regions)
+        return self._page("server.html", status, server=found, regions=rows, decisions=about, page=page, pages=pages)
+
+    def _table(self, request: Request) -> Response:
+        name = _last_part(request)
+        try:
+            status, regions = self._ask(lambda: (self._status(), self._looks.regions(name)))
+        except TableNotFound:
+            return _none(f"There is no table {name}; /servers shows them.")
+        except ColumnarError as error:
+            return _none(error.text)
+        servers = [one.name for one in status.look.servers]
+        rows, page, pages = _slice(request, regions)
+        return self._page(
+            "table.html",
+            status,
+            name=name,
+            count=len(regions),
+            first=(page - 1) * REGIONS_SHOWN,
+            strip=strip_of(rows, servers),
+            legend=legend_of(rows, servers),
+            regions=rows,
+            size_bytes=sum(one.size_bytes for one in regions),
+            load=sum(one.load for one in regions),
+            page=page,
+            pages=pages,
+        )
+
+    def _where(self, request: Request) -> Response:
+        def look(table: str, row: bytes) -> RowLook:
+            return self._ask(lambda: self._looks.row(table, row))
+
+        answer = answered(request, look)
+        status, tables = self._ask(lambda: (self._status(), self._looks.tables()))
+        names = [one.name for one in tables[:TABLES_SHOWN]]
+        decisions = answer.found.decisions[:DECISIONS_SHOWN] if answer.found is not None else ()
+        return self._page("where.html", status, renews=False, answer=answer, tables=names, decisions=decisions)
+
+    def _transitions(self, _request: Request) -> Response:
+        status, found = self._ask(lambda: (self._status(), self._looks.transitions()))
+        hidden = max(0, len(found) - TRANSITIONS_SHOWN)
+        return self._page("transitions.html", status, transitions=found[:TRANSITIONS_SHOWN], hidden=hidden)
+
+    def _decisions(self, _request: Request) -> Response:
+        status, found = self._ask(lambda: (self._status(), self._looks.decisions()))
+        return self._page("decisions.html", status, decisions=found)
+
+
+class ClusterPages(Pages):
+    """The whole port of a cluster's master."""
+
+    def __init__(
+        self,
+        ask: Ask,
+        looks: Looks,
+        status: Callable[[], ClusterStatus],
+        templates: Environment,
+        store: str,
+        visitors: Visitors | None,
+    ) -> None:
+        self._ask = ask
+        self._status = status
+        self._registry = CollectorRegistry()
+        self._registry.register(ClusterCollector(lambda: ask(status)))
+        ProcessCollector(registry=self._registry)  # of the master's own process
+        answers = LookPages(ask, looks, status, templates).answers
+        own: dict[str, Callable[[Request], Response]] = {
+            "/": answers["/servers"],
+            "/metrics": lambda _: Response(exposition(self._registry), content_type=CONTENT_TYPE),
+            "/health": lambda _: self._health(),
+        }
+        super().__init__({**own, **answers}, store, visitors)
+
+    def _health(self) -> Response:
+        """Whether the master's loop iterates, and some server is up."""
+        if self._ask(self._status).up:
+            return Response("ok\n", mimetype="text/plain")
+        return Response("unhealthy: no server is up\n", 503, mimetype="text/plain")
 
 
 class ClusterCollector(Collector):
@@ -27,58 +172,64 @@ class ClusterCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         status = self._status()
-        up = GaugeMetricFamily("columnar_server_up", "Whether the server serves.", labels=["server"])
-        regions = GaugeMetricFamily("columnar_server_regions", "Regions that it owns.", labels=["server"])
-        for server in status.servers:
-            name = server.name.partition(".")[0]
-            up.add_metric([name], int(server.state == "up"))
-            regions.add_metric([name], server.regions)
-        yield up
-        yield regions
-        yield GaugeMetricFamily("columnar_regions", "Regions of all tables.", value=status.regions)
-        yield GaugeMetricFamily("columnar_unassigned_regions", "Regions without an owner.", value=status.unassigned)
-        yield GaugeMetricFamily("columnar_transitions", "Regions on their way.", value=status.under_way)
+        info = GaugeMetricFamily("columnar_info", "Always 1; says the version.", labels=["version"])
+        info.add_metric([status.version], 1)
+        yield info
+        yield from _of_servers(status)
+        moving = GaugeMetricFamily("columnar_transitions", "Regions on their way.", labels=["kind"])
+        for kind, count in status.kinds:
+            moving.add_metric([kind], count)
+        yield moving
+        look = status.look
+        yield GaugeMetricFamily("columnar_regions", "Regions of all tables.", value=look.regions)
+        yield GaugeMetricFamily("columnar_unassigned_regions", "Regions without an owner.", value=look.unassigned)
+        yield GaugeMetricFamily("columnar_balancer_on", "1 where the balancer is on.", value=look.is_balancing)
         yield CounterMetricFamily("columnar_fenced", "Servers that died or were killed.", value=status.fenced)
         yield GaugeMetricFamily("columnar_uptime_seconds", "Since the start.", value=status.uptime_s)
 
 
-class ClusterPages(Pages):
-    def __init__(
-        self,
-        status: Callable[[], ClusterStatus],
-        ping: Callable[[], None],
-        page: Template,
-        store: str,
-        visitors: Visitors | None,
-    ) -> None:
-        self._status = status
-        self._ping = ping
-        self._page = page
-        self._registry = CollectorRegistry()
-        self._registry.register(ClusterCollector(status))
-        ProcessCollector(registry=self._registry)  # of the master's own process
-        answers = {
-            "/": self._servers,
-            "/servers": self._servers,
-            "/metrics": lambda _: Response(exposition(self._registry), content_type=CONTENT_TYPE),
-            "/health": lambda _: self._health(),
-        }
-        super().__init__(answers, store, visitors)
-
-    def _health(self) -> Response:
-        """Whether the master's loop iterates, and some server is up."""
-        self._ping()
-        if any(server.state == "up" for server in self._status().servers):
-            return Response("ok\n", mimetype="text/plain")
-        return Response("unhealthy: no server is up\n", 503, mimetype="text/plain")
-
-    def _servers(self, _request: Request) -> Response:
-        html = self._page.render(status=self._status(), refresh_s=REFRESH_S)
-        return Response(html, mimetype="text/html")
+def _of_servers(status: ClusterStatus) -> Iterator[Metric]:
+    up = GaugeMetricFamily("columnar_server_up", "1 where the server serves.", labels=["server"])
+    regions = GaugeMetricFamily("columnar_server_regions", "Regions that it owns.", labels=["server"])
+    load = GaugeMetricFamily("columnar_server_load", "Of its regions, averaged over a minute.", labels=["server"])
+    requests = GaugeMetricFamily("columnar_server_requests_per_second", "Reads and writes.", labels=["server"])
+    for server in status.look.servers:
+        up.add_metric([server.name], float(server.state == "up"))
+        regions.add_metric([server.name], server.regions)
+        load.add_metric([server.name], server.load)
+        requests.add_metric([server.name], server.requests_per_s)
+    yield from (up, regions, load, requests)
 
 
 def cluster_pages(
-    status: Callable[[], ClusterStatus], ping: Callable[[], None], store: str = "", visitors: Visitors | None = None
+    ask: Ask, looks: Looks, status: Callable[[], ClusterStatus], store: str = "", visitors: Visitors | None = None
 ) -> ClusterPages:
-    """The application, with its page read from the package."""
-    return ClusterPages(status, ping, environment().get_template("servers.html"), store, visitors)
+    """The application, with its pages read from the package."""
+    return ClusterPages(ask, looks, status, environment(), store, visitors)
+
+
+def _last_part(request: Request) -> str:
+    return request.path.rpartition("/")[2]
+
+
+def _none(text: str) -> Response:
+    return Response(f"{text}\n", 404, mimetype="text/plain")
+
+
+def _slice(request: Request, regions: Sequence[RegionLook]) -> tuple[Sequence[RegionLook], int, int]:
+    """The regions of the page that was asked for, which one it is, and how many there are."""
+    text = request.args.get("page", "")
+    asked = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 1
+    pages = max(1, -(-len(regions) // REGIONS_SHOWN))
+    page = min(max(1, asked), pages)
+    return regions[(page - 1) * REGIONS_SHOWN : page * REGIONS_SHOWN], page, pages
+
+
+def age_text(age_ms: int) -> str:
+    if age_ms == UNKNOWN_MS:
+        return "unknown"
+    return f"{age_ms / 1_000:.1f} s" if age_ms < 10_000 else duration_text(age_ms / 1_000)
+
+
+def key_text(key: bytes) -> str:
+    return shown(key)

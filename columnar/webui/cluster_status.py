@@ -1,21 +1,10 @@
-"""The figures that the pages of a cluster show, as values; gathered on the master's loop, shown in another thread."""
+"""The status of a cluster, as values: every page and the metrics have it; gathered on the master's loop."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class ServerLine:
-    name: str  # with the number of its start, as s2.17; without where it was never started
-    state: str
-    since_s: float  # it has been in that state
-    regions: int
-    load: float
-    pid: int | None
-    address: str  # of its own port; "": not known
-    connections: int  # that were handed to it
+from columnar.model.cluster_look import ClusterLook
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +13,10 @@ class ClusterStatus:
     address: str
     data_folder: str
     uptime_s: float
-    servers: tuple[ServerLine, ...]  # by name
-    regions: int
-    unassigned: int  # without an owner
-    under_way: int  # transitions
-    remarks: Sequence[str]  # what cannot be done
-    fenced: int  # servers that died or were killed, since the start
+    look: ClusterLook
+    kinds: tuple[tuple[str, int], ...] = ()  # transitions under way, by what they are
+    fenced: int = 0  # servers that died or were killed, since the start
+
+    @property
+    def up(self) -> int:
+        return sum(server.state == "up" for server in self.look.servers)

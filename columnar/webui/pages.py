@@ -8,7 +8,7 @@ through a template that escapes (tables, rows and error texts come from stranger
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -36,7 +36,7 @@ _ICON: Final = (
 )
 _SAFE_HEADERS: Final = {
     "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
+        "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; "
         "frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
@@ -99,7 +99,7 @@ class Pages:
             "/style.css": lambda _: Response(_style(), mimetype="text/css"),
             "/icon.svg": lambda _: Response(_ICON, mimetype="image/svg+xml"),
         }
-        self._known = ", ".join(answers)
+        self._known = ", ".join(path.replace("*", "NAME") for path in answers)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         response = self._answer(Request(environ))
@@ -111,7 +111,8 @@ class Pages:
         why = self._visitors.refuses_host(request.headers.get("Host"))
         if why is not None:
             return Response(f"{why}\n", 403, mimetype="text/plain")
-        answer = self._answers.get(request.path)
+        above = request.path.rpartition("/")[0]
+        answer = self._answers.get(request.path) or self._answers.get(f"{above}/*")
         if answer is None:
             *first, last = self._known.split(", ")
             return Response(f"There is {', '.join(first)} and {last}.\n", 404, mimetype="text/plain")
@@ -125,9 +126,15 @@ class Pages:
 
 class StatusPages(Pages):
     def __init__(
-        self, status: StatusOf, ping: Callable[[], None], page: Template, store: str, visitors: Visitors | None
+        self,
+        status: StatusOf,
+        ping: Callable[[], None],
+        page: Template,
+        store: str,
+        visitors: Visitors | None,
+        more: Mapping[str, Callable[[Request], Response]],
     ) -> None:
-        """``page``: of ``/``."""
+        """``page``: of ``/``; ``more``: other pages by their paths."""
         self._status = status
         self._ping = ping
         self._registry: CollectorRegistry = registry_of(status)
@@ -136,6 +143,7 @@ class StatusPages(Pages):
             "/": self._index,
             "/metrics": lambda _: self._metrics(),
             "/health": lambda _: self._health(),
+            **more,
         }
         super().__init__(answers, store, visitors)
 
@@ -173,10 +181,14 @@ class StatusPages(Pages):
 
 
 def status_pages(
-    status: StatusOf, ping: Callable[[], None], store: str = "", visitors: Visitors | None = None
+    status: StatusOf,
+    ping: Callable[[], None],
+    store: str = "",
+    visitors: Visitors | None = None,
+    more: Mapping[str, Callable[[Request], Response]] | None = None,
 ) -> StatusPages:
     """The application, with its page read from the package."""
-    return StatusPages(status, ping, environment().get_template("status.html"), store, visitors)
+    return StatusPages(status, ping, environment().get_template("status.html"), store, visitors, more or {})
 
 
 def _tables_shown(lines: Sequence[TableLine]) -> list[TableRow]:

@@ -22,6 +22,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from columnar.errors import HostError
+from columnar.webui.cluster_status import ClusterStatus
 from columnar.webui.status import LOOP_TIMEOUT_S, NotAnswering, Sources, Status, gather
 from columnar.wire.browsers import Visitors
 
@@ -60,17 +61,18 @@ def bind(host: str, port: int) -> socket.socket:
     return bound
 
 
+class Ask(Protocol):
+    def __call__(self, question: Callable[[], T], /) -> T: ...
+
+
 class Site(Protocol):
     """What a web port shows."""
 
     def sample(self, now_s: float) -> None:
         """Once a second, on the loop."""
 
-    def gather(self) -> Any:
-        """What the pages show, as values; on the loop."""
-
-    def pages(self, gathered: Callable[[], Any], ping: Callable[[], None], visitors: Visitors) -> Any:
-        """The WSGI application, made in the web thread.  ``gathered`` raises NotAnswering, and so does ``ping``."""
+    def pages(self, ask: Ask, visitors: Visitors) -> Any:
+        """The WSGI application, made in the web thread.  ``ask`` has the loop answer a question, or NotAnswering."""
 
 
 class StoreSite:
@@ -82,13 +84,28 @@ class StoreSite:
     def sample(self, now_s: float) -> None:
         self._sources.counters.sample(now_s)
 
-    def gather(self) -> Status:
+    def pages(self, ask: Ask, visitors: Visitors) -> Any:
+        from columnar.webui.pages import environment, status_pages
+
+        sources, more = self._sources, {}
+        if sources.looks is not None:
+            from columnar.webui.cluster_pages import LookPages
+
+            more = LookPages(ask, sources.looks, self._as_cluster, environment()).answers
+        return status_pages(lambda: ask(self._status), lambda: ask(_nothing), sources.address, visitors, more)
+
+    def _status(self) -> Status:
         return gather(self._sources)
 
-    def pages(self, gathered: Callable[[], Status], ping: Callable[[], None], visitors: Visitors) -> Any:
-        from columnar.webui.pages import status_pages
+    def _as_cluster(self) -> ClusterStatus:
+        sources = self._sources
+        assert sources.looks is not None, "it was asked for"
+        uptime_s = time.time() - sources.started_s
+        return ClusterStatus(sources.version, sources.address, sources.data_folder, uptime_s, sources.looks.look())
 
-        return status_pages(gathered, ping, self._sources.address, visitors)
+
+def _nothing() -> None:
+    """The loop iterates: that is the answer."""
 
 
 class WebServer:
@@ -136,7 +153,7 @@ class WebServer:
         import waitress
 
         server = self._waitress = waitress.create_server(
-            self._site.pages(self.status, self.ping, self._visitors),
+            self._site.pages(self._asked, self._visitors),
             sockets=[self._socket],
             threads=THREADS,
             connection_limit=CONNECTIONS,
@@ -148,14 +165,6 @@ class WebServer:
         )
         if not self._stopping.is_set():
             server.run()
-
-    def status(self) -> Any:
-        """From any thread but the loop's, as ``ping``.  NotAnswering after LOOP_TIMEOUT_S."""
-        return self._asked(self._site.gather)
-
-    def ping(self) -> None:
-        """Whether the loop turns."""
-        self._asked(lambda: None)
 
     def _asked(self, question: Callable[[], T]) -> T:
         answer: Future[T] = Future()

@@ -8,11 +8,19 @@ them, for the disk is slow and the loop must not wait.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Final, Protocol
 
+from columnar.model.cluster_look import (
+    ClusterLook,
+    DecisionLook,
+    RegionLook,
+    RowLook,
+    TableLook,
+    TransitionLook,
+)
 from columnar.operations.descriptions import Descriptions
 from columnar.operations.scanner_table import ScannerTable
 from columnar.regions.tables import ServedTable
@@ -104,6 +112,24 @@ class Status:
     hot_modules: str = ""  # how they run, in words
 
 
+class Looks(Protocol):
+    """``thrift.single_server``, or a master's ``cluster_control``; each is called on the loop."""
+
+    def look(self) -> ClusterLook: ...
+
+    def tables(self) -> Sequence[TableLook]: ...
+
+    def regions(self, table: str) -> Sequence[RegionLook]: ...
+
+    def server_regions(self, server: str) -> Sequence[RegionLook]: ...
+
+    def row(self, table: str, row: bytes) -> RowLook: ...
+
+    def transitions(self) -> Sequence[TransitionLook]: ...
+
+    def decisions(self) -> Sequence[DecisionLook]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Sources:
     """Where a status comes from; each is called on the loop and must return at once."""
@@ -121,6 +147,7 @@ class Sources:
     triggers: Callable[[], list[TriggerLine]]
     held: Callable[[], Mapping[str, int]] = dict
     hot_modules: Callable[[], str] = str
+    looks: Looks | None = None  # for the pages of servers, tables and rows
 
 
 def gather(sources: Sources) -> Status:

@@ -149,6 +149,6 @@ def test_a_second_start_is_refused(shared: ClusterProcess) -> None:
 
 def test_the_pages_of_the_whole(shared: ClusterProcess) -> None:
     assert requests.get(f"{shared.web}health", timeout=WAIT_S).text == "ok\n"
-    assert "s1." in requests.get(f"{shared.web}servers", timeout=WAIT_S).text
+    assert "/servers/s1" in requests.get(f"{shared.web}servers", timeout=WAIT_S).text
     metrics = requests.get(f"{shared.web}metrics", timeout=WAIT_S).text
     assert 'columnar_server_regions{server="s2"}' in metrics

@@ -114,6 +114,8 @@ def test_the_page_keeps_to_its_own_policy(served: Served) -> None:
         "/style.css",
         "/metrics",
         "/health",
+        "/where",
+        "/servers",
     }
     assert all(served.get(path).status_code == 200 for path in linked)
 

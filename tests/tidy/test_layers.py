@@ -52,6 +52,7 @@ LAYERS: dict[str, float] = {
     "columnar.cluster_requests": 7,
     "columnar.master_answers": 7,
     "columnar.master_service": 7,
+    "columnar.supervised_servers": 7,
     "columnar.supervisor": 7,
     "columnar.supervisor_process": 7,
     "columnar.cli": 7,

@@ -1,0 +1,81 @@
+"""The pages of servers in a real browser: nothing sticks out of a phone, dark is dark, and /where answers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import pytest
+import waitress
+
+from columnar.webui.cluster_pages import cluster_pages
+from columnar.webui.cluster_status import ClusterStatus
+from tests.support.operated_cluster import OperatedCluster, table_infos
+
+T = TypeVar("T")
+PATHS = ("/servers", "/servers/s2", "/tables/pages", "/where?table=pages&row=b", "/transitions", "/decisions")
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[str]:
+    cluster = OperatedCluster(table_infos("pages", 8), 3)
+    cluster.rated({b"b": 300.0, b"d": 40.0})
+
+    def ask(question: Callable[[], T], /) -> T:
+        return question()
+
+    def status() -> ClusterStatus:
+        return ClusterStatus("9.9", "127.0.0.1:9090", "/srv/columnar", 60.0, cluster.control.look())
+
+    server = waitress.create_server(cluster_pages(ask, cluster.control, status), host="127.0.0.1", port=0, threads=1)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    yield f"http://127.0.0.1:{server.effective_port}"
+    server.trigger.pull_trigger(server.close)
+    server.task_dispatcher.shutdown()
+    thread.join(10)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_sticks_out_of_a_phone(browser: Any, site: str, scheme: str) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+    page = context.new_page()
+    faults: list[str] = []
+    page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+    try:
+        for path in PATHS:
+            page.goto(site + path)
+            wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            assert wide <= 0, path
+            paper, ink = page.evaluate(
+                "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
+            )
+            assert (brightness(paper) < brightness(ink)) == (scheme == "dark"), path
+    finally:
+        context.close()
+    assert faults == [], "the page keeps its own rules about styles and images"
+
+
+def brightness(color: str) -> float:
+    return sum(map(float, color.removeprefix("rgb(").removesuffix(")").split(",")))
+
+
+def test_a_person_finds_a_row_by_the_map_and_by_the_form(browser: Any, site: str) -> None:
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    page = context.new_page()
+    try:
+        page.goto(f"{site}/tables/pages")
+        fields = page.locator("svg.map rect")
+        assert fields.count() == 8
+        widths = fields.evaluate_all("all => all.map(one => one.getBoundingClientRect().width)")
+        assert min(widths) > 20
+        colours = set(fields.evaluate_all("all => all.map(one => getComputedStyle(one).fill)"))
+        assert len(colours) == 3
+        fields.nth(1).click()
+        assert "/where?table=pages&row=b" in page.url
+        page.get_by_label("Row").fill("dd")
+        page.get_by_role("button", name="Look").click()
+        assert "d to before e" in page.locator("dl.facts").inner_text()
+    finally:
+        context.close()

@@ -1,0 +1,69 @@
+"""Commands at a cluster of real processes: by the port, by the private socket, and refused where they must be."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from columnar.client import ClusterAdmin
+from columnar.client.errors import IOError
+from columnar.storage import run_file
+from tests.support.cluster_process import ClusterProcess
+from tests.support.shell import Shell
+
+
+def states(shell: Shell) -> list[tuple[str, str, int]]:
+    return [(one["name"], one["state"], one["regions"]) for one in shell.json("servers")["servers"]]
+
+
+def test_a_session_at_a_cluster(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with ClusterProcess(data, 2, "--web-port", "0") as store:
+        shell = Shell(f"127.0.0.1:{store.port}")
+        shell.out("create", "pages", "text")
+        shell.out("put", "pages", "x", "text:a=1")
+        (region,) = shell.json("regions", "pages")
+        other = "s2" if region["server"] == "s1" else "s1"
+        moved = shell.json("move", region["encoded_name"], other)
+        assert [(one["from"], one["to"]) for one in moved["moves"]] == [(region["server"], other)]
+        assert shell.json("where", "pages", "x")["region"]["server"] == other
+        assert shell.out("get", "pages", "x") == "x\ttext:a\t1\n"
+
+        # By the port alone nobody ends a process, whichever server is asked.
+        connection = store.connection()
+        for work in (ClusterAdmin(connection).stop, ClusterAdmin(connection).fence, ClusterAdmin(connection).restart):
+            with pytest.raises(IOError, match="not everybody who reaches this port may do"):
+                work(other)
+        assert stat.S_IMODE(os.stat(data / run_file.NAME).st_mode) == 0o600
+
+        # The store's own user finds the private socket, by the folder or by the store's answer.
+        shell.out("stop", other, "--data", str(data))
+        assert (other, "down", 0) in states(shell)
+        assert shell.out("get", "pages", "x") == "x\ttext:a\t1\n"
+        assert shell.json("restart", other)["text"].startswith(f"{other} is up again as {other}.")
+        assert shell.out("get", "pages", "x") == "x\ttext:a\t1\n"
+        done = [json.loads(line) for line in shell.out("restart", "--rolling", "--json").splitlines()]
+        assert [one["done"] for one in done] == [True, True]
+        assert "answers nothing any more" in shell.json("fence", "s1", "--confirm", "s1")["text"]
+
+        with urllib.request.urlopen(f"{store.web}tables/pages") as page:
+            assert region["encoded_name"] in page.read().decode()
+        connection.close()
+        assert store.stop() == 0
+        assert not (data / run_file.NAME).exists()
+        error = shell.error("stop", "s1", "--data", str(data), status=2)
+        assert error.startswith(
+            f"nobody serves {data} with several servers; start it with 'columnar standalone --servers"
+        )
+
+        # After a kill the file stays, and nobody is behind it.
+        store.start()
+        pid = store.pid
+        store.kill()
+        error = shell.error("restart", "--rolling", "--data", str(data), status=2)
+        assert error.startswith(f"process {pid} does not serve {data} any more; start it with")

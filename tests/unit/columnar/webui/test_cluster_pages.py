@@ -1,0 +1,193 @@
+"""The pages of servers by their content: who has what, the map of a table, where a row is, and what is bounded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from html import unescape
+from typing import TypeVar
+
+import pytest
+from werkzeug.test import Client
+
+from columnar.master.instructions import DrainServer, MoveRegion, UnassignRegion
+from columnar.model.cluster_look import RegionLook
+from columnar.model.region_info import RegionInfo
+from columnar.webui.cluster_pages import cluster_pages
+from columnar.webui.cluster_status import ClusterStatus
+from columnar.webui.pages import REGIONS_SHOWN
+from columnar.webui.region_map import COLOURS, legend_of, strip_of
+from tests.support.operated_cluster import OperatedCluster, table_infos
+
+T = TypeVar("T")
+BOUND_BYTES = 300_000
+
+
+class Visit:
+    """Pages of a planned cluster."""
+
+    def __init__(self, cluster: OperatedCluster) -> None:
+        self.cluster = cluster
+        self._client = Client(cluster_pages(self._ask, cluster.control, self._status, "here"))
+
+    def _ask(self, question: Callable[[], T], /) -> T:
+        return question()
+
+    def _status(self) -> ClusterStatus:
+        look = self.cluster.control.look()
+        return ClusterStatus("9.9", "here:9090", "/srv/data", 75.0, look, (("move", 2),), fenced=1)
+
+    def __call__(self, path: str, status: int = 200) -> str:
+        answer = self._client.get(path)
+        assert answer.status_code == status, answer.get_data(as_text=True)
+        return answer.get_data(as_text=True)
+
+    def text(self, path: str) -> str:
+        """What a person reads."""
+        bare = re.sub(r"<(script|style|title)[^>]*>.*?</\1>", " ", self(path), flags=re.S)
+        return " ".join(unescape(re.sub(r"<[^>]+>", " ", bare)).split())
+
+
+@pytest.fixture
+def visit() -> Visit:
+    return Visit(OperatedCluster(table_infos("pages", 6), 3))
+
+
+def test_the_servers(visit: Visit) -> None:
+    visit.cluster.cluster.ask(DrainServer("s2"))
+    visit.cluster.rated({b"b": 40.0})
+    text = visit.text("/servers")
+    assert "3 of 3 servers up" in text
+    assert "6 regions 0 without an owner" in text
+    assert "1 servers died on balancer; auto-split on" in text
+    assert "drained: it gets no region" in text
+    assert re.search(r"s1 \.1 up for [\d.]+ s 3 ", text)
+    assert "pages 6 2 46.3" in text
+    assert visit("/") == visit("/servers")
+
+
+def test_a_server(visit: Visit) -> None:
+    busy = visit.cluster.control.row("pages", b"b").region
+    visit.cluster.rated({b"b": 40.0})
+    text = visit.text(f"/servers/{busy.server}")
+    assert f"{busy.server} .1 : up" in text
+    assert text.index(busy.info.encoded) < text.index(visit.cluster.control.server_regions(busy.server)[1].info.encoded)
+    assert f"pages {busy.info.encoded[:8]} goes to {busy.server}: new" in text
+    assert "There is no server s9" in visit("/servers/s9", 404)
+
+
+def test_the_map_of_a_table(visit: Visit) -> None:
+    page = visit("/tables/pages")
+    rects = re.findall(r'<rect class="own(\d)" x="([\d.]+)%" y="0" width="([\d.]+)%"', page)
+    assert len(rects) == 6
+    assert [round(float(left)) for _, left, _ in rects] == [0, 17, 33, 50, 67, 83]
+    owners = [one.server for one in visit.cluster.control.regions("pages")]
+    assert [colour for colour, _, _ in rects] == [str(int(owner[1])) for owner in owners]
+    assert re.findall(r"<text [^>]*>(.*?)</text>", page) == owners
+    assert "s1 2 regions, load 2.0" in visit.text("/tables/pages")
+    assert page.count("<tr>") == 7
+    assert "There is no table none" in visit("/tables/none", 404)
+
+
+def test_a_region_that_nobody_has_is_on_the_map(visit: Visit) -> None:
+    info = visit.cluster.control.row("pages", b"b").region.info
+    visit.cluster.cluster.ask(UnassignRegion(info.region_id))
+    visit.cluster.cluster.run(visit.cluster.now_ms() + 500)
+    page = visit("/tables/pages")
+    assert re.findall(r"<text [^>]*>(.*?)</text>", page)[1] == "offline"
+    assert '<rect class="own0"' in page
+    assert "nobody 1 region, load" in visit.text("/tables/pages")
+
+
+def test_where_a_row_is(visit: Visit) -> None:
+    region = visit.cluster.control.row("pages", b"b").region
+    text = visit.text("/where?table=pages&row=bb")
+    assert f"On {region.server} : OPEN for" in text
+    assert f"Region {region.info.encoded}" in text
+    assert "b to before c of pages" in text
+    assert "What its requests may wait for Nothing: the region is open" in text
+    visit.cluster.cluster.ask(UnassignRegion(region.info.region_id))
+    visit.cluster.cluster.run(visit.cluster.now_ms() + 500)
+    text = visit.text("/where?table=pages&row=bb")
+    assert "Nowhere: OFFLINE for" in text
+    assert f"'columnar assign {region.info.encoded}' opens it" in text
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("", "Where is my row, and why is it slow?"),
+        ("?table=none&row=x", "TableNotFoundException: none"),
+        ("?table=pages&row=\\xFFz", "f to before the end of pages"),
+        ("?table=pages&row=<script>", "Its rows first to before b of pages"),
+        ("?table=pages&row=" + "r" * 40_000, "IllegalArgument"),
+    ],
+    ids=["nothing", "no table", "bytes", "markup", "too long"],
+)
+def test_what_is_typed_there(visit: Visit, asked: str, said: str) -> None:
+    assert said in visit.text("/where" + asked)
+    assert "<script>" not in visit("/where" + asked)
+
+
+def test_transitions_and_decisions(visit: Visit) -> None:
+    assert "Nothing: every region is where its owner row says" in visit.text("/transitions")
+    region = visit.cluster.control.row("pages", b"b").region
+    target = "s1" if region.server != "s1" else "s2"
+    visit.cluster.cluster.ask(MoveRegion(region.info.region_id, target))
+    text = visit.text("/transitions")
+    assert f"move pages b CLOSING 0.0 s {region.server} {target} asked for {region.info.encoded}" in text
+    assert f"0.0 s give pages {region.info.encoded[:8]} goes to {target}: asked for" in visit.text("/decisions")
+
+
+def test_metrics_and_health(visit: Visit) -> None:
+    assert visit("/health") == "ok\n"
+    text = visit("/metrics")
+    for line in (
+        'columnar_server_up{server="s2"} 1.0',
+        'columnar_server_regions{server="s3"} 2.0',
+        'columnar_transitions{kind="move"} 2.0',
+        "columnar_unassigned_regions 0.0",
+        "columnar_fenced_total 1.0",
+    ):
+        assert line in text
+    for server in list(visit.cluster.cluster.servers):
+        visit.cluster.cluster.kill(server)
+    visit.cluster.cluster.run(visit.cluster.now_ms() + 500)
+    assert visit("/health", 503) == "unhealthy: no server is up\n"
+    assert "columnar_unassigned_regions 6.0" in visit("/metrics")
+
+
+def test_all_regions_are_reached_and_each_page_is_bounded() -> None:
+    starts = [b"", *(b"%05d" % n for n in range(1, 2 * REGIONS_SHOWN + 1))]
+    infos = [
+        RegionInfo("t", n + 2, start, end)
+        for n, (start, end) in enumerate(zip(starts, [*starts[1:], b""], strict=True))
+    ]
+    visit = Visit(OperatedCluster(infos, 12))
+    found, path = set[str](), "/tables/t"
+    while path:
+        page = visit(path)
+        assert len(page) < BOUND_BYTES
+        found |= set(re.findall(r"<code>([0-9a-f]{32})</code>", page))
+        following = re.search(r'<a href="(\?page=\d+)">next</a>', page)
+        path = f"/tables/t{following[1]}" if following else ""
+    assert found == {info.encoded for info in infos}
+    for odd in ("0", "-1", "x", "99999999999", ""):
+        assert visit(f"/tables/t?page={odd}")
+
+
+def test_the_strip_shows_size_load_and_owner() -> None:
+    def look(n: int, server: str, load: float, size_bytes: int) -> RegionLook:
+        return RegionLook(RegionInfo("t", n, bytes([n])), "OPEN", server=server, load=load, size_bytes=size_bytes)
+
+    servers = [f"s{n}" for n in range(1, COLOURS + 2)]
+    looks = [look(1, "s1", 10.0, 3000), look(2, "s9", 5.0, 1000), look(3, "", 0.0, 0)]
+    strip = strip_of(looks, servers)
+    assert sum(one.width for one in strip) == pytest.approx(100)
+    assert strip[0].width == pytest.approx(3 * strip[1].width)
+    assert 5 < strip[2].width < 10, "what is empty is seen"
+    assert [one.colour for one in strip] == [1, 1, 0]
+    assert [round(one.shade, 3) for one in strip] == [1.0, 0.625, 0.25]
+    assert [one.label for one in strip] == ["s1", "s9", ""]
+    assert [(one.server, one.regions) for one in legend_of(looks, servers)] == [("s1", 1), ("s9", 1), ("nobody", 1)]
+    assert strip_of([], servers) == []
