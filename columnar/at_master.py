@@ -8,15 +8,10 @@ The client's message then goes on as it came, and nothing was done here.
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from columnar.errors import GoesToMaster
 from columnar.master.staging import Staging
-from columnar.routing.method_ways import WAYS, Way
-
-_OF_MASTER: Final = {
-    service: frozenset(name for name, way in ways.items() if way is Way.MASTER) for service, ways in WAYS.items()
-}
 
 
 class MasterParts(Protocol):
@@ -69,4 +64,8 @@ class AtMaster:
 
 def methods_elsewhere(master: MasterParts, service: int) -> frozenset[str]:
     """The methods that the master alone answers, where it is another process; ``service``: THRIFT1 or THRIFT2."""
-    return _OF_MASTER[service] if isinstance(master, AtMaster) else frozenset()
+    if not isinstance(master, AtMaster):
+        return frozenset()
+    from columnar.routing.method_ways import WAYS, Way  # a standalone needs not the table of all methods
+
+    return frozenset(name for name, way in WAYS[service].items() if way is Way.MASTER)

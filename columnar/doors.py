@@ -19,7 +19,7 @@ from columnar.model.cluster_look import ServerLook
 from columnar.model.region_info import RegionInfo
 from columnar.operations.slow_log import SlowLog
 from columnar.operations.table_operations import TableOperations
-from columnar.routing.peer_frames import THRIFT1, THRIFT2
+from columnar.routing.row_forms import THRIFT1, THRIFT2
 from columnar.serving import Serving
 from columnar.thrift.admin_methods import AdminMethods
 from columnar.thrift.checks import CheckMethods

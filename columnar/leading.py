@@ -16,13 +16,13 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from columnar.master import older_triggers
 from columnar.master.alterations import Alterations
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
 from columnar.master.region_changes import RegionChanges
 from columnar.master.schema_changes import SchemaChanges
 from columnar.master.snapshots import CopyTools, Snapshots
 from columnar.master.trigger_changes import TriggerChanges
+from columnar.master.trigger_rows import TRIGGERS_TABLE
 from columnar.meta_region import MetaRegion
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Peer
@@ -90,7 +90,10 @@ class Leading:
     async def prepare(self) -> None:
         """Folders and catalogue become those of this version: before ``start``, while nobody serves a region."""
         self._see_to_folders()
-        await older_triggers.take_in(self.catalogue, self._rows_of)
+        if TRIGGERS_TABLE in self.catalogue.tables:
+            from columnar.master import older_triggers  # once in a folder's life
+
+            await older_triggers.take_in(self.catalogue, self._rows_of)
 
     async def start(self, system_tables: tuple[tuple[str, Family], ...]) -> None:
         self.snapshots.sweep()

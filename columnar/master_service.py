@@ -22,7 +22,7 @@ from columnar.operations.table_operations import TableOperations
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable, Tables
 from columnar.routing.method_ways import WAYS, Way
-from columnar.routing.peer_frames import THRIFT1, THRIFT2
+from columnar.routing.row_forms import THRIFT1, THRIFT2
 from columnar.storage.data_folder import DataFolder
 from columnar.storage.region_folders import RegionFolders
 from columnar.thrift.admin_methods import AdminMethods

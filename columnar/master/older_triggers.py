@@ -21,6 +21,7 @@ from typing import Final
 from columnar.errors import DamagedData
 from columnar.master import trigger_rows
 from columnar.master.catalogue import Catalogue
+from columnar.master.trigger_rows import TRIGGERS_TABLE
 from columnar.model import follower_numbers
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
@@ -28,7 +29,6 @@ from columnar.model.trigger_set import Triggers
 
 _log = logging.getLogger(__name__)
 
-TRIGGERS_TABLE: Final = "columnar:triggers"
 _NUMBERS: Final = b"#numbers"
 
 Rows = Iterable[tuple[bytes, dict[bytes, bytes]]]  # row, column -> value

@@ -25,6 +25,7 @@ _log = logging.getLogger(__name__)
 
 PREFIX: Final = b"tr/"
 NUMBERS_ROW: Final = b"tr/#numbers"
+TRIGGERS_TABLE: Final = "columnar:triggers"  # it held triggers in folders of format 5 and older (``older_triggers``)
 
 Cells = Mapping[bytes, bytes]  # column -> value
 

@@ -15,8 +15,9 @@ from columnar.model.read import ScanSpec
 from columnar.operations.scanners import Scanner
 from columnar.operations.servers import Servers
 from columnar.regions.found_rows import FoundRows
-from columnar.routing.asks import Place, Scan, Scanned
+from columnar.routing.asks import Scan, Scanned
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, server_to_ask
+from columnar.routing.row_forms import Place
 from columnar.storage.stored_cells import PackedRows
 
 ASKED_CELLS: Final = 100_000  # that one ask walks over: some 30 ms

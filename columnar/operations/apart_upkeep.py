@@ -9,8 +9,9 @@ from typing import Final
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.operations.servers import Servers
-from columnar.routing.asks import DeleteRows, RegionState, RegionStates, RowsDeleted, Tend
+from columnar.routing.asks import DeleteRows, RegionStates, RowsDeleted, Tend
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, by_owner, server_to_ask
+from columnar.routing.row_forms import RegionState
 
 LOOK_S: Final = 2.0  # a server that does not answer a look within it is named as silent
 

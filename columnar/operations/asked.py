@@ -35,7 +35,7 @@ from columnar.regions.found_rows import FoundRows
 from columnar.regions.gathering import Gathering
 from columnar.regions.ingestion import IncomingRows
 from columnar.regions.server import RegionServer
-from columnar.routing import asks
+from columnar.routing import asks, row_forms
 from columnar.storage.stored_cells import PackedRows
 from columnar.wire.codec_replies import map_rows
 
@@ -131,7 +131,7 @@ class AskedOperations:
             return False
         return True
 
-    async def _states(self, asked: asks.RegionStates) -> tuple[asks.RegionState, ...]:
+    async def _states(self, asked: asks.RegionStates) -> tuple[row_forms.RegionState, ...]:
         tables = [
             served for served in map(self._descriptions.find, map(str.encode, asked.tables)) if served is not None
         ]

@@ -14,7 +14,7 @@ from columnar.errors import IllegalArgument, TableNotFound, shown
 from columnar.model.region_info import RegionInfo
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
-from columnar.routing.asks import RegionState
+from columnar.routing.row_forms import RegionState
 from columnar.storage.folders import size_of
 
 

@@ -7,8 +7,7 @@ from typing import Final
 
 from columnar.regions.found_rows import FoundRows
 from columnar.regions.row_reader import Cells
-from columnar.routing.asks import Block, ReplyForm
-from columnar.routing.peer_frames import PROTOCOL_BYTES, THRIFT1, THRIFT2
+from columnar.routing.row_forms import PROTOCOL_BYTES, THRIFT1, THRIFT2, Block, ReplyForm
 from columnar.storage.stored_cells import PackedRows
 from columnar.wire.codec_replies import compact_packed_row, packed_row
 from columnar.wire.codec_results import compact_packed_result, packed_result

@@ -22,7 +22,7 @@ from columnar.regions.patience import patiently
 from columnar.regions.region_reads import get_column, get_family, get_row
 from columnar.regions.row_reader import Cells
 from columnar.regions.tables import ServedTable
-from columnar.routing.peer_frames import THRIFT1
+from columnar.routing.row_forms import THRIFT1
 from columnar.storage.stored_cells import PackedRows
 from columnar.turns import HasGone, stays
 

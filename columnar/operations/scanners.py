@@ -44,7 +44,7 @@ from columnar.regions.row_reader import (
     wants_newest,
 )
 from columnar.regions.tables import ServedTable
-from columnar.routing.asks import Place, ReplyForm
+from columnar.routing.row_forms import Place, ReplyForm
 from columnar.storage.layout import range_start, row_end, row_prefix
 from columnar.storage.stored_cells import PackedRows
 from columnar.turns import HasGone, stays

@@ -16,7 +16,7 @@ from columnar.operations.scanners import Scanner
 from columnar.regions.found_rows import FoundRows, PackRows, size_of
 from columnar.regions.row_reader import Cells
 from columnar.regions.tables import ServedTable
-from columnar.routing.asks import ReplyForm
+from columnar.routing.row_forms import ReplyForm
 from columnar.turns import HasGone, Turns
 
 Use = Callable[[Scanner], Any]  # what a call does with its scanner, at once or as an awaitable

@@ -11,23 +11,13 @@ Knows nothing of links and regions, nor of how a reply is packed (``columnar.wir
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from columnar.limits import ROWS_BYTES
 from columnar.model.mutation import RowWrite
 from columnar.model.read import ReadSpec, ScanSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
-
-
-@dataclass(frozen=True, slots=True)
-class ReplyForm:
-    """The form in which rows are packed: structs of a service, in the client's protocol."""
-
-    service: int  # ``peer_frames.THRIFT1``: TRowResult; THRIFT2: TResult
-    protocol: int  # of ``peer_frames.PROTOCOL_BYTES``
-    in_order: bool = False  # Thrift 1: columns as a sorted list instead of a map
-
+from columnar.routing.row_forms import Block, Place, RegionState, ReplyForm
 
 # --- rows --------------------------------------------------------------------------------------------
 
@@ -116,23 +106,6 @@ class Ingest(Message[Ingested]):
 # --- scans -------------------------------------------------------------------------------------------
 
 
-class Place(NamedTuple):
-    """The place of a scan: at ``row``, or just past it in the scan's direction."""
-
-    row: bytes | None  # None: the table's end, for a reversed scan
-    past: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Packed rows, one after the other."""
-
-    data: bytes
-    row_count: int
-    cell_count: int
-    last_row: bytes
-
-
 @dataclass(frozen=True, slots=True)
 class Scanned:
     blocks: tuple[Block, ...] = ()  # of a scan with a form
@@ -165,18 +138,6 @@ class Tend(Message[bool]):
 
     region: RegionInfo
     work: str  # ``operations.upkeep.FLUSH`` and the like
-
-
-@dataclass(frozen=True, slots=True)
-class RegionState:
-    info: RegionInfo
-    folder: str
-    is_open: bool = False
-    reads: int = 0  # since it was opened
-    writes: int = 0
-    log_records: int = 0
-    log_bytes: int = 0
-    size_bytes: int = 0  # of an open one; of a closed one 0 until ``Descriptions.with_sizes``
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,10 +27,11 @@ from columnar.model.owner import Incarnation
 from columnar.model.route import Route
 from columnar.routing import refusals
 from columnar.routing.forwarding_state import Do, ForwardedCall, State
-from columnar.routing.peer_frames import PROTOCOL_BYTES, Frame, FrameTooLong
+from columnar.routing.peer_frames import Frame, FrameTooLong
 from columnar.routing.peer_link import PeerLink
 from columnar.routing.refusals import Moved, Refusal, Unknown
 from columnar.routing.routes import Routes
+from columnar.routing.row_forms import PROTOCOL_BYTES
 from columnar.wire import detect
 from columnar.wire.codec import Request
 from columnar.wire.raw_calls import RawCaller
@@ -59,7 +60,7 @@ class RawMessage:
     def __init__(self, message: bytes, service: int, protocol: int) -> None:
         self.message = message
         self.service = service
-        self.protocol = protocol  # one of ``peer_frames.PROTOCOL_BYTES``
+        self.protocol = protocol  # one of ``row_forms.PROTOCOL_BYTES``
 
 
 def raw_message(request: Request, service: int, protocol: detect.Protocol) -> RawMessage:

@@ -23,7 +23,7 @@ from columnar.model.read import Projection, ReadSpec, ScanSpec
 from columnar.model.region_messages import Message
 from columnar.model.trigger_registration import Registration
 from columnar.model.trigger_set import STATES, State, Trigger, Triggers
-from columnar.routing import asks
+from columnar.routing import asks, row_forms
 from columnar.routing.value_codec import (
     BOOL,
     BYTES,
@@ -129,7 +129,7 @@ _RATES: Final = record(
     },
 )
 _ADDRESS: Final = record(owners.Address, {"server": INCARNATION, "host": TEXT, "port": INT})
-_FORM: Final = record(asks.ReplyForm, {"service": INT, "protocol": INT, "in_order": BOOL})
+_FORM: Final = record(row_forms.ReplyForm, {"service": INT, "protocol": INT, "in_order": BOOL})
 _GROUP: Final = record(
     asks.RowGroup,
     {"rows": several(BYTES), "read": _READ, "filter_string": maybe(BYTES), "offset": INT, "limit": INT},
@@ -139,7 +139,7 @@ _APPLIED: Final = record(asks.Applied, {"elsewhere": several(INT), "sequence": m
 _INGESTED: Final = record(asks.Ingested, {"came": BOOL, "is_elsewhere": BOOL})
 _DELETED: Final = record(asks.RowsDeleted, {"rows": maybe(INT), "next_row": maybe(BYTES), "is_elsewhere": BOOL})
 _STATE: Final = record(
-    asks.RegionState,
+    row_forms.RegionState,
     {
         "info": REGION,
         "folder": TEXT,
@@ -151,8 +151,8 @@ _STATE: Final = record(
         "size_bytes": INT,
     },
 )
-_PLACE: Final = record(asks.Place, {"row": maybe(BYTES), "past": BOOL})
-_BLOCK: Final = record(asks.Block, {"data": BYTES, "row_count": INT, "cell_count": INT, "last_row": BYTES})
+_PLACE: Final = record(row_forms.Place, {"row": maybe(BYTES), "past": BOOL})
+_BLOCK: Final = record(row_forms.Block, {"data": BYTES, "row_count": INT, "cell_count": INT, "last_row": BYTES})
 
 
 def _decode_cell(plain: Any) -> tuple[bytes, bytes, int]:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 from typing import Any, Final
 
-from columnar.routing.peer_frames import THRIFT1, THRIFT2
+from columnar.routing.row_forms import THRIFT1, THRIFT2
 
 
 class Way(Enum):

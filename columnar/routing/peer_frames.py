@@ -32,6 +32,7 @@ from struct import Struct
 from typing import Any, Final
 
 from columnar.limits import PEER_FRAME_BYTES
+from columnar.routing.row_forms import THRIFT1, THRIFT2
 from columnar.wire.detect import Protocol
 
 CALL: Final = 1
@@ -41,9 +42,6 @@ TOLD: Final = 4
 REFUSED: Final = 5
 HELLO: Final = 6
 
-THRIFT1: Final = 1
-THRIFT2: Final = 2
-PROTOCOL_BYTES: Final = {Protocol.BINARY: 1, Protocol.COMPACT: 2}
 _PROTOCOLS: Final = {1: Protocol.BINARY, 2: Protocol.COMPACT}
 
 _HEAD: Final = Struct(">IQB")

@@ -330,13 +330,11 @@ class RocksStore:
     def begin_capture(self, era: bytes, stamp: Callable[[], int]) -> Capture | None:
         if self._capture is None and self._region:
             capture = Capture(self._region, self._epoch, era, stamp)
-            # The marks of others go before anything is noted, under the fsync that must follow: a region that was
-            # brought from a copy of this folder has some that look like ours.  ``complete`` goes with them: the row on
-            # disk may name an owner that has closed, and no mark says any more that the store has its log.
+            # Marks of others, as a copy has, go first.  ``complete`` says what they said of a log whose owner has closed.
             raw = rocksdict.WriteBatch(raw_mode=True)
             self._mark(raw, capture)
-            if META_SPACE in self._handles:
-                raw.put(COMPLETE, pack_complete(self._epoch, self._region), self._handles[META_SPACE])
+            if (meta := self._handles.get(META_SPACE)) is not None:
+                raw.put(COMPLETE, pack_complete(self._epoch, self._region), meta)
             self._write_raw(raw)
             capture.handed_over()
             self._capture = capture

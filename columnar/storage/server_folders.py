@@ -11,7 +11,6 @@ and a process of the store has observed its clock.  Functions that touch the dis
 from __future__ import annotations
 
 import os
-import shutil
 from contextlib import suppress
 from typing import Final
 
@@ -61,7 +60,7 @@ def incarnations(data: str) -> list[str]:
     try:
         names = sorted(os.listdir(root))
         for name in [name for name in names if name.endswith(_GONE)]:
-            shutil.rmtree(os.path.join(root, name))
+            _remove(os.path.join(root, name))
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -106,8 +105,14 @@ def remove(data: str, incarnation: str) -> None:
     try:
         os.rename(path, path + _GONE)
         sync_folder_if_any(os.path.join(data, SERVERS))
-        shutil.rmtree(path + _GONE)
+        _remove(path + _GONE)
     except FileNotFoundError:
         return
     except OSError as error:
         raise refused(error, f"cannot remove {path}") from error
+
+
+def _remove(path: str) -> None:
+    import shutil  # 0.3 MB that a process without such folders needs not
+
+    shutil.rmtree(path)

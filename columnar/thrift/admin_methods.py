@@ -11,7 +11,7 @@ from columnar.model.attributes import OWN_COMPRESSION, attributes_of, with_attri
 from columnar.model.schema import FOR_EVER, Family, checked_family_name
 from columnar.operations.row_deletes import delete_rows
 from columnar.operations.table_operations import TableOperations
-from columnar.routing.asks import RegionState
+from columnar.routing.row_forms import RegionState
 from columnar.thrift.translate import checked_bound
 from columnar.wire.idl import columnar
 

@@ -10,7 +10,7 @@ from columnar.model.read import ScanSpec
 from columnar.operations.packing import reply_form
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.found_rows import FoundRows
-from columnar.routing.peer_frames import THRIFT1
+from columnar.routing.row_forms import THRIFT1
 from columnar.thrift import translate
 from columnar.wire.codec_replies import RowList, map_rows
 from columnar.wire.detect import Protocol

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from columnar.errors import GoesToMaster, NotSent, RegionAway
 from columnar.operations.retries import retried
 from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.slow_log import SlowLog
-from columnar.routing.way_out import WayOut
 from columnar.thrift import errors
 from columnar.thrift.other_door import OtherDoor
 from columnar.thrift.slow_calls import SlowCalls
@@ -18,6 +17,9 @@ from columnar.wire.codec import Request
 from columnar.wire.definitions import ServiceDefinition
 from columnar.wire.idl import SERVICE
 from columnar.wire.service import CallContext, HandedOn, Handler
+
+if TYPE_CHECKING:  # a process without other servers needs not the half a megabyte behind it
+    from columnar.routing.way_out import WayOut
 
 
 class ThriftService:

@@ -24,7 +24,7 @@ from columnar.model.cluster_look import (
 )
 from columnar.model.region_info import RegionInfo
 from columnar.operations.descriptions import Descriptions
-from columnar.routing.asks import RegionState
+from columnar.routing.row_forms import RegionState
 
 ALONE: Final = "this store is one process, which serves everything: there is no other server"
 NEXT_STEP: Final = "start it with --servers N, N over 1"

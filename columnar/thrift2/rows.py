@@ -15,7 +15,7 @@ from columnar.operations.reads import FoundRow, RowQuery, RowsAnswer
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.applied import Applied
 from columnar.regions.tables import ServedTable
-from columnar.routing.peer_frames import THRIFT2
+from columnar.routing.row_forms import THRIFT2
 from columnar.storage.stored_cells import PackedRows
 from columnar.thrift2 import translate
 from columnar.turns import HasGone

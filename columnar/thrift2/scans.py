@@ -11,7 +11,7 @@ from columnar.operations.scanners import Scanner
 from columnar.operations.scans import Use
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.found_rows import FoundRows
-from columnar.routing.peer_frames import THRIFT2
+from columnar.routing.row_forms import THRIFT2
 from columnar.storage.stored_cells import PackedRows
 from columnar.thrift2 import translate
 from columnar.wire.codec_results import Result, Results

@@ -24,7 +24,7 @@ from columnar.model.cluster_look import (
 from columnar.operations.descriptions import Descriptions
 from columnar.operations.scanner_table import ScannerTable
 from columnar.regions.tables import ServedTable
-from columnar.routing.asks import RegionState
+from columnar.routing.row_forms import RegionState
 from columnar.webui.counters import RequestCounters
 
 LOOP_TIMEOUT_S: Final = 2.0  # a loop that does not answer within it is ill: /health says 503

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from columnar.leading import Leading
 from columnar.master import trigger_rows
-from columnar.master.older_triggers import TRIGGERS_TABLE
+from columnar.master.trigger_rows import TRIGGERS_TABLE
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.schema import Family, make_table
 from columnar.model.trigger_set import Triggers

@@ -19,7 +19,7 @@ from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route
 from columnar.model.schema import Family, Table, make_table
-from columnar.operations.scanners import ScannerTable
+from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.slow_log import SlowLog
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.hosting_state import Event, State
@@ -27,11 +27,11 @@ from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.routing.forwarding import Forwarding
 from columnar.routing.hello import Hello
-from columnar.routing.peer_frames import THRIFT1, THRIFT2
 from columnar.routing.peer_server import PeerServer
 from columnar.routing.peers import Peers
 from columnar.routing.refusals import Moved, Unknown, elsewhere
 from columnar.routing.routes import Routes
+from columnar.routing.row_forms import THRIFT1, THRIFT2
 from columnar.routing.way_out import WayOut
 from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine

@@ -16,7 +16,7 @@ from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route, RoutesHeld
 from columnar.model.schema import Family, make_table
 from columnar.model.trigger_registration import Registration
 from columnar.model.trigger_set import Trigger, Triggers
-from columnar.routing import asks
+from columnar.routing import asks, row_forms
 
 TABLE = make_table("ns:t", [Family("a", max_versions=3), Family("b\xff", ttl_s=9)], {"DURABILITY": "ASYNC_WAL"})
 LOW, HIGH = RegionInfo("ns:t", 5, b"", b"m\x00"), RegionInfo("ns:t", 6, b"m\x00", b"")
@@ -28,7 +28,7 @@ SEGMENTS = (("00000001.segment", 1 << 33), ("00000002.segment", 0))
 READ = ReadSpec(Projection(((b"a", None), (b"b", (b"", b"q\xff")))), (0, 1 << 63), 3, ((b"a", (-5, 7)),))
 PLAIN = ReadSpec(Projection(((b"a", None),)))
 SPEC = ScanSpec(b"a", b"z\xff", READ, True, 10, True, b"PrefixFilter('x')", 100)
-FORM = asks.ReplyForm(1, 2, True)
+FORM = row_forms.ReplyForm(1, 2, True)
 LINKS = Registration("links", "t", "wiki:links", ("a", "b\xff"), True, "beginning", 5_000, 3)
 TRIGGERS = Triggers(
     (
@@ -85,10 +85,10 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (asks.Ingest("t", b"a", b"z", 1 << 40, 7, (("f1", ("/data/x", "/data/y")), ("versions", ()))), asks.Ingested(True)),
     (asks.DeleteRows("t", b"a", b"z\xff"), asks.RowsDeleted(200, b"m", True)),
     (asks.Tend(LOW, "flush"), True),
-    (asks.RegionStates(("t", "ns:t")), (asks.RegionState(LOW, "/data/regions/x", True, 1, 2, 3, 4, 1 << 40),)),
+    (asks.RegionStates(("t", "ns:t")), (row_forms.RegionState(LOW, "/data/regions/x", True, 1, 2, 3, 4, 1 << 40),)),
     (
-        asks.Scan("t", SPEC, asks.Place(b"n", True), 10, 2_500, 4_194_304, FORM),
-        asks.Scanned((asks.Block(b"data", 2, 5, b"o"),), (), asks.Place(b"o", True), 5),
+        asks.Scan("t", SPEC, row_forms.Place(b"n", True), 10, 2_500, 4_194_304, FORM),
+        asks.Scanned((row_forms.Block(b"data", 2, 5, b"o"),), (), row_forms.Place(b"o", True), 5),
     ),
 ]
 MESSAGES = [message for message, _ in ANSWERS]
@@ -111,8 +111,8 @@ MORE: list[tuple[Message[Any], Any]] = [
     (asks.Tend(HIGH, "compact"), False),
     (asks.RegionStates(()), ()),
     (
-        asks.Scan("t", ScanSpec(b"", b"", PLAIN), asks.Place(None), 1, 1, 1, None, True),
+        asks.Scan("t", ScanSpec(b"", b"", PLAIN), row_forms.Place(None), 1, 1, 1, None, True),
         asks.Scanned((), ((b"r", ((b"a:", b"v", 1 << 62), (b"a:q", b"", 0))), (b"s", ()))),
     ),
-    (asks.Scan("t", ScanSpec(b"", b"", PLAIN), asks.Place(b""), 1, 1, 1), asks.Scanned(elsewhere=True)),
+    (asks.Scan("t", ScanSpec(b"", b"", PLAIN), row_forms.Place(b""), 1, 1, 1), asks.Scanned(elsewhere=True)),
 ]

@@ -102,7 +102,7 @@ def test_make_run_hands_its_settings_on(tmp_path: Path) -> None:
     above = (compiled.SWITCH, "MAKEFLAGS", "MFLAGS", "MAKELEVEL")  # of the make that runs the tests
     env = {key: value for key, value in os.environ.items() if key not in above} | {"PORT": "5000"}
     done = subprocess.run([*command, "DATA=my data"], cwd=ROOT, env=env, capture_output=True, text=True, check=True)
-    options = ["--data", "my data", "--store-port", "1", "--web-port", "-1", "--port", "3"]
+    options = ["--data", "my data", "--store-port", "1", "--web-port", "-1", "--port", "3", "--servers", "1"]
     assert done.stdout.splitlines() == ["background", "run", *options]
     env["COLUMNAR_COMPILED"] = "no"
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True)

@@ -9,7 +9,8 @@ import pytest
 
 from columnar.errors import DamagedData, OutcomeUnknown
 from columnar.master.catalogue import Catalogue
-from columnar.master.older_triggers import TRIGGERS_TABLE, take_in, triggers_of
+from columnar.master.older_triggers import take_in, triggers_of
+from columnar.master.trigger_rows import TRIGGERS_TABLE
 from columnar.model.follower_numbers import Numbers
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, Table, make_table

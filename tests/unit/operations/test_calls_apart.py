@@ -28,7 +28,7 @@ from columnar.operations.apart_writes import OTHERS_WRITTEN
 from columnar.operations.loads import ingest_rows
 from columnar.operations.row_deletes import Deleted
 from columnar.regions.ingestion import IncomingRows
-from columnar.routing import asks, owners
+from columnar.routing import asks, owners, row_forms
 from columnar.routing.owners import LinkBroke, NotSent
 from columnar.routing.scanner_ids import slot_of, slot_of_server
 from columnar.wire.idl import hbase
@@ -497,11 +497,11 @@ def test_a_scan_of_a_region_that_is_not_owned_reads_nothing() -> None:
     async def play(cluster: OwnedServers) -> None:
         await put(cluster, *ROWS)
         spec = ScanSpec(b"", b"", ReadSpec(projection(TABLE, [])))
-        of_b = await cluster.servers[1].asked.ask(asks.Scan("t", spec, asks.Place(b""), 9, 9_999, 9_999))
+        of_b = await cluster.servers[1].asked.ask(asks.Scan("t", spec, row_forms.Place(b""), 9, 9_999, 9_999))
         assert of_b == asks.Scanned(elsewhere=True)
-        of_a = await cluster.servers[0].asked.ask(asks.Scan("t", spec, asks.Place(b""), 9, 9_999, 9_999))
+        of_a = await cluster.servers[0].asked.ask(asks.Scan("t", spec, row_forms.Place(b""), 9, 9_999, 9_999))
         assert [row for row, _ in of_a.rows] == [b"c"]
-        assert of_a.place == asks.Place(b"g", False), "it stops where another's region begins"
+        assert of_a.place == row_forms.Place(b"g", False), "it stops where another's region begins"
 
     in_cluster(play)
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from columnar.routing.method_ways import ROWS_OF
-from columnar.routing.peer_frames import THRIFT1, THRIFT2
+from columnar.routing.row_forms import THRIFT1, THRIFT2
 from columnar.wire.detect import Speech
 from columnar.wire.idl import SERVICE, columnar
 from columnar.wire.idl import hbase as h1

@@ -13,7 +13,7 @@ from columnar.model.owner import Incarnation
 from columnar.model.route import Route
 from columnar.regions.hosting_state import State as Hosted
 from columnar.routing.forwarding_state import PATIENCE_MS, State
-from columnar.routing.peer_frames import THRIFT1
+from columnar.routing.row_forms import THRIFT1
 from columnar.routing.way_out import WayOut
 from columnar.wire.service import CallContext
 from tests.support.peer_cluster import PeerCluster, PeerHouse, clustered, put1

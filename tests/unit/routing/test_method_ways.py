@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from columnar.routing.method_ways import ONE_ROW, ROWS_OF, WAYS
-from columnar.routing.peer_frames import THRIFT1, THRIFT2
+from columnar.routing.row_forms import THRIFT1, THRIFT2
 from columnar.wire.idl import SERVICE
 from columnar.wire.idl2 import SERVICE2
 

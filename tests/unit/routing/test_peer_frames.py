@@ -16,15 +16,14 @@ from columnar.routing.peer_frames import (
     CALL,
     HEAD_BYTES,
     HELLO,
-    PROTOCOL_BYTES,
     REFUSED,
-    THRIFT2,
     TOLD,
     BadFrame,
     Frame,
     FrameReader,
     FrameTooLong,
 )
+from columnar.routing.row_forms import PROTOCOL_BYTES, THRIFT2
 from columnar.wire.detect import Protocol
 
 MESSAGE = b"\x80\x01\x00\x01 a client's call"

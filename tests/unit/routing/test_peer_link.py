@@ -14,7 +14,7 @@ from columnar.errors import IllegalArgument
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import CloseTable, Message, MiddleRow
-from columnar.routing import peer_frames, peer_link
+from columnar.routing import peer_frames, peer_link, row_forms
 from columnar.routing.hello import HELLO, Hello, obstacle
 from columnar.routing.peer_frames import Frame
 from columnar.routing.peer_link import LinkBroke, NotSent, PeerLink, Refused, State
@@ -117,7 +117,7 @@ class Pair:
 
     def call(self, message: bytes = b"abc") -> Told:
         told = Told()
-        told.number = self.near.call(peer_frames.THRIFT1, 1, [message], told)  # type: ignore[attr-defined]
+        told.number = self.near.call(row_forms.THRIFT1, 1, [message], told)  # type: ignore[attr-defined]
         return told
 
     def close(self) -> None:
@@ -152,7 +152,7 @@ async def test_a_call_goes_out_as_it_is_and_its_reply_comes_back(pair: Pair) -> 
     assert await told.ended == b"egassem"
     assert told.heard == ["written", b"egassem"]
     (frame,) = pair.far_side.calls
-    assert (frame.service, frame.buffer[frame.message_start : frame.end]) == (peer_frames.THRIFT1, b"message")
+    assert (frame.service, frame.buffer[frame.message_start : frame.end]) == (row_forms.THRIFT1, b"message")
 
 
 @paired

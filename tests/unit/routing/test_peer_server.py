@@ -12,9 +12,10 @@ import pytest
 from columnar.errors import CallerError, CallQueueTooBig, OutcomeUnknown, TableNotFound
 from columnar.model.region_messages import CloseTable, MiddleRow, Publish, Withdraw
 from columnar.routing import peer_server
-from columnar.routing.peer_frames import PROTOCOL_BYTES, THRIFT1, THRIFT2, Frame
+from columnar.routing.peer_frames import Frame
 from columnar.routing.peer_link import PeerLink
 from columnar.routing.refusals import Moved, PeerFault, Refusal, Unknown
+from columnar.routing.row_forms import PROTOCOL_BYTES, THRIFT1, THRIFT2
 from columnar.wire.detect import Protocol, Speech
 from columnar.wire.idl import SERVICE
 from tests.support.peer_cluster import PeerCluster, clustered, put1

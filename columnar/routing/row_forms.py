@@ -1,0 +1,56 @@
+"""(pure) Values of calls that may concern several servers: what a standalone knows of them, too.
+
+Apart from ``asks``, so that a process without other servers does not load those.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from columnar.model.region_info import RegionInfo
+from columnar.wire.detect import Protocol
+
+THRIFT1: Final = 1
+THRIFT2: Final = 2
+PROTOCOL_BYTES: Final = {Protocol.BINARY: 1, Protocol.COMPACT: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyForm:
+    """The form in which rows are packed: structs of a service, in the client's protocol."""
+
+    service: int  # ``THRIFT1``: TRowResult; THRIFT2: TResult
+    protocol: int  # of ``PROTOCOL_BYTES``
+    in_order: bool = False  # Thrift 1: columns as a sorted list instead of a map
+
+
+class Place(NamedTuple):
+    """The place of a scan: at ``row``, or just past it in the scan's direction."""
+
+    row: bytes | None  # None: the table's end, for a reversed scan
+    past: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Packed rows, one after the other."""
+
+    data: bytes
+    row_count: int
+    cell_count: int
+    last_row: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RegionState:
+    """How a region stands at its server."""
+
+    info: RegionInfo
+    folder: str
+    is_open: bool = False
+    reads: int = 0  # since it was opened
+    writes: int = 0
+    log_records: int = 0
+    log_bytes: int = 0
+    size_bytes: int = 0  # of an open one; of a closed one 0 until ``Descriptions.with_sizes``
