@@ -330,7 +330,7 @@ class RocksStore:
     def begin_capture(self, era: bytes, stamp: Callable[[], int]) -> Capture | None:
         if self._capture is None and self._region:
             capture = Capture(self._region, self._epoch, era, stamp)
-            # Marks of others, as a copy has, go first.  ``complete`` says what they said of a log whose owner has closed.
+            # Marks of others, as a copy has, go.  ``complete`` says what they said of a log whose owner has closed.
             raw = rocksdict.WriteBatch(raw_mode=True)
             self._mark(raw, capture)
             if (meta := self._handles.get(META_SPACE)) is not None:
