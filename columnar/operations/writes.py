@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Any
 
 from columnar.errors import RegionAway, RegionElsewhere
-from columnar.model.mutation import RowMutation, RowWrite
+from columnar.model.mutation import Append, Increment, RowMutation, RowWrite
 from columnar.operations.access import Caller, TableAccess, after, joined
 from columnar.operations.row_plan import STEP_S, Make, RowPlan, Work
 from columnar.regions.applied import Applied
@@ -152,7 +152,7 @@ class RowWrites:
             except RegionElsewhere:
                 elsewhere.append(plan.pass_over())
         waits: list[Any] = []
-        left, applied = deque(plan.work), None
+        left, applied = deque(_counters_alone(plan.work)), None
         turns = self._access.gathering.turns
         while left:
             await turns.turn()
@@ -233,6 +233,20 @@ class RowWrites:
             self._access.charge_writes(served, mutations)
         waits.append(self._access.acknowledgement(region, applied))
         return applied
+
+
+def _counters_alone(work: Work) -> Iterator[tuple[ServedTable, list[RowWrite]]]:
+    """A row that a region may refuse after all checks does not take the rows before it along."""
+    for served, batch in work:
+        if any(isinstance(row, RowMutation) and _may_be_refused(row) for row in batch):
+            for row in batch:
+                yield served, [row]
+        else:
+            yield served, batch
+
+
+def _may_be_refused(row: RowMutation) -> bool:
+    return any(isinstance(operation, Increment | Append) for operation in row.operations)
 
 
 def _as_they_are(_served: ServedTable) -> Make:

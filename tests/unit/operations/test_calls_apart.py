@@ -11,6 +11,7 @@ import pytest
 from columnar.errors import (
     ClientGone,
     IllegalArgument,
+    NotALong,
     NotServingRegion,
     OutcomeUnknown,
     RegionElsewhere,
@@ -314,6 +315,24 @@ def test_increments_of_several_rows_are_done_once_each() -> None:
             owner = next(server for server in cluster.servers if cluster.owner(info_of(cluster, row)) is server)
             ((value, _),) = await owner.services.call("get", CTX, b"t", row, b"b:n", {})
             assert int.from_bytes(value, "big") == total
+
+    in_cluster(play)
+
+
+def test_an_increment_that_is_refused_takes_none_before_it_along() -> None:
+    async def play(cluster: OwnedServers) -> None:
+        first, second = b"ha", b"hb"
+        assert info_of(cluster, first) == info_of(cluster, second), "one owner is asked for both"
+        owner = cluster.owner(info_of(cluster, first))
+        gateway = next(server for server in cluster.servers if server is not owner)
+        await owner.services.call(
+            "mutateRow", CTX, b"t", second, [hbase.Mutation(column=b"b:n", value=b"no number")], {}
+        )
+        one = [hbase.TIncrement(table=b"t", row=row, column=b"b:n", ammount=5) for row in (first, second)]
+        with pytest.raises(NotALong):
+            await gateway.services.call("incrementRows", CTX, one)
+        ((value, _),) = await owner.services.call("get", CTX, b"t", first, b"b:n", {})
+        assert int.from_bytes(value, "big") == 5, "as where one server owns both: each is a step of its own"
 
     in_cluster(play)
 
