@@ -35,7 +35,7 @@ class StandaloneConfig:
 
 @dataclass(frozen=True, slots=True)
 class RegionServerConfig:
-    """One of several servers of a machine: told by the supervisor that starts it."""
+    """A server among several of a machine, as its supervisor tells it."""
 
     name: str  # s1 .. sN
     number: int  # of this start of it, never given before

@@ -68,8 +68,8 @@ BATCH_BYTES: Final = 4 * MIB  # one engine write: it holds the interpreter lock 
 PEER_FRAME_BYTES: Final = 1024 * MIB  # a row has no bound of its own, and a reply goes on as it came
 PEER_SERVING_BYTES: Final = 256 * MIB  # calls of peers that are answered, and answers that a link holds
 PEER_QUEUED_BYTES: Final = 64 * MIB  # of calls that wait until a link to a peer takes more; a call beyond is not sent
-# What all answers to other servers' reads hold together while they are made.  A bound of their own: reads of two
-# gateways that waited for room at each other would wait for ever.
+# Answers to reads of other servers, all together, while they are made.  The bound is not that of a gateway's own reads:
+# reads of two gateways that waited for room at each other would wait for ever.
 ASKED_BYTES: Final = 64 * MIB
 
 # --- change logs -----------------------------------------------------------------------------------

@@ -47,5 +47,5 @@ class RateMeter:
         return RegionRates(region_id, (reads - read) / elapsed_s, (writes - written) / elapsed_s, 0.0, size, limit)
 
     def _of_closed(self, region_id: int) -> RegionRates:
-        """It does not grow, so it has no limit."""
+        """A closed region does not grow, so it has no limit."""
         return RegionRates(region_id, 0.0, 0.0, 0.0, self._sizes.get(region_id, 0), 0)

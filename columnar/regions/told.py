@@ -327,7 +327,7 @@ class ToldRegions:
     def _left(self, region: int, held: _Held) -> tuple[Told, ...]:
         asked, after = held.asked, held.next
         if after is not None and held.is_behind and not self._names_here(after):
-            # It was told before the master could hear of this: the store lacks what this server's log has.
+            # The master told it before it could hear that the store lacks what this server's log has.
             own = (Tenure(self._here, epoch) for epoch in range(held.first, held.owner.epoch + 1))
             after = replace(after, behind=(*after.behind, *own))
         self._hosting.told(region, Event.GIVEN_UP)

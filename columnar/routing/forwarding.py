@@ -370,7 +370,7 @@ class Forwarding:
         self._queued.pop(call, None)
 
     def forget(self, call: Passing) -> None:
-        """It has ended."""
+        """The call has ended."""
         self._queued.pop(call, None)
         held = self.under_way.get(call.table)
         if held is not None and held.pop(call, 0) is None and not held:

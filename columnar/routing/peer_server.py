@@ -1,7 +1,7 @@
 """The side of a server, or of the master, that answers what comes over links: calls and asks.
 
     a call    by the service that it names, as a client's would be (``wire.raw_calls``), its errors among the replies.
-              One of a row that another server owns is refused as "moved": it is never forwarded again
+              A call about a row that another server owns is refused as "moved": it is never forwarded again
     an ask    by the method that is registered for its message; it may wait
 
 Calls are begun in the order in which they came, SLICE_S of them in an iteration of the loop; the others wait for the

@@ -212,7 +212,7 @@ def regions(server: Server, table: str) -> None:
 
 
 def _place(place: RegionLocation | None, has_servers: bool) -> tuple[object, ...]:
-    """Of one process there is nothing to say."""
+    """The columns that only a store of several servers has."""
     if not has_servers:
         return ()
     return (place.server or "-", place.epoch) if place is not None else ("-", "-")

@@ -306,7 +306,7 @@ def stop(server: Server, name: str, dry_run: bool) -> None:
 def fence(server: Server, name: str, confirm: str, dry_run: bool) -> None:
     """End a server at once, as if it had died: its requests under way fail, others take its regions.
 
-    It is for a server that hangs; 'columnar restart' is the gentle way. The name is asked for once more.
+    A server that hangs needs it; 'columnar restart' is the gentle way. The name is asked for once more.
 
     \b
       columnar fence s2

@@ -2,7 +2,7 @@
 
     DATA/run.json   {"pid", "cluster_id", "socket"}, readable for its user alone; ``socket`` is a path to connect to
 
-It is written when the private socket listens, and removed at a stop.  After a kill it stays, and nobody listens.
+The file is written when the private socket listens, and removed at a stop.  After a kill it stays, and nobody listens.
 """
 
 from __future__ import annotations

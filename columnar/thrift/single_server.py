@@ -1,6 +1,6 @@
 """The cluster of a process that is alone: one server, and everything is there.
 
-It answers what a cluster answers, and refuses what would need another server with the way to get one.
+``SingleServer`` answers what a cluster answers, and refuses what would need another server with the way to get one.
 """
 
 from __future__ import annotations
