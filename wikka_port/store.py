@@ -6,7 +6,8 @@ such that doing it twice is doing it once** - all the wiki's writes carry their 
 a revision is told by its content (``schema.revision_token``).
 
 What the server answers (``IOError``, ``IllegalArgument`` of happybase) is no broken connection and
-goes through; a region that is too busy is waited for like a broken connection.
+goes through.  A region that is too busy or on its way is waited for like a broken connection, and so is a write whose
+outcome nobody knows, since its region server died in the middle of it.
 
 Knows nothing of pages.
 """
@@ -36,7 +37,9 @@ TIMEOUT_MS: Final = 20_000  # one call; longer than the slowest that a healthy s
 BUSY_S: Final = 20.0  # for a free connection of the pool
 _BROKEN: Final = (TTransportException, TProtocolException, OSError, EOFError)
 _ANSWERS: Final = (IOError, IllegalArgument, AlreadyExists, NotColumnar)
-_WAIT_AND_SEE: Final = frozenset({"RegionTooBusyException", "NotServingRegionException", "CallQueueTooBigException"})
+_TO_BE_REPEATED: Final = frozenset(
+    {"RegionTooBusyException", "NotServingRegionException", "CallQueueTooBigException", "CallTimeoutException"}
+)
 
 T = TypeVar("T")
 
@@ -90,7 +93,7 @@ class Store:
         except _ANSWERS as error:
             if connection is not None:
                 self._idle.put(connection)  # an answer was read to its end
-            if hbase_class(error) in _WAIT_AND_SEE:
+            if hbase_class(error) in _TO_BE_REPEATED:
                 raise StoreAway(self.address, hbase_class(error)) from error
             raise
         except _BROKEN as error:

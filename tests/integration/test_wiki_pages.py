@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from columnar.client import Connection
+from columnar.client.errors import IOError
 from tests.support.store_thread import StoreThread
 from wikka_port import consistency, schema
 from wikka_port.pages import BODY_BYTES_MAX, Conflict, PageTooBig, StoreAway, Wiki, draft_after
@@ -262,6 +264,28 @@ def test_while_the_store_is_away_it_says_so_and_goes_on_when_it_is_back(tmp_path
 def hold_connections(wiki: Wiki, number: int) -> None:
     if number:
         wiki.store.run(lambda _: hold_connections(wiki, number - 1))
+
+
+@pytest.mark.parametrize("was_done", [True, False])
+def test_a_save_of_unknown_outcome_is_repeated_and_done_once(
+    was_done: bool, wiki: Wiki, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CallTimeoutException is the answer for a row whose region server died in the middle of its write."""
+    asked: list[str] = []
+    call = Connection.call
+
+    def dying(connection: Connection, method: str, *args: Any) -> Any:
+        if method != "columnarCheckAndMutate" or method in asked:
+            return call(connection, method, *args)
+        asked.append(method)
+        if was_done:
+            call(connection, method, *args)
+        raise IOError(b"CallTimeoutException: server s1.1 died in the middle of it")
+
+    monkeypatch.setattr(Connection, "call", dying)
+    wiki.save("Page", "text", author="Ann", base=0)
+    assert asked, "the write went another way"
+    assert [revision.number for revision in wiki.revisions("Page")] == [1]
 
 
 def test_one_that_listens_and_never_answers_is_away_too() -> None:
