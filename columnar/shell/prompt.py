@@ -48,13 +48,13 @@ def converse(
     while True:
         try:
             text = prompt.prompt()
+            if not carried_out(commands, text):
+                return
+            session.names.forget()  # the command may have changed them
         except KeyboardInterrupt:
-            continue  # the line is given up
+            continue  # the line is given up; or it came a second time, while the first was told
         except EOFError:
             return
-        if not carried_out(commands, text):
-            return
-        session.names.forget()  # the command may have changed them
 
 
 def bindings() -> KeyBindings:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 WAIT_S = 60.0  # generous: the machine may be busy
+PRESS_S = 2.0
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[=>]|\r")
 
 
@@ -56,14 +57,22 @@ class PtyProgram:
         """All that was shown, without control sequences."""
         return _CONTROL.sub("", self._raw.decode(errors="replace"))
 
-    def wait_for(self, text: str) -> str:
-        """Until ``text`` is shown, behind what was waited for before; what was shown up to it."""
+    def wait_for(self, text: str, *, pressing: str = "") -> str:
+        """Until ``text`` is shown, behind what was waited for before; what was shown up to it.
+
+        ``pressing`` is typed at once, and again each PRESS_S: Python hears a signal only when the system call after it
+        ends, if it comes between the last look at signals and that call, so people press Ctrl-C once more.
+        """
         until = time.monotonic() + WAIT_S
+        self.type(pressing)
         while (place := self.screen.find(text, self._seen)) < 0:
             left = until - time.monotonic()
-            ready = select.select([self._here], [], [], max(0.0, left))[0]
-            assert ready, f"{text!r} did not come: {self.screen[self._seen :]!r}"
-            self._raw += self._read()
+            ready = select.select([self._here], [], [], min(left, PRESS_S) if pressing else max(0.0, left))[0]
+            assert ready or (pressing and left > 0), f"{text!r} did not come: {self.screen[self._seen :]!r}"
+            if ready:
+                self._raw += self._read()
+            else:
+                self.type(pressing)
         shown = self.screen[self._seen : place]
         self._seen = place + len(text)
         return shown

@@ -1,0 +1,264 @@
+"""python -m tests.proofs.wiki DUMP...: the wiki on several region servers, which die and whose regions move.
+
+    1  the dumps are imported while servers are killed with -9
+    2  ``wikka check`` finds no difference
+    3  a trace is replayed in a browser's way, with edits, while regions move all the time, and a server is killed
+       in the middle of it: no request fails, since the wiki repeats its writes
+    4  ``wikka check`` finds no difference
+
+The exit status is 0 where all of it holds.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from columnar.client.cluster import ClusterAdmin
+from columnar.client.errors import IOError, hbase_class
+from tests.support.cluster_process import ClusterProcess
+from tests.support.standalone_store import ENVIRONMENT, free_port
+from wikka_port import schema
+
+MODULE = "wikka_port.triggers"
+READY_S = 60.0
+IMPORT_S = 1_800.0  # a slower one is stuck
+MOVES_EVERY_S = 1.0
+
+console = Console(width=120, highlight=False)
+
+
+@dataclass
+class Found:
+    kills: int = 0
+    moves: int = 0
+    moves_refused: dict[str, int] = field(default_factory=dict)
+    requests: int = 0
+    failed: int = 0
+    longest_ms: float = 0.0
+    wrong: list[str] = field(default_factory=list)
+
+
+class Trial:
+    def __init__(self, folder: Path, servers: int, seed: int) -> None:
+        self.found = Found()
+        self.cluster = ClusterProcess(folder / "data", servers, "--trigger-modules", MODULE)
+        self._folder = folder
+        self._rng = Random(seed)
+
+    @property
+    def store(self) -> str:
+        return f"127.0.0.1:{self.cluster.port}"
+
+    def wikka(self, *words: str) -> str:
+        """What it printed; a wrong exit status is noted."""
+        command = [sys.executable, "-m", "wikka_port", words[0], "--store", self.store, *words[1:]]
+        ended = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=IMPORT_S)
+        if ended.returncode:
+            self.found.wrong.append(
+                f"wikka {words[0]} ended with {ended.returncode}: {(ended.stderr + ended.stdout)[-600:]}"
+            )
+        return ended.stdout
+
+    def kill(self) -> None:
+        """Returns when the killed server was reaped, and another is on its way."""
+        alive = self.cluster.servers()
+        self.cluster.kill_server(self._rng.randrange(len(alive)))
+        self.found.kills += 1
+
+    def move(self) -> None:
+        """One region of the wiki's tables, to the server that the master chooses."""
+        connection = self.cluster.connection()
+        try:
+            admin = ClusterAdmin(connection)
+            table = self._rng.choice([table.name for table in schema.TABLES])
+            admin.move(self._rng.choice(admin.locations(table)).name)
+            self.found.moves += 1
+        except IOError as refused:  # while a server is dead there may be no other, or the region is on its way already
+            name = hbase_class(refused)
+            self.found.moves_refused[name] = self.found.moves_refused.get(name, 0) + 1
+        finally:
+            connection.close()
+
+    def import_all(self, dumps: tuple[Path, ...], kills: int, every_s: float) -> None:
+        left = kills
+        for dump in dumps:
+            mine = left if dump == dumps[-1] else -(-kills // len(dumps))
+            with repeated(self.kill, every_s, mine):
+                said = self.wikka("import", str(dump))
+            left -= mine
+            console.print(f"{dump.name}: {said.strip().splitlines()[-1] if said.strip() else 'nothing was said'}")
+        if self.found.kills < kills:
+            self.found.wrong.append(f"only {self.found.kills} of {kills} kills: give a smaller --kill-every")
+
+    def check(self) -> None:
+        said = self.wikka("check", "--json")
+        if said:
+            counts = json.loads(said)
+            differ = len(counts["differences"])
+            console.print(
+                f"wikka check: {counts['pages']:,} pages, {counts['revisions']:,} revisions, {differ} differences"
+            )
+
+    def replay(self, rate: float, seconds: int, kill: bool) -> None:
+        port = free_port()
+        target, trace, report = f"http://127.0.0.1:{port}", self._folder / "day.trace", self._folder / "report"
+        with wiki_at(self.store, port):
+            wanted = ["--rate", str(rate), "--duration", f"{seconds}s", "--edits", "5%"]
+            self._bench("synth", "--target", target, "--out", str(trace), *wanted)
+            with repeated(self.move, MOVES_EVERY_S, seconds), repeated(self.kill, seconds / 2, 1 if kill else 0):
+                # the machine is shared with those who are killed: the generator's own lateness is not the question
+                self._bench(
+                    "replay",
+                    str(trace),
+                    "--target",
+                    target,
+                    "--allow-edits",
+                    "--lateness",
+                    "20s",
+                    "--report",
+                    str(report),
+                )
+        if (report / "report.json").exists():
+            self._count(json.loads((report / "report.json").read_text()))
+
+    def _bench(self, *words: str) -> None:
+        ended = subprocess.run(
+            [sys.executable, "-m", "wikibench.cli", *words], capture_output=True, text=True, env=ENVIRONMENT
+        )
+        if ended.returncode:
+            self.found.wrong.append(
+                f"wikibench {words[0]} ended with {ended.returncode}: {(ended.stderr + ended.stdout)[-600:]}"
+            )
+
+    def _count(self, report: dict[str, Any]) -> None:
+        self.found.requests = report["requests"]["counted"]
+        self.found.failed = report["requests"]["failed"]
+        self.found.longest_ms = report["response_time"]["max_ms"]
+        if self.found.failed:
+            self.found.wrong.append(f"{self.found.failed} requests failed: {report['failures'][:5]}")
+
+
+@contextmanager
+def repeated(what: Callable[[], None], every_s: float, times: int) -> Iterator[None]:
+    """``what``, beside the work of the block, until it ends."""
+    is_over = threading.Event()
+
+    def go_on() -> None:
+        for _ in range(times):
+            if is_over.wait(every_s):
+                return
+            what()
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(go_on)
+        try:
+            yield
+        finally:
+            is_over.set()
+        running.result()
+
+
+@contextmanager
+def wiki_at(store: str, port: int) -> Iterator[None]:
+    """Its log goes to standard error; ready when this begins."""
+    command = [
+        sys.executable,
+        "-m",
+        "wikka_port",
+        "serve",
+        "--store",
+        store,
+        "--port",
+        str(port),
+        "--edits-per-minute",
+        "0",
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        if not line.startswith("wikka ready"):
+            raise click.ClickException(f"the wiki did not start: {line!r}")
+        yield
+    finally:
+        process.terminate()
+        process.wait(READY_S)
+        process.stdout.close()
+
+
+def prove(
+    dumps: tuple[Path, ...],
+    folder: Path,
+    *,
+    servers: int,
+    kills: int,
+    every_s: float,
+    rate: float,
+    seconds: int,
+    seed: int,
+) -> Found:
+    trial = Trial(folder, servers, seed)
+    with trial.cluster:
+        trial.import_all(dumps, kills, every_s)
+        trial.check()
+        if seconds:
+            trial.replay(rate, seconds, kill=kills > 0)
+            trial.check()
+    return trial.found
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("dumps", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--servers", default=3, show_default=True, type=click.IntRange(1, 16))
+@click.option("--kills", default=3, show_default=True, help="During the imports; one more during the replay.")
+@click.option("--kill-every", default=5.0, show_default=True, help="Seconds.")
+@click.option("--rate", default=20.0, show_default=True, help="Requests per second of the replay.")
+@click.option("--seconds", default=120, show_default=True, help="Of the replay; 0: none.")
+@click.option("--seed", default=1, show_default=True, help="Of all choices but the machine's own.")
+def main(dumps: tuple[Path, ...], **given: Any) -> None:
+    """Import DUMPS and replay a trace on several region servers that are killed and whose regions move."""
+    begun = time.monotonic()
+    folder = Path(tempfile.mkdtemp(prefix="columnar-wiki-"))
+    given["every_s"] = given.pop("kill_every")
+    found = prove(dumps, folder, **given)
+    table = Table(
+        title=f"The wiki on {given['servers']} servers, seed {given['seed']}", title_justify="left", show_header=False
+    )
+    rows = {
+        "servers killed": found.kills,
+        "regions moved": found.moves,
+        "moves refused": sum(found.moves_refused.values()),
+    }
+    rows |= {"requests": found.requests, "requests failed": found.failed, "longest, ms": round(found.longest_ms)}
+    for name, count in {**rows, "seconds": round(time.monotonic() - begun)}.items():
+        table.add_row(name, f"{count:,}")
+    console.print(table)
+    for name, count in found.moves_refused.items():
+        console.print(f"a move was refused {count} times with {name}")
+    for problem in found.wrong:
+        console.print(f"WRONG  {problem}", markup=False, soft_wrap=True)
+    console.print("holds" if not found.wrong else f"DOES NOT HOLD; the data is kept in {folder}", style="bold")
+    if not found.wrong:
+        shutil.rmtree(folder)
+    sys.exit(bool(found.wrong))
+
+
+if __name__ == "__main__":
+    main()
