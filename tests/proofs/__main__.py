@@ -69,6 +69,7 @@ def where_to_look(name: str, plan: Plan, folder: Path) -> None:
     type=click.FloatRange(min=0),
     help="Seconds between kills, on average; 0: nobody is killed.",
 )
+@click.option("--servers", default=1, show_default=True, type=click.IntRange(1, 16), help="1: one process.")
 @click.option("--seed", default=1, show_default=True, help="Of all choices but the machine's own.")
 @click.option("--writers", default=4, show_default=True, type=click.IntRange(1, 64), help="Threads that write.")
 @click.option(
@@ -77,7 +78,9 @@ def where_to_look(name: str, plan: Plan, folder: Path) -> None:
     default=None,
     help="Where the stores are made; kept. Without it a temporary folder, kept only where a proof fails.",
 )
-def main(proof: str, minutes: float, kill_every: float, seed: int, writers: int, folder: Path | None) -> None:
+def main(
+    proof: str, minutes: float, kill_every: float, servers: int, seed: int, writers: int, folder: Path | None
+) -> None:
     """Prove that a store under load, which is killed all the time, loses and mixes nothing.
 
     \b
@@ -90,15 +93,19 @@ def main(proof: str, minutes: float, kill_every: float, seed: int, writers: int,
     all           each of them, one after the other
 
     Each starts a `columnar standalone` of its own, kills it with -9 every few seconds, and meanwhile
-    has its regions flushed, compacted, split and merged. The exit status is 0 where all hold.
+    has its regions flushed, compacted, split and merged. With --servers N it is a store of several
+    servers: a shot hits one of them, its trigger worker, or the supervisor; some servers are stopped
+    for a while; and regions are moved, too. The exit status is 0 where all hold.
 
     \b
       python -m tests.proofs acid --minutes 2
       python -m tests.proofs all --minutes 30 --kill-every 5 --seed 7
+      python -m tests.proofs all --minutes 30 --servers 3
     """
-    plan = Plan(60 * minutes, writers, seed, kill_every)
+    plan = Plan(60 * minutes, writers, seed, kill_every, servers=servers)
     console.print(
-        f"seed {seed}, {writers} writers, {minutes:g} minutes, a kill every {kill_every:g} s", highlight=False
+        f"seed {seed}, {writers} writers, {minutes:g} minutes, a kill every {kill_every:g} s, {servers} servers",
+        highlight=False,
     )
     names = list(PROOFS) if proof == "all" else [proof]
     base = folder or Path(tempfile.mkdtemp(prefix="columnar-proofs-"))

@@ -80,7 +80,7 @@ class StoreClient:
             lost = error
         self.close()
         self._store.settle(self._generation)
-        raise Lost(repr(lost))
+        raise Lost(repr(lost)) from lost
 
     def _connected(self) -> Connection:
         while self._connection is None:

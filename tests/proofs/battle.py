@@ -17,7 +17,9 @@ from typing import Any, Final
 
 from tests.proofs import acid, grounds, linearizable, linked_list, referring
 from tests.proofs.asking import PATIENCE_S, Refused, StoreClient
+from tests.proofs.cluster_asking import client_of
 from tests.proofs.grounds import LOGGED, MARKED, PLAIN, TRIGGERED, Ground
+from tests.proofs.killed_cluster import KilledCluster
 from tests.proofs.killed_store import KilledStore, StoreBroken
 from tests.proofs.list_accounts import KEY_BYTES
 from tests.proofs.upheaval import Upheaval
@@ -51,11 +53,11 @@ class Round:
     clients: list[StoreClient] = field(default_factory=list)
 
     def connect(self, table: bytes | None = None) -> StoreClient:
-        self.clients.append(StoreClient(self.store, table or self.proof.table))
+        self.clients.append(client_of(self.store, table or self.proof.table))
         return self.clients[-1]
 
     def deliver(self) -> bool:
-        client = StoreClient(self.store, self.proof.table)  # not kept: every circle of the list comes here
+        client = client_of(self.store, self.proof.table)  # not kept: every circle of the list comes here
         try:
             return grounds.deliver(client)
         finally:
@@ -126,7 +128,8 @@ def fight(name: str, plan: Plan, folder: Path, tell: Tell) -> Verdict:
     total = Verdict(name)
     share_s = min(ROUND_S, plan.seconds / len(proof.grounds))  # each ground is fought on, however short the time
     begun = time.monotonic()
-    store = KilledStore(folder / "data", plan, (referring.__name__,))
+    kind = KilledCluster if plan.servers > 1 else KilledStore
+    store = kind(folder / "data", plan, (referring.__name__,))
     try:
         with store:
             while total.is_good:
@@ -148,8 +151,9 @@ def fight(name: str, plan: Plan, folder: Path, tell: Tell) -> Verdict:
     except Refused as failure:
         total.add(f"the store refused for {PATIENCE_S:.0f} s what it should do: {failure}")
     total.look_for_nothing()
-    if plan.seconds >= LONG_S and not total.against["split"]:
-        total.add("no region was split: the run shows less than it should")
+    for what in ("split", *(["move"] if plan.servers > 1 else [])):
+        if plan.seconds >= LONG_S and not total.against[what]:
+            total.add(f"there was no {what} of a region: the run shows less than it should")
     if store.broken:
         total.add(f"the store broke: {store.broken}")
     total.against += Counter({f"{how} of the store" if how == "kill -9" else how: n for how, n in store.shots.items()})

@@ -14,7 +14,7 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from tests.proofs.verdict import Plan
 from tests.support.standalone_store import StoreProcess
@@ -48,9 +48,8 @@ class KilledStore:
     def __init__(self, folder: Path, plan: Plan, modules: tuple[str, ...] = ()) -> None:
         self._rng = random.Random(f"kills {plan.seed}")
         self._every_s, self._most_kills = plan.kill_every_s, plan.most_kills
-        # The port is a matter of this machine's moment, not of the seed.
         flags = ["--log-level", "info", *(["--trigger-modules", ",".join(modules)] if modules else [])]
-        self._process = StoreProcess(folder, *flags, port=quiet_port(random.Random()))
+        self._process = self._made(folder, plan, flags)
         self._lock = threading.Lock()  # held while nobody serves
         self._over = threading.Event()
         self._killer = threading.Thread(target=self._kill_and_kill, name="killer", daemon=True)
@@ -60,7 +59,11 @@ class KilledStore:
         self.slowest_start_s = 0.0
         self.log = self._process.log
 
-    def __enter__(self) -> KilledStore:
+    def _made(self, folder: Path, plan: Plan, flags: list[str]) -> StoreProcess:
+        # The port is a matter of this machine's moment, not of the seed.
+        return StoreProcess(folder, *flags, port=quiet_port(random.Random()))
+
+    def __enter__(self) -> Self:
         self._start()
         if self._every_s:
             self._killer.start()
@@ -117,15 +120,19 @@ class KilledStore:
                 if self._process.has_ended():
                     self.broken = "the store ended, and nobody had killed it"
                     return
-                if self._rng.random() < WORKER_ALONE and self._process.kill_workers():
-                    self.shots["kill -9 of the trigger worker"] += 1
-                    continue
-                how = "SIGTERM" if self._rng.random() < STOPPED else "kill -9"
-                self.shots[how] += 1
                 try:
-                    self._restart(how)
+                    self._shoot()
                 except StoreBroken:
                     return
+
+    def _shoot(self) -> None:
+        """Under the lock."""
+        if self._rng.random() < WORKER_ALONE and self._process.kill_workers():
+            self.shots["kill -9 of the trigger worker"] += 1
+            return
+        how = "SIGTERM" if self._rng.random() < STOPPED else "kill -9"
+        self.shots[how] += 1
+        self._restart(how)
 
     def _restart(self, how: str) -> None:
         self.generation += 1

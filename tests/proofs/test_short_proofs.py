@@ -1,9 +1,13 @@
-"""The three proofs for some seconds each, with kills; ``python -m tests.proofs --minutes 30`` is the long form."""
+"""The three proofs for some seconds each, with kills; ``python -m tests.proofs --minutes 30`` is the long form.
+
+The same over several servers, whose long form has ``--servers 3``.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +15,9 @@ import pytest
 from columnar.client import Put
 from tests.proofs.asking import Lost, StoreClient
 from tests.proofs.battle import PROOFS, fight
+from tests.proofs.cluster_asking import ClusterClient
+from tests.proofs.grounds import LOGGED, PLAIN, Ground
+from tests.proofs.killed_cluster import KilledCluster, why_killed
 from tests.proofs.killed_store import KilledStore, StoreBroken
 from tests.proofs.row_semantics import Change, Read
 from tests.proofs.verdict import Plan
@@ -29,6 +36,43 @@ def test_it_holds(name: str, tmp_path: Path) -> None:
     print(verdict.counts, verdict.against)
     assert verdict.problems == []
     assert any(how.startswith(("kill", "SIGTERM")) for how in verdict.against)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize(("name", "ground"), [("linked-list", PLAIN), ("acid", PLAIN), ("linearizable", LOGGED)])
+def test_it_holds_over_three_servers(
+    name: str, ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One kind of table each: a start takes longer, and the paths of the writes are those of one process."""
+    print(f"COLUMNAR_SEED={SEED}")
+    monkeypatch.setitem(PROOFS, name, replace(PROOFS[name], grounds=(ground,)))
+    plan = Plan(SECONDS, 3, SEED, kill_every_s=0.7, upheaval_pause_s=0.1, most_kills=KILLS, servers=3)
+    verdict = fight(name, plan, tmp_path, lambda _: None)
+    print(verdict.counts, verdict.against)
+    assert verdict.problems == []
+    assert any(how.startswith("kill -9") for how in verdict.against)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_server_that_ends_by_itself_is_no_kill_of_ours(tmp_path: Path) -> None:
+    with KilledCluster(tmp_path / "data", Plan(0, 1, SEED, kill_every_s=0, servers=2)) as store:
+        client = ClusterClient(store, b"t")
+        client.ask(lambda connection: connection.create_table(b"t", {"f": {}}))
+        client.perform(b"r", Change((Put(b"f:x", b"1"),)))
+        for server in store.servers():
+            os.kill(server, signal.SIGKILL)
+        with pytest.raises(StoreBroken, match="nobody had killed it"):
+            client.perform(b"r", Read())
+
+
+def test_the_supervisor_says_whom_it_killed() -> None:
+    log = (
+        "server s1.3 is killed: it has said nothing for 3.2 s\n"
+        "server s1.3 (process 71) has ended: by SIGKILL\n"
+        "server s2.4 (process 72) has ended: by SIGKILL\n"
+    )
+    assert why_killed(log, 71) == "it has said nothing for N s"
+    assert why_killed(log, 72) == why_killed(log, 73) == ""
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")

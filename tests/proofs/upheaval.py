@@ -1,4 +1,7 @@
-"""Flushes, compactions, splits and merges of a table, one after the other, while others work with it."""
+"""Flushes, compactions, splits and merges of a table, one after the other, while others work with it.
+
+Where there are several servers, moves too.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,16 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Final
 
-from columnar.client import Connection
+from columnar.client import ClusterAdmin, Connection
 from columnar.client.regions import RegionAdmin
-from tests.proofs.asking import Lost, Refused, StoreClient
+from tests.proofs.asking import Lost, Refused
+from tests.proofs.cluster_asking import client_of
+from tests.proofs.killed_cluster import KilledCluster
 from tests.proofs.killed_store import KilledStore, StoreBroken
 
 MOST_REGIONS: Final = 6
 KINDS: Final = ("flush", "flush", "compact", "major compact", "split", "split", "merge")
+KINDS_OF_SERVERS: Final = (*KINDS, "move", "move", "move", "move", "move")
 
 
 class Upheaval:
@@ -24,7 +30,8 @@ class Upheaval:
     def __init__(
         self, store: KilledStore, table: bytes, row: Callable[[random.Random], bytes], seed: int, pause_s: float
     ) -> None:
-        self._client = StoreClient(store, table)
+        self._client = client_of(store, table)
+        self._kinds = KINDS_OF_SERVERS if isinstance(store, KilledCluster) else KINDS
         self._table, self._row, self._pause_s = table, row, pause_s
         self._rng = random.Random(f"upheaval {seed}")
         self._over = threading.Event()
@@ -42,7 +49,7 @@ class Upheaval:
 
     def _run(self) -> None:
         while not self._over.wait(self._rng.uniform(0, 2 * self._pause_s)):
-            kind = self._rng.choice(KINDS)
+            kind = self._rng.choice(self._kinds)
             try:
                 self._client.ask(lambda connection, kind=kind: self._change(connection, kind))
             except Lost:
@@ -61,6 +68,8 @@ class Upheaval:
             connection.admin.compact(self._table)
         elif kind == "major compact":
             connection.admin.major_compact(self._table)
+        elif kind == "move":
+            ClusterAdmin(connection).move(self._rng.choice(names))
         elif kind == "split" and len(regions) < MOST_REGIONS:
             admin.split(self._table, self._row(self._rng))
         elif len(regions) > 1:

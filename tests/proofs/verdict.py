@@ -64,3 +64,4 @@ class Plan:
     kill_every_s: float
     upheaval_pause_s: float = 0.3  # between flushes, compactions, splits and merges
     most_kills: int = 1 << 30
+    servers: int = 1  # 1: one process

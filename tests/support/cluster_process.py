@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -33,7 +34,21 @@ class ClusterProcess(StoreProcess):
 
     def servers(self) -> list[int]:
         """The processes of the servers."""
-        return [int(child) for child in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
+        return children(self.pid)
+
+    def family(self) -> list[int]:
+        """The supervisor, its servers, and their trigger workers."""
+        servers = self.servers()
+        return [self.pid, *servers, *(child for server in servers for child in children(server))]
+
+    def kill_workers_of(self, server: int) -> int:
+        """The trigger workers of one server; how many there were."""
+        killed = 0
+        for child in children(server):
+            with suppress(ProcessLookupError):  # it ended by itself
+                os.kill(child, signal.SIGKILL)
+                killed += 1
+        return killed
 
     def kill_server(self, which: int = 0, number: int = signal.SIGKILL) -> int:
         """Returns when a killed one was reaped: until then it may be given connections."""
@@ -76,6 +91,14 @@ class Rows:
     def get(self, table: bytes, row: bytes) -> bytes | None:
         found = self.client.getRow(table, row, {})
         return found[0].columns[b"f:q"].value if found else None
+
+
+def children(pid: int) -> list[int]:
+    """Those that its main thread started; none of a process that has ended."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 def reaped(pid: int) -> None:

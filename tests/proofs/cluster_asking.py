@@ -1,0 +1,77 @@
+"""A client of the proofs at a store of several servers.
+
+A call whose answer is lost may still be on its way: its gateway died, and the owner of the row has the call; or the
+owner is slow.  No death ends that, so the client ends it: it has the row's region moved.  From then on the owner
+before refuses what it was sent, so the call was carried out by then, or never will be.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from columnar.client import ClusterAdmin, Connection
+from tests.proofs.asking import PATIENCE_S, REFUSED_PAUSE_S, TIMEOUT_MS, Cells, Lost, Refused, StoreClient, T
+from tests.proofs.killed_cluster import KilledCluster
+from tests.proofs.killed_store import KilledStore
+from tests.proofs.row_semantics import Answer, Call, Change
+
+
+def client_of(store: KilledStore, table: bytes) -> StoreClient:
+    return ClusterClient(store, table) if isinstance(store, KilledCluster) else StoreClient(store, table)
+
+
+class ClusterClient(StoreClient):
+    _store: KilledCluster
+
+    def __init__(self, store: KilledCluster, table: bytes) -> None:
+        super().__init__(store, table)
+
+    def ask(self, question: Callable[[Connection], T]) -> T:
+        generation = self._store.where()[1]
+        answer = super().ask(question)
+        self._generation = generation  # the server at the other end lived then
+        return answer
+
+    # --- Asking ------------------------------------------------------------------------------------
+
+    def put_rows(self, rows: Sequence[tuple[bytes, Cells]]) -> None:
+        """A row of a lost call may be written a little after its loss: of use where that changes nothing."""
+        self._prompt(lambda: super(ClusterClient, self).put_rows(rows))
+
+    def page(self, start: bytes, rows: int, batch: int, *, backwards: bool = False) -> list[tuple[bytes, Cells]]:
+        return self._prompt(lambda: super(ClusterClient, self).page(start, rows, batch, backwards=backwards))
+
+    def perform(self, row: bytes, call: Call) -> Answer:
+        starts = self._store.starts
+        try:
+            return self._prompt(lambda: super(ClusterClient, self).perform(row, call))
+        except Lost:
+            if isinstance(call, Change):
+                self._end(row, starts)
+            raise
+
+    def _prompt(self, ask: Callable[[], T]) -> T:
+        """A server waits less long for another than clients wait for it."""
+        try:
+            return ask()
+        except Lost as lost:
+            if isinstance(lost.__cause__, TimeoutError):
+                self._store.give_up(f"no answer within {TIMEOUT_MS / 1000:.0f} s")
+            raise
+
+    def _end(self, row: bytes, starts: int) -> None:
+        """Return when no call on the row is under way that this client began; ``starts``: before it began."""
+        deadline = time.monotonic() + PATIENCE_S
+        while self._store.starts == starts:
+            try:
+                self.ask(lambda connection: self._move(ClusterAdmin(connection), row))
+                return
+            except (Lost, Refused) as failure:
+                if time.monotonic() > deadline:
+                    self._store.give_up(f"the region of {row!r} cannot be moved within {PATIENCE_S:.0f} s: {failure}")
+            threading.Event().wait(REFUSED_PAUSE_S)
+
+    def _move(self, admin: ClusterAdmin, row: bytes) -> None:
+        admin.move(admin.locate(self._table, row).region.name)

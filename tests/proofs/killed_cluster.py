@@ -1,0 +1,164 @@
+"""A real ``columnar standalone --servers N`` of which something is shot every few seconds.
+
+Of the shots some hit the trigger worker of a server alone, some stop a server (SIGSTOP) and let it go on later, if
+the supervisor has not killed it by then; some hit the supervisor, with -9 or SIGTERM, and with it everything; the
+rest are ``kill -9`` of one server.
+
+``generation`` counts the deaths that somebody could notice, so a client that loses an answer while it has not risen
+lost it for no reason.  Unlike those of a store of one process, later generations say nothing of what becomes of a
+lost call: another server may still be at it (``cluster_asking``).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from tests.proofs.killed_store import STOPPED, KilledStore, quiet_port
+from tests.proofs.verdict import Plan
+from tests.support.cluster_process import ClusterProcess, gone, reaped
+
+SUPERVISOR: Final = 0.1  # of the shots
+WORKER: Final = 0.2
+PAUSED: Final = 0.15
+PAUSE_S: Final = (0.2, 5.0)  # of a stopped server; after 3 s the supervisor kills it
+LEFT_S: Final = 10.0  # processes of a killed supervisor end within so long, on a machine as busy as it may be
+NOTICED_S: Final = 2.0  # between the end of a process and its supervisor's word on it
+LOOK_S: Final = 0.01
+
+
+class KilledCluster(KilledStore):
+    _process: ClusterProcess
+
+    def _made(self, folder: Path, plan: Plan, flags: list[str]) -> ClusterProcess:
+        self._known: set[int] = set()  # servers' processes that were seen and are not accounted for
+        self._pauses: list[threading.Timer] = []
+        self.starts = 0  # of supervisors; written under the lock
+        return ClusterProcess(folder, plan.servers, *flags, port=quiet_port(random.Random()))
+
+    def servers(self) -> list[int]:
+        """The processes of the servers."""
+        return self._process.servers()
+
+    # --- shots -------------------------------------------------------------------------------------------
+
+    def _shoot(self) -> None:
+        self._account()
+        chance, server = self._rng.random(), self._rng.random()
+        if chance < SUPERVISOR:
+            how = "SIGTERM" if self._rng.random() < STOPPED else "kill -9"
+            self.shots[f"{how} of the supervisor"] += 1
+            self._restart(how)
+        elif servers := sorted(self._process.servers()):
+            pid = servers[int(server * len(servers))]
+            if chance < SUPERVISOR + WORKER and self._process.kill_workers_of(pid):
+                self.shots["kill -9 of a trigger worker"] += 1
+            elif chance > 1 - PAUSED:
+                self._pause(pid)
+            else:
+                self._kill(pid)
+
+    def _kill(self, pid: int) -> None:
+        self.shots["kill -9 of a server"] += 1
+        with suppress(ProcessLookupError):  # the supervisor killed it before
+            os.kill(pid, signal.SIGKILL)
+        reaped(pid)
+        self._known.discard(pid)
+        self.generation += 1
+
+    def _pause(self, pid: int) -> None:
+        try:
+            handle = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return
+        self.shots["SIGSTOP of a server"] += 1
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(handle, signal.SIGSTOP)
+        go_on = threading.Timer(self._rng.uniform(*PAUSE_S), _go_on, (handle,))
+        self._pauses.append(go_on)
+        go_on.start()
+
+    def peace(self) -> None:
+        super().peace()
+        for pause in self._pauses:
+            pause.join()
+        self._pauses.clear()
+
+    def _restart(self, how: str) -> None:
+        """Of the supervisor; nothing of it is left between."""
+        self._account()
+        family = self._process.family()
+        self._known.clear()
+        self.starts += 1
+        self._left = [pid for pid in family if pid != self._process.pid]
+        super()._restart(how)
+
+    def _start(self) -> None:
+        if self.starts and not gone(self._left, LEFT_S):
+            self._give_up(f"{LEFT_S:.0f} s after the end of the supervisor processes of it are left")
+        super()._start()
+        self._known = set(self._process.servers())
+
+    # --- what becomes of processes --------------------------------------------------------------------------
+
+    def settle(self, generation: int) -> None:
+        """Return when a supervisor serves; StoreBroken where nothing died since ``generation``."""
+        deadline = time.monotonic() + NOTICED_S
+        while True:
+            with self._lock:
+                self._check()
+                if self._process.has_ended():
+                    self._give_up("the supervisor ended, and nobody had killed it")
+                self._account()
+                if self.generation != generation:
+                    return
+                if time.monotonic() > deadline:
+                    self._give_up("an answer was lost, and nothing had died")
+            threading.Event().wait(LOOK_S)
+
+    def _account(self) -> None:
+        """Under the lock: each server that has ended was killed by us, or by its supervisor, which says why."""
+        now = set(self._process.servers()) if not self._process.has_ended() else set()
+        ended = self._known - now
+        self._known = now
+        for pid in ended:
+            why = why_killed(self.log.read_text(), pid)
+            if not why:
+                self._give_up(f"process {pid} of a server ended, and nobody had killed it")
+            self.shots[f"servers that the supervisor killed: {why}"] += 1
+            self.generation += 1
+
+    def end(self) -> None:
+        self.peace()
+        with self._lock:
+            self._check()
+            self._account()
+        super().end()
+
+    def give_up(self, why: str) -> None:
+        """By a client: nothing further is asked.  StoreBroken."""
+        with self._lock:
+            self._check()
+            self._give_up(why)
+
+
+def why_killed(log: str, pid: int) -> str:
+    """What the supervisor said why it killed the server of this process, or nothing."""
+    ended = re.findall(rf"server (\S+) \(process {pid}\) has ended: by SIGKILL", log)
+    why = re.findall(rf"server {re.escape(ended[-1])} is killed: (.*)", log) if ended else []
+    return re.sub(r"[\d.,]+", "N", why[-1]) if why else ""
+
+
+def _go_on(handle: int) -> None:
+    try:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(handle, signal.SIGCONT)
+    finally:
+        os.close(handle)
