@@ -33,7 +33,7 @@ class Agenda:
         self.rng = rng
         self.now_us = 0
         self.steps = 0
-        self.after_step: Callable[[Process | None], None] = lambda _process: None
+        self.after_step: Callable[[], None] = lambda: None
         self._heap: list[tuple[int, int, Process | None, Step]] = []
         self._sequence = 0
         self._arrivals: dict[tuple[Process, Process], int] = {}  # of the last message of each link
@@ -61,7 +61,7 @@ class Agenda:
                     continue
             self.steps += 1
             what()
-            self.after_step(process)
+            self.after_step()
         self.now_us = max(self.now_us, until_us)
 
     # --- processes -----------------------------------------------------------------------------------

@@ -66,6 +66,7 @@ class Master:
         self._writes: list[Write] = []  # the first one is under way
         self._is_writing = False
         self._asked = 0
+        self.has_changed = False  # in this step: the state has taken an event in
 
     # --- starting ------------------------------------------------------------------------------------
 
@@ -160,6 +161,7 @@ class Master:
 
     def event(self, name: str, *args: Any, **about: Any) -> None:
         self.world.trace(self.process, (name, args, about))
+        self.has_changed = True
         outputs: list[Output] = getattr(self.state, name)(*args, now_ms=self._agenda.now_ms, **about)
         for output in outputs:
             self._carry_out(output)

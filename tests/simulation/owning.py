@@ -32,6 +32,7 @@ from tests.simulation.clients import Op
 from tests.simulation.deliberate import hosting_of, told_of
 from tests.simulation.disk import Files
 from tests.simulation.stores import Behind, Lapses, OpenStore, bring_in, region_name, unpacked
+from tests.simulation.watching import watch
 
 if TYPE_CHECKING:
     from tests.simulation.server import Server
@@ -67,6 +68,8 @@ class Owning:
         self._agenda = server.world.agenda
         self.hosting = hosting_of(self._world)
         self.told = told_of(self._world, server.me, self.hosting)
+        for machine in (self.hosting, self.told):
+            watch(machine, lambda: self._world.changed.setdefault(server))
         self.stores: dict[int, OpenStore] = {}
         self.former: dict[int, OpenStore] = {}  # closed; only a deliberate fault reads them
         self._gates: dict[int, list[Callable[[], None]]] = {}

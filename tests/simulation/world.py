@@ -96,12 +96,12 @@ class World:
             self.disk.stores[region] = Files()
         self.server_names = [f"s{number + 1}" for number in range(self.settings.servers)]
         self.servers: dict[Incarnation, Server] = {}  # that live
+        self.changed: dict[Server, None] = {}  # in this step
         self.had: dict[Incarnation, dict[int, range]] = {}  # regions and epochs, when it died
         self.master: Master | None = None
         self.told: deque[tuple[Server, Ask, int, dict[Incarnation, Segments]]] = deque(maxlen=TOLD_KEPT)
         self.unsure: list[tuple[Op, int]] = []
         self.clients = [Client(self, number) for number in range(self.settings.clients)]
-        self._outside = {client.process for client in self.clients}
         self._history: dict[bytes, list[Event]] = {row: [] for row in self.rows}
         self._faults = dict(self.settings.faults)
         self._ticks = self._versions = self._arguments = 0
@@ -207,20 +207,17 @@ class World:
         self.trace(self.master.process, f"leads at epoch {self.master.leader}")
         self.master.start()
 
-    def _after_step(self, process: Process | None) -> None:
-        """The machines that the step may have changed; a client's step changes none."""
+    def _after_step(self) -> None:
+        """The machines that the step has changed."""
+        if self.changed:
+            self.laws.after_step()
+            for server in self.changed:
+                server.check()
+            self.changed.clear()
         master = self.master
-        if process is None:
-            self.laws.after_step()
-            if master is not None:
-                master.state.check()
-        elif master is not None and process is master.process:
+        if master is not None and master.has_changed:
+            master.has_changed = False
             master.state.check()
-        elif process not in self._outside:
-            self.laws.after_step()
-            for server in self.servers.values():
-                if server.process is process:
-                    server.check()
 
     # --- a run ---------------------------------------------------------------------------------------
 
