@@ -1,66 +1,45 @@
-"""``columnar bench``: measure one endpoint, two against each other, how cost grows, or the machine alone."""
+"""``columnar bench``: measure one endpoint, two against each other, how cost grows, or the machine alone.
+
+The commands that start stores of several servers of their own stand in ``cluster_commands``.
+"""
 
 from __future__ import annotations
 
-import json
-import os
-import platform
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import Progress
 
-from columnar.bench.address import Endpoint, EndpointFailed, parse_endpoint, spoken_to
-from columnar.bench.dataset import ROWS, DataSet
+from columnar.bench import options
+from columnar.bench.address import Endpoint, EndpointFailed, spoken_to
+from columnar.bench.cluster_commands import forwarding, scale
+from columnar.bench.dataset import DataSet
 from columnar.bench.endpoint import drop_tables, prepare, prepare_ycsb
 from columnar.bench.growth_plan import PARTS, GrowthPlan
 from columnar.bench.measuring import Line, Plan, generators, measure, turns_of
 from columnar.bench.open_report import open_lines_of, open_remarks_of, open_table_of
+from columnar.bench.options import Address
 from columnar.bench.processes import Started, resident_mb
 from columnar.bench.protocols import BINARY, WIRES
 from columnar.bench.report import Footprint, Report, remarks_of, sides_of, table_of
+from columnar.bench.showing import (
+    CANNOT_MEASURE,
+    Bar,
+    console_of_output,
+    give_up,
+    machine,
+    now,
+    progress_bar,
+    write_json,
+)
 from columnar.bench.tls_connections import context_of
 from columnar.bench.workloads import STANDARD, WORKLOADS
 from columnar.bench.ycsb import YCSB
 from columnar.client.tls import ClientTls
 from columnar.client.tls_options import tls_options
-
-_CANNOT_MEASURE = 1
-
-
-class _Address(click.ParamType[Endpoint]):
-    name = "HOST:PORT"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Endpoint:
-        try:
-            return value if isinstance(value, Endpoint) else parse_endpoint(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-def _checked_workloads(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[str, ...]:
-    several = {"all": STANDARD, "ycsb": YCSB}
-    names = tuple(name for word in value.split(",") for name in several.get(word.strip(), [word.strip()]))
-    unknown = [name for name in names if name not in WORKLOADS]
-    if unknown:
-        raise click.BadParameter(f"no workload is called {unknown[0]}; there are {', '.join(WORKLOADS)}")
-    return names
-
-
-def _numbers(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[int, ...]:
-    try:
-        found = tuple(int(number) for number in value.split(","))
-    except ValueError:
-        found = ()
-    if not found or min(found) < 1:
-        raise click.BadParameter("write numbers of connections as 1,64")
-    return found
 
 
 def _load_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -72,15 +51,13 @@ def _load_options(command: Callable[..., None]) -> Callable[..., None]:
                 "--workloads",
                 default="all",
                 show_default=True,
-                callback=_checked_workloads,
+                callback=options.checked_workloads,
                 help=f"Some of: {', '.join(STANDARD)} (together: all); {', '.join(YCSB)} (together: ycsb).",
             ),
-            click.option("-c", "--connections", default="1,64", show_default=True, callback=_numbers),
-            click.option("--rounds", default=3, show_default=True, type=click.IntRange(1), help="The median counts."),
-            click.option(
-                "--seconds", default=3.0, show_default=True, type=click.FloatRange(0.05), help="Of one turn of load."
-            ),
-            click.option("--rows", default=ROWS, show_default=True, type=click.IntRange(100), help="Of the data set."),
+            click.option("-c", "--connections", default="1,64", show_default=True, callback=options.numbers),
+            options.rounds_option,
+            options.seconds_option,
+            options.rows_option,
             click.option(
                 "--protocol",
                 default=BINARY.name,
@@ -97,10 +74,8 @@ def _load_options(command: Callable[..., None]) -> Callable[..., None]:
                 " closed-loop rate, as 0.5, whatever the answers do; a latency counts from when the"
                 " operation was due.  Not for scans and load.",
             ),
-            click.option(
-                "--generators", default=1, show_default=True, type=click.IntRange(1), help="Generator processes."
-            ),
-            click.option("--json", "json_path", metavar="FILE", help="Write the figures here too."),
+            options.generators_option,
+            options.json_option,
             click.option("--keep", is_flag=True, help="Leave the bench_ tables there; else they are dropped."),
             click.option("--reuse", is_flag=True, help="Take the tables as an earlier run with --keep left them."),
             tls_options,
@@ -126,11 +101,16 @@ def bench() -> None:
       columnar bench run 127.0.0.1:9090
       columnar bench compare 127.0.0.1:9090 127.0.0.1:9191
       columnar bench compare tls://127.0.0.1:9092 127.0.0.1:9090 --tls-ca ca.crt
+      columnar bench forwarding
     """
 
 
+bench.add_command(forwarding)
+bench.add_command(scale)
+
+
 @bench.command("run")
-@click.argument("endpoint", type=_Address())
+@click.argument("endpoint", type=Address())
 @click.option("--pid", "pids", multiple=True, type=int, help="A server process: its memory, and processor time.")
 @click.option("--start", metavar="COMMAND", help="Start the server so, take its start-up time, end it afterwards.")
 @_load_options
@@ -145,8 +125,8 @@ def run_command(endpoint: Endpoint, pids: tuple[int, ...], start: str | None, **
 
 
 @bench.command()
-@click.argument("a", type=_Address())
-@click.argument("b", type=_Address())
+@click.argument("a", type=Address())
+@click.argument("b", type=Address())
 @click.option("--pid-a", "pids_a", multiple=True, type=int, help="A process of server A; its children count too.")
 @click.option("--pid-b", "pids_b", multiple=True, type=int, help="A process of server B; may be given several times.")
 @click.option("--start-a", metavar="COMMAND", help="Start server A so, take its start-up time, end it afterwards.")
@@ -176,14 +156,14 @@ def compare(
 
 
 @bench.command()
-@click.argument("endpoint", type=_Address())
+@click.argument("endpoint", type=Address())
 @click.option("--only", "parts", multiple=True, type=click.Choice(PARTS), help="This part alone; may be repeated.")
 @click.option("--rows", default=1_000_000, show_default=True, type=click.IntRange(1_000), help="The largest table.")
 @click.option("--regions", default=100, show_default=True, type=click.IntRange(1), help="Of a table, at most.")
 @click.option("--overwrites", default=10_000, show_default=True, type=click.IntRange(10), help="Of one cell, at most.")
 @click.option("--seconds", default=5.0, show_default=True, type=click.FloatRange(0.05), help="Of one turn of puts.")
 @click.option("--calls", default=400, show_default=True, type=click.IntRange(1), help="A figure is their median.")
-@click.option("--json", "json_path", metavar="FILE", help="Write the figures here too.")
+@options.json_option
 @tls_options
 def growth(
     endpoint: Endpoint,
@@ -210,20 +190,20 @@ def growth(
     from columnar.bench.growth_report import as_json, remarks_of, table_of_group
 
     plan, groups = GrowthPlan(rows, regions, overwrites, seconds, calls, parts or PARTS), []
-    console = Console(width=None if sys.stdout.isatty() else 160)
-    console.print(f"{_now()}, {machine()}", highlight=False)
+    console = console_of_output()
+    console.print(f"{now()}, {machine()}", highlight=False)
     try:
         (endpoint,) = _as_asked([endpoint], tls)
-        with _progress() as progress:
-            for group in grown(endpoint, plan, _Bar(progress)):
+        with progress_bar() as progress:
+            for group in grown(endpoint, plan, Bar(progress)):
                 groups.append(group)
                 if group.steps:
                     console.print(group.title, table_of_group(group), sep="\n", highlight=False)
     except EndpointFailed as failure:
-        _give_up(failure)
+        give_up(failure)
     for remark in remarks_of(groups):
         console.print(remark, highlight=False)
-    _write_json(json_path, {"taken_at": _now(), "machine": machine(), "plan": asdict(plan), "groups": as_json(groups)})
+    write_json(json_path, {"taken_at": now(), "machine": machine(), "plan": asdict(plan), "groups": as_json(groups)})
 
 
 @bench.command()
@@ -235,7 +215,7 @@ def growth(
     type=click.Path(exists=True, file_okay=False, writable=True),
     help="Where fsyncs are timed: on the disk that the store's data would lie on.",
 )
-@click.option("--json", "json_path", metavar="FILE", help="Write the figures here too.")
+@options.json_option
 def limits(seconds: float, folder: str, json_path: str | None) -> None:
     """What this machine gives, whatever a store does.
 
@@ -250,8 +230,8 @@ def limits(seconds: float, folder: str, json_path: str | None) -> None:
     from columnar.bench.limit_probes import FSYNCS, ROUND_TRIPS, core_limits, fsync_limit, round_trip_limit
     from columnar.bench.limits import as_json, remarks_of_limits, table_of_limits
 
-    with _progress() as progress:
-        bar = _Bar(progress)
+    with progress_bar() as progress:
+        bar = Bar(progress)
         bar.began(f"watch the cores, {seconds:g} s", 0)
         found = list(core_limits(seconds))
         bar.began("a byte there and back", ROUND_TRIPS)
@@ -262,26 +242,12 @@ def limits(seconds: float, folder: str, json_path: str | None) -> None:
                 found.append(fsync_limit(folder, size, bar.advance))
         except OSError as error:
             click.echo(f"columnar bench: no fsyncs in {folder}: {error.strerror}; choose another --folder", err=True)
-            raise SystemExit(_CANNOT_MEASURE) from error
-    console = Console(width=None if sys.stdout.isatty() else 160)
-    console.print(f"{_now()}, {machine()}", table_of_limits(found), sep="\n", highlight=False)
+            raise SystemExit(CANNOT_MEASURE) from error
+    console = console_of_output()
+    console.print(f"{now()}, {machine()}", table_of_limits(found), sep="\n", highlight=False)
     for remark in remarks_of_limits(found):
         console.print(remark, highlight=False)
-    _write_json(json_path, {"taken_at": _now(), "machine": machine(), "limits": as_json(found)})
-
-
-class _Bar:
-    """One bar, begun anew for each thing that is done."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._task = progress.add_task("", total=None)
-
-    def began(self, what: str, total: int) -> None:
-        self._progress.reset(self._task, total=total or None, description=what)
-
-    def advance(self, count: int) -> None:
-        self._progress.advance(self._task, count)
+    write_json(json_path, {"taken_at": now(), "machine": machine(), "limits": as_json(found)})
 
 
 def _measure_and_show(
@@ -307,7 +273,7 @@ def _measure_and_show(
     lines: list[Line] = []
     try:
         endpoints = _as_asked(endpoints, tls)
-        with ExitStack() as stack, _progress() as progress:
+        with ExitStack() as stack, progress_bar() as progress:
             servers = [_started(stack, command, endpoint) for command, endpoint in zip(starts, endpoints, strict=True)]
             held = [[*known, *(server.pids if server else [])] for known, server in zip(pids, servers, strict=True)]
             idle = [_resident(each) for each in held]
@@ -323,10 +289,10 @@ def _measure_and_show(
                 for endpoint in endpoints:
                     drop_tables(endpoint)
     except EndpointFailed as failure:
-        _give_up(failure)
+        give_up(failure)
     closed = [sides_of(line) for line in lines]
     report = Report(
-        _now(),
+        now(),
         machine(),
         tuple(map(str, endpoints)),
         asdict(plan) | {"protocol": protocol},
@@ -336,7 +302,7 @@ def _measure_and_show(
     )
     _show(report, plan, json_path)
     if cut_short is not None:
-        _give_up(cut_short)
+        give_up(cut_short)
 
 
 def _as_asked(endpoints: list[Endpoint], tls: ClientTls | None) -> list[Endpoint]:
@@ -392,15 +358,8 @@ def _measured(
     return None
 
 
-@contextmanager
-def _progress() -> Iterator[Progress]:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        yield progress
-
-
 def _show(report: Report, plan: Plan, json_path: str | None) -> None:
-    console = Console(width=None if sys.stdout.isatty() else 160)
+    console = console_of_output()
     console.print(table_of(report))
     remarks = remarks_of(report)
     if plan.open_share is not None:
@@ -409,30 +368,4 @@ def _show(report: Report, plan: Plan, json_path: str | None) -> None:
         remarks += open_remarks_of(report.opened, report.names, left_out)
     for remark in remarks:
         console.print(remark, highlight=False)
-    _write_json(json_path, report.as_json())
-
-
-def _write_json(path: str | None, figures: dict[str, Any]) -> None:
-    if path is not None:
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(figures, file, indent=1)
-
-
-def _give_up(failure: EndpointFailed) -> Any:
-    click.echo(f"columnar bench: {failure}", err=True)
-    raise SystemExit(_CANNOT_MEASURE)
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def machine() -> str:
-    """Cores, processor and Python, for the head of a table."""
-    model = platform.processor() or platform.machine()
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as info:
-            model = next((line.partition(":")[2].strip() for line in info if line.startswith("model name")), model)
-    except OSError:
-        pass  # not Linux: the bare name has to do
-    return f"{os.cpu_count()} cores, {model}, Python {platform.python_version()}"
+    write_json(json_path, report.as_json())

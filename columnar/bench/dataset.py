@@ -34,6 +34,7 @@ FAMILIES: Final = {SMALL_TABLE: b"s", ROWS_TABLE: b"d", WRITES_TABLE: b"w", LOAD
 SMALL_COLUMN: Final = b"s:n"
 PUT_COLUMN: Final = b"w:v"
 COUNT_COLUMN: Final = b"w:count"
+PUT_ROWS: Final = 1_000_000  # keys that puts choose from
 COUNT_ROW: Final = b"counter"
 
 YCSB_TABLE: Final = b"bench_ycsb"

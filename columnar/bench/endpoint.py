@@ -76,8 +76,13 @@ def prepare(endpoint: Endpoint, data: DataSet, advance: Callable[[int], None]) -
     with client_of(endpoint) as client:
         for table, family in dataset.FAMILIES.items():
             make_table(client, table, family)
-        fill(client, dataset.SMALL_TABLE, data.small_cells, range(data.rows), BATCH_ROWS_SMALL, advance)
-        fill(client, dataset.ROWS_TABLE, data.wide_cells, range(data.rows), BATCH_ROWS, advance)
+        fill_tables(client, data, advance)
+
+
+def fill_tables(client: Any, data: DataSet, advance: Callable[[int], None]) -> None:
+    """Write the rows of the tables that are read."""
+    fill(client, dataset.SMALL_TABLE, data.small_cells, range(data.rows), BATCH_ROWS_SMALL, advance)
+    fill(client, dataset.ROWS_TABLE, data.wide_cells, range(data.rows), BATCH_ROWS, advance)
 
 
 def prepare_ycsb(endpoint: Endpoint, data: DataSet, advance: Callable[[int], None]) -> None:

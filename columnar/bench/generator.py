@@ -53,7 +53,7 @@ class Outcome:
     units: int = 0
     wall_s: float = 0.0
     cpu_s: float = 0.0
-    server_cpu_s: float | None = None  # of the server's processes in the same stretch; None: not asked for
+    servers_cpu_s: tuple[float, ...] = ()  # of each of the server's processes in the same stretch, if asked for
 
     @property
     def calls(self) -> int:
@@ -69,8 +69,16 @@ class Outcome:
 
     @property
     def server_us(self) -> float | None:
-        """Microseconds of processor time that the server spent on a unit of work."""
-        return self.server_cpu_s / self.units * 1e6 if self.server_cpu_s is not None and self.units else None
+        """Microseconds of processor time that the server's processes together spent on a unit of work."""
+        return self._us_each(sum(self.servers_cpu_s))
+
+    @property
+    def busiest_us(self) -> float | None:
+        """Microseconds that the busiest of the server's processes spent on a unit of the work of all."""
+        return self._us_each(max(self.servers_cpu_s, default=0.0))
+
+    def _us_each(self, cpu_s: float) -> float | None:
+        return cpu_s / self.units * 1e6 if self.servers_cpu_s and self.units else None
 
 
 def run(turn: Turn) -> Outcome:
@@ -119,14 +127,15 @@ def _drive(lines: list[Connection], warm_up_s: float, duration_s: float, pids: t
             if not line.send(line.session.first()):
                 epoll.modify(fd, select.EPOLLOUT)
         _answers(epoll, by_fd, time.perf_counter_ns() + int(warm_up_s * 1e9))
-        served_s = cpu_s_of(pids) if pids else 0.0
+        before_s = cpu_s_of(pids) if pids else ()
         started, cpu = time.perf_counter_ns(), time.process_time()
         taken_ns, units = _answers(epoll, by_fd, started + int(duration_s * 1e9))
         wall_s, cpu_s = (time.perf_counter_ns() - started) / 1e9, time.process_time() - cpu
-        server_cpu_s = cpu_s_of(pids) - served_s if pids else None
+        after_s = cpu_s_of(pids) if pids else ()
     finally:
         epoll.close()
-    return Outcome(Counter(taken // 1_000 for taken in taken_ns), units, wall_s, cpu_s, server_cpu_s)
+    served_s = tuple(after - before for before, after in zip(before_s, after_s, strict=True))
+    return Outcome(Counter(taken // 1_000 for taken in taken_ns), units, wall_s, cpu_s, served_s)
 
 
 def _answers(epoll: select.epoll, by_fd: dict[int, Connection], until_ns: int) -> tuple[array[int], int]:

@@ -55,11 +55,11 @@ def make_table(client: Any, table: bytes, versions: int = 1) -> None:
     client.createTable(table, [idl.hbase.ColumnDescriptor(name=FAMILY + b":", maxVersions=versions)])
 
 
-def make_split_table(client: Any, table: bytes, splits: Sequence[bytes]) -> None:
+def make_split_table(client: Any, table: bytes, splits: Sequence[bytes], family: bytes = FAMILY) -> None:
     """Anew, with one region more than there are ``splits``; by our extension only."""
     drop_table(client, table)
-    family = idl.columnar.FamilyOptions(name=FAMILY, maxVersions=1)
-    client.columnarCreateTable(table, [family], {}, list(splits))
+    options = idl.columnar.FamilyOptions(name=family, maxVersions=1)
+    client.columnarCreateTable(table, [options], {}, list(splits))
 
 
 def splits_for(rows: int, regions: int) -> list[bytes]:

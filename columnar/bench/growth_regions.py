@@ -8,7 +8,7 @@ from typing import Final
 from columnar.bench import calls, dataset
 from columnar.bench.address import Endpoint
 from columnar.bench.calls import Exchange
-from columnar.bench.dataset import PUT_BYTES, SMALL_COLUMN
+from columnar.bench.dataset import PUT_BYTES, PUT_ROWS, SMALL_COLUMN
 from columnar.bench.endpoint import client_of
 from columnar.bench.generator import Outcome, drive
 from columnar.bench.growth_filling import dropped_afterwards, fill, make_split_table, settle, splits_for
@@ -21,7 +21,6 @@ from columnar.bench.sessions import Repeating
 from columnar.bench.workloads import PACKED
 
 REGION_ROWS: Final = 100_000  # of a table that is cut into regions, at most
-PUT_ROWS: Final = 1_000_000  # keys that puts are spread over
 CONNECTIONS: Final = 64
 TURNS: Final = 2  # there and back; of a number of regions the median of its turns counts
 WARM_UP_S: Final = 0.3

@@ -115,7 +115,7 @@ def summed(outcomes: list[Outcome]) -> Outcome:
     for outcome in outcomes:
         total.latencies_us.update(outcome.latencies_us)
     cpu_s = sum(outcome.cpu_s for outcome in outcomes)
-    return Outcome(total.latencies_us, total.units, total.wall_s, cpu_s, outcomes[0].server_cpu_s)
+    return Outcome(total.latencies_us, total.units, total.wall_s, cpu_s, outcomes[0].servers_cpu_s)
 
 
 def turns_of(plan: Plan, endpoints: int) -> int:

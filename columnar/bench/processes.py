@@ -7,10 +7,10 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from columnar.bench.address import Endpoint
+from columnar.bench.address import Endpoint, EndpointFailed
 from columnar.bench.endpoint import wait_for_answer
 
 START_TIMEOUT_S: Final = 300.0
@@ -19,30 +19,36 @@ STOP_TIMEOUT_S: Final = 30.0
 
 def resident_mb(pids: Iterable[int]) -> float:
     """Resident memory of these processes and all their descendants; those that are gone count nothing."""
-    return sum(_resident_bytes(pid) for pid in _family(pids)) / (1 << 20)
+    return sum(_resident_bytes(pid) for family in _families(pids) for pid in family) / (1 << 20)
 
 
-def cpu_s_of(pids: Iterable[int]) -> float:
-    """Seconds of processor time of these processes and all their descendants, to a clock tick (10 ms).
+def cpu_s_of(pids: Iterable[int]) -> tuple[float, ...]:
+    """Seconds of processor time of each of these processes with all its descendants, to a clock tick (10 ms).
 
-    A descendant that ended counts with the parent that waited for it.
+    A descendant of several of them counts with the first; one that ended with the parent that waited for it.
     """
-    return sum(_ticks(pid) for pid in _family(pids)) / os.sysconf("SC_CLK_TCK")
+    tick_s = 1 / os.sysconf("SC_CLK_TCK")
+    return tuple(sum(_ticks(pid) for pid in family) * tick_s for family in _families(pids))
 
 
-def _family(pids: Iterable[int]) -> set[int]:
-    """These processes and all their descendants."""
+def _families(pids: Iterable[int]) -> list[set[int]]:
+    """Each of these processes with those of its descendants that are in no family before."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
             children.setdefault(_parent_of(int(name)), []).append(int(name))
-    found: set[int] = set()
-    left = list(pids)
-    while left:
-        pid = left.pop()
-        if pid not in found:
-            found.add(pid)
-            left += children.get(pid, [])
+    known: set[int] = set()
+    found = []
+    for first in pids:
+        family: set[int] = set()
+        left = [first]
+        while left:
+            pid = left.pop()
+            if pid not in known:
+                known.add(pid)
+                family.add(pid)
+                left += children.get(pid, [])
+        found.append(family)
     return found
 
 
@@ -98,6 +104,26 @@ class Started:
         started.start_s = time.monotonic() - began
         return started
 
+    @classmethod
+    def with_ready_line(cls, command: Sequence[str]) -> tuple[Started, dict[str, str]]:
+        """A store of ours, and what its ready line says, as ``store``: host and port.  Blocks until it is ready.
+
+        EndpointFailed: it ended instead.
+        """
+        began = time.monotonic()
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+        started = cls(process)
+        try:
+            assert process.stdout is not None, "it is a pipe"
+            line = process.stdout.readline().decode()
+            if not line:
+                raise EndpointFailed("the store did not start; it says why above")
+        except BaseException:
+            started.stop()
+            raise
+        started.start_s = time.monotonic() - began
+        return started, dict(word.split("=", 1) for word in line.split() if "=" in word)
+
     def _failed(self) -> str | None:
         status = self._process.poll()
         return None if not status else f"the start command ended with status {status} before the endpoint answered"
@@ -108,6 +134,8 @@ class Started:
         return [self._process.pid] if self._process.poll() is None else []
 
     def stop(self) -> None:
+        if self._process.stdout is not None:
+            self._process.stdout.close()
         if self._process.poll() is not None:
             return
         os.killpg(self._process.pid, signal.SIGTERM)

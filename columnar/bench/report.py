@@ -34,6 +34,7 @@ class Side:
     latency_us: dict[str, int]
     generator_cpu: float  # cores that the generators used, median of the rounds
     server_us: tuple[float, ...] = ()  # processor time of the server for a unit, of the rounds; empty: not asked for
+    busiest_us: tuple[float, ...] = ()  # the same of the busiest of its processes alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,8 @@ def side_of(outcomes: Sequence[Outcome]) -> Side:
     rates = tuple(outcome.rate for outcome in outcomes)
     busy = median(outcome.cpu_share for outcome in outcomes)
     served = tuple(outcome.server_us for outcome in outcomes if outcome.server_us is not None)
-    return Side(median(rates), rates, together.total(), percentiles_us(together), busy, served)
+    busiest = tuple(outcome.busiest_us for outcome in outcomes if outcome.busiest_us is not None)
+    return Side(median(rates), rates, together.total(), percentiles_us(together), busy, served, busiest)
 
 
 def sides_of(line: Line) -> tuple[str, int, tuple[Side, ...]]:

@@ -122,7 +122,7 @@ def _get_columns(data: DataSet, rng: Chance) -> list[Asked]:
 
 
 def _put(_data: DataSet, rng: Chance) -> list[Asked]:
-    keys = [dataset.row_key(rng.randrange(1_000_000)) for _ in range(PACKED)]
+    keys = [dataset.row_key(rng.randrange(dataset.PUT_ROWS)) for _ in range(PACKED)]
     cells = [(dataset.PUT_COLUMN, dataset.text(key, dataset.PUT_BYTES)) for key in keys]
     arguments = [(dataset.WRITES_TABLE, key, calls.puts([cell])) for key, cell in zip(keys, cells, strict=True)]
     return [Asked("mutateRow", one, calls.VOID_SUCCESS) for one in arguments]

@@ -131,6 +131,35 @@ def test_an_endpoint_that_is_not_there_is_said_in_one_line() -> None:
     assert "Traceback" not in ran.stderr
 
 
+def test_forwarded_calls_are_measured_beside_direct_ones(tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    load = ("--rows", "100", "--rounds", "1", "--seconds", "0.2", "-c", "2", "--folder", str(tmp_path))
+    ran = bench("forwarding", "-w", "get-cell,put", *load, "--json", str(figures))
+    assert ran.returncode == 0, ran.stderr
+    assert "get one small cell" in ran.stdout
+    found = json.loads(figures.read_text())
+    assert [line["workload"] for line in found["lines"]] == ["get-cell", "put"]
+    for line in found["lines"]:
+        forwarded, direct = line["endpoints"]["forwarded"], line["endpoints"]["direct"]
+        assert forwarded["rate"] > 0
+        assert direct["rate"] > 0
+    assert os.listdir(tmp_path) == ["figures.json"], "the store's folder is gone"
+
+
+def test_stores_of_more_and_more_servers_are_measured_in_turn(tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    load = ("--rows", "120", "--rounds", "1", "--seconds", "0.2", "-c", "4", "--folder", str(tmp_path))
+    ran = bench("scale", "--servers", "1,2", "-w", "get-cell,scan-small", *load, "--json", str(figures))
+    assert ran.returncode == 0, ran.stderr
+    assert "2 servers" in ran.stdout
+    found = json.loads(figures.read_text())["lines"]
+    assert [line["workload"] for line in found] == ["get-cell", "scan-small"]
+    for line in found:
+        assert set(line["servers"]) == {"1", "2"}
+        assert line["servers"]["1"]["rate_ratio"] == 1.0
+        assert line["servers"]["2"]["rate_ratio"] > 0
+
+
 def test_the_limits_of_the_machine(tmp_path: Path) -> None:
     figures = tmp_path / "limits.json"
     ran = bench("limits", "--seconds", "0.2", "--folder", str(tmp_path), "--json", str(figures))

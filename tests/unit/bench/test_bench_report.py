@@ -34,8 +34,8 @@ def test_ratio_is_of_two_only() -> None:
     assert ratio_of(two[:1]) is None
 
 
-def served(units: int, server_cpu_s: float) -> Outcome:
-    return Outcome(Counter({100: units}), units, 1.0, 0.5, server_cpu_s)
+def served(units: int, *servers_cpu_s: float) -> Outcome:
+    return Outcome(Counter({100: units}), units, 1.0, 0.5, servers_cpu_s)
 
 
 def test_the_processor_time_of_two_servers_is_compared_round_by_round() -> None:
@@ -51,6 +51,12 @@ def test_the_processor_time_of_two_servers_is_compared_round_by_round() -> None:
 def test_the_server_s_time_is_that_of_the_generator_that_read_it() -> None:
     both = summed([served(100, 0.2), outcome(100)])
     assert both.server_us == pytest.approx(1_000.0)
+
+
+def test_the_busiest_server_s_time_counts_for_the_work_of_all() -> None:
+    side = side_of([served(100, 0.2, 0.1), served(100, 0.1, 0.4)])
+    assert [round(each) for each in side.server_us] == [3_000, 5_000]
+    assert [round(each) for each in side.busiest_us] == [2_000, 4_000]
 
 
 def test_generators_side_by_side_are_summed() -> None:
