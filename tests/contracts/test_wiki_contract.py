@@ -1,4 +1,4 @@
-"""What the handlers count on, held against the wiki on a real store and against the one in memory.
+"""What the handlers count on, held against the wiki on a real store, on three servers, and against the one in memory.
 
 The unit tests of the web side stand on MemoryWiki; here it shows that it behaves like the wiki.
 """
@@ -6,26 +6,44 @@ The unit tests of the web side stand on MemoryWiki; here it shows that it behave
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.cluster_process import ClusterProcess
 from tests.support.memory_wiki import MemoryWiki
 from tests.support.store_thread import StoreThread
 from wikka_port.pages import Conflict, Wiki
 
 
-@pytest.fixture(params=["memory", "store"])
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess]:
+    with ClusterProcess(tmp_path_factory.mktemp("cluster") / "data", 3) as running:
+        yield running
+
+
+@pytest.fixture(params=["memory", "store", "servers"])
 def wiki(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
     if request.param == "memory":
         yield MemoryWiki()
-        return
-    with StoreThread(tmp_path) as store:
-        made = Wiki("127.0.0.1", store.port, indexes="application")
-        made.prepare()
-        yield made
-        made.store.close()
+    elif request.param == "store":
+        with StoreThread(tmp_path) as store, prepared(store.port) as made:
+            yield made
+    else:
+        cluster = request.getfixturevalue("cluster")
+        with prepared(cluster.port) as made:
+            yield made
+        cluster.drop_all()
+
+
+@contextmanager
+def prepared(port: int) -> Iterator[Wiki]:
+    made = Wiki("127.0.0.1", port, indexes="application")
+    made.prepare()
+    yield made
+    made.store.close()
 
 
 def test_a_page_and_its_revisions(wiki: Any) -> None:

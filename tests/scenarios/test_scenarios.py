@@ -1,4 +1,4 @@
-"""Scenarios as text: each ``*.txt`` beside this file is played against a server of its own.
+"""Scenarios as text: each ``*.txt`` beside this file is played against a store of its own, and against three servers.
 
 A line at the margin is a call (``tests/support/thrift_lines.py`` says how it is written), the
 indented lines under it are the answer.  ``pytest tests/scenarios --rewrite`` records the answers
@@ -8,6 +8,8 @@ anew; the difference is then for a person to read.
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,11 @@ from columnar.config import StandaloneConfig
 from columnar.standalone import Standalone
 from columnar.wire.definitions import WireError
 from columnar.wire.idl import SERVICE
+from tests.support.cluster_process import ClusterProcess
 from tests.support.thrift_lines import answer_lines, error_line, parse
 
 FILES = sorted(Path(__file__).parent.glob("*.txt"))
+SCANNER_ID = re.compile(r"(?<=scanner ID is invalid: )\d+")
 
 
 class Player:
@@ -88,3 +92,20 @@ def test_scenario(file: Path, tmp_path: Path, request: pytest.FixtureRequest) ->
         file.write_text(found)
         text = found
     assert found == text
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess]:
+    with ClusterProcess(tmp_path_factory.mktemp("cluster") / "data", 3) as running:
+        yield running
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_three_servers_answer_as_one(file: Path, cluster: ClusterProcess) -> None:
+    """Each connection goes to another of them than the last, wherever the rows are."""
+    text = file.read_text()
+    try:
+        found = played(text, cluster.port)
+    finally:
+        cluster.drop_all()
+    assert SCANNER_ID.sub("N", found) == SCANNER_ID.sub("N", text), "but for scanners' ids, which name their server"

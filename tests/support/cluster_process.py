@@ -58,6 +58,15 @@ class ClusterProcess(StoreProcess):
             reaped(pid)
         return pid
 
+    def drop_all(self) -> None:
+        """All tables of users."""
+        connection = self.connection()
+        try:
+            for table in connection.tables():
+                connection.delete_table(table, disable=True)
+        finally:
+            connection.close()
+
     def rows(self) -> Rows:
         return Rows(self.port)
 
