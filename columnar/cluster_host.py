@@ -373,11 +373,13 @@ class ClusterHost:
             if isinstance(ask, do.Close):
                 given_up = await self._servers.ask(server, told.CloseRegion(place.info, ask.epoch))
             else:
-                kind = told.OpenRegion if isinstance(ask, do.Open) else told.RenumberRegion
                 sealed = self._sealed(ask.owner, server)
                 for one in self._unsealed(ask.owner, server):
                     sealed += ((one, await self._pasts.extents(one)),)
-                await self._servers.ask(server, kind(place.info, ask.owner, sealed))
+                if isinstance(ask, do.Open):
+                    await self._servers.ask(server, told.OpenRegion(place.info, ask.owner, sealed, ask.is_doubted))
+                else:
+                    await self._servers.ask(server, told.RenumberRegion(place.info, ask.owner, sealed))
         except (NotSent, LinkBroke):
             return  # its end is reported by itself
         except Exception as error:  # noqa: BLE001 - whatever it is, the server has refused the region at that epoch
@@ -400,6 +402,15 @@ class ClusterHost:
         if not isinstance(ask, do.Close):  # a close is told again
             is_damaged = isinstance(error, DamagedData)
             self.event(self.state.failed(server, ask.region, epoch, text, is_damaged, self.now_ms()))
+
+    async def cannot_open(self, server: Incarnation, said: told.CannotOpen) -> None:
+        """The server owns the region, and each request for it meets the same failure."""
+        what = "is damaged" if said.is_damaged else "cannot be opened"
+        _log.error(
+            "region %s of %s %s at server %s: %s", said.region.encoded, said.region.table, what, server, said.why
+        )
+        region, now_ms = said.region.region_id, self.now_ms()
+        self.event(self.state.unopened(server, region, said.epoch, said.why, said.is_damaged, now_ms))
 
     def _sealed(self, owner: Owner, server: Incarnation) -> tuple[tuple[Incarnation, told.Segments], ...]:
         sealed = self._catalogue.sealed

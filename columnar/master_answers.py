@@ -41,13 +41,14 @@ class MasterAnswers:
         changes: RegionChanges,
         services: Mapping[int, WireServer],
         listening: Callable[[Incarnation, Listening], Awaitable[None]],
+        cannot_open: Callable[[Incarnation, CannotOpen], Awaitable[None]],
     ) -> None:
         """Before any server has a link.  ``services``: THRIFT1 and, where it is served, THRIFT2."""
         self._calls = PeerServer(services, _no_row, itertools.count(1))
         self._answers = {
             Commit: lambda _server, asked: changes.ask(asked),
             Listening: listening,
-            CannotOpen: self._cannot_open,
+            CannotOpen: cannot_open,
         }
 
     def called(self, link: PeerLink, frame: Frame) -> None:
@@ -73,13 +74,6 @@ class MasterAnswers:
             link.refuse(number, error)
         else:
             link.told(number, message, answer)
-
-    async def _cannot_open(self, server: Incarnation, said: CannotOpen) -> None:
-        """The server goes on trying, for each request: another one of this machine has the same disk."""
-        what = "is damaged" if said.is_damaged else "cannot be opened"
-        _log.error(
-            "region %s of %s %s at server %s: %s", said.region.encoded, said.region.table, what, server, said.why
-        )
 
     async def close(self) -> None:
         """When no server is left that waits for an answer."""

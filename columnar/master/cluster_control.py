@@ -174,7 +174,7 @@ class ClusterControl:
         return self._state.current.places[info.region_id]
 
     def _check(self, request: Request) -> None:
-        why = refusal(request, self._state.desired, self._state.current)
+        why = refusal(request, self._state.desired, self._state.current, self._host.now_ms())
         if why is not None:
             raise CallerError(why)
 

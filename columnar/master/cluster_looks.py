@@ -77,12 +77,18 @@ def cluster_look(state: ClusterState, facts: FactsOf, now_ms: int) -> ClusterLoo
     return ClusterLook(
         servers=tuple(servers),
         regions=len(current.places),
-        unassigned=len(current.homeless),
+        unassigned=len(current.homeless) + len(current.failed),
         transitions=len(current.under_way),
         is_balancing=wishes.balancer,
         is_splitting=wishes.auto_split,
-        remarks=tuple(state.remarks),
+        remarks=(*state.remarks, *_failed(len(current.failed))),
     )
+
+
+def _failed(regions: int) -> Iterable[str]:
+    if regions:
+        what = f"{counted(regions)} could not be opened"
+        yield f"{what}; 'columnar transitions' says why, 'columnar assign REGION' tries again"
 
 
 def server_look(state: ClusterState, server: Server, facts: FactsOf, now_ms: int) -> ServerLook:
@@ -110,9 +116,9 @@ def _notes(state: ClusterState, server: Server, now_ms: int) -> Iterable[str]:
     if server.name in state.desired.wishes.drained:
         left = left_on(state, server)
         yield f"drained, {counted(left)} left on it" if left else "drained: it gets no region"
-    if server.benched_until_ms > now_ms:
-        seconds = (server.benched_until_ms - now_ms + 999) // 1_000
-        yield f"it died {len(server.deaths_ms)} times within 5 minutes: for {seconds} s it gets no region"
+    if server.shunned_until_ms > now_ms:
+        seconds = (server.shunned_until_ms - now_ms + 999) // 1_000
+        yield f"for {seconds} s it gets no region, {server.why_shunned(now_ms)}"
     if server.opening:
         yield f"on the way to it: {counted(len(server.opening))}"
     astray = len(state.current.astray.get(server.name, ()))
@@ -171,9 +177,18 @@ def region_look(place: Place, facts: FactsOf, now_ms: int) -> RegionLook:
 def _why(place: Place) -> str:
     if place.phase is Phase.OFFLINE:
         return "a person has unassigned it"
+    if place.phase is Phase.FAILED_OPEN:
+        return f"{_tried(place)}: {place.failure}"
+    if place.phase is Phase.HOMELESS and place.tried:
+        return f"{_tried(place)} and is tried again: {place.failure}"
     if place.phase is Phase.HOMELESS:
         return place.why or "no server may take it as yet"
     return place.why or "it was there when the master started, or a split or merge made it there"
+
+
+def _tried(place: Place) -> str:
+    times = f", {len(place.tried)} times in all" if len(place.tried) > 1 else ""
+    return f"it could not be opened by {' nor '.join(dict.fromkeys(place.tried))}{times}"
 
 
 def table_looks(state: ClusterState) -> list[TableLook]:
@@ -259,12 +274,13 @@ def _closed_doors(place: Place, now_ms: int) -> Iterable[str]:
     if place.phase is Phase.OFFLINE:
         yield f"a person has unassigned the region; 'columnar assign {encoded}' opens it"
     elif place.phase is Phase.FAILED_OPEN:
-        tried = ", ".join(place.tried)
-        yield f"it could not be opened by {tried}: {place.why}; 'columnar assign {encoded}' tries again"
+        yield f"{_why(place)}; 'columnar assign {encoded}' tries again"
     elif place.phase is Phase.HOMELESS:
         yield f"no server has owned it for {since}: {_why(place)}"
     elif place.phase is Phase.CHANGING:
         yield f"it has been {hbase_word(place).lower()} for {since}; requests wait for the last hundredths of a second"
+    elif place.phase is Phase.LEAVING and place.tried:
+        yield f"{_tried(place)}, which has been giving it up for {since}: {place.failure}"
     elif place.phase is Phase.LEAVING:
         yield f"a person has unassigned it: {place.server} has been closing it for {since}"
     elif owner is not None and place.phase is not Phase.OPEN:
@@ -303,8 +319,9 @@ def _seconds(duration_ms: int) -> str:
 
 
 def transition_looks(state: ClusterState, now_ms: int) -> list[TransitionLook]:
-    """Longest first."""
-    found = [_transition(state.current.places[region], now_ms) for region in state.current.under_way]
+    """Regions that are under way, and those that stay FAILED_OPEN until a person assigns them; longest first."""
+    regions = (*state.current.under_way, *state.current.failed)
+    found = [_transition(state.current.places[region], now_ms) for region in regions]
     return sorted(found, key=lambda one: -one.state_ms)
 
 
@@ -316,9 +333,12 @@ def _transition(place: Place, now_ms: int) -> TransitionLook:
         source = target
     elif place.phase is Phase.LEAVING:
         kind, source, target = "close", target, ""
+    elif place.phase is Phase.FAILED_OPEN:
+        kind = "failed"
     else:
         kind = "move" if source else "open"
-    return TransitionLook(kind, place.info, hbase_word(place), source, target, now_ms - place.since_ms, place.why)
+    why = _why(place) if kind == "failed" else place.why
+    return TransitionLook(kind, place.info, hbase_word(place), source, target, now_ms - place.since_ms, why)
 
 
 def decision_looks(state: ClusterState, now_ms: int, region: int | None = None) -> list[DecisionLook]:

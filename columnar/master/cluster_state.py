@@ -1,6 +1,6 @@
 """(pure) The state of a cluster at its master: events in, outputs out.
 
-    events    joined, hello, opened, closed, failed, loads, silent, fenced; written, not_written;
+    events    joined, hello, opened, closed, failed, unopened, loads, silent, fenced; written, not_written;
               created, removed, changed, change_failed, held, released; asked, tick, begin
     outputs   Write, Tell, Fence, Split, Merge, RemoveLog, Answer, Wake, in the order in which they are carried out
 
@@ -25,8 +25,8 @@ Knows nothing of files, processes, sockets and clocks: the shell around it carri
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from columnar.master.instructions import (
     DECISIONS_KEPT,
@@ -37,7 +37,9 @@ from columnar.master.instructions import (
     Instruction,
     Merge,
     Output,
+    Plan,
     Prefer,
+    Reason,
     RemoveLog,
     Request,
     Split,
@@ -62,6 +64,7 @@ TELL_AGAIN_MS: Final = 5_000  # what was told and not reported
 TOLD_AGAIN: Final = 100  # regions, at one tick
 UNWRITABLE_MS: Final = 1_000  # after a write that failed
 HOME_FOR_MS: Final = 10 * 60_000  # so long the regions of a server that is away, or drained, are its own
+Planner: TypeAlias = Callable[[Desired, Current, int, Chance], Plan]
 
 
 class ClusterState:
@@ -72,13 +75,18 @@ class ClusterState:
         wishes: Wishes,
         rng: Chance,
         throttles: Throttles | None = None,
+        planner: Planner = plan,
     ) -> None:
-        """From the catalogue's rows.  Nothing is planned before ``begin``."""
+        """From the catalogue's rows.  Nothing is planned before ``begin``.
+
+        ``planner``: a shell that measures passes one that calls ``plan``.
+        """
         self.current = Current()
         self.desired = Desired(wishes, throttles or Throttles())
         self.decisions: deque[Decision] = deque(maxlen=DECISIONS_KEPT)
         self.remarks: tuple[str, ...] = ()  # of the last plan: what cannot be done
         self._rng = rng
+        self._plan = planner
         self._has_begun = False
         self._is_write_due = False
         self._wake_at_ms: int | None = None
@@ -91,6 +99,7 @@ class ClusterState:
         self.ledger = OwnerLedger(rows, sealed)
         self._transitions = Transitions(self.desired, self.current, self.ledger)
         self._outputs = self._transitions.outputs  # one list, in order
+        self.tallies = self._transitions.tallies
         self._requests = Requests(self.desired, self.current, self._outputs)
 
     def _add(self, info: RegionInfo, owner: Owner | None, phase: Phase) -> Place:
@@ -116,6 +125,7 @@ class ClusterState:
         """The incarnation was started."""
         found = self.current.server(server.name)
         found.incarnation, found.state, found.since_ms, found.weight = server, ServerState.STARTING, now_ms, weight
+        found.began()
         return self._done(now_ms)
 
     def hello(
@@ -170,6 +180,7 @@ class ClusterState:
             return []
         self.ledger.fenced(server, segments, named)
         found = self.current.server(server.name)
+        died_ms = found.since_ms if found.state is ServerState.FENCING else now_ms
         if found.incarnation == server:
             found.state, found.since_ms = ServerState.DOWN, now_ms
         self.current.changed_ms = now_ms
@@ -178,7 +189,7 @@ class ClusterState:
         for region in list(found.regions):
             place = self.current.places[region]
             if place.owner is not None and place.owner.server == server:
-                self._transitions.owner_fenced(place, now_ms)
+                self._transitions.owner_fenced(place, died_ms, now_ms)
         for region in list(self.current.closing):
             place = self.current.places[region]
             source = place.owner.source if place.owner is not None else None
@@ -208,6 +219,13 @@ class ClusterState:
     ) -> list[Output]:
         """The server could not open the region, and refuses it at that epoch for ever."""
         self._transitions.failed(server, region, epoch, why, is_damaged, now_ms)
+        return self._done(now_ms)
+
+    def unopened(
+        self, server: Incarnation, region: int, epoch: int, why: str, is_damaged: bool, now_ms: int
+    ) -> list[Output]:
+        """The server owns the region and cannot open its store."""
+        self._transitions.unopened(server, region, epoch, why, is_damaged, now_ms)
         return self._done(now_ms)
 
     def loads(self, server: Incarnation, rates: Sequence[RegionRates], now_ms: int) -> list[Output]:
@@ -270,6 +288,7 @@ class ClusterState:
     def _remove(self, region: int) -> None:
         if region in self.current.places:
             self.current.remove(region)
+            self.tallies.stays_closed(region)
             self.ledger.drop(region)
             del self._infos[region]
 
@@ -362,7 +381,7 @@ class ClusterState:
         for _ in range(2):  # moves to servers that balance prefers begin at once
             if not self._has_begun:
                 break
-            made = plan(self.desired, self.current, now_ms, self._rng)
+            made = self._plan(self.desired, self.current, now_ms, self._rng)
             if made.has_balanced:
                 self.current.balanced_ms = now_ms
             if made.remarks or made.has_balanced:
@@ -372,7 +391,7 @@ class ClusterState:
                 self._carry_out(instruction, now_ms)
             if not any(isinstance(one, Prefer) for one in made.instructions):
                 break
-        self._requests.look()
+        self._requests.look(now_ms)
         is_due = self._is_write_due or self._transitions.is_urgent or self._requests.wishes_to_write is not None
         if is_due and self._has_begun and now_ms >= self.current.unwritable_until_ms:
             self._send_write()
@@ -421,10 +440,12 @@ class ClusterState:
             place.by_hand_ms = now_ms
         elif place.phase is Phase.OPEN and give.server == place.ideal and place.why_ideal:
             place.settled_ms = now_ms
-        if by_hand or place.ideal is None:
+        # A region that was tried would else go home at once, to a server that cannot open it, perhaps.
+        is_chosen = give.reason in (Reason.FAILURE, Reason.ASSIGNED)
+        if by_hand or is_chosen or place.ideal is None:
             self.current.set_ideal(place, give.server, "")
         place.why_ideal = "" if give.server == place.ideal else place.why_ideal
-        self._transitions.give(place, server, give.why, now_ms)
+        self._transitions.give(place, server, give.why, give.reason, now_ms)
 
     # --- invariants --------------------------------------------------------------------------------
 

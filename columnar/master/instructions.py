@@ -11,6 +11,7 @@ by its name, and where only one start of a server is meant by its incarnation.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final, TypeAlias
 
 from columnar.master.wishes import Wishes
@@ -24,6 +25,27 @@ DECISIONS_KEPT: Final = 200
 # --- planned -----------------------------------------------------------------------------------------
 
 
+class Reason(Enum):
+    """The kind of a reason, for counting; each name is a label."""
+
+    NEW = "new"
+    START = "start"
+    BACK = "back"  # to the server that had not closed it yet
+    ASSIGNED = "assigned"
+    ASKED = "asked"
+    MERGE = "merge"
+    DRAIN = "drain"
+    HOME = "home"
+    BALANCE = "balance"
+    DEATH = "death"
+    FAILURE = "failure"  # to open it
+
+    @property
+    def is_move(self) -> bool:
+        """Whether a region that was served goes to another server, or to another start of its server."""
+        return self not in (Reason.NEW, Reason.START, Reason.BACK, Reason.ASSIGNED)
+
+
 @dataclass(frozen=True, slots=True)
 class Give:
     """The region's next owner is the living incarnation of ``server``."""
@@ -31,6 +53,7 @@ class Give:
     region: int
     server: str
     why: str
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +90,15 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Serve the region at the owner's epoch, after the logs in ``owner.behind`` are in its store."""
+    """Serve the region at the owner's epoch, after the logs in ``owner.behind`` are in its store.
+
+    ``is_doubted``: the store could not be opened last time; the server reports ``opened`` when it is open.
+    """
 
     region: int
     owner: Owner
     why: str
+    is_doubted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,10 @@
     CLOSING      its source was told to close it, and serves until then  under way
     OPENING      its owner was told to open it                           under way
     OPEN         is served by its owner                                  none
-    LEAVING      its owner was told to close it, for a person            under way
+    LEAVING      its owner was told to close it, for a person, or as     under way
+                 it cannot open it
     OFFLINE      is closed until a person assigns it                     none
-    FAILED_OPEN  could not be opened; a person assigns it                none
+    FAILED_OPEN  could not be opened, often enough; a person assigns it  none
     CHANGING     is being split or merged by its owner                   under way
 
 ``Desired`` is what people want.  ``Current`` is what is so, as far as the master heard.  Each change of a region or of
@@ -17,7 +18,8 @@ a server updates the indexes, so a plan costs what is out of place, not what the
 Invariants (``Current.check``):
     P1. A region counts for the server of its owner row, unless it has no living owner.  Load, number of regions and
         regions of a table of a server are the sums over its regions.
-    P2. ``homeless`` are the regions in that phase, ``astray`` those that are not at their ideal server.
+    P2. ``homeless`` and ``failed`` are the regions in those phases, ``astray`` those that are not at their ideal
+        server.
     P3. ``moves`` are transitions from a living owner; each server counts those that leave or reach it.
 
 Knows nothing of rows being written nor of what is asked of owners (``cluster_state``), nor of what should be done
@@ -30,7 +32,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
 
-from columnar.master.instructions import Request, Throttles
+from columnar.master.instructions import Reason, Request, Throttles
 from columnar.master.load_scores import IDLE
 from columnar.master.wishes import Wishes
 from columnar.model.owner import Incarnation, Owner
@@ -42,6 +44,10 @@ DEATHS_WITHIN_MS: Final = 5 * 60_000
 DEATHS_TOO_MANY: Final = 3
 BENCHED_MS: Final = (60_000, 120_000, 240_000, 480_000)
 FORGIVEN_AFTER_MS: Final = 30 * 60_000  # without a death: the next bench is the first one again
+FAILURES_WITHIN_MS: Final = 5 * 60_000
+FAILURES_TOO_MANY: Final = 3  # regions that a server could not open, within that time
+AVOIDED_MS: Final = 120_000  # it gets no regions then, unless it is the last
+OPENING_TRIES: Final = 5  # of a region, at whatever servers
 
 
 class Phase(Enum):
@@ -80,10 +86,14 @@ class Place:
     limit_bytes: int = 0
     since_ms: int = 0  # of the phase
     why: str = ""
+    reason: Reason | None = None  # of the gift that is under way
     why_ideal: str = ""
     settled_ms: int = NEVER_MS  # when balance moved it last
     by_hand_ms: int = NEVER_MS
-    tried: tuple[str, ...] = ()  # servers that could not open it, since it was open last
+    tried: tuple[str, ...] = ()  # servers that could not open it, since it was open last; one for each try
+    failure: str = ""  # of the last try
+    is_damaged: bool = False  # by the last try, so another server would fail too
+    is_doubted: bool = False  # its store could not be opened: its next owner opens it before it says so
     told_ms: int = NEVER_MS  # when its owner was told last
     rated_ms: int = NEVER_MS  # when its load was reported last
     rates: RegionRates | None = None  # as they were reported then
@@ -107,6 +117,29 @@ class Server:
     deaths_ms: tuple[int, ...] = ()
     benches: int = 0
     benched_until_ms: int = NEVER_MS
+    failures_ms: dict[int, int] = field(default_factory=dict)  # regions that this start of it could not open lately
+    avoided_until_ms: int = NEVER_MS  # as there were too many of them
+
+    @property
+    def shunned_until_ms(self) -> int:
+        """Until then it gets regions only where no other server may take them."""
+        return max(self.benched_until_ms, self.avoided_until_ms)
+
+    def why_shunned(self, now_ms: int) -> str:
+        if self.benched_until_ms > now_ms:
+            return f"as it died {len(self.deaths_ms)} times within 5 minutes"
+        return f"as it could not open {len(self.failures_ms)} regions within 5 minutes"
+
+    def began(self) -> None:
+        """Another process has another chance to open what the one before could not."""
+        self.failures_ms.clear()
+        self.avoided_until_ms = NEVER_MS
+
+    def could_not_open(self, region: int, now_ms: int) -> None:
+        recent = {one: at for one, at in self.failures_ms.items() if now_ms - at < FAILURES_WITHIN_MS}
+        self.failures_ms = {**recent, region: now_ms}
+        if len(self.failures_ms) >= FAILURES_TOO_MANY:
+            self.avoided_until_ms = now_ms + AVOIDED_MS
 
     def died(self, now_ms: int) -> None:
         last = self.deaths_ms[-1] if self.deaths_ms else NEVER_MS
@@ -130,6 +163,7 @@ class Current:
         self.servers: dict[str, Server] = {}
         self.places: dict[int, Place] = {}
         self.homeless: dict[int, None] = {}
+        self.failed: dict[int, None] = {}
         self.under_way: dict[int, None] = {}
         self.closing: dict[int, None] = {}  # their source was told to close them
         self.held_tables: set[str] = set()  # copied now: none of their regions begins a transition
@@ -233,6 +267,10 @@ class Current:
             del self.homeless[region]
         if phase is Phase.HOMELESS:
             self.homeless[region] = None
+        if phase is Phase.FAILED_OPEN:
+            self.failed[region] = None
+        else:
+            self.failed.pop(region, None)
         if phase in UNDER_WAY:
             self.under_way[region] = None
         else:
@@ -286,6 +324,7 @@ class Current:
         for region, place in self.places.items():
             assert place.server is None or region in self.servers[place.server].regions, "P1"
             assert (region in self.homeless) == (place.phase is Phase.HOMELESS), "P2"
+            assert (region in self.failed) == (place.phase is Phase.FAILED_OPEN), "P2"
             assert (region in self.under_way) == (place.phase in UNDER_WAY), "P2"
             assert (region in self.closing) == (place.phase is Phase.CLOSING), "P2"
             if place.phase is Phase.HOMELESS:

@@ -3,7 +3,7 @@
 A draft changes nothing of what it reads: what its own instructions will change is counted in the draft, so a plan
 of many instructions spreads them.
 
-    eligible servers   are up, not drained, not benched; where there is none, benched ones, else drained ones
+    eligible servers   are up, not drained, not shunned; where there is none, shunned ones, else drained ones
     next server        has the least load for its weight; among nearly equal loads the fewest regions of the table
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import Final, Protocol
 
-from columnar.master.instructions import Close, Give, Instruction, Merge, Plan, Split
+from columnar.master.instructions import Close, Give, Instruction, Merge, Plan, Reason, Split
 from columnar.master.placement import Current, Desired, Place, ServerState
 
 _NEARLY: Final = 0.02  # of the mean load: so much less is no reason to take a server with more regions of the table
@@ -60,7 +60,7 @@ class Draft:
             drained = self.desired.wishes.drained
             up = [server for server in self.current.servers.values() if server.state is ServerState.UP]
             kept = [server for server in up if server.name not in drained]
-            sound = [server for server in kept if server.benched_until_ms <= self.now_ms]
+            sound = [server for server in kept if server.shunned_until_ms <= self.now_ms]
             self._eligible = [server.name for server in sound or kept or up]
         return self._eligible
 
@@ -69,7 +69,7 @@ class Draft:
         server = self.current.servers.get(name)
         if server is None or server.state is not ServerState.UP:
             return False
-        if name in self.desired.wishes.drained or server.benched_until_ms > self.now_ms:
+        if name in self.desired.wishes.drained or server.shunned_until_ms > self.now_ms:
             return name in self.eligible
         return True
 
@@ -141,16 +141,16 @@ class Draft:
         self._given.update(regions)
         self.instructions.append(instruction)
 
-    def house(self, place: Place, server: str, why: str) -> None:
+    def house(self, place: Place, server: str, why: str, reason: Reason) -> None:
         """Give a region that has no owner."""
-        self.instructions.append(Give(place.info.region_id, server, why))
+        self.instructions.append(Give(place.info.region_id, server, why, reason))
 
-    def move(self, place: Place, server: str, why: str) -> None:
+    def move(self, place: Place, server: str, why: str, reason: Reason) -> None:
         """Give a region that another server has."""
         assert place.server is not None, "it is open"
         assert place.server != server, "it is there"
         self._given.add(place.info.region_id)
-        self.instructions.append(Give(place.info.region_id, server, why))
+        self.instructions.append(Give(place.info.region_id, server, why, reason))
         self._moves += 1
         for name in (place.server, server):
             self._moves_of[name] = self._moves_of.get(name, 0) + 1

@@ -27,15 +27,18 @@ from columnar.master.instructions import (
     MergeRegions,
     MoveRegion,
     Plan,
+    Reason,
     Split,
     SplitRegion,
     UnassignRegion,
 )
 from columnar.master.load_splits import split_large
-from columnar.master.placement import Current, Desired, Phase, Place
+from columnar.master.placement import OPENING_TRIES, Current, Desired, Phase, Place
 from columnar.master.plan_draft import Chance, Draft
 
 RETRY_MS: Final = 1_000  # an opening is tried again by the same server, where there is no other
+OPENING_WAITS_MS: Final = (0, 1_000, 2_000, 4_000)  # after so many tries
+assert len(OPENING_WAITS_MS) == OPENING_TRIES - 1
 
 
 def plan(desired: Desired, current: Current, now_ms: int, rng: Chance) -> Plan:
@@ -75,35 +78,38 @@ def _house_the_homeless(draft: Draft) -> None:
         return
     waiting = sorted((places[region] for region in current.homeless), key=lambda place: (-place.load, place.info.table))
     for place in waiting:
-        server, why = _next_owner(draft, place)
+        server, why, reason = _next_owner(draft, place)
         if server is not None:
-            draft.house(place, server, why)
+            draft.house(place, server, why, reason)
 
 
-def _next_owner(draft: Draft, place: Place) -> tuple[str | None, str]:
+def _next_owner(draft: Draft, place: Place) -> tuple[str | None, str, Reason]:
     owner = place.owner
     if owner is None:
-        return draft.choose(place), "new"
+        return draft.choose(place), "new", Reason.NEW
     if owner.source is not None and draft.current.is_alive(owner.source.server):
-        return owner.source.server.name, f"{owner.server} is gone, and {owner.source.server} has not closed it yet"
+        why = f"{owner.server} is gone, and {owner.source.server} has not closed it yet"
+        return owner.source.server.name, why, Reason.BACK
     if place.tried:
-        why = f"could not be opened by {', '.join(place.tried)}"
-        server = draft.choose(place, apart_from=place.tried)
-        if server is None and draft.now_ms - place.since_ms < RETRY_MS:
-            draft.wake(place.since_ms + RETRY_MS)
-            return None, why
-        return server or draft.choose(place), why
+        why = f"could not be opened by {' nor '.join(dict.fromkeys(place.tried))}: {place.failure}"
+        has_others = any(name not in place.tried for name in draft.eligible)
+        wait_ms = max(OPENING_WAITS_MS[len(place.tried) - 1], 0 if has_others else RETRY_MS)
+        if draft.now_ms - place.since_ms < wait_ms:
+            draft.wake(place.since_ms + wait_ms)
+            return None, why, Reason.FAILURE
+        return draft.choose(place, apart_from=place.tried) or draft.choose(place), why, Reason.FAILURE
     if draft.current.is_beginning and place.ideal is not None and draft.may_take(place.ideal):
-        return place.ideal, "the start: the server that had it last"
+        return place.ideal, "the start: the server that had it last", Reason.START
     if draft.current.is_alive(owner.server):
-        return draft.choose(place), f"assigned; {owner.server} had closed it"
-    return draft.choose(place), f"{owner.server} is gone"
+        return draft.choose(place), f"assigned; {owner.server} had closed it", Reason.ASSIGNED
+    reason = Reason.START if draft.current.is_beginning else Reason.DEATH
+    return draft.choose(place), f"{owner.server} is gone", reason
 
 
 # --- 2 -----------------------------------------------------------------------------------------------
 
 
-def _move(draft: Draft, request: MoveRegion) -> None:
+def _move(draft: Draft, request: MoveRegion, reason: Reason = Reason.ASKED) -> None:
     place = draft.current.places.get(request.region)
     if place is None or place.server is None or not draft.may_leave(place):
         return
@@ -111,7 +117,7 @@ def _move(draft: Draft, request: MoveRegion) -> None:
     if server is None or server == place.server or not draft.current.is_up(server):
         return
     if draft.has_slots and draft.has_slot(server):
-        draft.move(place, server, request.why)
+        draft.move(place, server, request.why, reason)
 
 
 def _unassign(draft: Draft, request: UnassignRegion) -> None:
@@ -139,7 +145,8 @@ def _merge(draft: Draft, request: MergeRegions) -> None:
     if left is None or right is None or not (draft.may_begin(left) and draft.may_begin(right)):
         return
     if left.server != right.server:
-        _move(draft, MoveRegion(request.right, left.server, f"to be merged with region {left.info.encoded}"))
+        why = f"to be merged with region {left.info.encoded}"
+        _move(draft, MoveRegion(request.right, left.server, why), Reason.MERGE)
     elif _may_change(draft, left) and _may_change(draft, right):
         draft.begin(Merge((request.left, request.right), "asked for"), request.left, request.right)
 
@@ -161,7 +168,7 @@ def _empty_drained(draft: Draft) -> None:
                 target = draft.choose(place, apart_from=(name,), with_slot=True)
                 if target is None:
                     break
-                draft.move(place, target, f"{name} is drained")
+                draft.move(place, target, f"{name} is drained", Reason.DRAIN)
 
 
 def _send_home(draft: Draft) -> None:
@@ -178,7 +185,8 @@ def _send_home(draft: Draft) -> None:
             place = draft.current.places[region]
             if not draft.may_leave(place) or (not place.why_ideal and not may_settle(place, draft.now_ms)):
                 continue
-            draft.move(place, name, place.why_ideal or f"{name} is back")
+            reason = Reason.BALANCE if place.why_ideal else Reason.HOME
+            draft.move(place, name, place.why_ideal or f"{name} is back", reason)
 
 
 def _share_openings(draft: Draft, name: str) -> None:
@@ -188,4 +196,4 @@ def _share_openings(draft: Draft, name: str) -> None:
     waiting = [place for place in waiting if place.owner is not None and draft.current.is_alive(place.owner.server)]
     waiting.sort(key=lambda place: place.load)
     for place in waiting[: len(waiting) // max(2, len(draft.eligible))]:
-        draft.move(place, name, f"{name} is back, and {place.server} has not opened it yet")
+        draft.move(place, name, f"{name} is back, and {place.server} has not opened it yet", Reason.HOME)

@@ -28,12 +28,11 @@ from columnar.master.instructions import (
     UnassignRegion,
     UndrainServer,
 )
-from columnar.master.placement import NEVER_MS, Current, Desired, Phase, ServerState
+from columnar.master.placement import NEVER_MS, Current, Desired, Phase, Place, Server, ServerState
 from columnar.master.replacements import check_merge, check_split
 from columnar.master.wishes import Wishes
 
 GONE: Final = "the region was dropped, split or merged meanwhile; ask for the regions again"
-_UNOPENED: Final = "the region could not be opened; see the decisions, then assign it"
 
 
 def regions_of(request: Request) -> tuple[int, ...]:
@@ -44,7 +43,7 @@ def regions_of(request: Request) -> tuple[int, ...]:
     return ()
 
 
-def refusal(request: Request, desired: Desired, current: Current) -> str | None:
+def refusal(request: Request, desired: Desired, current: Current, now_ms: int) -> str | None:
     """Why it is refused; None: it is not."""
     if isinstance(request, DrainServer | UndrainServer):
         return None if request.server in current.servers else f"there is no server {request.server}"
@@ -52,11 +51,14 @@ def refusal(request: Request, desired: Desired, current: Current) -> str | None:
         return GONE
     if isinstance(request, SplitRegion | MergeRegions):
         return _senseless(request, current)
-    return _misdirected(request, desired, current) if isinstance(request, MoveRegion) else None
+    return _misdirected(request, desired, current, now_ms) if isinstance(request, MoveRegion) else None
 
 
 def _senseless(request: SplitRegion | MergeRegions, current: Current) -> str | None:
     infos = [current.places[region].info for region in regions_of(request)]
+    closed = _closed(request, current)
+    if closed is not None:
+        return closed
     try:
         if isinstance(request, MergeRegions):
             check_merge(*infos)
@@ -67,18 +69,55 @@ def _senseless(request: SplitRegion | MergeRegions, current: Current) -> str | N
     return None
 
 
-def _misdirected(request: MoveRegion, desired: Desired, current: Current) -> str | None:
-    if current.places[request.region].phase in (Phase.OFFLINE, Phase.FAILED_OPEN):
-        return "the region is not open; assign it first"
+def _closed(request: Request, current: Current) -> str | None:
+    for region in regions_of(request):
+        place = current.places[region]
+        if place.phase in (Phase.OFFLINE, Phase.FAILED_OPEN):
+            return f"region {place.info.encoded} is not open; 'columnar assign {place.info.encoded}' opens it"
+    return None
+
+
+def _misdirected(request: MoveRegion, desired: Desired, current: Current, now_ms: int) -> str | None:
+    closed = _closed(request, current)
+    if closed is not None:
+        return closed
     if request.server is None:
-        here = current.places[request.region].server
-        up = [one.name for one in current.servers.values() if one.state is ServerState.UP and one.name != here]
-        return None if set(up) - desired.wishes.drained else "no other server may take the region"
+        return _nowhere(current.places[request.region], desired, current, now_ms)
     if not current.is_up(request.server):
         return f"server {request.server} is not up"
     if request.server in desired.wishes.drained:
         return f"server {request.server} is drained; undrain it first"
     return None
+
+
+def _nowhere(place: Place, desired: Desired, current: Current, now_ms: int) -> str | None:
+    """Why the planner can choose no other server for the region, and what helps; None: it can."""
+    others = [one for one in sorted(current.servers.values(), key=_name) if one.name != place.server]
+    obstacles = [(one, _obstacle(one, desired, now_ms)) for one in others]
+    if not others:
+        return "the store has no other server"
+    if not all(obstacle for _, obstacle in obstacles):
+        return None
+    whys = "; ".join(f"{one.name} {obstacle}" for one, obstacle in obstacles)
+    return f"no other server may take the region now: {whys}"
+
+
+def _name(server: Server) -> str:
+    return server.name
+
+
+def _obstacle(server: Server, desired: Desired, now_ms: int) -> str:
+    """Why the planner gives the server nothing; empty: it may."""
+    if server.state is not ServerState.UP:
+        return f"is {server.state.name.lower()}"
+    if server.name in desired.wishes.drained:
+        return f"is drained ('columnar undrain {server.name}' ends that)"
+    if server.shunned_until_ms > now_ms:
+        seconds = (server.shunned_until_ms - now_ms + 999) // 1_000
+        return (
+            f"is to be left alone for {seconds} s more, {server.why_shunned(now_ms)} (a move that names it goes there)"
+        )
+    return ""
 
 
 def wishes_after(request: Request, wishes: Wishes) -> Wishes:
@@ -99,7 +138,7 @@ def wishes_after(request: Request, wishes: Wishes) -> Wishes:
     return Wishes(drained, unassigned, balancer, auto_split)
 
 
-def is_over(request: Request, current: Current) -> tuple[bool, str | None]:
+def is_over(request: Request, desired: Desired, current: Current, now_ms: int) -> tuple[bool, str | None]:
     """(whether it is done or cannot be done any more, the error).  Splits and merges are over when the change is."""
     places = [current.places.get(region) for region in regions_of(request)]
     if None in places:
@@ -107,17 +146,30 @@ def is_over(request: Request, current: Current) -> tuple[bool, str | None]:
     place = places[0]
     assert place is not None, "looked at"
     if isinstance(request, AssignRegion):
-        return place.phase in (Phase.OPEN, Phase.FAILED_OPEN), _UNOPENED if place.phase is not Phase.OPEN else None
+        return place.phase in (Phase.OPEN, Phase.FAILED_OPEN), _unopened(place)
     if isinstance(request, UnassignRegion):
         return place.phase is Phase.OFFLINE, None
     if isinstance(request, MoveRegion):
         if place.phase is Phase.OPEN and place.server == request.server:
             return True, None
         if place.phase in (Phase.OFFLINE, Phase.FAILED_OPEN):
-            return True, _UNOPENED
+            return True, _unopened(place)
         if request.server is not None and not current.is_up(request.server):
             return True, f"server {request.server} is not up any more"
+        nowhere = _nowhere(place, desired, current, now_ms) if request.server is None and place.server else None
+        return nowhere is not None, nowhere
+    if isinstance(request, SplitRegion | MergeRegions):
+        closed = _closed(request, current)
+        return closed is not None, closed
     return False, None
+
+
+def _unopened(place: Place) -> str | None:
+    if place.phase is Phase.OPEN:
+        return None
+    if place.phase is Phase.OFFLINE:
+        return f"region {place.info.encoded} was unassigned meanwhile"
+    return f"region {place.info.encoded} could not be opened: {place.failure}"
 
 
 class Requests:
@@ -134,7 +186,7 @@ class Requests:
         self._sent: dict[int, tuple[Wishes | None, list[int]]] = {}  # by number of the write
 
     def asked(self, number: int, request: Request, now_ms: int) -> None:
-        why = refusal(request, self._desired, self._current)
+        why = refusal(request, self._desired, self._current, now_ms)
         if why is not None:
             self._outputs.append(Answer(number, why))
         elif isinstance(request, BalanceNow):
@@ -162,7 +214,8 @@ class Requests:
         self._desired.asked[number] = request
         place = self._current.places[regions_of(request)[0]]
         if isinstance(request, AssignRegion) and place.phase in (Phase.OFFLINE, Phase.FAILED_OPEN):
-            place.tried = ()
+            place.tried, place.is_damaged = (), False
+            place.is_doubted = True  # whoever asks hears whether its store could be opened
             self._current.set_phase(place, Phase.HOMELESS, now_ms)
         if isinstance(request, UnassignRegion) and place.phase in (Phase.HOMELESS, Phase.FAILED_OPEN):
             self._current.set_phase(place, Phase.OFFLINE, now_ms)
@@ -200,10 +253,10 @@ class Requests:
 
     # --- answers -----------------------------------------------------------------------------------
 
-    def look(self) -> None:
+    def look(self, now_ms: int) -> None:
         """Answer the requests that are over."""
         for number, request in list(self._desired.asked.items()):
-            is_ended, error = is_over(request, self._current)
+            is_ended, error = is_over(request, self._desired, self._current, now_ms)
             if is_ended:
                 self._answer(number, error)
 

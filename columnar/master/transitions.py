@@ -4,7 +4,9 @@
     advance   the row is on disk: the source is told to close   CLOSING
               the source has closed it, or is fenced            OPENING, the owner is told to open it
     opened    the owner serves it, with all that was behind     OPEN, and its settled row is to be written
-    orphan    its owner cannot open it, or is gone              HOMELESS, or OFFLINE if a person wants it closed
+    unopened  its owner has said that it serves, and cannot     LEAVING: the owner gives it up first
+    orphan    its owner cannot open it, or is gone              HOMELESS; OFFLINE if a person wants it closed;
+                                                                FAILED_OPEN after too many tries, or if it is damaged
 
 A row whose ``behind`` changes on the way goes to disk before the owner is told.  Each step looks at who is alive now,
 so a step that comes again, or comes late, is harmless.
@@ -14,12 +16,11 @@ Knows nothing of plans, requests and writes; ``cluster_state`` carries its outpu
 
 from __future__ import annotations
 
-from columnar.master.instructions import Close, Open, Output, Renumber, Tell
+from columnar.master.instructions import Close, Open, Output, Reason, Renumber, Tell
 from columnar.master.owner_ledger import End, OwnerLedger
-from columnar.master.placement import Current, Desired, Phase, Place
+from columnar.master.placement import OPENING_TRIES, Current, Desired, Phase, Place
+from columnar.master.tallies import Tallies
 from columnar.model.owner import Incarnation, Tenure, settled
-
-OPENING_TRIES = 3
 
 
 class Transitions:
@@ -29,10 +30,11 @@ class Transitions:
         self._desired = desired
         self._current = current
         self._ledger = ledger
+        self.tallies = Tallies()
 
-    def give(self, place: Place, server: Incarnation, why: str, now_ms: int) -> None:
+    def give(self, place: Place, server: Incarnation, why: str, reason: Reason, now_ms: int) -> None:
         region, source = place.info.region_id, place.server
-        place.owner, place.why = self._ledger.next_owner(region, server), why
+        place.owner, place.why, place.reason = self._ledger.next_owner(region, server), why, reason
         self._ledger.set(region, place.owner)
         self._current.end_move(region)
         self._current.set_server(place, server.name)
@@ -42,7 +44,7 @@ class Transitions:
         self.is_urgent = True
 
     def close(self, place: Place, why: str, now_ms: int) -> None:
-        """For a person: the region stays closed."""
+        """The region is closed by its owner, and nobody opens it meanwhile."""
         place.why = why
         self._current.set_phase(place, Phase.LEAVING, now_ms)
         self.tell(place, now_ms)
@@ -51,6 +53,7 @@ class Transitions:
         """Its row could not be written: go on from the row on disk."""
         region = place.info.region_id
         self._current.end_move(region)
+        place.reason = None
         place.owner = self._ledger.revert(region)
         if place.owner is None:
             self.orphan(place, now_ms)
@@ -80,6 +83,7 @@ class Transitions:
             self.orphan(place, now_ms)  # the source goes on serving it
         else:
             current.set_phase(place, Phase.CLOSING, now_ms)
+            self.tallies.paused(region, now_ms)
             self.tell(place, now_ms)
 
     def _has_ended(self, place: Place) -> bool:
@@ -102,7 +106,7 @@ class Transitions:
         elif place.phase is Phase.OPENING and self._current.is_alive(row.server):
             self._ledger.told_to_open(region, row)
             has_it = any(tenure.server == row.server for tenure in row.behind)
-            ask = Renumber(region, row, place.why) if has_it else Open(region, row, place.why)
+            ask = Renumber(region, row, place.why) if has_it else Open(region, row, place.why, place.is_doubted)
             self.outputs.append(Tell(row.server, ask))
 
     def tell_again(self, place: Place, server: Incarnation, now_ms: int) -> None:
@@ -119,7 +123,9 @@ class Transitions:
             return
         self._current.end_move(region)
         self._current.set_phase(place, Phase.OPEN, now_ms)
-        place.tried = ()
+        self.forgive(place)
+        self.tallies.opened(region, place.reason, now_ms)
+        place.reason = None
         row = settled(place.owner)
         if row != self._ledger.durable.get(region):
             place.owner = row
@@ -130,10 +136,32 @@ class Transitions:
         if place is None:
             return
         self._ledger.ended(region, Tenure(server, epoch), End.FAILED)
+        self._note_failure(place, why, is_damaged, now_ms)
         self.orphan(place, now_ms)
-        place.tried, place.why = (*place.tried, server.name), why
-        if (is_damaged or len(place.tried) >= OPENING_TRIES) and region in self._current.homeless:
-            self._current.set_phase(place, Phase.FAILED_OPEN, now_ms)
+
+    def unopened(self, server: Incarnation, region: int, epoch: int, why: str, is_damaged: bool, now_ms: int) -> None:
+        """As ``failed``, of an owner that may serve the region until it has closed it."""
+        place = self._current.places.get(region)
+        if place is None or place.owner is None or place.phase not in (Phase.OPENING, Phase.OPEN):
+            return
+        if place.owner.tenure != Tenure(server, epoch) or not self._current.is_alive(server):
+            return
+        self._note_failure(place, why, is_damaged, now_ms)
+        self.tallies.paused(region, now_ms)
+        self.close(place, f"{server.name} cannot open it: {why}", now_ms)
+
+    def _note_failure(self, place: Place, why: str, is_damaged: bool, now_ms: int) -> None:
+        assert place.owner is not None, "it was told to open it"
+        name = place.owner.server.name
+        place.tried, place.failure = (*place.tried, name), why
+        place.is_damaged, place.is_doubted = is_damaged, True
+        if not is_damaged:
+            self._current.servers[name].could_not_open(place.info.region_id, now_ms)
+
+    @staticmethod
+    def forgive(place: Place) -> None:
+        """Earlier failures count no more."""
+        place.tried, place.failure, place.is_damaged, place.is_doubted = (), "", False, False
 
     def _expected(self, server: Incarnation, region: int, epoch: int) -> Place | None:
         """The region, if that server is opening it at that epoch."""
@@ -158,7 +186,8 @@ class Transitions:
         else:
             self.orphan(place, now_ms)
 
-    def owner_fenced(self, place: Place, now_ms: int) -> None:
+    def owner_fenced(self, place: Place, died_ms: int, now_ms: int) -> None:
+        self.tallies.paused(place.info.region_id, died_ms)
         if place.phase is not Phase.WRITING and place.phase is not Phase.CHANGING:
             self.orphan(place, now_ms)
 
@@ -172,5 +201,11 @@ class Transitions:
         region = place.info.region_id
         self._current.end_move(region)
         self._current.set_server(place, None)
-        is_unassigned = region in self._desired.wishes.unassigned
-        self._current.set_phase(place, Phase.OFFLINE if is_unassigned else Phase.HOMELESS, now_ms)
+        phase = Phase.HOMELESS
+        if region in self._desired.wishes.unassigned:
+            phase = Phase.OFFLINE
+        elif place.is_damaged or len(place.tried) >= OPENING_TRIES:
+            phase = Phase.FAILED_OPEN
+        if phase is not Phase.HOMELESS:
+            self.tallies.stays_closed(region)
+        self._current.set_phase(place, phase, now_ms)

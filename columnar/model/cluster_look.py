@@ -91,7 +91,7 @@ class TableLook:
 
 @dataclass(frozen=True, slots=True)
 class TransitionLook:
-    kind: str  # open, move, close, split, merge
+    kind: str  # open, move, close, split, merge; failed: nothing happens until a person assigns it
     info: RegionInfo
     state: str  # OPENING, ...
     source: str

@@ -27,12 +27,14 @@ class OpenRegion(Message[None]):
     """Serve the region at the owner's epoch, once everything in ``owner.behind`` is in its store.
 
     ``sealed``: the extents of the logs in ``owner.behind``.  The answer comes at once where nothing is behind; then the
-    store is opened when a request first needs it, or before.
+    store is opened when a request first needs it, or before.  ``is_doubted``: the store could not be opened last time,
+    so the answer comes when it is open.
     """
 
     region: RegionInfo
     owner: Owner
     sealed: tuple[tuple[Incarnation, Segments], ...] = ()
+    is_doubted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,6 +106,8 @@ class Owning:
     async def open(self, asked: OpenRegion, leader: int) -> None:
         """``leader``: the epoch of the master that asks.  An error: the region is refused at that epoch for ever."""
         self._know(asked.region, asked.sealed)
+        if asked.is_doubted:
+            self.told.doubt(asked.region.region_id, asked.owner.epoch)
         told = self.told.told_open
         await self._answered(OpenRegion, asked.region, asked.owner.epoch, lambda: told(*_row(asked), leader))
 

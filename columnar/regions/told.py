@@ -1,7 +1,7 @@
 """(pure) The regions that a master told a server to own: what it told in, instructions and reports out.
 
     stage       a region                                                             its epoch
-    BRINGING    has logs behind it, which are brought into its store                 owned, not served yet
+    BRINGING    has logs behind it, which are brought into its store, or is doubted  owned, not served yet
     SERVING     may be served; its store is opened for a request, or before          owned
     LEAVING     is served until its store is closed; then the next owner may have it given up
     LEFT        was closed here, could not be opened, or was never had               given up
@@ -139,8 +139,13 @@ class ToldRegions:
         self._here = here
         self._hosting = hosting
         self._held: dict[int, _Held] = {}
+        self._doubted: dict[int, int] = {}  # region -> the epoch at which it is SERVING only with its store open
 
     # --- told by a master --------------------------------------------------------------------------
+
+    def doubt(self, region: int, epoch: int) -> None:
+        """Before ``told_open`` at that epoch: the region is BRINGING first, also if nothing is behind."""
+        self._doubted[region] = epoch
 
     def told_open(self, region: int, owner: Owner, leader: int) -> tuple[Told, ...]:
         """``owner``: the row, on disk, which names this server and what is behind."""
@@ -235,6 +240,7 @@ class ToldRegions:
         """No table has them any more, and none of their stores is open."""
         for region in regions:
             self._held.pop(region, None)
+            self._doubted.pop(region, None)
             self._hosting.forget(region)
 
     # --- looks -------------------------------------------------------------------------------------
@@ -295,7 +301,7 @@ class ToldRegions:
             self._hosting.told(region, Event.GIVEN_UP)
             self._held[region] = _Held(owner, owner.epoch, Stage.LEFT, is_behind)
             return (Refuse(region, owner.epoch, Why.STOPPING),)
-        if not owner.behind:
+        if not owner.behind and self._doubted.pop(region, 0) != owner.epoch:
             self._held[region] = _Held(owner, owner.epoch, Stage.SERVING, is_behind=False)
             return (MayServe(region, owner), ReportOpened(region, owner.epoch))
         self._held[region] = _Held(owner, owner.epoch, Stage.BRINGING, self._names_here(owner))

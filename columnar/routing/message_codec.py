@@ -217,7 +217,7 @@ _ENTRIES: Final = (
     _Entry("give_back_space", regions.GiveBackSpace, _ONE_REGION),
     _Entry("loads", regions.Loads, {}, several(_LOAD)),
     _Entry("commit", regions.Commit, _ONE_CHANGE),
-    _Entry("open_region", owners.OpenRegion, _OWNED),
+    _Entry("open_region", owners.OpenRegion, {**_OWNED, "is_doubted": BOOL}),
     _Entry("close_region", owners.CloseRegion, {"region": REGION, "epoch": INT}, _GIVEN_UP),
     _Entry("renumber_region", owners.RenumberRegion, _OWNED),
     _Entry("rates", owners.Rates, {}, several(_RATES)),

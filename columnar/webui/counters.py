@@ -13,9 +13,8 @@ from collections import deque
 from itertools import pairwise
 from typing import Final
 
-BOUNDS_S: Final = (
-    *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
-)
+from columnar.model.measures import BOUNDS_S
+
 HISTORY_S: Final = 120  # of requests per second, one sample a second
 
 

@@ -76,6 +76,10 @@ def happen(cluster: PlannedCluster, rng: Random) -> None:
         server = rng.choice(sorted(cluster.servers))
         rates = [RegionRates(r, rng.random() * 50, 1, 0, 1 << 20, 1 << 30) for r in cluster.servers[server].serving]
         cluster.event("loads", server, rates)
+    elif what < 0.43 and cluster.servers:
+        server = rng.choice(sorted(cluster.servers))
+        for region, epoch in list(cluster.servers[server].serving.items())[:1]:
+            cluster.event("unopened", server, region, epoch, "a request could not have it opened", rng.random() < 0.1)
     else:
         cluster.write_somewhere()
 

@@ -78,6 +78,8 @@ class World:
         if epoch > 2 and rng.random() < 0.5:
             behind = (Tenure(OTHER, epoch - 2), *behind)
         told = self.told.told_open if kind == "open" else self.told.told_renumber
+        if kind == "open" and rng.random() < 0.2:
+            self.told.doubt(region, epoch)
         if is_new and leader == self.leader and not self.hosting.owns(region):
             model.is_complete = model.is_complete and not behind
         self.carry_out(region, told(region, Owner(HERE, epoch, behind=behind), leader))
@@ -327,3 +329,11 @@ def test_regions_that_a_split_made_are_owned_and_the_parent_is_forgotten() -> No
     assert told.serving() == {2: 1}
     assert not hosting.owns(1)
     told.check()
+
+
+def test_a_region_that_is_doubted_is_opened_before_its_server_says_so() -> None:
+    told = ToldRegions(HERE, HostingState(None))
+    told.doubt(1, 5)
+    assert told.told_open(1, Owner(HERE, 5), 1) == (BringIn(1, Owner(HERE, 5)),)
+    assert told.not_opened(1, 5, "no", is_damaged=False) == (ReportFailed(1, 5, "no", False),)
+    assert told.told_open(1, Owner(HERE, 6), 1)[-1] == ReportOpened(1, 6), "the doubt was about one opening"

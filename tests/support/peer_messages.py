@@ -101,7 +101,7 @@ MORE: list[tuple[Message[Any], Any]] = [
     (regions.Undelivered("t", ()), {}),
     (regions.Loads(), ()),
     (ChangeRoutes(1), RoutesHeld(0)),
-    (owners.OpenRegion(LOW, Owner(S1, 1)), None),
+    (owners.OpenRegion(LOW, Owner(S1, 1), (), True), None),
     (owners.Rates(), ()),
     (owners.Listening("h", 1), None),
     (owners.Addresses(()), None),

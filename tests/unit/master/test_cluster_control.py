@@ -86,7 +86,7 @@ def test_a_region_is_closed_until_it_is_assigned() -> None:
     done(cluster.control.unassign(info, False))
     assert cluster.control.row("t", b"b").region.state == "OFFLINE"
     assert done(cluster.control.unassign(info, False)).text.endswith("is closed already")
-    with pytest.raises(CallerError, match="assign it first"):
+    with pytest.raises(CallerError, match="is not open; 'columnar assign "):
         done(cluster.control.move(info, "s1", True))
     done(cluster.control.assign(info, True))
     assert cluster.control.row("t", b"b").region.state == "OFFLINE"

@@ -119,7 +119,13 @@ def test_what_cannot_be_opened_says_who_tried() -> None:
     assert found.region.state == "FAILED_OPEN"
     encoded = place.info.encoded
     (said, *_) = found.remarks
-    assert said == f"it could not be opened by s2, s2, s2: it cannot be opened; 'columnar assign {encoded}' tries again"
+    why = "it could not be opened by s2, 5 times in all: it cannot be opened"
+    assert said == f"{why}; 'columnar assign {encoded}' tries again"
+    assert found.region.why == why
+    (shown, *_) = cluster.control.transitions()
+    assert (shown.kind, shown.state, shown.target, shown.why) == ("failed", "FAILED_OPEN", "", why)
+    look = cluster.control.look()
+    assert (look.unassigned, look.remarks[-1][:30]) == (1, "1 region could not be opened; ")
 
 
 def test_a_busy_server_says_what_makes_it_so() -> None:

@@ -5,8 +5,20 @@ from __future__ import annotations
 from random import Random
 
 from columnar.master.cluster_state import ClusterState
-from columnar.master.instructions import Answer, Close, DrainServer, MoveRegion, Open, Output, Tell, Write
-from columnar.master.placement import Phase
+from columnar.master.instructions import (
+    Answer,
+    AssignRegion,
+    Close,
+    DrainServer,
+    MoveRegion,
+    Open,
+    Output,
+    SplitRegion,
+    Tell,
+    Write,
+)
+from columnar.master.placement import AVOIDED_MS, BENCHED_MS, OPENING_TRIES, Phase
+from columnar.master.planner import OPENING_WAITS_MS
 from columnar.master.wishes import Wishes
 from columnar.model.owner import Incarnation, Owner, Tenure
 from columnar.model.region_info import RegionInfo
@@ -86,15 +98,32 @@ def test_a_wish_that_was_not_written_is_taken_back() -> None:
     assert state.desired.wishes == Wishes()
 
 
-def test_three_servers_that_cannot_open_a_region_are_enough() -> None:
+def test_a_region_is_tried_a_few_times_at_different_servers_with_growing_waits() -> None:
     state = begun(S1, S2, S3)
-    outputs = state.begin(0)
-    for n in range(3):
-        (write,) = of(Write, outputs)
-        (tell,) = of(Tell, state.written(write.number, 10 * n))
-        outputs = state.failed(tell.server, 2, tell.ask.owner.epoch, "no", False, 10 * n + 5)
-    assert state.current.places[2].phase is Phase.FAILED_OPEN
-    assert set(state.current.places[2].tried) == {"s1", "s2", "s3"}
+    outputs, now_ms, tried, waits = state.begin(0), 0, [], []
+    for _ in range(OPENING_TRIES):
+        began_ms = now_ms
+        while not of(Tell, outputs):
+            outputs = [one for write in of(Write, outputs) for one in state.written(write.number, now_ms)]
+            if not outputs:
+                now_ms += 100
+                outputs = state.tick(now_ms)
+        (tell,) = of(Tell, outputs)
+        tried.append(tell.server.name)
+        waits.append(now_ms - began_ms)
+        outputs = state.failed(tell.server, 2, tell.ask.owner.epoch, "no", False, now_ms)
+        state.check()
+    place = state.current.places[2]
+    assert (place.phase, place.failure, list(state.current.failed)) == (Phase.FAILED_OPEN, "no", [2])
+    assert set(tried[:3]) == {"s1", "s2", "s3"}
+    assert waits == [0, *OPENING_WAITS_MS]
+    for later_ms in (60_000, 600_000):
+        assert not of(Tell, state.tick(now_ms + later_ms)), "a person assigns it"
+    (write,) = of(Write, state.asked(1, AssignRegion(2), now_ms + 700_000))
+    (tell,) = of(Tell, state.written(write.number, now_ms + 700_000))
+    assert tell.ask.is_doubted
+    assert of(Answer, state.opened(tell.server, 2, tell.ask.owner.epoch, now_ms + 700_000)) == [Answer(1, None)]
+    assert not state.current.failed
 
 
 def test_damaged_data_is_not_tried_elsewhere() -> None:
@@ -103,6 +132,58 @@ def test_damaged_data_is_not_tried_elsewhere() -> None:
     (tell,) = of(Tell, state.written(write.number, 10))
     state.failed(tell.server, 2, tell.ask.owner.epoch, "a block is damaged", True, 20)
     assert state.current.places[2].phase is Phase.FAILED_OPEN
+
+
+def owner_and_other(state: ClusterState) -> tuple[Owner, Incarnation]:
+    owner = state.current.places[2].owner
+    assert owner is not None
+    return owner, S2 if owner.server == S1 else S1
+
+
+def test_an_owner_that_cannot_open_its_region_gives_it_up_before_another_tries() -> None:
+    state = opened(begun(S1, S2))
+    owner, other = owner_and_other(state)
+    outputs = state.unopened(owner.server, 2, owner.epoch, "no file", False, 2_000)
+    assert outputs[0] == Tell(owner.server, Close(2, owner.epoch, f"{owner.server.name} cannot open it: no file"))
+    assert not of(Write, outputs)
+    assert not of(Tell, state.unopened(owner.server, 2, owner.epoch, "no file", False, 2_001)), "it was heard"
+    (write,) = of(Write, state.closed(owner.server, 2, owner.epoch, 2_010))
+    (tell,) = of(Tell, state.written(write.number, 2_020))
+    assert tell.server == other
+    assert tell.ask == Open(2, tell.ask.owner, f"could not be opened by {owner.server.name}: no file", True)
+    state.opened(other, 2, tell.ask.owner.epoch, 2_030)
+    place = state.current.places[2]
+    assert (place.phase, place.tried, place.is_doubted) == (Phase.OPEN, (), False)
+    assert place.ideal == other.name, "it does not go home to a server that cannot open it"
+    state.check()
+
+
+def test_an_owner_that_finds_its_region_damaged_gives_it_up_for_good() -> None:
+    state = opened(begun(S1, S2))
+    owner, _ = owner_and_other(state)
+    state.unopened(owner.server, 2, owner.epoch, "a block is damaged", True, 2_000)
+    assert not of(Write, state.closed(owner.server, 2, owner.epoch, 2_010))
+    assert state.current.places[2].phase is Phase.FAILED_OPEN
+    assert not of(Tell, state.tick(100_000))
+
+
+def test_what_was_said_of_an_earlier_epoch_or_by_another_server_changes_nothing() -> None:
+    state = opened(begun(S1, S2))
+    owner, other = owner_and_other(state)
+    for server, epoch in ((owner.server, owner.epoch - 1), (other, owner.epoch)):
+        assert not of(Tell, state.unopened(server, 2, epoch, "no file", False, 2_000))
+    assert state.current.places[2].phase is Phase.OPEN
+
+
+def test_a_region_that_a_report_overtakes_is_given_up_all_the_same() -> None:
+    """The report of a failed opening may come before the answer that the region may be served."""
+    state = begun(S1)
+    (write,) = of(Write, state.begin(0))
+    (tell,) = of(Tell, state.written(write.number, 10))
+    (close,) = of(Tell, state.unopened(S1, 2, tell.ask.owner.epoch, "no file", False, 20))
+    assert isinstance(close.ask, Close)
+    state.opened(S1, 2, tell.ask.owner.epoch, 21)
+    assert state.current.places[2].phase is Phase.LEAVING
 
 
 def test_tries_begin_anew_when_the_region_was_open() -> None:
@@ -122,3 +203,68 @@ def test_a_death_counts_and_a_stop_that_was_asked_for_does_not() -> None:
     state.joined(S3, 2_000)
     state.fenced(S3, (), (), 3_000)
     assert state.current.servers["s3"].deaths_ms == (3_000,)
+
+
+def test_a_server_that_could_not_open_several_regions_is_avoided_until_it_starts_again() -> None:
+    state = begun(S1, S2)
+    server = state.current.servers["s1"]
+    for region in (2, 2, 3, 4):
+        assert server.shunned_until_ms < 1_000
+        server.could_not_open(region, 1_000)
+    assert server.shunned_until_ms == 1_000 + AVOIDED_MS
+    assert "could not open 3 regions" in server.why_shunned(1_001)
+    (write,) = of(Write, state.begin(1_001))
+    assert write.owners[0][1].server == S2
+    state.joined(Incarnation("s1", 3), 1_002)
+    assert server.shunned_until_ms < 1_000, "it is another process"
+
+
+# --- requests that nobody can carry out ----------------------------------------------------------
+
+
+def answers(outputs: list[Output]) -> list[str]:
+    return [one.error or "done" for one in of(Answer, outputs)]
+
+
+def moved_anywhere(state: ClusterState, now_ms: int = 2_000) -> list[str]:
+    return answers(state.asked(7, MoveRegion(2, None), now_ms))
+
+
+def test_a_move_to_any_server_says_at_once_why_there_is_none() -> None:
+    assert moved_anywhere(opened(begun(S1))) == ["the store has no other server"]
+    state = opened(begun(S1, S2))
+    _, other = owner_and_other(state)
+    state.current.servers[other.name].benched_until_ms = 2_000 + BENCHED_MS[0]
+    (said,) = moved_anywhere(state)
+    assert said.startswith(f"no other server may take the region now: {other.name} is to be left alone for 60 s more")
+    assert not moved_anywhere(state, 2_000 + BENCHED_MS[0]), "it moves"
+    state = opened(begun(S1, S2))
+    (write,) = of(Write, state.asked(1, DrainServer(owner_and_other(state)[1].name), 1_500))
+    state.written(write.number, 1_600)
+    (said,) = moved_anywhere(state)
+    assert "is drained ('columnar undrain s" in said
+    state = opened(begun(S1, S2))
+    state.fenced(owner_and_other(state)[1], (), (), 1_500, asked=True)
+    assert moved_anywhere(state)[0].endswith("is down")
+
+
+def test_a_move_that_waits_hears_when_the_last_other_server_is_gone() -> None:
+    state = opened(begun(S1, S2))
+    state.held("t", 1_900)
+    assert moved_anywhere(state) == []
+    _, other = owner_and_other(state)
+    assert answers(state.fenced(other, (), (), 2_500)) == [
+        f"no other server may take the region now: {other.name} is down"
+    ]
+
+
+def test_a_region_that_could_not_be_opened_is_not_split_nor_moved() -> None:
+    state = opened(begun(S1, S2))
+    owner, _ = owner_and_other(state)
+    state.held("t", 1_900)
+    assert not answers(state.asked(6, SplitRegion(2), 1_950))
+    state.unopened(owner.server, 2, owner.epoch, "a block is damaged", True, 2_000)
+    (said,) = answers(state.closed(owner.server, 2, owner.epoch, 2_010))
+    assert said == f"region {INFO.encoded} is not open; 'columnar assign {INFO.encoded}' opens it"
+    assert answers(state.asked(8, SplitRegion(2), 2_020)) == [said]
+    assert moved_anywhere(state) == [said]

@@ -16,6 +16,7 @@ from columnar.master.instructions import (
     MoveRegion,
     Plan,
     Prefer,
+    Reason,
     Split,
     SplitRegion,
     UnassignRegion,
@@ -167,7 +168,7 @@ def test_requests_of_people_become_instructions() -> None:
         4: MergeRegions(left.info.region_id, right.info.region_id),
     }
     assert stage.made() == (
-        Give(moved.info.region_id, "s2", "asked for"),
+        Give(moved.info.region_id, "s2", "asked for", Reason.ASKED),
         Close(closed.info.region_id, 1, "asked for"),
         Split(split.info.region_id, b"m", "asked for"),
         Merge((left.info.region_id, right.info.region_id), "asked for"),

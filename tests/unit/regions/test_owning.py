@@ -310,6 +310,19 @@ def test_the_epoch_rises_under_an_open_store() -> None:
     run(check)
 
 
+def test_a_region_that_is_doubted_is_open_when_its_server_says_so() -> None:
+    async def check(house: House) -> None:
+        house.engine.failures[FIRST.encoded] = HostError("no descriptor is free")
+        with pytest.raises(HostError, match="no descriptor is free"):
+            await house.owning.open(OpenRegion(FIRST, first_owner(HERE), (), True), LEADER)
+        assert house.reports == [], "the answer has said it"
+        house.engine.failures.clear()
+        await house.owning.open(OpenRegion(FIRST, first_owner(HERE, 2), (), True), LEADER)
+        assert house.server.hosting.held(FIRST.region_id) is not None
+
+    run(check)
+
+
 def test_the_master_hears_once_of_a_region_that_a_request_could_not_open() -> None:
     async def check(house: House) -> None:
         house.engine.failures[FIRST.encoded] = DamagedData("a file is missing")
