@@ -284,7 +284,8 @@ def test_a_person_at_a_terminal(address: str, tmp_path: Path) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             shell.type(f"tables --store 127.0.0.1:{silent.getsockname()[1]}\r")
             connection, _ = silent.accept()
-            shell.wait_for("stopped; what the store has taken in by now stays", pressing="\x03")
+            shell.type("\x03")
+            shell.wait_for("stopped; what the store has taken in by now stays")
             connection.close()
         shell.type("drop pages\r")
         shell.wait_for("for good? [y/N]: ")

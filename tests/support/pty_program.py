@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -17,8 +18,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 WAIT_S = 60.0  # generous: the machine may be busy
-PRESS_S = 2.0
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[=>]|\r")
+
+
+def _as_from_a_terminal() -> None:
+    """In the child: whatever started the tests in the background may have had them ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 class PtyProgram:
@@ -34,7 +40,7 @@ class PtyProgram:
             stdout=there,
             stderr=there,
             env={**os.environ, **given},
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=_as_from_a_terminal,
             start_new_session=True,
         )
         os.close(there)
@@ -57,22 +63,14 @@ class PtyProgram:
         """All that was shown, without control sequences."""
         return _CONTROL.sub("", self._raw.decode(errors="replace"))
 
-    def wait_for(self, text: str, *, pressing: str = "") -> str:
-        """Until ``text`` is shown, behind what was waited for before; what was shown up to it.
-
-        ``pressing`` is typed at once, and again each PRESS_S: Python hears a signal only when the system call after it
-        ends, if it comes between the last look at signals and that call, so people press Ctrl-C once more.
-        """
+    def wait_for(self, text: str) -> str:
+        """Until ``text`` is shown, behind what was waited for before; what was shown up to it."""
         until = time.monotonic() + WAIT_S
-        self.type(pressing)
         while (place := self.screen.find(text, self._seen)) < 0:
             left = until - time.monotonic()
-            ready = select.select([self._here], [], [], min(left, PRESS_S) if pressing else max(0.0, left))[0]
-            assert ready or (pressing and left > 0), f"{text!r} did not come: {self.screen[self._seen :]!r}"
-            if ready:
-                self._raw += self._read()
-            else:
-                self.type(pressing)
+            ready = select.select([self._here], [], [], max(0.0, left))[0]
+            assert ready, f"{text!r} did not come: {self.screen[self._seen :]!r}"
+            self._raw += self._read()
         shown = self.screen[self._seen : place]
         self._seen = place + len(text)
         return shown
