@@ -87,8 +87,10 @@ class Doors:
         operations = serving.operations
         writes = WriteMethods(operations)
         self.connection_ids = itertools.count(1)  # scanners are known by the connection that opened them
+        self.trigger_methods = TriggerMethods(serving.keeper)
         thrift2 = OtherDoor(_thrift2_definition, "Thrift 2", lambda: self.thrift2_port)
         facts = Facts(VERSION, self.folder.path, self.started_s, lambda: self.connections, self.counters.calls)
+        self.extension = ExtensionMethods(operations, writes, master.changes, facts)
         self.slow_log = SlowLog(operations.descriptions, serving.scanners, self.config.slow_request_ms)
         service = ThriftService(
             serving.scanners,
@@ -98,9 +100,9 @@ class Doors:
             CheckMethods(operations),
             ScanMethods(operations),
             TableMethods(operations, master.changes, lambda region: self.address_of(region), self.folder.cluster_id),
-            ExtensionMethods(operations, writes, master.changes, facts),
+            self.extension,
             TriggerChangeMethods(master.triggers),
-            TriggerMethods(serving.keeper),
+            self.trigger_methods,
             AdminMethods(operations, master.alterations, serving.triggers_of),
             RegionMethods(operations.descriptions, master.region_changes),
             SnapshotMethods(operations, master.snapshots),

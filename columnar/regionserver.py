@@ -27,13 +27,14 @@ from columnar.config import RegionServerConfig, StandaloneConfig
 from columnar.doors import Doors, read_tls
 from columnar.errors import HostError
 from columnar.model.owner import Incarnation
-from columnar.model.owner_messages import CannotOpen, Listening
+from columnar.model.owner_messages import CannotOpen, Listening, Measures
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
 from columnar.operations.apart import connect
 from columnar.operations.asked import AskedOperations
 from columnar.regions.owning import Owning
 from columnar.regions.region_rates import RateMeter
+from columnar.routing.asks import Figures, OwnFigures, TriggerLooks
 from columnar.routing.forwarding import Forwarding
 from columnar.routing.hello import Hello, obstacle
 from columnar.routing.owners import RoutedOwners
@@ -43,12 +44,16 @@ from columnar.routing.peers import Peers
 from columnar.routing.refusals import Moved, Unknown, elsewhere
 from columnar.routing.routes import Routes
 from columnar.routing.scanner_ids import slot_of, slot_of_server
+from columnar.routing.side_by_side import looks_at
 from columnar.routing.way_out import WayOut
 from columnar.server_answers import MasterAsks
+from columnar.server_measures import ServerMeasures
 from columnar.serving import Serving
 from columnar.storage.data_folder import STAGING
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.server_stores import ServerStores
+from columnar.triggers.apart import TriggersApart
+from columnar.triggers.asked import AskedTriggers
 
 _log = logging.getLogger(__name__)
 
@@ -128,8 +133,9 @@ class ClusterServer:
         self.peer_server = PeerServer(doors.wires, self._elsewhere, doors.connection_ids)
         self.peers = Peers(self._hello, self._path_of, self.peer_server)
         self.forwarding = Forwarding(self.here, self.routes, self.peers, self.peer_server.serve_here)
+        self.ways_out: dict[int, WayOut] = {}
         for service, made in doors.services.items():
-            made.way_out = WayOut(self.forwarding, service, self._server_of_scanner)
+            made.way_out = self.ways_out[service] = WayOut(self.forwarding, service, self._server_of_scanner)
         self._ask_the_others()
         path = self._path_of(self.here)
         try:
@@ -145,6 +151,26 @@ class ClusterServer:
             self.peer_server.register(kind, answer)
         connect(operations, asked, self.owners)
         self.serving.keeper.system.access.others = operations.access.others
+        self._ask_about_triggers()
+        self.peer_server.register(OwnFigures, self._own_figures)
+        self.doors.extension.others = self._figures_of_others
+
+    def _ask_about_triggers(self) -> None:
+        keeper = self.serving.keeper
+        self.asked_triggers = AskedTriggers(keeper, self.serving.server, self.owners.change)
+        for kind, answer in self.asked_triggers.answers.items():
+            self.peer_server.register(kind, answer)
+        apart = TriggersApart(self.asked_triggers, self.owners, lambda: self.asks.servers())
+        self.doors.trigger_methods.others = apart
+        keeper.burials.log_again_elsewhere = apart.log_again
+
+    async def _own_figures(self, _asked: OwnFigures) -> Figures:
+        return self.doors.extension.figures()
+
+    async def _figures_of_others(self) -> tuple[list[Figures], list[str]]:
+        others = [server for server in self.asks.servers() if server != self.here]
+        found, silent = await looks_at(others, self.peers, OwnFigures())
+        return list(found.values()), [str(server) for server in silent]
 
     def _server_of_scanner(self, scanner_id: int) -> Incarnation | None:
         slot = slot_of(scanner_id)
@@ -173,6 +199,11 @@ class ClusterServer:
         self._answering = PeerServer({}, self._elsewhere, self.doors.connection_ids)  # a master has no clients
         for kind, answer in self.asks.answers.items():
             self._answering.register(kind, answer)
+        committer = self.stores.committer
+        looks = self.asked_triggers.looks
+        measures = ServerMeasures(self.doors, serving, lambda: committer.syncs, self.peer_server, self.ways_out, looks)
+        self._answering.register(Measures, measures.measures)
+        self._answering.register(TriggerLooks, looks)
 
     async def _linked(self, control: socket.socket) -> PeerLink:
         def made() -> PeerLink:

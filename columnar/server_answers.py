@@ -72,6 +72,10 @@ class MasterAsks:
         """The living server whose scanners have that slot in their ids, as far as is known."""
         return next((server for server in self._addresses if slot_of_server(server) == slot), None)
 
+    def servers(self) -> list[Incarnation]:
+        """The servers that live, as far as is known, this one among them."""
+        return list(self._addresses)
+
     # --- regions -------------------------------------------------------------------------------------
 
     async def _open(self, asked: owners.OpenRegion) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from columnar.config import StandaloneConfig
@@ -94,6 +95,11 @@ class Serving:
 
     def triggers_of(self, table: str) -> list[str]:
         return [one.name for one in self.keeper.registrations() if one.table == table]
+
+    def held(self, by_doors: Mapping[str, int]) -> dict[str, int]:
+        """Bytes of what is bounded in ``limits``."""
+        gathered, scanners = self.server.gathering.total_bytes, self.scanners.size_bytes
+        return {**by_doors, "gathered": gathered, "scanners": scanners}
 
     def trigger_lines(self) -> list[TriggerLine]:
         return [

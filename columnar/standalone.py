@@ -97,10 +97,6 @@ class Standalone:
             commits=lambda: self.stores.committer.syncs,
             slow_requests=lambda: doors.slow_log.count,
             triggers=serving.trigger_lines,
-            held=self._held,
+            held=lambda: serving.held(doors.held_bytes),
             looks=doors.alone,
         )
-
-    def _held(self) -> dict[str, int]:
-        gathered, scanners = self.serving.server.gathering.total_bytes, self.serving.scanners.size_bytes
-        return {**self.doors.held_bytes, "gathered": gathered, "scanners": scanners}

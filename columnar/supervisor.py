@@ -40,6 +40,7 @@ from columnar.model.owner_messages import Address, Addresses, Listening
 from columnar.regions.region import Region
 from columnar.routing.hello import Hello
 from columnar.server_processes import ServerProcesses
+from columnar.servers_asked import ServersAsked, TimedPlanner
 from columnar.servers_past import FolderPasts, named_in, to_servers
 from columnar.storage import server_folders
 from columnar.storage.data_folder import SERVERS_SINCE, DataFolder
@@ -138,7 +139,8 @@ class Supervisor:
         self.folder.raise_format(SERVERS_SINCE)
         owners = catalogue.owners | invented
         regions = [(info, owners.get(info.region_id)) for entry in catalogue.tables.values() for info in entry.regions]
-        state = ClusterState(regions, catalogue.sealed, catalogue.wishes, random.Random())
+        self._planner = TimedPlanner()
+        state = ClusterState(regions, catalogue.sealed, catalogue.wishes, random.Random(), planner=self._planner)
         for region in invented:
             state.current.set_ideal(state.current.places[region], None, "")  # that process is no server to go back to
         pasts = FolderPasts(catalogue, self.stores)
@@ -195,7 +197,8 @@ class Supervisor:
 
     def ended(self, server: Incarnation, why: str) -> None:
         self._handed.pop(server, None)
-        self._addresses.pop(server, None)
+        if self._addresses.pop(server, None) is not None:
+            self._tell_addresses()
         if not self._doors and not self.fault.done():
             text = f"server {server} did not start, it ended {why}; its last lines above say why"
             self.fault.set_exception(HostError(text))
@@ -204,6 +207,9 @@ class Supervisor:
     async def _listening(self, server: Incarnation, said: Listening) -> None:
         """The server's own ports are open: everybody may name them to clients."""
         self._addresses[server] = Address(server, said.host, said.port)
+        self._tell_addresses()
+
+    def _tell_addresses(self) -> None:
         message = self.addresses()
         for one in self.host.greeted:
             self.host.send(one, message)
@@ -259,6 +265,7 @@ class Supervisor:
     def status(self) -> ClusterStatus:
         """On the loop."""
         kinds = Counter(one.kind for one in self.control.transitions())
+        tallies, tables = self.host.state.tallies, self.leading.catalogue.tables
         return ClusterStatus(
             version=VERSION,
             address=f"{self.config.host}:{self.port}",
@@ -267,6 +274,12 @@ class Supervisor:
             look=self.control.look(),
             kinds=tuple(sorted(kinds.items())),
             fenced=self.host.fenced,
+            has_triggers_page=True,
+            tables=tuple(self.control.tables()),
+            disabled=frozenset(name for name, entry in tables.items() if not entry.enabled),
+            moves=tuple((reason.value, count) for reason, count in tallies.moves.items()),
+            pauses=tuple((reason.value, pauses.numbers) for reason, pauses in tallies.pauses.items()),
+            planning=self._planner.times.numbers,
         )
 
     # --- stop ------------------------------------------------------------------------------------------
@@ -339,7 +352,8 @@ class _Site:
 
         supervisor = self._supervisor
         address = f"{supervisor.config.host}:{supervisor.port}"
-        return cluster_pages(ask, supervisor.control, supervisor.status, address, visitors)
+        servers = ServersAsked(ask, supervisor.host, supervisor.processes)
+        return cluster_pages(ask, supervisor.control, supervisor.status, servers, address, visitors)
 
 
 def _safe_path() -> list[str]:

@@ -26,6 +26,7 @@ class TriggerStatus:
     parked_rows: int
     dead_letters: int
     last_error: str
+    silent_servers: tuple[str, ...] = ()  # of several servers: those whose part is not in the numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,7 @@ def _status(wire: Any) -> TriggerStatus:
         wire.parkedRows,
         wire.deadLetters,
         _text(wire.lastError),
+        tuple(_text(name) for name in wire.silentServers or ()),
     )
 
 

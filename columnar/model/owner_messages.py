@@ -1,6 +1,6 @@
 """(pure) Messages between the master of a cluster and one server, about the regions that the server owns: values.
 
-    master -> server    OpenRegion, CloseRegion, RenumberRegion, Rates, Addresses
+    master -> server    OpenRegion, CloseRegion, RenumberRegion, Rates, Measures, Addresses
     server -> master    Listening, CannotOpen
 
 The answer to ``OpenRegion`` is the server's word that it serves, to ``CloseRegion`` that it never will at that epoch;
@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from columnar.model.measures import Family
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
@@ -77,6 +78,14 @@ class RegionRates:
 @dataclass(frozen=True, slots=True)
 class Rates(Message[tuple[RegionRates, ...]]):
     """The rates of all regions that the server owns, since it was asked last."""
+
+
+# --- what a server counts --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Measures(Message[tuple[Family, ...]]):
+    """The server's own families of ``/metrics``, as of now."""
 
 
 # --- where servers are ---------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
 
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
@@ -12,8 +11,7 @@ from columnar.operations.servers import Servers
 from columnar.routing.asks import DeleteRows, RegionStates, RowsDeleted, Tend
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, by_owner, server_to_ask
 from columnar.routing.row_forms import RegionState
-
-LOOK_S: Final = 2.0  # a server that does not answer a look within it is named as silent
+from columnar.routing.side_by_side import LOOK_S, looks_at
 
 
 class UpkeepApart:
@@ -74,16 +72,6 @@ class UpkeepApart:
         """Open regions as their servers say, and the servers that were silent for LOOK_S."""
         owners = self._servers.owners
         asked = sorted({route.server for table in tables for route in owners.routes_of(table)} - {owners.here})
-        looks = [asyncio.ensure_future(owners.ask(server, RegionStates(tuple(tables)))) for server in asked]
-        if looks:
-            await asyncio.wait(looks, timeout=LOOK_S)
-        found: dict[RegionInfo, RegionState] = {}
-        silent: list[str] = []
-        for server, look in zip(asked, looks, strict=True):
-            if not look.done():
-                look.cancel()
-            if look.cancelled() or not look.done() or look.exception() is not None:
-                silent.append(str(server))
-            else:
-                found.update((state.info, state) for state in look.result())
-        return found, silent
+        found, silent = await looks_at(asked, owners, RegionStates(tuple(tables)), LOOK_S)
+        states = {state.info: state for states in found.values() for state in states}
+        return states, [str(server) for server in silent]

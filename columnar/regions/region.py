@@ -90,7 +90,7 @@ class Region:
         self.write_delay_s = 0.0  # the change log comes near its bound: acknowledgements are held back
         self.touched: set[bytes] | None = None  # rows written while a merge copies the region, and somebody counts them
         self.upkeep = 0  # sweeps and compactions that run: it is neither closed nor replaced under them
-        self.reads = self.writes = 0
+        self.reads = self.writes = self.deliveries = 0
         self._committer = committer
         self._clock = clock
         self._groups: deque[_Group] = deque()

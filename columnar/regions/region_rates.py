@@ -1,4 +1,4 @@
-"""How often each region of a server is read and written, since somebody asked last.
+"""How often each region of a server is read, written and delivered to triggers, since somebody asked last.
 
 The figures come from counters that regions keep anyway; a request pays nothing for them.  A region that was closed and
 opened meanwhile counts from its opening.  Owned by the loop.
@@ -7,10 +7,13 @@ opened meanwhile counts from its opening.  Owned by the loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 from columnar.model.owner_messages import RegionRates
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
+
+_Counted: TypeAlias = tuple[Region, tuple[int, int, int]]  # reads, writes, deliveries
 
 
 class RateMeter:
@@ -20,7 +23,7 @@ class RateMeter:
         self._now_s = now_s
         self._region_bytes = region_bytes
         self._asked_s = now_s()
-        self._counted: dict[int, tuple[Region, int, int]] = {}  # region id -> its reads and writes at the last look
+        self._counted: dict[int, _Counted] = {}  # by region id, at the last look
         self._sizes: dict[int, int] = {}  # of all that are owned, when they were open last
 
     def take(self, owned: Iterable[int]) -> tuple[RegionRates, ...]:
@@ -38,13 +41,14 @@ class RateMeter:
         self._sizes = {region_id: size for region_id, size in self._sizes.items() if region_id in wanted}
         return (*found, *(self._of_closed(region_id) for region_id in sorted(closed)))
 
-    def _of(self, region: Region, before: tuple[Region, int, int] | None, elapsed_s: float) -> RegionRates:
-        region_id, reads, writes = region.info.region_id, region.reads, region.writes
-        read, written = (before[1], before[2]) if before is not None and before[0] is region else (0, 0)
-        self._counted[region_id] = region, reads, writes
+    def _of(self, region: Region, before: _Counted | None, elapsed_s: float) -> RegionRates:
+        region_id, counts = region.info.region_id, (region.reads, region.writes, region.deliveries)
+        earlier = before[1] if before is not None and before[0] is region else (0, 0, 0)
+        self._counted[region_id] = region, counts
         self._sizes[region_id] = size = region.store.size_bytes()
         limit = 0 if region.table.is_system else region.table.max_filesize or self._region_bytes
-        return RegionRates(region_id, (reads - read) / elapsed_s, (writes - written) / elapsed_s, 0.0, size, limit)
+        reads, writes, deliveries = ((now - then) / elapsed_s for now, then in zip(counts, earlier, strict=True))
+        return RegionRates(region_id, reads, writes, deliveries, size, limit)
 
     def _of_closed(self, region_id: int) -> RegionRates:
         """A closed region does not grow, so it has no limit."""

@@ -1,4 +1,4 @@
-"""(pure) The asks between servers for calls that concern several regions: rows, writes, scans, upkeep.
+"""(pure) The asks between servers for calls that concern several regions: rows, writes, scans, upkeep, triggers.
 
 A gateway cuts a call by the owners of its rows, asks each of them, and puts the answers together.  Rows travel in the
 form of the reply to the client wherever they can, so that the gateway does not unpack them.
@@ -17,6 +17,7 @@ from columnar.model.mutation import RowWrite
 from columnar.model.read import ReadSpec, ScanSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
+from columnar.model.trigger_look import TriggerLook
 from columnar.routing.row_forms import Block, Place, RegionState, ReplyForm
 
 # --- rows --------------------------------------------------------------------------------------------
@@ -138,6 +139,60 @@ class Tend(Message[bool]):
 
     region: RegionInfo
     work: str  # ``operations.upkeep.FLUSH`` and the like
+
+
+# --- triggers ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerLooks(Message[tuple[TriggerLook, ...]]):
+    """Every trigger, as far as it concerns this server's regions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    is_delivered: bool  # False: not in time
+    is_elsewhere: bool  # a region was another server's at some time: nothing is said then
+
+
+@dataclass(frozen=True, slots=True)
+class WaitForDelivery(Message[Waited]):
+    """Wait until ``trigger`` (empty: all) has the change ``token`` (empty: all that is written now) of these regions.
+
+    The answer may take as long as ``timeout_ms``.
+    """
+
+    trigger: str
+    token: str
+    timeout_ms: int
+    regions: tuple[RegionInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogAgain(Message[bool]):
+    """Log the row as it is now as a change for this trigger alone.  False: it is another server's."""
+
+    table: str
+    row: bytes
+    trigger: str
+
+
+# --- looks -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The part of ``columnarStatus`` that each process counts for itself."""
+
+    open_regions: int
+    open_scanners: int
+    connections: int
+    requests: dict[str, int]  # by method
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFigures(Message[Figures]):
+    """The figures of this server."""
 
 
 @dataclass(frozen=True, slots=True)

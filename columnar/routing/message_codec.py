@@ -18,9 +18,11 @@ from columnar.model import region_messages as regions
 from columnar.model import route as routes
 from columnar.model import trigger_registration
 from columnar.model.follower_numbers import Numbers
+from columnar.model.measures import Family
 from columnar.model.owner import Owner
 from columnar.model.read import Projection, ReadSpec, ScanSpec
 from columnar.model.region_messages import Message
+from columnar.model.trigger_look import TriggerLook
 from columnar.model.trigger_registration import Registration
 from columnar.model.trigger_set import STATES, State, Trigger, Triggers
 from columnar.routing import asks, row_forms
@@ -128,6 +130,27 @@ _RATES: Final = record(
         "limit_bytes": INT,
     },
 )
+_TRIGGER_LOOK: Final = record(
+    TriggerLook,
+    {
+        "name": TEXT,
+        "table": TEXT,
+        "function": TEXT,
+        "state": TEXT,
+        "lag_changes": INT,
+        "lag_seconds": FLOAT,
+        "parked": INT,
+        "letters": INT,
+        "error": TEXT,
+    },
+)
+_FIGURES: Final = record(
+    asks.Figures, {"open_regions": INT, "open_scanners": INT, "connections": INT, "requests": by_name(INT)}
+)
+_SAMPLE: Final = pair(several(TEXT), several(FLOAT))
+_FAMILY: Final = record(
+    Family, {"name": TEXT, "kind": TEXT, "about": TEXT, "labels": several(TEXT), "samples": several(_SAMPLE)}
+)
 _ADDRESS: Final = record(owners.Address, {"server": INCARNATION, "host": TEXT, "port": INT})
 _FORM: Final = record(row_forms.ReplyForm, {"service": INT, "protocol": INT, "in_order": BOOL})
 _GROUP: Final = record(
@@ -221,6 +244,7 @@ _ENTRIES: Final = (
     _Entry("close_region", owners.CloseRegion, {"region": REGION, "epoch": INT}, _GIVEN_UP),
     _Entry("renumber_region", owners.RenumberRegion, _OWNED),
     _Entry("rates", owners.Rates, {}, several(_RATES)),
+    _Entry("measures", owners.Measures, {}, several(_FAMILY)),
     _Entry("listening", owners.Listening, {"host": TEXT, "port": INT, "thrift2_port": INT}),
     _Entry("addresses", owners.Addresses, {"servers": several(_ADDRESS)}),
     _Entry("cannot_open", owners.CannotOpen, {"region": REGION, "epoch": INT, "why": TEXT, "is_damaged": BOOL}),
@@ -260,6 +284,15 @@ _ENTRIES: Final = (
         _SCANNED,
     ),
     _Entry("tend", asks.Tend, {"region": REGION, "work": TEXT}, BOOL),
+    _Entry("trigger_looks", asks.TriggerLooks, {}, several(_TRIGGER_LOOK)),
+    _Entry(
+        "wait_for_delivery",
+        asks.WaitForDelivery,
+        {"trigger": TEXT, "token": TEXT, "timeout_ms": INT, "regions": several(REGION)},
+        record(asks.Waited, {"is_delivered": BOOL, "is_elsewhere": BOOL}),
+    ),
+    _Entry("log_again", asks.LogAgain, {"table": TEXT, "row": BYTES, "trigger": TEXT}, BOOL),
+    _Entry("own_figures", asks.OwnFigures, {}, _FIGURES),
     _Entry("region_states", asks.RegionStates, {"tables": several(TEXT)}, several(_STATE)),
 )
 _BY_KIND: Final[dict[type[Any], _Entry]] = {entry.kind: entry for entry in _ENTRIES}

@@ -60,7 +60,7 @@ _THRIFT1: Final = {
         Way.HERE,
         "isTableEnabled getTableNames getTableNamesWithIsTableEnabled getColumnDescriptors getTableRegions"
         " getRegionInfo getThriftServerType getClusterId columnarDescribeTable columnarTableExists"
-        " columnarListNamespaces columnarListNamespaceTables columnarTriggerList",
+        " columnarListNamespaces columnarListNamespaceTables",
     ),
     **_listed(
         Way.MASTER,
@@ -75,7 +75,7 @@ _THRIFT1: Final = {
     **_listed(
         Way.OWNERS,
         "compact majorCompact columnarStatus columnarRegions columnarFlush columnarCompact columnarDeadLetters"
-        " columnarTriggerRetry columnarTriggerWait",
+        " columnarTriggerList columnarTriggerRetry columnarTriggerWait",
     ),
 }
 _THRIFT2: Final = {

@@ -26,7 +26,7 @@ def _unknown(_scanner_id: int) -> None:
 
 
 class WayOut:
-    """Constant."""
+    """Constant, but for what is counted."""
 
     def __init__(self, forwarding: Forwarding, service: int, server_of_scanner: ServerOfScanner = _unknown) -> None:
         """``service``: THRIFT1 or THRIFT2, of all calls."""
@@ -35,6 +35,7 @@ class WayOut:
         self._service = service
         self._ways = WAYS[service]
         self._rows_of = ROWS_OF[service]
+        self.handed: dict[str, int] = {}  # calls that went on, by method: as many as the service has
 
     def leads_from(self, method: str) -> bool:
         """A call of this method may be handed on after it has waited."""
@@ -45,16 +46,22 @@ class WayOut:
         method = request.method
         if method is None or not request.buffer:
             return None
+        found = self._way_of(ctx, request, method.name, error)
+        if found is not None:
+            self.handed[method.name] = self.handed.get(method.name, 0) + 1
+        return found
+
+    def _way_of(self, ctx: CallContext, request: Request, method: str, error: Exception) -> HandedOn | None:
         if isinstance(error, RegionElsewhere):
-            row_of = self._rows_of.get(method.name)
+            row_of = self._rows_of.get(method)
             if row_of is None:
                 return None
             raw = raw_message(request, self._service, ctx.protocol)
-            row, is_write = row_of(request.args), self._ways[method.name] is Way.WRITE
+            row, is_write = row_of(request.args), self._ways[method] is Way.WRITE
             return self._forwarding.forward(ctx, raw, error.table, row or b"", is_write)
         if isinstance(error, GoesToMaster):
             return self._forwarding.to_master(raw_message(request, self._service, ctx.protocol))
-        if isinstance(error, ScannerNotFound) and self._ways[method.name] is Way.SCANNER:
+        if isinstance(error, ScannerNotFound) and self._ways[method] is Way.SCANNER:
             server = self._server_of_scanner(error.scanner_id)
             if server is not None and server != self._forwarding.here:
                 return self._forwarding.to_server(server, raw_message(request, self._service, ctx.protocol))

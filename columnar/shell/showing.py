@@ -139,3 +139,9 @@ def time_text(timestamp_ms: int) -> str:
         return datetime.fromtimestamp(timestamp_ms / 1_000).astimezone().isoformat(" ", "milliseconds")
     except (OverflowError, ValueError, OSError):
         return str(timestamp_ms)
+
+
+def remark_on_silent(servers: Iterable[str]) -> None:
+    """Beside figures of several servers, on stderr."""
+    for server in servers:
+        click.echo(f"{server} did not answer in time: its part is not in the numbers", err=True)

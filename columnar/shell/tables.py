@@ -13,6 +13,7 @@ from columnar.model.presplit import hex_splits, uniform_splits
 from columnar.model.schema import Family
 from columnar.shell.completion import table_argument
 from columnar.shell.connecting import Misused, Refused, Server, ask, with_server
+from columnar.shell.showing import remark_on_silent
 from columnar.shell.text import attribute_of, bytes_text, family_of, readable, typed
 
 
@@ -216,9 +217,12 @@ def status(server: Server) -> None:
         "open_scanners": report.openScanners,
         "connections": report.connections,
     }
-    server.output.facts(
-        {**facts, "requests": requests if server.output.as_json else sum(requests.values())},
-    )
+    silent = [_text(name) for name in report.silentServers or ()]
+    if server.output.as_json:
+        server.output.facts({**facts, "requests": requests, "silent_servers": silent})
+    else:
+        server.output.facts({**facts, "requests": sum(requests.values())})
+        remark_on_silent(silent)
 
 
 def _text(value: bytes | str) -> str:

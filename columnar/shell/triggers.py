@@ -10,7 +10,7 @@ import click
 
 from columnar.shell.completion import completing, table_argument
 from columnar.shell.connecting import Refused, Server, with_server
-from columnar.shell.showing import time_text
+from columnar.shell.showing import remark_on_silent, time_text
 from columnar.shell.text import readable, typed
 
 
@@ -58,6 +58,7 @@ def list_triggers(server: Server) -> None:
         for one in found
     ]
     server.output.table(headings, rows, numbers=(5, 6, 7, 8))
+    remark_on_silent(one for status in found[:1] for one in status.silent_servers)
 
 
 @trigger.command()

@@ -94,7 +94,9 @@ struct TriggerStatus {
   9: i32 timeoutMs,
   10: i64 parkedRows,
   11: i64 deadLetters,
-  12: string lastError
+  12: string lastError,
+  // of several servers: those that did not answer in time, whose part is not in the numbers
+  13: list<string> silentServers
 }
 
 struct DeadLetter {
@@ -126,7 +128,9 @@ struct StatusReport {
   5: i32 openRegions,
   6: i32 openScanners,
   7: i32 connections,
-  8: map<string, i64> requests
+  8: map<string, i64> requests,
+  // of several servers: those that did not answer in time, whose part is not in the numbers
+  9: list<string> silentServers
 }
 
 // --- administration -------------------------------------------------------------------------------

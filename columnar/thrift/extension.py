@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from columnar.model.cell import checked_row
 from columnar.model.mutation import Increment, RowMutation
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.applied import Applied
+from columnar.routing.asks import Figures
 from columnar.thrift import translate
 from columnar.thrift.admin_methods import family_of
 from columnar.thrift.writes import WriteMethods
@@ -48,6 +50,7 @@ class ExtensionMethods:
         self._mutations = mutations
         self._changes = changes
         self._facts = facts
+        self.others: Callable[[], Awaitable[tuple[list[Figures], list[str]]]] | None = None  # None: there are none
 
     def columnarCheckAndMutate(
         self, ctx: Any, table: bytes, row: bytes, conditions: Any, operations: Any, _attributes: Any
@@ -86,13 +89,25 @@ class ExtensionMethods:
         )
 
     async def columnarStatus(self, _ctx: Any) -> Any:
+        """Sum up all servers.  Servers that do not answer in time are named, and their figures are missing."""
         sizes: Counter[str] = Counter()
-        for state in await self._descriptions.with_sizes(self._descriptions.all()):
+        asking = asyncio.ensure_future(self.others()) if self.others is not None else None
+        states, unasked = await self._descriptions.everywhere(self._descriptions.all())
+        for state in states:
             sizes[state.info.table] += state.size_bytes
-        return self._status(sizes)
+        others, silent = await asking if asking is not None else ([], [])
+        return self._status(sizes, [self.figures(), *others], sorted({*unasked, *silent}))
 
-    def _status(self, sizes: Counter[str]) -> Any:
+    def figures(self) -> Figures:
+        """The figures of this process."""
         facts = self._facts
+        return Figures(self._descriptions.open_count(), len(self._scanners), facts.connections(), facts.requests())
+
+    def _status(self, sizes: Counter[str], figures: list[Figures], silent: list[str]) -> Any:
+        facts = self._facts
+        requests: Counter[str] = Counter()
+        for one in figures:
+            requests.update(one.requests)
         return columnar.StatusReport(
             version=facts.version,
             dataFolder=facts.data_folder,
@@ -107,8 +122,9 @@ class ExtensionMethods:
                 )
                 for served in self._descriptions.all()
             ],
-            openRegions=self._descriptions.open_count(),
-            openScanners=len(self._scanners),
-            connections=facts.connections(),
-            requests=facts.requests(),
+            openRegions=sum(one.open_regions for one in figures),
+            openScanners=sum(one.open_scanners for one in figures),
+            connections=sum(one.connections for one in figures),
+            requests=dict(requests),
+            silentServers=silent,
         )

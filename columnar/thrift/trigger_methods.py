@@ -8,11 +8,13 @@ from columnar.errors import IllegalArgument, TriggerError
 from columnar.model.schema import table_name_text
 from columnar.model.trigger_registration import DEFAULT_ATTEMPTS, DEFAULT_TIMEOUT_MS, Registration
 from columnar.triggers.burials import LETTERS_PER_CALL
-from columnar.triggers.keeper import TriggerKeeper
+from columnar.triggers.keeper import Summary, TriggerKeeper
 from columnar.wire.idl import columnar
 
 if TYPE_CHECKING:  # a server of a cluster has no master within
     from columnar.master.trigger_changes import TriggerChanges
+    from columnar.model.trigger_look import TriggerLook
+    from columnar.triggers.apart import TriggersApart
 
 LONGEST_WAIT_MS: Final = 600_000
 
@@ -55,25 +57,18 @@ class TriggerMethods:
 
     def __init__(self, keeper: TriggerKeeper) -> None:
         self._keeper = keeper
+        self.others: TriggersApart | None = None  # None: this process has all regions
 
-    def columnarTriggerList(self, _ctx: Any) -> list[Any]:
-        return [
-            columnar.TriggerStatus(
-                name=s.name,
-                table=s.table.encode(),
-                functionName=s.function,
-                families=sorted(s.registration.family_bytes),
-                state=s.state,
-                lagChanges=s.lag_changes,
-                lagSeconds=s.lag_seconds,
-                attempts=s.registration.attempts,
-                timeoutMs=s.registration.timeout_ms,
-                parkedRows=s.parked,
-                deadLetters=s.letters,
-                lastError=s.error,
-            )
-            for s in self._keeper.summaries()
-        ]
+    def columnarTriggerList(self, _ctx: Any) -> Any:
+        return self._listed() if self.others is None else self._listed_apart(self.others)
+
+    def _listed(self) -> list[Any]:
+        return [_status(s, s.letters, s.registration, []) for s in self._keeper.summaries()]
+
+    async def _listed_apart(self, others: TriggersApart) -> list[Any]:
+        looks, silent = await others.looks()
+        known = {s.name: s.registration for s in self._keeper.summaries()}
+        return [_status(look, look.letters, known[look.name], silent) for look in looks if look.name in known]
 
     async def columnarDeadLetters(self, _ctx: Any, trigger: str, limit: int | None) -> list[Any]:
         if (limit or 0) <= 0:
@@ -101,4 +96,25 @@ class TriggerMethods:
     def columnarTriggerWait(self, _ctx: Any, trigger: str, token: str, timeout_ms: int | None) -> Any:
         if not 0 <= (timeout_ms or 0) <= LONGEST_WAIT_MS:
             raise IllegalArgument(f"a wait takes 0 to {LONGEST_WAIT_MS} ms, not {timeout_ms}")
-        return self._keeper.wait(trigger or "", token or "", (timeout_ms or 0) / 1000)
+        name, sequence, timeout_s = trigger or "", token or "", (timeout_ms or 0) / 1000
+        if self.others is None:
+            return self._keeper.wait(name, sequence, timeout_s)
+        return self.others.wait(self._keeper.awaited_tables(name), name, sequence, timeout_s)
+
+
+def _status(look: Summary | TriggerLook, letters: int, registration: Registration, silent: list[str]) -> Any:
+    return columnar.TriggerStatus(
+        name=look.name,
+        table=look.table.encode(),
+        functionName=look.function,
+        families=sorted(registration.family_bytes),
+        state=look.state,
+        lagChanges=look.lag_changes,
+        lagSeconds=look.lag_seconds,
+        attempts=registration.attempts,
+        timeoutMs=registration.timeout_ms,
+        parkedRows=look.parked,
+        deadLetters=letters,
+        lastError=look.error,
+        silentServers=silent,
+    )

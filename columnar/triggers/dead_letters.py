@@ -33,6 +33,10 @@ def letter_row(trigger: str, sequence: str) -> bytes:
     return trigger.encode() + b"\x00" + pack_key(parse_token(sequence))
 
 
+def trigger_of(row: bytes) -> str:
+    return row.partition(b"\x00")[0].decode()
+
+
 def rows_of(trigger: str) -> tuple[bytes, bytes]:
     """Start and stop of one trigger's letters; of all for an empty name."""
     return (trigger.encode() + b"\x00", trigger.encode() + b"\x01") if trigger else (b"", b"")

@@ -284,6 +284,7 @@ class Feeder:
     def _done(self, call: Call) -> None:
         call.consumer.suspects.discard(call.delivery.sequence)
         call.consumer.failed_reads = 0
+        call.consumer.region.deliveries += 1
         call.consumer.state.done(call.delivery.sequence)
         self._progress(call.consumer)
 

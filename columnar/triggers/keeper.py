@@ -163,15 +163,21 @@ class TriggerKeeper:
             registration,
         )
 
+    def awaited_tables(self, name: str) -> list[str]:
+        """The tables of a trigger, or of all for an empty name.  TriggerError, TableNotEnabled."""
+        if not name:
+            return sorted({one.table for one in self.registrations()})
+        table = self.triggers.known(name).registration.table
+        if not self._server.tables.known(table.encode()).enabled:
+            raise TableNotEnabled(table)
+        return [table]
+
     async def wait(self, name: str, token: str, timeout_s: float) -> bool:
         """Until the change ``token`` (empty: everything written now) is delivered; False: not in time.
 
         An empty name stands for all triggers.
         """
-        if name:
-            table = self.triggers.known(name).registration.table
-            if not self._server.tables.known(table.encode()).enabled:
-                raise TableNotEnabled(table)
+        self.awaited_tables(name)
         return await self.hub.waits.wait(trigger(name), token, timeout_s)
 
     # --- dead letters ------------------------------------------------------------------------------

@@ -2,34 +2,47 @@
 
     /servers   /servers/NAME   /tables/NAME (the map of its regions)   /where   /transitions   /decisions
 
-A cluster's master shows them with ``/metrics`` and ``/health``; a store that is one process beside its status page.
+A cluster's master shows them with ``/triggers``, ``/metrics`` and ``/health``; a store that is one process beside its
+status page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 from jinja2 import Environment
 from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client.core import Metric
 from werkzeug.wrappers import Request, Response
 
 from columnar.errors import ColumnarError, TableNotFound, shown
 from columnar.model.cluster_look import UNKNOWN_MS, RegionLook, RowLook
+from columnar.model.measures import Family
+from columnar.model.trigger_look import TriggerLook
+from columnar.webui.cluster_families import of_cluster
 from columnar.webui.cluster_status import ClusterStatus
-from columnar.webui.metrics import CONTENT_TYPE, exposition
-from columnar.webui.pages import REFRESH_S, REGIONS_SHOWN, Pages, duration_text, environment
+from columnar.webui.metrics import CONTENT_TYPE, FamilyCollector, exposition, merged, metric_of
+from columnar.webui.pages import REFRESH_S, REGIONS_SHOWN, TRIGGERS_SHOWN, Pages, duration_text, environment
 from columnar.webui.region_map import colour_of, legend_of, strip_of
 from columnar.webui.server import Ask
-from columnar.webui.status import Looks
+from columnar.webui.status import Looks, line_of
 from columnar.webui.where import answered
 from columnar.wire.browsers import Visitors
 
 TABLES_SHOWN: Final = 200
 TRANSITIONS_SHOWN: Final = 200
 DECISIONS_SHOWN: Final = 20  # about one server or region
+
+
+class Servers(Protocol):
+    """Looks at all servers.  The web thread calls, and is blocked for seconds at most.  NotAnswering."""
+
+    def measures(self) -> tuple[Mapping[str, Sequence[Family]], Sequence[str]]:
+        """Return families by the server's name, and names of servers that did not answer."""
+
+    def triggers(self) -> tuple[Sequence[TriggerLook], Sequence[str]]:
+        """Return one look for each trigger, and names of servers that did not answer."""
 
 
 class LookPages:
@@ -50,7 +63,7 @@ class LookPages:
             "/decisions": self._decisions,
         }
 
-    def _page(self, template: str, status: ClusterStatus, *, renews: bool = True, **shown_there: Any) -> Response:
+    def page(self, template: str, status: ClusterStatus, *, renews: bool = True, **shown_there: Any) -> Response:
         html = self._templates.get_template(template).render(
             status=status,
             refresh_s=REFRESH_S if renews else 0,
@@ -64,7 +77,7 @@ class LookPages:
     def _servers(self, _request: Request) -> Response:
         status, tables = self._ask(lambda: (self._status(), self._looks.tables()))
         busiest = max((one.load for one in status.look.servers), default=0.0)
-        return self._page(
+        return self.page(
             "servers.html",
             status,
             tables=tables[:TABLES_SHOWN],
@@ -82,7 +95,7 @@ class LookPages:
             return _none(f"There is no server {name}; /servers shows them.")
         about = [one for one in decisions if one.server == name][:DECISIONS_SHOWN]
         rows, page, pages = _slice(request, regions)
-        return self._page("server.html", status, server=found, regions=rows, decisions=about, page=page, pages=pages)
+        return self.page("server.html", status, server=found, regions=rows, decisions=about, page=page, pages=pages)
 
     def _table(self, request: Request) -> Response:
         name = _last_part(request)
@@ -94,7 +107,7 @@ class LookPages:
             return _none(error.text)
         servers = [one.name for one in status.look.servers]
         rows, page, pages = _slice(request, regions)
-        return self._page(
+        return self.page(
             "table.html",
             status,
             name=name,
@@ -117,16 +130,16 @@ class LookPages:
         status, tables = self._ask(lambda: (self._status(), self._looks.tables()))
         names = [one.name for one in tables[:TABLES_SHOWN]]
         decisions = answer.found.decisions[:DECISIONS_SHOWN] if answer.found is not None else ()
-        return self._page("where.html", status, renews=False, answer=answer, tables=names, decisions=decisions)
+        return self.page("where.html", status, renews=False, answer=answer, tables=names, decisions=decisions)
 
     def _transitions(self, _request: Request) -> Response:
         status, found = self._ask(lambda: (self._status(), self._looks.transitions()))
         hidden = max(0, len(found) - TRANSITIONS_SHOWN)
-        return self._page("transitions.html", status, transitions=found[:TRANSITIONS_SHOWN], hidden=hidden)
+        return self.page("transitions.html", status, transitions=found[:TRANSITIONS_SHOWN], hidden=hidden)
 
     def _decisions(self, _request: Request) -> Response:
         status, found = self._ask(lambda: (self._status(), self._looks.decisions()))
-        return self._page("decisions.html", status, decisions=found)
+        return self.page("decisions.html", status, decisions=found)
 
 
 class ClusterPages(Pages):
@@ -137,22 +150,40 @@ class ClusterPages(Pages):
         ask: Ask,
         looks: Looks,
         status: Callable[[], ClusterStatus],
+        servers: Servers,
         templates: Environment,
         store: str,
         visitors: Visitors | None,
     ) -> None:
         self._ask = ask
         self._status = status
+        self._servers = servers
+        self._process = ProcessCollector(registry=None)  # of the master's own process
         self._registry = CollectorRegistry()
-        self._registry.register(ClusterCollector(lambda: ask(status)))
-        ProcessCollector(registry=self._registry)  # of the master's own process
-        answers = LookPages(ask, looks, status, templates).answers
+        self._registry.register(FamilyCollector(self._metrics))
+        look_pages = LookPages(ask, looks, status, templates)
+        self._page, answers = look_pages.page, look_pages.answers
         own: dict[str, Callable[[Request], Response]] = {
             "/": answers["/servers"],
             "/metrics": lambda _: Response(exposition(self._registry), content_type=CONTENT_TYPE),
             "/health": lambda _: self._health(),
+            "/triggers": lambda _: self._triggers(),
         }
         super().__init__({**own, **answers}, store, visitors)
+
+    def _triggers(self) -> Response:
+        looks, silent = self._servers.triggers()
+        shown_ones = [line_of(look) for look in looks[:TRIGGERS_SHOWN]]
+        hidden = max(0, len(looks) - TRIGGERS_SHOWN)
+        status = self._ask(self._status)
+        return self._page("triggers.html", status, triggers=shown_ones, hidden=hidden, silent=silent)
+
+    def _metrics(self) -> list[Metric]:
+        """The master's families, and with their name those of the servers that answer in time."""
+        status = self._ask(self._status)
+        of_servers, silent = self._servers.measures()
+        own = map(metric_of, of_cluster(status, silent))
+        return merged([*own, *self._process.collect()], of_servers)
 
     def _health(self) -> Response:
         """Whether the master's loop iterates, and some server is up."""
@@ -161,51 +192,16 @@ class ClusterPages(Pages):
         return Response("unhealthy: no server is up\n", 503, mimetype="text/plain")
 
 
-class ClusterCollector(Collector):
-    """Calls ``status`` at each scrape."""
-
-    def __init__(self, status: Callable[[], ClusterStatus]) -> None:
-        self._status = status
-
-    def describe(self) -> list[Metric]:
-        return []  # else the registry would scrape once just to learn the names
-
-    def collect(self) -> Iterator[Metric]:
-        status = self._status()
-        info = GaugeMetricFamily("columnar_info", "Always 1; says the version.", labels=["version"])
-        info.add_metric([status.version], 1)
-        yield info
-        yield from _of_servers(status)
-        moving = GaugeMetricFamily("columnar_transitions", "Regions on their way.", labels=["kind"])
-        for kind, count in status.kinds:
-            moving.add_metric([kind], count)
-        yield moving
-        look = status.look
-        yield GaugeMetricFamily("columnar_regions", "Regions of all tables.", value=look.regions)
-        yield GaugeMetricFamily("columnar_unassigned_regions", "Regions without an owner.", value=look.unassigned)
-        yield GaugeMetricFamily("columnar_balancer_on", "1 where the balancer is on.", value=look.is_balancing)
-        yield CounterMetricFamily("columnar_fenced", "Servers that died or were killed.", value=status.fenced)
-        yield GaugeMetricFamily("columnar_uptime_seconds", "Since the start.", value=status.uptime_s)
-
-
-def _of_servers(status: ClusterStatus) -> Iterator[Metric]:
-    up = GaugeMetricFamily("columnar_server_up", "1 where the server serves.", labels=["server"])
-    regions = GaugeMetricFamily("columnar_server_regions", "Regions that it owns.", labels=["server"])
-    load = GaugeMetricFamily("columnar_server_load", "Of its regions, averaged over a minute.", labels=["server"])
-    requests = GaugeMetricFamily("columnar_server_requests_per_second", "Reads and writes.", labels=["server"])
-    for server in status.look.servers:
-        up.add_metric([server.name], float(server.state == "up"))
-        regions.add_metric([server.name], server.regions)
-        load.add_metric([server.name], server.load)
-        requests.add_metric([server.name], server.requests_per_s)
-    yield from (up, regions, load, requests)
-
-
 def cluster_pages(
-    ask: Ask, looks: Looks, status: Callable[[], ClusterStatus], store: str = "", visitors: Visitors | None = None
+    ask: Ask,
+    looks: Looks,
+    status: Callable[[], ClusterStatus],
+    servers: Servers,
+    store: str = "",
+    visitors: Visitors | None = None,
 ) -> ClusterPages:
     """The application, with its pages read from the package."""
-    return ClusterPages(ask, looks, status, environment(), store, visitors)
+    return ClusterPages(ask, looks, status, servers, environment(), store, visitors)
 
 
 def _last_part(request: Request) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from columnar.model.cluster_look import ClusterLook
+from columnar.model.cluster_look import ClusterLook, TableLook
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,12 @@ class ClusterStatus:
     look: ClusterLook
     kinds: tuple[tuple[str, int], ...] = ()  # transitions under way, by what they are
     fenced: int = 0  # servers that died or were killed, since the start
+    tables: tuple[TableLook, ...] = ()
+    disabled: frozenset[str] = frozenset()  # names of tables
+    moves: tuple[tuple[str, int], ...] = ()  # that are done since the start, by why
+    pauses: tuple[tuple[str, tuple[float, ...]], ...] = ()  # of these regions, by why: samples of a histogram
+    has_triggers_page: bool = False  # a process that is alone shows its triggers on its first page
+    planning: tuple[float, ...] = ()  # rounds of the planner: the sample of a histogram
 
     @property
     def up(self) -> int:

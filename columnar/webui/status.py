@@ -21,6 +21,7 @@ from columnar.model.cluster_look import (
     TableLook,
     TransitionLook,
 )
+from columnar.model.trigger_look import TriggerLook
 from columnar.operations.descriptions import Descriptions
 from columnar.operations.scanner_table import ScannerTable
 from columnar.regions.tables import ServedTable
@@ -47,6 +48,20 @@ class TriggerLine:
     parked_rows: int
     dead_letters: int
     last_error: str = ""
+
+
+def line_of(look: TriggerLook) -> TriggerLine:
+    return TriggerLine(
+        look.name,
+        look.table,
+        look.function,
+        look.state,
+        look.lag_changes,
+        look.lag_seconds,
+        look.parked,
+        look.letters,
+        look.error,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,25 @@ from typing import Any, TypeVar
 import pytest
 import waitress
 
+from columnar.model.measures import Family
+from columnar.model.trigger_look import TriggerLook
 from columnar.webui.cluster_pages import cluster_pages
 from columnar.webui.cluster_status import ClusterStatus
 from tests.support.operated_cluster import OperatedCluster, table_infos
 
 T = TypeVar("T")
+
+
+class NoServers:
+    """Nothing is said of triggers and measures."""
+
+    def measures(self) -> tuple[dict[str, tuple[Family, ...]], list[str]]:
+        return {}, []
+
+    def triggers(self) -> tuple[list[TriggerLook], list[str]]:
+        return [], []
+
+
 PATHS = ("/servers", "/servers/s2", "/tables/pages", "/where?table=pages&row=b", "/transitions", "/decisions")
 
 
@@ -28,7 +42,9 @@ def site() -> Iterator[str]:
     def status() -> ClusterStatus:
         return ClusterStatus("9.9", "127.0.0.1:9090", "/srv/columnar", 60.0, cluster.control.look())
 
-    server = waitress.create_server(cluster_pages(ask, cluster.control, status), host="127.0.0.1", port=0, threads=1)
+    server = waitress.create_server(
+        cluster_pages(ask, cluster.control, status, NoServers()), host="127.0.0.1", port=0, threads=1
+    )
     thread = threading.Thread(target=server.run)
     thread.start()
     yield f"http://127.0.0.1:{server.effective_port}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import urllib.request
 from collections.abc import Iterator
 
 import pytest
@@ -18,7 +20,7 @@ MODULE = "tests.support.trigger_functions"
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess]:
     folder = tmp_path_factory.mktemp("cluster") / "data"
-    with ClusterProcess(folder, 2, "--web-port", "-1", "--trigger-modules", MODULE) as store:
+    with ClusterProcess(folder, 2, "--web-port", "0", "--trigger-modules", MODULE) as store:
         yield store
 
 
@@ -44,14 +46,54 @@ def test_a_scanner_goes_on_through_any_server(cluster: ClusterProcess) -> None:
             one.client.scannerGetList(scanner, 5)
 
 
-def test_triggers_of_all_servers_deliver_and_bury(cluster: ClusterProcess) -> None:
-    connection = made(cluster, "orders")
-    made(cluster, "audit", "a").close()
-    connection.triggers.add("obeys", b"orders", f"{MODULE}:obey", [b"f"], attempts=1)
+def test_triggers_of_all_servers_are_waited_for_listed_and_retried_at_any(cluster: ClusterProcess) -> None:
+    gateways = [made(cluster, "orders"), made(cluster, "audit", "a")]  # connections to different servers
+    gateways[0].triggers.add("obeys", b"orders", f"{MODULE}:obey", [b"f"], attempts=1)
     for row in ROWS:
-        connection.table("orders").put(row, {b"f:do": b"raise"})
-    letters = []
-    while len(letters) < len(ROWS):
-        letters = connection.triggers.dead_letters("obeys")
+        gateways[0].table("orders").put(row, {b"f:do": b"raise"})
+    assert gateways[1].triggers.wait("obeys", timeout_ms=60_000)
+    letters = gateways[0].triggers.dead_letters("obeys")
     assert sorted(letter.row for letter in letters) == ROWS, "each server buries in the one table"
-    connection.close()
+
+    def found(which: int) -> tuple[int, int, tuple[str, ...]]:
+        (status,) = gateways[which].triggers.list()
+        assert "RuntimeError: as told" in status.last_error
+        return status.dead_letters, status.lag_changes, status.silent_servers
+
+    assert found(0) == found(1) == (len(ROWS), 0, ())
+    assert gateways[1].triggers.retry("obeys") == len(ROWS), "rows of both servers"
+    assert gateways[0].triggers.wait("obeys", timeout_ms=60_000)
+    assert found(0) == found(1) == (len(ROWS), 0, ()), "they failed again"
+    for gateway in gateways:
+        gateway.close()
+
+
+def test_status_and_metrics_are_those_of_all_servers(cluster: ClusterProcess) -> None:
+    made(cluster, "counted").close()
+    one, other = cluster.rows_of_each()
+    with one, other:
+        for row in ROWS:
+            one.put(b"counted", row, b"v")
+            other.put(b"counted", row, b"v")
+        found = [cluster.connection() for _ in range(2)]
+        reports = [connection.status() for connection in found]
+        assert all(report.requests[b"mutateRow"] >= 2 * len(ROWS) for report in reports)
+        assert all(report.silentServers == [] for report in reports)
+        assert reports[0].openRegions == reports[1].openRegions >= len(SPLITS) + 1
+        assert all(report.connections >= 3 for report in reports)
+    with urllib.request.urlopen(f"{cluster.web}metrics") as page:
+        text = page.read().decode()
+    for server in ("s1", "s2"):
+        for name in (
+            f'columnar_server_told{{server="{server}"}}',
+            f'columnar_requests_total{{method="mutateRow",outcome="ok",server="{server}"}}',
+            f'columnar_forwarded_total{{method="mutateRow",server="{server}"}}',
+            f'process_resident_memory_bytes{{server="{server}"}}',
+        ):
+            (value,) = re.findall(rf"^{re.escape(name)} (.*)$", text, flags=re.M)
+            assert float(value) > 0, name
+    assert "columnar_plan_seconds_count" in text
+    with urllib.request.urlopen(f"{cluster.web}triggers") as page:
+        assert "obeys" in page.read().decode()
+    for connection in found:
+        connection.close()

@@ -7,6 +7,7 @@ from typing import Any
 from columnar.model import owner_messages as owners
 from columnar.model import region_messages as regions
 from columnar.model.follower_numbers import Numbers
+from columnar.model.measures import by_label
 from columnar.model.mutation import Append, Delete, Durability, Increment, Put, RowMutation, RowPuts
 from columnar.model.owner import Incarnation, Owner, Tenure
 from columnar.model.read import Projection, ReadSpec, ScanSpec
@@ -14,6 +15,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route, RoutesHeld
 from columnar.model.schema import Family, make_table
+from columnar.model.trigger_look import TriggerLook
 from columnar.model.trigger_registration import Registration
 from columnar.model.trigger_set import Trigger, Triggers
 from columnar.routing import asks, row_forms
@@ -72,6 +74,7 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (owners.CloseRegion(HIGH, 8), owners.GivenUp(8, True)),
     (owners.RenumberRegion(LOW, OWNER, ()), None),
     (owners.Rates(), (owners.RegionRates(5, 1.5, 0.0, 1e6, 1 << 40, 1 << 30),)),
+    (owners.Measures(), (by_label("columnar_forwarded", "counter", "Calls.", "method", [("get", 7), ("put", 2)]),)),
     (owners.Listening("0.0.0.0", 40_001, 40_002), None),
     (owners.Addresses((owners.Address(S1, "10.0.0.1", 9090), owners.Address(S2, "::1", 1))), None),
     (owners.CannotOpen(HIGH, 9, "the disk is full", False), None),
@@ -85,6 +88,13 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (asks.Ingest("t", b"a", b"z", 1 << 40, 7, (("f1", ("/data/x", "/data/y")), ("versions", ()))), asks.Ingested(True)),
     (asks.DeleteRows("t", b"a", b"z\xff"), asks.RowsDeleted(200, b"m", True)),
     (asks.Tend(LOW, "flush"), True),
+    (
+        asks.TriggerLooks(),
+        (TriggerLook("links", "ns:t", "wiki:links", "running", 1 << 33, 2.5, 3, 4, "ValueError: no"),),
+    ),
+    (asks.WaitForDelivery("links", "5-2-1099511627776", 600_000, (LOW, HIGH)), asks.Waited(True, False)),
+    (asks.LogAgain("ns:t", b"r\xff", "links"), True),
+    (asks.OwnFigures(), asks.Figures(7, 1, 64, {"get": 1 << 40, "mutateRow": 2})),
     (asks.RegionStates(("t", "ns:t")), (row_forms.RegionState(LOW, "/data/regions/x", True, 1, 2, 3, 4, 1 << 40),)),
     (
         asks.Scan("t", SPEC, row_forms.Place(b"n", True), 10, 2_500, 4_194_304, FORM),
@@ -103,12 +113,17 @@ MORE: list[tuple[Message[Any], Any]] = [
     (ChangeRoutes(1), RoutesHeld(0)),
     (owners.OpenRegion(LOW, Owner(S1, 1), (), True), None),
     (owners.Rates(), ()),
+    (owners.Measures(), ()),
     (owners.Listening("h", 1), None),
     (owners.Addresses(()), None),
     (asks.Apply("t", ()), asks.Applied()),
     (asks.Ingest("t", b"", b"", 0, 0, ()), asks.Ingested(False, True)),
     (asks.DeleteRows("t", b"", b""), asks.RowsDeleted(None, None)),
     (asks.Tend(HIGH, "compact"), False),
+    (asks.TriggerLooks(), ()),
+    (asks.WaitForDelivery("", "", 0, ()), asks.Waited(False, True)),
+    (asks.LogAgain("t", b"", "x"), False),
+    (asks.OwnFigures(), asks.Figures(0, 0, 0, {})),
     (asks.RegionStates(()), ()),
     (
         asks.Scan("t", ScanSpec(b"", b"", PLAIN), row_forms.Place(None), 1, 1, 1, None, True),

@@ -41,6 +41,8 @@ LAYERS: dict[str, float] = {
     "columnar.serving": 7,
     "columnar.at_master": 7,
     "columnar.server_answers": 7,
+    "columnar.server_measures": 7,
+    "columnar.servers_asked": 7,
     "columnar.regionserver": 7,
     "columnar.regionserver_process": 7,
     "columnar.doors": 7,

@@ -25,8 +25,10 @@ def test_rates_are_of_the_time_since_the_last_question() -> None:
         for _ in range(4):
             await house.put_value(b"a")
         house.row(b"a")
+        house.region(b"a").deliveries += 6
         now[0] += 2.0
         first = meter.take([10, 11])
+        assert sorted(one.deliveries_per_s for one in first) == [0.0, 3.0]
         assert without_size(first) == [(10, 0.5, 2.0, 99), (11, 0.0, 0.0, 0)]
         now[0] += 2.0
         assert without_size(meter.take([10, 11])) == [(10, 0.0, 0.0, 99), (11, 0.0, 0.0, 0)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from html import unescape
 from typing import TypeVar
 
@@ -12,7 +13,9 @@ from werkzeug.test import Client
 
 from columnar.master.instructions import DrainServer, MoveRegion, UnassignRegion
 from columnar.model.cluster_look import RegionLook
+from columnar.model.measures import COUNTER, GAUGE, HISTOGRAM, Family, Histogram, by_label, single
 from columnar.model.region_info import RegionInfo
+from columnar.model.trigger_look import TriggerLook
 from columnar.webui.cluster_pages import cluster_pages
 from columnar.webui.cluster_status import ClusterStatus
 from columnar.webui.pages import REGIONS_SHOWN
@@ -28,14 +31,33 @@ class Visit:
 
     def __init__(self, cluster: OperatedCluster) -> None:
         self.cluster = cluster
-        self._client = Client(cluster_pages(self._ask, cluster.control, self._status, "here"))
+        self._client = Client(cluster_pages(self._ask, cluster.control, self._status, self, "here"))
 
     def _ask(self, question: Callable[[], T], /) -> T:
         return question()
 
     def _status(self) -> ClusterStatus:
         look = self.cluster.control.look()
-        return ClusterStatus("9.9", "here:9090", "/srv/data", 75.0, look, (("move", 2),), fenced=1)
+        pause = Histogram()
+        pause.observe(0.03)
+        pauses = (("drain", pause.numbers),)
+        kinds, tables = (("move", 2),), tuple(self.cluster.control.tables())
+        return ClusterStatus(
+            "9.9", "here:9090", "/srv/data", 75.0, look, kinds, 1, tables, frozenset(), (("drain", 4),), pauses
+        )
+
+    def measures(self) -> tuple[dict[str, tuple[Family, ...]], list[str]]:
+        of_s1 = by_label("columnar_forwarded", COUNTER, "Calls.", "method", [("get", 7), ("put", 1)])
+        latency = Family(
+            "columnar_request_seconds", HISTOGRAM, "Calls.", ("method",), ((("get",), Histogram().numbers),)
+        )
+        return {
+            "s1": (of_s1, latency),
+            "s3": (replace(of_s1, samples=of_s1.samples[:1]), single("up", GAUGE, "", 1)),
+        }, ["s2"]
+
+    def triggers(self) -> tuple[list[TriggerLook], list[str]]:
+        return [TriggerLook("links", "pages", "wiki:links", "paused", 12, 3.25, 1, 2, "ValueError: <b>")], ["s2"]
 
     def __call__(self, path: str, status: int = 200) -> str:
         answer = self._client.get(path)
@@ -139,6 +161,13 @@ def test_transitions_and_decisions(visit: Visit) -> None:
     assert f"0.0 s give pages {region.info.encoded[:8]} goes to {target}: asked for" in visit.text("/decisions")
 
 
+def test_the_triggers_of_all_servers(visit: Visit) -> None:
+    text = visit.text("/triggers")
+    assert "s2 did not answer in time" in text
+    assert "links pages paused 12 3.2 s 1 2 ValueError: <b>" in text
+    assert "<b>" not in visit("/triggers")
+
+
 def test_metrics_and_health(visit: Visit) -> None:
     assert visit("/health") == "ok\n"
     text = visit("/metrics")
@@ -148,8 +177,22 @@ def test_metrics_and_health(visit: Visit) -> None:
         'columnar_transitions{kind="move"} 2.0',
         "columnar_unassigned_regions 0.0",
         "columnar_fenced_total 1.0",
+        'columnar_moves_total{reason="drain"} 4.0',
+        'columnar_region_pause_seconds_bucket{le="0.025",reason="drain"} 0.0',
+        'columnar_region_pause_seconds_bucket{le="0.05",reason="drain"} 1.0',
+        'columnar_region_pause_seconds_sum{reason="drain"} 0.03',
+        'columnar_table_regions{table="pages"} 6.0',
+        'columnar_table_enabled{table="pages"} 1.0',
+        'columnar_server_told{server="s1"} 1.0',
+        'columnar_server_told{server="s2"} 0.0',
+        'columnar_forwarded_total{method="get",server="s1"} 7.0',
+        'columnar_forwarded_total{method="get",server="s3"} 7.0',
+        'columnar_forwarded_total{method="put",server="s1"} 1.0',
+        'columnar_request_seconds_bucket{le="+Inf",method="get",server="s1"} 0.0',
     ):
-        assert line in text
+        assert line in text, line
+    names = re.findall(r"^# TYPE (\S+) ", text, flags=re.M)
+    assert len(names) == len(set(names)), "Prometheus refuses a page that names a family twice"
     for server in list(visit.cluster.cluster.servers):
         visit.cluster.cluster.kill(server)
     visit.cluster.cluster.run(visit.cluster.now_ms() + 500)

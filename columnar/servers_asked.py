@@ -1,0 +1,74 @@
+"""Questions of a master to all its servers, for pages and metrics: what each says, and who said nothing in time.
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from time import perf_counter
+from typing import Any, Final, TypeVar
+
+from columnar.cluster_host import ClusterHost, Servers
+from columnar.master.instructions import Plan
+from columnar.master.placement import Current, Desired
+from columnar.master.plan_draft import Chance
+from columnar.master.planner import plan
+from columnar.model.measures import Family, Histogram
+from columnar.model.owner_messages import Measures
+from columnar.model.trigger_look import TriggerLook, merged
+from columnar.routing.asks import TriggerLooks
+from columnar.routing.side_by_side import LOOK_S, looks_at
+from columnar.webui.server import Ask
+from columnar.webui.status import NotAnswering
+
+T = TypeVar("T")
+
+AWAITED_S: Final = LOOK_S + 1.0
+
+
+class TimedPlanner:
+    """``planner.plan``, measured."""
+
+    def __init__(self) -> None:
+        self.times = Histogram()
+
+    def __call__(self, desired: Desired, current: Current, now_ms: int, rng: Chance) -> Plan:
+        begun = perf_counter()
+        try:
+            return plan(desired, current, now_ms, rng)
+        finally:
+            self.times.observe(perf_counter() - begun)
+
+
+class ServersAsked:
+    """``webui.cluster_pages.Servers``, over the loop of the master."""
+
+    def __init__(self, ask: Ask, host: ClusterHost, servers: Servers) -> None:
+        """``ask``: of the web thread, in which public methods are called."""
+        self._ask = ask
+        self._host = host
+        self._servers = servers
+
+    def measures(self) -> tuple[dict[str, tuple[Family, ...]], list[str]]:
+        return self._awaited(self._measures())
+
+    def triggers(self) -> tuple[list[TriggerLook], list[str]]:
+        return self._awaited(self._triggers())
+
+    def _awaited(self, question: Coroutine[Any, Any, T]) -> T:
+        answer = asyncio.run_coroutine_threadsafe(question, self._ask(asyncio.get_running_loop))
+        try:
+            return answer.result(AWAITED_S)
+        except TimeoutError:
+            answer.cancel()
+            raise NotAnswering(f"the servers have not answered for {AWAITED_S:g} s") from None
+
+    async def _measures(self) -> tuple[dict[str, tuple[Family, ...]], list[str]]:
+        found, silent = await looks_at(list(self._host.greeted), self._servers, Measures())
+        return {server.name: families for server, families in found.items()}, [one.name for one in silent]
+
+    async def _triggers(self) -> tuple[list[TriggerLook], list[str]]:
+        found, silent = await looks_at(list(self._host.greeted), self._servers, TriggerLooks())
+        return merged(look for looks in found.values() for look in looks), [one.name for one in silent]

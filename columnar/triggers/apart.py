@@ -1,0 +1,105 @@
+"""Triggers over the regions of several servers, at a gateway: looks and waits of all, retries at the row's owner.
+
+A wait ends well when each region of the trigger's table was vouched for by a server that owned it from the moment at
+which it was asked: a region that moved, split or merged meanwhile is asked for again.
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from columnar.model.owner import Incarnation
+from columnar.model.region_info import RegionInfo
+from columnar.model.trigger_look import TriggerLook, merged
+from columnar.routing.asks import LogAgain, TriggerLooks, Waited, WaitForDelivery
+from columnar.routing.owners import NOTHING_DONE, LinkBroke, Owners, Search, by_owner, server_to_ask
+from columnar.routing.side_by_side import LOOK_S, looks_at
+from columnar.triggers.asked import AskedTriggers
+
+PAUSE_S: Final = 0.1  # before owners that could not answer are asked again, where the routes do not change
+
+
+class TriggersApart:
+    def __init__(
+        self, asked: AskedTriggers, owners: Owners, servers: Callable[[], Iterable[Incarnation]]
+    ) -> None:  # fmt: skip
+        """``servers``: all that live, as far as is known here."""
+        self._asked = asked
+        self._owners = owners
+        self._servers = servers
+
+    async def looks(self) -> tuple[list[TriggerLook], list[str]]:
+        """Return one look for each trigger, and the servers that were silent for LOOK_S."""
+        others = [server for server in self._servers() if server != self._owners.here]
+        (found, silent), here = await asyncio.gather(
+            looks_at(others, self._owners, TriggerLooks(), LOOK_S), self._asked.looks(TriggerLooks())
+        )
+        return merged([*here, *(look for looks in found.values() for look in looks)]), [str(one) for one in silent]
+
+    # --- waits ---------------------------------------------------------------------------------------
+
+    async def wait(self, tables: Iterable[str], name: str, token: str, timeout_s: float) -> bool:
+        """As ``TriggerKeeper.wait``, over all regions of these tables."""
+        now_s = asyncio.get_running_loop().time
+        deadline_s = now_s() + timeout_s
+        tables, vouched, tries = tuple(tables), set[RegionInfo](), 0
+        while True:
+            change, left_ms = self._owners.change(), max(0, round((deadline_s - now_s()) * 1_000))
+            owed = self._owed(tables, vouched, tries)
+            if not owed:
+                return True
+            asks = [(server, WaitForDelivery(name, token, left_ms, tuple(one))) for server, one in owed.items()]
+            for ask, answer in zip(asks, await asyncio.gather(*(self._ask(*ask) for ask in asks)), strict=True):
+                if answer.is_delivered:
+                    vouched.update(ask[1].regions)
+                elif not answer.is_elsewhere:
+                    return False
+            left_s = deadline_s - now_s()
+            if left_s <= 0:
+                return not self._owed(tables, vouched, 0)
+            if self._owed(tables, vouched, 0):
+                tries += 1
+                await asyncio.wait([change], timeout=min(PAUSE_S, left_s))
+
+    def _owed(
+        self, tables: tuple[str, ...], vouched: set[RegionInfo], tries: int
+    ) -> dict[Incarnation, list[RegionInfo]]:
+        """The regions that nobody has vouched for, by the server to ask."""
+        found: dict[Incarnation, list[RegionInfo]] = {}
+        for table in tables:
+            for route in self._owners.routes_of(table):
+                if route.region not in vouched:
+                    found.setdefault(server_to_ask(route, tries), []).append(route.region)
+        return found
+
+    async def _ask(self, server: Incarnation, ask: WaitForDelivery) -> Waited:
+        try:
+            if server == self._owners.here:
+                return await self._asked.wait(ask)
+            return await self._owners.ask(server, ask)
+        except (*NOTHING_DONE, LinkBroke):
+            return Waited(is_delivered=False, is_elsewhere=True)
+
+    # --- retries -------------------------------------------------------------------------------------
+
+    async def log_again(self, table: str, row: bytes, trigger: str) -> None:
+        """At the row's owner.  A change that is logged twice is delivered twice, which every trigger must bear."""
+        search = Search(self._owners, table)
+        message = LogAgain(table, row, trigger)
+        while True:
+            search.look()
+            (server,) = by_owner(self._owners, table, [(0, row)], search.tries)
+            try:
+                if server == self._owners.here:
+                    is_done = await self._asked.log_again(message)
+                else:
+                    is_done = await self._owners.ask(server, message)
+            except (*NOTHING_DONE, LinkBroke):
+                is_done = False
+            if is_done:
+                return
+            await search.again(row)

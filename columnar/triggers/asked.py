@@ -1,0 +1,86 @@
+"""Answers about the triggers on this server's regions: to gateways, and to the master's pages.
+
+No ask is handed on.  Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from columnar.errors import RegionElsewhere
+from columnar.model.region_info import RegionInfo
+from columnar.model.trigger_look import TriggerLook
+from columnar.regions.server import RegionServer
+from columnar.routing.asks import LogAgain, TriggerLooks, Waited, WaitForDelivery
+from columnar.triggers.keeper import TriggerKeeper
+
+_ELSEWHERE = Waited(is_delivered=False, is_elsewhere=True)
+
+
+class AskedTriggers:
+    """``answers``: the method for each class of ask; each raises errors of ``columnar.errors``."""
+
+    def __init__(self, keeper: TriggerKeeper, server: RegionServer, change: Callable[[], asyncio.Future[None]]) -> None:
+        """``change``: a future that ends when this server owns another region, or one less; shared."""
+        self._keeper = keeper
+        self._server = server
+        self._change = change
+        self.answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {
+            TriggerLooks: self.looks,
+            WaitForDelivery: self.wait,
+            LogAgain: self.log_again,
+        }
+
+    async def looks(self, _asked: TriggerLooks) -> tuple[TriggerLook, ...]:
+        letters = await self._keeper.burials.letters_here()
+        return tuple(
+            TriggerLook(
+                s.name, s.table, s.function, s.state, s.lag_changes, s.lag_seconds, s.parked, letters[s.name], s.error
+            )
+            for s in self._keeper.summaries()
+        )
+
+    async def wait(self, asked: WaitForDelivery) -> Waited:
+        """Delivered, if this server has owned all the regions from the beginning to the end."""
+        epochs = self._epochs(asked.regions)
+        if epochs is None:
+            return _ELSEWHERE
+        begun_s = asyncio.get_running_loop().time()
+        try:
+            await self._open(asked.regions)
+        except RegionElsewhere:
+            return _ELSEWHERE
+        left_s = asked.timeout_ms / 1_000 - (asyncio.get_running_loop().time() - begun_s)
+        waiting = asyncio.ensure_future(self._keeper.wait(asked.trigger, asked.token, max(0.0, left_s)))
+        try:
+            while not waiting.done():
+                events: list[asyncio.Future[Any]] = [waiting, self._change()]
+                await asyncio.wait(events, return_when=asyncio.FIRST_COMPLETED)
+                if self._epochs(asked.regions) != epochs:
+                    return _ELSEWHERE
+            return Waited(waiting.result(), is_elsewhere=False)
+        finally:
+            waiting.cancel()
+
+    def _epochs(self, regions: tuple[RegionInfo, ...]) -> list[int] | None:
+        """None: one of them is not owned here."""
+        state = self._server.hosting.state
+        if not all(state.owns(info.region_id) for info in regions):
+            return None
+        return [state.epoch_of(info.region_id) for info in regions]
+
+    async def _open(self, regions: tuple[RegionInfo, ...]) -> None:
+        """The followers of a region are there when its store is open, and a region may have come just now."""
+        for info in regions:
+            served = self._server.serving(info)
+            if served is not None and not self._server.is_untouched(info):
+                await self._server.opened(served, info)
+
+    async def log_again(self, asked: LogAgain) -> bool:
+        try:
+            await self._keeper.burials.log_again(asked.table, asked.row, asked.trigger)
+        except RegionElsewhere:
+            return False
+        return True

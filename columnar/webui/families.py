@@ -1,0 +1,76 @@
+"""(pure) The families of ``/metrics`` that a process with clients has, made of its ``Status``.
+
+A process that is alone shows them itself; a server of a cluster sends them to its master, which shows them with the
+server's name.
+
+Knows nothing of Prometheus' form (``metrics``) and of disks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from columnar.model.measures import COUNTER, GAUGE, HISTOGRAM, Family, by_label, single
+from columnar.webui.status import Status, TableLine
+
+
+def of_process(status: Status) -> Iterator[Family]:
+    yield by_label("columnar_info", GAUGE, "Always 1; says the version.", "version", [(status.version, 1)])
+    yield single("columnar_uptime_seconds", GAUGE, "Since the start.", status.uptime_s)
+    yield single("columnar_connections", GAUGE, "Clients connected now.", status.connections)
+    yield single("columnar_open_regions", GAUGE, "Regions whose store is open.", status.open_regions)
+    yield single("columnar_open_scanners", GAUGE, "Scanners not yet closed.", status.open_scanners)
+    about = "Of requests half received, replies unsent or in the making, scanners."
+    yield by_label("columnar_held_bytes", GAUGE, about, "what", status.held)
+    yield single("columnar_commits", COUNTER, "Group commits: fsyncs of the log.", status.commits)
+    yield single("columnar_slow_requests", COUNTER, "Requests slower than --slow-ms.", status.slow_requests)
+    yield from _requests(status)
+
+
+def _requests(status: Status) -> Iterator[Family]:
+    methods = status.methods
+    outcomes = [((one.name, "ok"), (float(one.calls - one.failed),)) for one in methods]
+    outcomes += [((one.name, outcome), (float(count),)) for one in methods for outcome, count in one.errors]
+    about = "Requests answered, by method and outcome."
+    yield Family("columnar_requests", COUNTER, about, ("method", "outcome"), tuple(outcomes))
+    latencies = [((one.name,), (*map(float, one.buckets), one.seconds)) for one in methods]
+    about = "From the decoded request to its reply."
+    yield Family("columnar_request_seconds", HISTOGRAM, about, ("method",), tuple(latencies))
+    received = [(one.name, one.bytes_in) for one in methods]
+    yield by_label("columnar_received_bytes", COUNTER, "Bytes of requests.", "method", received)
+    sent = [(one.name, one.bytes_out) for one in methods]
+    yield by_label("columnar_sent_bytes", COUNTER, "Bytes of replies.", "method", sent)
+
+
+def of_tables(status: Status, size_of: Callable[[TableLine], int]) -> Iterator[Family]:
+    """``size_of`` may block."""
+    tables = status.tables
+    regions = [(one.name, len(one.regions)) for one in tables]
+    yield by_label("columnar_table_regions", GAUGE, "Regions of the table.", "table", regions)
+    yield open_regions(status)
+    sizes = [(one.name, size_of(one)) for one in tables]
+    yield by_label("columnar_table_bytes", GAUGE, "Bytes on disk and in memtables, roughly.", "table", sizes)
+    enabled = [(one.name, one.enabled) for one in tables]
+    yield by_label("columnar_table_enabled", GAUGE, "1 where requests are served.", "table", enabled)
+
+
+def open_regions(status: Status) -> Family:
+    opened = [(one.name, one.open_regions) for one in status.tables]
+    return by_label("columnar_table_open_regions", GAUGE, "Regions whose store is open.", "table", opened)
+
+
+def of_triggers(status: Status) -> Iterator[Family]:
+    found = status.triggers
+    for name, about, values in (
+        ("lag_changes", "Durable changes not yet delivered.", [one.lag_changes for one in found]),
+        ("lag_seconds", "Age of the oldest of them.", [one.lag_seconds for one in found]),
+        ("parked_rows", "Rows that wait for another attempt.", [one.parked_rows for one in found]),
+        ("dead_letters", "Rows given up after the last attempt.", [one.dead_letters for one in found]),
+        ("running", "0 where it is paused or blocked.", [one.state == "running" for one in found]),
+    ):
+        numbers = _of_triggers(status, values)
+        yield Family(f"columnar_trigger_{name}", GAUGE, about, ("trigger", "table"), numbers)
+
+
+def _of_triggers(status: Status, values: Iterable[float]) -> tuple[tuple[tuple[str, ...], tuple[float, ...]], ...]:
+    return tuple(((one.name, one.table), (float(value),)) for one, value in zip(status.triggers, values, strict=True))
