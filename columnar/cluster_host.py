@@ -29,6 +29,7 @@ from columnar.cluster_requests import ClusterRequests
 from columnar.errors import ColumnarError, DamagedData
 from columnar.master import instructions as do
 from columnar.master.catalogue import Catalogue
+from columnar.master.cluster_looks import shut_regions
 from columnar.master.cluster_state import ClusterState
 from columnar.master.liveness import LOOK_MS, Liveness
 from columnar.master.placement import Phase
@@ -102,6 +103,7 @@ class ClusterHost:
         self._rated: set[Incarnation] = set()  # asked for their rates, and not answered yet
         self._happened: asyncio.Future[None] | None = None  # resolved by the next event: for those who wait for a state
         self._ended: set[Incarnation] = set()
+        self._shut: dict[int, str] = {}  # regions that stay closed, as was published
         self.fenced = 0  # servers that died or were killed, since the start
         self._tables: dict[str, tuple[int, ...]] = {}  # the regions of each, as ``state`` has them
         self._do: dict[type[Any], Callable[[Any], None]] = {
@@ -126,9 +128,18 @@ class ClusterHost:
             return
         for output in outputs:
             self._do[type(output)](output)
+        self._look_for_shut()
         happened, self._happened = self._happened, None
         if happened is not None and not happened.done():
             happened.set_result(None)
+
+    def _look_for_shut(self) -> None:
+        """Calls for a region that stays closed hear why, wherever they come."""
+        shut = shut_regions(self.state)
+        if shut != self._shut:
+            self._shut = shut
+            self.publishing.shut(shut)
+            self.publish_routes()
 
     async def until(self, is_so: Callable[[], bool]) -> None:
         """Wait for a state; ``is_so`` is looked at after each event."""

@@ -20,6 +20,7 @@ import socket
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final, TypeVar, cast
 
 from columnar.at_master import AtMaster
@@ -58,6 +59,7 @@ from columnar.triggers.asked import AskedTriggers
 _log = logging.getLogger(__name__)
 
 HANDED_AT_ONCE: Final = 64  # connections taken from the doorbell in one iteration of the loop
+REMARKS: Final = 20  # about regions that stay closed, in one status
 _DOOR_BYTES: Final = 1
 R = TypeVar("R")
 
@@ -153,7 +155,7 @@ class ClusterServer:
         self.serving.keeper.system.access.others = operations.access.others
         self._ask_about_triggers()
         self.peer_server.register(OwnFigures, self._own_figures)
-        self.doors.extension.others = self._figures_of_others
+        self.doors.extension.others, self.doors.extension.remarks = self._figures_of_others, self._remarks
 
     def _ask_about_triggers(self) -> None:
         keeper = self.serving.keeper
@@ -166,6 +168,10 @@ class ClusterServer:
 
     async def _own_figures(self, _asked: OwnFigures) -> Figures:
         return self.doors.extension.figures()
+
+    def _remarks(self) -> list[str]:
+        found = (route.shut for table in self.routes.tables for route in self.routes.of_table(table) if route.shut)
+        return list(islice(found, REMARKS))
 
     async def _figures_of_others(self) -> tuple[list[Figures], list[str]]:
         others = [server for server in self.asks.servers() if server != self.here]

@@ -248,6 +248,20 @@ def row_look(state: ClusterState, table: str, row: bytes, facts: FactsOf, now_ms
     )
 
 
+def shut_regions(state: ClusterState) -> dict[int, str]:
+    """The regions that stay closed until a person assigns them, each with what its clients hear."""
+    current = state.current
+    found = [*current.failed, *(one for one in state.desired.wishes.unassigned if one in current.places)]
+    places = [current.places[region] for region in found]
+    return {place.info.region_id: _shut(place) for place in places if place.phase in (Phase.OFFLINE, Phase.FAILED_OPEN)}
+
+
+def _shut(place: Place) -> str:
+    encoded = place.info.encoded
+    what = f"region {encoded} of {place.info.table} is not served: {_why(place)}"
+    return f"{what}; 'columnar assign {encoded}' opens it"
+
+
 # --- what stands in the way --------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
     stands     the regions that a table has now, by the catalogue; none: it was dropped
     owned      the row of a region's owner is on disk
+    shut       which regions nobody serves before a person assigns them, and why
     take       the change since the last one, to be sent to every server; None: there is none
     everything all routes as of the last change, for a server that begins or lags
 
@@ -20,8 +21,8 @@ Knows nothing of links, of servers' copies, and of what an owner is told.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from columnar.model.owner import Owner
 from columnar.model.region_info import RegionInfo
@@ -46,6 +47,7 @@ class Publishing:
         self._tables: dict[str, _Standing] = {}
         self._rows: dict[int, Route] = {}  # of regions that are wanted, as their rows on disk say
         self._sent: dict[int, Route] = {}  # as of the last change
+        self._shut: dict[int, str] = {}  # why, by region
         self._changed: dict[int, None] = {}  # regions in the routes whose row says something else
         self._due: dict[str, None] = {}  # tables whose list of regions is to go out
 
@@ -69,7 +71,7 @@ class Publishing:
         region = info.region_id
         if standing is None or region not in standing.wanted:
             return
-        route = route_to(info, owner)
+        route = replace(route_to(info, owner), shut=self._shut.get(region, ""))
         if self._rows.get(region) == route:
             return
         self._rows[region] = route
@@ -77,6 +79,16 @@ class Publishing:
         if region in standing.out:
             self._changed[region] = None
         self._look(info.table, standing)
+
+    def shut(self, regions: Mapping[int, str]) -> None:
+        """All regions that are shut now, each with its reason; O(of these and of those before)."""
+        before, self._shut = self._shut, dict(regions)
+        for region in before.keys() | regions.keys():
+            route = self._rows.get(region)
+            if route is not None and route.shut != self._shut.get(region, ""):
+                self._rows[region] = replace(route, shut=self._shut.get(region, ""))
+                if region in self._tables[route.region.table].out:
+                    self._changed[region] = None
 
     def _look(self, table: str, standing: _Standing) -> None:
         if standing.is_new and not standing.lacking:

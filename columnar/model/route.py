@@ -23,6 +23,7 @@ class Route:
     server: Incarnation
     epoch: int
     source: Tenure | None = None  # the owner before, until it has said "closed" or is fenced: it still answers
+    shut: str = ""  # why nobody serves it before a person assigns it, as a sentence; empty: somebody does, or will
 
     @property
     def tenure(self) -> Tenure:

@@ -176,6 +176,10 @@ class Passing(HandedOn):
             elif do is Do.REFUSE_AWAY:
                 route = self._route
                 self._fail(refusals.away(route.region if route is not None else None, self.table))
+            elif do is Do.REFUSE_SHUT:
+                route = self._route
+                assert route is not None, "it says so"
+                self._fail(NotServingRegion(route.shut))
             elif do is Do.REFUSE_UNSURE:
                 self._fail(refusals.unsure(self.state.server))
 

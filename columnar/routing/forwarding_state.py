@@ -15,7 +15,9 @@
     the region has a later owner                     waits: the server that was asked answers or refuses
 
 A call looks for a route for ``PATIENCE_MS`` from its beginning; then it is refused as not served, and nothing was
-done.  A call that is SENT has no deadline here: the owner has its own, and the link to an owner that is fenced breaks
+done.  It is refused at once where the route says that the region stays closed (``Route.shut``).
+
+A call that is SENT has no deadline here: the owner has its own, and the link to an owner that is fenced breaks
 (``Peers.fenced``).  A later owner in the routes ends no call that is SENT: after a move the answers of the server that
 has closed the region may still be on their way, and a write would be given up that was answered.
 
@@ -66,6 +68,7 @@ class Event(Enum):
     FAILED = auto()  # refused with an error
     LINK_BROKE = auto()
     LATER_OWNER = auto()  # the region has a later owner
+    SHUT = auto()  # nobody serves the region before a person has it opened
     TOO_LATE = auto()
     CLIENT_WENT = auto()
     ENDED_HERE = auto()  # the server's own handler answered
@@ -79,6 +82,7 @@ class Do(Enum):
     FORGET = auto()  # a late answer is dropped
     ANSWER = auto()  # send the reply as it came
     REFUSE_AWAY = auto()  # ``refusals.away``
+    REFUSE_SHUT = auto()  # with ``Route.shut``
     REFUSE_UNSURE = auto()  # ``refusals.unsure``
     REFUSE_FAILED = auto()  # the error that the owner sent
 
@@ -89,6 +93,7 @@ _Next = tuple[State, tuple[Do, ...]]
 _BOTH: Final[dict[tuple[State, Event], _Next]] = {
     (State.WAITING, Event.ROUTED): (State.QUEUED, (Do.SEND,)),
     (State.WAITING, Event.ROUTED_HERE): (State.HERE, (Do.SERVE_HERE,)),
+    (State.WAITING, Event.SHUT): (State.REFUSED, (Do.REFUSE_SHUT,)),
     (State.WAITING, Event.TOO_LATE): (State.REFUSED, (Do.REFUSE_AWAY,)),
     (State.WAITING, Event.CLIENT_WENT): (State.GONE, ()),
     (State.QUEUED, Event.WRITTEN): (State.SENT, ()),
@@ -231,6 +236,8 @@ class ForwardedCall:
             return self._told(Event.TOO_LATE)
         if now_ms >= self._retry_at_ms:
             self._retry_at_ms = 0
+        if route is not None and route.shut:
+            return self._told(Event.SHUT)
         if route is None or not self._may_try(route):
             return (Do.WAIT,)
         self._tried_route = route

@@ -105,7 +105,10 @@ _NUMBERS: Final = record(Numbers, {"given": INT, "removed": several(_RANGE)})
 _TRIGGERS: Final = record(Triggers, {"all": several(_TRIGGER), "numbers": maybe(_NUMBERS)})
 _CHANGE: Final = record(regions.RegionChange, {"gone": several(REGION), "fresh": several(REGION), "epoch": INT})
 _LOAD: Final = record(regions.RegionLoad, {"info": REGION, "size_bytes": INT, "limit_bytes": INT})
-_ROUTE: Final = record(routes.Route, {"region": REGION, "server": INCARNATION, "epoch": INT, "source": maybe(TENURE)})
+_ROUTE: Final = record(
+    routes.Route,
+    {"region": REGION, "server": INCARNATION, "epoch": INT, "source": maybe(TENURE), "shut": TEXT},
+)
 _HELD: Final = record(routes.RoutesHeld, {"number": INT, "needs_all": BOOL})
 _OWNER: Final = record(
     Owner,

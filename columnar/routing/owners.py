@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol, TypeVar
 
+from columnar.errors import NotServingRegion
 from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
 from columnar.model.route import Route
@@ -103,13 +104,15 @@ class Search:
         self._deadline_s, self._pause_s, self.tries = None, FIRST_PAUSE_S, 0
 
     async def again(self, row: bytes) -> None:
-        """Return when the lookup may lead elsewhere.  NotServingRegion: in vain for AWAY_PATIENCE_S."""
+        """Return when the lookup may lead elsewhere.  NotServingRegion: in vain for AWAY_PATIENCE_S, or it is shut."""
         assert self._change is not None, "it was looked before"
+        route = self._owners.owner_of(self._table, row)
+        if route is not None and route.shut:
+            raise NotServingRegion(route.shut)
         now_s = asyncio.get_running_loop().time()
         if self._deadline_s is None:
             self._deadline_s = now_s + AWAY_PATIENCE_S
         if now_s >= self._deadline_s:
-            route = self._owners.owner_of(self._table, row)
             raise refusals.away(route.region if route is not None else None, self._table)
         pause_s = min(self._pause_s, self._deadline_s - now_s)
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)

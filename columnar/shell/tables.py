@@ -218,11 +218,14 @@ def status(server: Server) -> None:
         "connections": report.connections,
     }
     silent = [_text(name) for name in report.silentServers or ()]
+    remarks = [_text(remark) for remark in report.remarks or ()]
     if server.output.as_json:
-        server.output.facts({**facts, "requests": requests, "silent_servers": silent})
+        server.output.facts({**facts, "requests": requests, "silent_servers": silent, "remarks": remarks})
     else:
         server.output.facts({**facts, "requests": sum(requests.values())})
         remark_on_silent(silent)
+        for remark in remarks:
+            click.echo(remark, err=True)
 
 
 def _text(value: bytes | str) -> str:

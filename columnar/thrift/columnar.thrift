@@ -130,7 +130,9 @@ struct StatusReport {
   7: i32 connections,
   8: map<string, i64> requests,
   // of several servers: those that did not answer in time, whose part is not in the numbers
-  9: list<string> silentServers
+  9: list<string> silentServers,
+  // what is out of the ordinary, as sentences: regions that stay closed
+  10: list<string> remarks
 }
 
 // --- administration -------------------------------------------------------------------------------

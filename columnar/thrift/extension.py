@@ -51,6 +51,7 @@ class ExtensionMethods:
         self._changes = changes
         self._facts = facts
         self.others: Callable[[], Awaitable[tuple[list[Figures], list[str]]]] | None = None  # None: there are none
+        self.remarks: Callable[[], list[str]] = list
 
     def columnarCheckAndMutate(
         self, ctx: Any, table: bytes, row: bytes, conditions: Any, operations: Any, _attributes: Any
@@ -127,4 +128,5 @@ class ExtensionMethods:
             connections=sum(one.connections for one in figures),
             requests=dict(requests),
             silentServers=silent,
+            remarks=self.remarks(),
         )

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import os
 import urllib.request
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from columnar.wire.idl import hbase
 from tests.support.cluster_process import ClusterProcess
 from tests.support.readme_blocks import await_that
 from tests.support.shell import Shell
@@ -46,8 +50,17 @@ def test_a_damaged_region_is_left_closed_and_the_others_go_on(tmp_path: Path) ->
         for path in ("transitions", "tables/pages"):
             with urllib.request.urlopen(f"{store.web}{path}") as page:
                 assert "FAILED_OPEN" in page.read().decode()
-        with store.rows() as rows:
-            assert [rows.get(b"pages", row) for row in ROWS[::2]] == [*ROWS[::2]]
+        for rows in store.rows_of_each():
+            with rows:
+                assert [rows.get(b"pages", row) for row in ROWS[::2]] == [*ROWS[::2]]
+                for call in (
+                    partial(rows.get, b"pages", b"melon"),
+                    partial(rows.put, b"pages", b"melon", b"v"),
+                    partial(rows.client.getRows, b"pages", list(ROWS), {}),
+                ):
+                    with pytest.raises(hbase.IOError, match=f"region {encoded} of pages is not served: it could not"):
+                        call()
+        assert "is not served: it could not be opened by s" in shell("status").stderr
         assert "could not be opened: " in shell.error("assign", encoded), "it is tried again, and damaged still"
         assert found()["region"]["state"] == "FAILED_OPEN"
 

@@ -240,6 +240,14 @@ async def test_damage_is_not_tried_elsewhere() -> None:
     (info,) = await house.create([])
     assert house.place(info).phase is Phase.FAILED_OPEN
     assert sorted([len(one.opened()), len(other.opened())]) == [0, 1]
+    await house.rest()
+    for server in (one, other):
+        (route,) = server.routes.of_table("t")
+        assert route.shut.startswith(f"region {info.encoded} of t is not served: it could not be opened by s")
+    one.refusal = other.refusal = None
+    await house.host.requests.request(do.AssignRegion(info.region_id))
+    await house.rest()
+    assert [route.shut for server in (one, other) for route in server.routes.of_table("t")] == ["", ""]
     await house.close()
 
 

@@ -173,3 +173,17 @@ def test_events_out_of_place_are_mistakes() -> None:
             event()
     with pytest.raises(OutOfPlace):
         sent(True).not_sent(OLD, 1)
+
+
+@BOTH
+def test_a_region_that_stays_closed_is_refused_at_once_with_its_reason(is_write: bool) -> None:
+    shut = replace(OLD, shut="nobody can open it")
+    assert ForwardedCall(HERE, is_write, 0).begin(shut, 0) == (Do.REFUSE_SHUT,)
+    call = ForwardedCall(HERE, is_write, 0)
+    assert call.begin(None, 0) == (Do.WAIT,)
+    assert call.route_changed(shut, 3) == (Do.REFUSE_SHUT,)
+    call = sent(is_write)
+    assert call.route_changed(shut, 3) == (), "its owner was asked, and answers or refuses"
+    assert call.elsewhere(shut, 4) == (Do.REFUSE_SHUT,)
+    assert call.has_ended
+    call.check()
