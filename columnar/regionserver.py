@@ -137,7 +137,9 @@ class ClusterServer:
         self.forwarding = Forwarding(self.here, self.routes, self.peers, self.peer_server.serve_here)
         self.ways_out: dict[int, WayOut] = {}
         for service, made in doors.services.items():
-            made.way_out = self.ways_out[service] = WayOut(self.forwarding, service, self._server_of_scanner)
+            way_out = WayOut(self.forwarding, self.serving.server, service, self._server_of_scanner)
+            made.way_out = self.ways_out[service] = way_out
+            doors.wires[service].ahead = way_out.ahead
         self._ask_the_others()
         path = self._path_of(self.here)
         try:

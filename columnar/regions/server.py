@@ -163,6 +163,11 @@ class RegionServer:
         """Whether this server answers for the region."""
         return self.hosting.state.owns(info.region_id)
 
+    def is_elsewhere(self, served: ServedTable, row: bytes) -> bool:
+        """Whether ``open_region`` would raise RegionElsewhere for the row's region, which costs ten times as much."""
+        region_id = served.holding(row).region_id
+        return region_id not in self._open and self.hosting.state.is_elsewhere(region_id)
+
     def open_count(self) -> int:
         return len(self._open)
 

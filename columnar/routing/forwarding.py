@@ -40,6 +40,8 @@ from columnar.wire.service import CallContext, HandedOn
 COPIED_BYTES: Final = 64 * 1024  # a shorter reply does not keep the frames around it in memory
 _BINARY: Final = PROTOCOL_BYTES[detect.Protocol.BINARY]
 _COMPACT: Final = PROTOCOL_BYTES[detect.Protocol.COMPACT]
+_SEND: Final = Do.SEND  # a member by its class costs a compiled method as much as a call
+_ANSWER: Final = Do.ANSWER
 _NEVER_MS: Final = 1 << 62
 
 ServeHere = Callable[[CallContext, int, bytes, RawCaller], None]  # service, message: ``RawCalls.begin`` of the service
@@ -111,7 +113,7 @@ class Passing(HandedOn):
         self._carry_out(self.state.not_sent(self._route, self._forwarding.now_ms()))
 
     def answered(self, frame: Frame) -> None:
-        if Do.ANSWER in self.state.answer_came():
+        if _ANSWER in self.state.answer_came():
             self._forwarding.forget(self)
             self.succeed(reply_of(frame))
 
@@ -165,7 +167,7 @@ class Passing(HandedOn):
 
     def _carry_out(self, doing: tuple[Do, ...]) -> None:
         for do in doing:
-            if do is Do.SEND:
+            if do is _SEND:
                 self._send()
             elif do is Do.WAIT:
                 self._forwarding.sleep(self)
@@ -193,7 +195,7 @@ class Passing(HandedOn):
         forwarding.enters_queue(self)
         self._link, self._number = link, 0
         try:
-            number = link.call(raw.service, raw.protocol, (raw.message,), self)
+            number = link.call(raw.service, raw.protocol, raw.message, self)
         except FrameTooLong as error:
             self._give_up(error)
             return
@@ -235,7 +237,7 @@ class HandedOver(HandedOn):
     def send(self, link: PeerLink, raw: RawMessage) -> None:
         self._link = link
         try:
-            self._number = link.call(raw.service, raw.protocol, (raw.message,), self)
+            self._number = link.call(raw.service, raw.protocol, raw.message, self)
         except FrameTooLong as error:
             self.fail(error)
 

@@ -87,6 +87,12 @@ class Do(Enum):
     REFUSE_FAILED = auto()  # the error that the owner sent
 
 
+# Members that every call meets: a member by its class costs a compiled method as much as a call.
+_WAITING: Final = State.WAITING
+_WRITTEN: Final = Event.WRITTEN
+_ANSWER_CAME: Final = Event.ANSWER_CAME
+_ROUTED: Final = Event.ROUTED
+_ROUTED_HERE: Final = Event.ROUTED_HERE
 ENDED: Final = frozenset({State.ANSWERED, State.REFUSED, State.GONE})
 _Next = tuple[State, tuple[Do, ...]]
 
@@ -133,7 +139,7 @@ class ForwardedCall:
         self._here = here  # constant, as are the next two
         self._is_write = is_write
         self.deadline_ms = now_ms + PATIENCE_MS
-        self.state = State.WAITING
+        self.state = _WAITING
         self._tried_route: Route | None = None  # to the owner that was tried last
         self._retry_at_ms = 0  # until then this owner is not tried again; 0: it may be tried
         self._pause_ms = FIRST_PAUSE_MS
@@ -162,14 +168,14 @@ class ForwardedCall:
         return self._look(route, now_ms)
 
     def written(self) -> tuple[Do, ...]:
-        return self._told(Event.WRITTEN)
+        return self._told(_WRITTEN)
 
     def not_sent(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
         """Nothing of the call has left this server."""
         return self._tried(Event.NOT_SENT, route, now_ms)
 
     def answer_came(self) -> tuple[Do, ...]:
-        return self._told(Event.ANSWER_CAME)
+        return self._told(_ANSWER_CAME)
 
     def elsewhere(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
         """The owner refused with ``moved`` or ``unknown``; a ``moved`` is in the copy of the routes already.
@@ -241,7 +247,7 @@ class ForwardedCall:
         if route is None or not self._may_try(route):
             return (Do.WAIT,)
         self._tried_route = route
-        return self._told(Event.ROUTED_HERE if route.server == self._here else Event.ROUTED)
+        return self._told(_ROUTED_HERE if route.server == self._here else _ROUTED)
 
     def _may_try(self, route: Route) -> bool:
         """A later owner at once; the one that failed after a pause, for a route may be ahead of its owner."""

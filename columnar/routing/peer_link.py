@@ -21,7 +21,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any, Final, Protocol, TypeVar, cast
 
@@ -44,6 +44,10 @@ class State(Enum):
     GREETING = auto()
     OPEN = auto()
     ENDED = auto()
+
+
+_OPEN: Final = State.OPEN  # a member by its class costs a compiled method as much as a call
+_ENDED: Final = State.ENDED
 
 
 class NotSent(Exception):
@@ -83,13 +87,19 @@ class Answerer(Protocol):
 class _Queued:
     """A frame on its way to the transport."""
 
-    __slots__ = ("call", "number", "parts", "size_bytes")
+    __slots__ = ("body", "call", "head", "size_bytes", "waits")
 
-    def __init__(self, parts: Sequence[bytes | memoryview], call: Call | None, number: int) -> None:
-        self.parts = parts
-        self.call = call  # None: an answer, a hello
-        self.number = number  # 0: it was recalled, or is no call
-        self.size_bytes = sum(map(len, parts))
+    def __init__(self, head: bytes, body: bytes | memoryview, call: Call | None) -> None:
+        self.head = head
+        self.body = body
+        self.call = call  # None: an answer, or it was recalled
+        self.size_bytes = len(head) + len(body)
+        self.waits = True  # for the transport
+
+    def empty(self) -> None:
+        """Nothing of it is to be sent, or it was."""
+        self.head = self.body = b""
+        self.size_bytes = 0
 
 
 class _Ask:
@@ -153,21 +163,20 @@ class PeerLink:
         self._reader = FrameReader()
         self._queue: deque[_Queued] = deque()
         self.queued_bytes = 0
-        self._calls: dict[int, tuple[Call, _Queued | None]] = {}  # by number; None: it was written
+        self._calls: dict[int, _Queued] = {}  # those without an answer, by number; emptied once they are written
         self._last_number = 0
         self._is_paused = False
         self._flush_is_planned = False
 
     # --- calls and asks ------------------------------------------------------------------------------
 
-    def call(self, service: int, protocol: int, message: Sequence[bytes | memoryview], call: Call) -> int:
-        """Send a client's message as it came, in pieces; the call's number.  FrameTooLong: nothing was sent.
+    def call(self, service: int, protocol: int, message: bytes, call: Call) -> int:
+        """Send a client's message as it came; the call's number.  FrameTooLong: nothing was sent.
 
         A call that the link does not take hears ``not_sent`` before this returns.
         """
         self._last_number = number = self._last_number + 1
-        head = peer_frames.call_head(number, service, protocol, sum(map(len, message)))
-        self._begin(number, (head, *message), call)
+        self._begin(number, peer_frames.call_head(number, service, protocol, len(message)), message, call)
         return number
 
     async def ask(self, message: Message[R]) -> R:
@@ -176,59 +185,51 @@ class PeerLink:
         self._last_number = number = self._last_number + 1
         frame = peer_frames.ask(number, name, fields)
         future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
-        self._begin(number, (frame,), _Ask(message, future))
+        self._begin(number, frame, b"", _Ask(message, future))
         try:
             return await future
         finally:
             self.forget(number)
 
-    def _begin(self, number: int, parts: Sequence[bytes | memoryview], call: Call) -> None:
-        if self.state is State.ENDED or self.queued_bytes > PEER_QUEUED_BYTES:
+    def _begin(self, number: int, head: bytes, body: bytes, call: Call) -> None:
+        if self.state is _ENDED or self.queued_bytes > PEER_QUEUED_BYTES:
             call.not_sent()
             return
-        queued = _Queued(parts, call, number)
-        self._calls[number] = (call, queued)
+        queued = _Queued(head, body, call)
+        self._calls[number] = queued
         self._send(queued)
 
-    def recall(self, number: int) -> None:
-        """Take a call back that was not written yet; it ends without a word."""
-        _, queued = self._calls.pop(number, (None, None))
-        if queued is not None:
-            self.queued_bytes -= queued.size_bytes
-            queued.number, queued.call, queued.parts, queued.size_bytes = 0, None, (), 0
-
     def forget(self, number: int) -> None:
-        """Drop the answer to a call, if it comes; a call that was not written yet is recalled."""
-        held = self._calls.get(number)
-        if held is not None and held[1] is not None:
-            self.recall(number)
-        else:
-            self._calls.pop(number, None)
+        """Drop the answer to a call, if it comes; a call that was not written yet is taken back."""
+        held = self._calls.pop(number, None)
+        if held is not None and held.waits:
+            self.queued_bytes -= held.size_bytes
+            held.call = None
+            held.empty()
 
     # --- answers -------------------------------------------------------------------------------------
 
-    def answer(self, number: int, reply: Sequence[bytes | memoryview]) -> None:
+    def answer(self, number: int, reply: bytes | memoryview) -> None:
         """The reply to a call, as it goes to the client."""
-        head = peer_frames.answer_head(number, sum(map(len, reply)))
-        self._send(_Queued((head, *reply), None, 0))
+        self._send(_Queued(peer_frames.answer_head(number, len(reply)), reply, None))
 
     def told(self, number: int, message: Message[R], answer: R) -> None:
-        self._send(_Queued((peer_frames.told(number, message_codec.answer_to_plain(message, answer)),), None, 0))
+        self._send(_Queued(peer_frames.told(number, message_codec.answer_to_plain(message, answer)), b"", None))
 
     def refuse(self, number: int, refusal: Refusal) -> None:
-        self._send(_Queued((peer_frames.refused(number, *refusals.to_plain(refusal)),), None, 0))
+        self._send(_Queued(peer_frames.refused(number, *refusals.to_plain(refusal)), b"", None))
 
     # --- writing -------------------------------------------------------------------------------------
 
     def _send(self, queued: _Queued) -> None:
-        if self.state is State.ENDED:
+        if self.state is _ENDED:
             return
         self._queue.append(queued)
         self.queued_bytes += queued.size_bytes
         self._plan_flush()
 
     def _plan_flush(self) -> None:
-        if self._flush_is_planned or self._is_paused or self.state is not State.OPEN or not self._queue:
+        if self._flush_is_planned or self._is_paused or self.state is not _OPEN or not self._queue:
             return
         self._flush_is_planned = True
         asyncio.get_running_loop().call_soon(self._flush)
@@ -245,13 +246,13 @@ class PeerLink:
         while self._queue and size < WRITE_BYTES:
             queued = self._queue.popleft()
             size += queued.size_bytes
-            parts += queued.parts
+            parts.append(queued.head)
+            parts.append(queued.body)
+            queued.waits = False
             if queued.call is not None:
+                queued.empty()
                 written.append(queued)
         self.queued_bytes -= size
-        for queued in written:
-            assert queued.call is not None, "chosen for it"
-            self._calls[queued.number] = (queued.call, None)
         assert self._transport is not None, "it is open"
         if size <= JOINED_BYTES:
             self._transport.write(b"".join(parts))  # a copy costs less than to hand over each part
@@ -280,7 +281,7 @@ class PeerLink:
     def data_received(self, data: bytes) -> None:
         try:
             for frame in self._reader.feed(data):
-                if self.state is State.ENDED:
+                if self.state is _ENDED:
                     return
                 self._take(frame)
         except (BadFrame, BadValue) as fault:
@@ -337,9 +338,11 @@ class PeerLink:
         self.refuse(number, fault)
 
     def _take_answer(self, frame: Frame) -> None:
-        call, _ = self._calls.pop(frame.number, (None, None))
-        if call is None:
+        held = self._calls.pop(frame.number, None)
+        if held is None:
             return  # it was forgotten
+        call = held.call
+        assert call is not None, "it was not taken back"
         try:
             if frame.kind == peer_frames.REFUSED:
                 call.refused(refusals.from_plain(*frame.named()))
@@ -370,13 +373,15 @@ class PeerLink:
         self._queue.clear()
         self.queued_bytes = 0
         calls, self._calls = self._calls, {}
-        for call, queued in calls.values():
-            self._report(call.not_sent if queued is not None else call.link_broke)
+        for queued in calls.values():
+            call = queued.call
+            assert call is not None, "it was not taken back"
+            self._report(call.not_sent if queued.waits else call.link_broke)
         self._on_ended(self)
 
     def check(self) -> None:
-        waiting = {queued.number for queued in self._queue if queued.call is not None}
-        assert waiting == {number for number, (_, queued) in self._calls.items() if queued is not None}, "P1, P2"
+        waiting = [queued for queued in self._queue if queued.call is not None]
+        assert waiting == [queued for queued in self._calls.values() if queued.waits], "P1, P2"
         assert self.queued_bytes == sum(queued.size_bytes for queued in self._queue), "P3"
         assert self.state is not State.ENDED or not (self._calls or self._queue), "P1"
 

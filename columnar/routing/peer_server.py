@@ -39,6 +39,7 @@ from columnar.wire.service import CallContext
 _log = logging.getLogger(__name__)
 
 SLICE_S: Final = 0.002  # as ``wire.connection.TURN_S``
+_BINARY: Final = Protocol.BINARY
 
 M = TypeVar("M", bound=Message[Any])
 Elsewhere = Callable[[str, bytes], Moved | Unknown]  # of a table and a row that this server does not own
@@ -62,19 +63,23 @@ class _Link:
 class _Call:
     """A call under way, as its ``RawCaller``."""
 
-    __slots__ = ("frame", "link", "number", "server", "service", "size_bytes")
+    __slots__ = ("calls", "ctx", "frame", "link", "number", "server", "service", "size_bytes")
 
-    def __init__(self, server: PeerServer, link: PeerLink, frame: Frame, service: int) -> None:
+    def __init__(
+        self, server: PeerServer, link: PeerLink, frame: Frame, service: int, calls: RawCalls, ctx: CallContext
+    ) -> None:
         self.server = server
         self.link = link
         self.frame: Frame | None = frame  # until it is begun
         self.service = service
+        self.calls = calls  # of the service
+        self.ctx = ctx
         self.size_bytes = frame.end - frame.message_start
         self.number = frame.number
 
     def replied(self, reply: bytes) -> None:
         self.server.ended(self)
-        self.link.answer(self.number, (reply,))
+        self.link.answer(self.number, reply)
 
     def not_here(self, error: RegionElsewhere, request: Request) -> None:
         self.server.ended(self)
@@ -116,15 +121,17 @@ class PeerServer:
     # --- calls ---------------------------------------------------------------------------------------
 
     def called(self, link: PeerLink, frame: Frame) -> None:
-        service = frame.service
-        if service not in self._wires:
+        service, protocol = frame.service, frame.protocol
+        calls = self._calls_of.get(service)
+        if calls is None:
             raise PeerFault(f"service {service} is not served here")
-        _ = frame.protocol  # BadFrame, before anything is counted
         if self.serving_bytes + link.queued_bytes > self._bound_bytes:
             text = f"{self.serving_bytes} bytes of calls of other servers are under way; send it again later"
             link.refuse(frame.number, CallQueueTooBig(text))
             return
-        call = _Call(self, link, frame, service)
+        client = self._client(link)
+        ctx = client.binary if protocol is _BINARY else client.compact
+        call = _Call(self, link, frame, service, calls, ctx)
         self.serving_bytes += call.size_bytes
         if self._waiting or self._spent_s >= SLICE_S:
             self._waiting.append(call)
@@ -139,12 +146,10 @@ class PeerServer:
         frame = call.frame
         assert frame is not None, "a call is begun once"
         call.frame = None
-        client = self._client(call.link)
         try:
-            ctx = client.binary if frame.protocol is Protocol.BINARY else client.compact
-            self._calls_of[call.service].begin(ctx, frame.buffer, frame.message_start, frame.end, call)
+            call.calls.begin(call.ctx, frame.buffer, frame.message_start, frame.end, call)
         except Exception as fault:  # noqa: BLE001 - the server's loop: the caller hears of it
-            _log.exception("a call of %s failed", client.peer)
+            _log.exception("a call of %s failed", call.ctx.peer)
             call.broken(fault)
         self._spent_s += perf_counter() - begun
 

@@ -1,6 +1,13 @@
-"""The way of a call from a service of this server to another server, once its handler says that it goes there.
+"""The way of a call from a service of this server to another server.
 
-    RegionElsewhere, of a method of a single row     to the owner of the row's region
+``ahead`` looks before the handler is asked: a call of a single row goes to the owner of the row's region if this
+server's own state says that the region is another's.  The handler would find that out by raising RegionElsewhere,
+which costs more than all the rest of a forwarded call at its gateway.  The owner says what else may be wrong with
+such a call.
+
+``handed_on`` looks at the error of a handler:
+
+    RegionElsewhere, of a method of a single row     to the owner of the row's region, which was here before a wait
     GoesToMaster                                     to the master
     ScannerNotFound                                  to the server that gave the scanner its id
 
@@ -13,12 +20,23 @@ from collections.abc import Callable
 
 from columnar.errors import GoesToMaster, RegionElsewhere, ScannerNotFound
 from columnar.model.owner import Incarnation
+from columnar.regions.server import RegionServer
 from columnar.routing.forwarding import Forwarding, raw_message
-from columnar.routing.method_ways import ROWS_OF, WAYS, Way
+from columnar.routing.method_ways import ROWS_OF, WAYS, RowOf, Way
 from columnar.wire.codec import Request
 from columnar.wire.service import CallContext, HandedOn
 
 ServerOfScanner = Callable[[int], Incarnation | None]  # by its id; None: no living server gave it
+
+
+class OneRow:
+    """A method of a single row.  Constant."""
+
+    __slots__ = ("is_write", "row_of")
+
+    def __init__(self, row_of: RowOf, is_write: bool) -> None:
+        self.row_of = row_of
+        self.is_write = is_write
 
 
 def _unknown(_scanner_id: int) -> None:
@@ -28,18 +46,45 @@ def _unknown(_scanner_id: int) -> None:
 class WayOut:
     """Constant, but for what is counted."""
 
-    def __init__(self, forwarding: Forwarding, service: int, server_of_scanner: ServerOfScanner = _unknown) -> None:
+    def __init__(
+        self,
+        forwarding: Forwarding,
+        server: RegionServer,
+        service: int,
+        server_of_scanner: ServerOfScanner = _unknown,
+    ) -> None:
         """``service``: THRIFT1 or THRIFT2, of all calls."""
         self._forwarding = forwarding
+        self._server = server
+        self._tables = server.tables
         self._server_of_scanner = server_of_scanner
         self._service = service
         self._ways = WAYS[service]
-        self._rows_of = ROWS_OF[service]
+        self._of_one_row = {
+            method: OneRow(row_of, self._ways[method] is Way.WRITE) for method, row_of in ROWS_OF[service].items()
+        }
         self.handed: dict[str, int] = {}  # calls that went on, by method: as many as the service has
 
     def leads_from(self, method: str) -> bool:
         """A call of this method may be handed on after it has waited."""
-        return method in self._rows_of
+        return method in self._of_one_row
+
+    def ahead(self, ctx: CallContext, request: Request) -> HandedOn | None:
+        """None: the handler is to be asked, for the region is here, or the call does not name table and row."""
+        method = request.method
+        found = self._of_one_row.get(method.name) if method is not None else None
+        if found is None:
+            return None
+        args = request.args
+        table, row = args[0], found.row_of(args)
+        if type(table) is not bytes or type(row) is not bytes:
+            return None
+        served = self._tables.find(table)
+        if served is None or not served.enabled or not self._server.is_elsewhere(served, row):
+            return None
+        self._count(method.name)
+        raw = raw_message(request, self._service, ctx.protocol)
+        return self._forwarding.forward(ctx, raw, served.schema.name, row, found.is_write)
 
     def handed_on(self, ctx: CallContext, request: Request, error: Exception) -> HandedOn | None:
         """None: ``error`` is for the client."""
@@ -48,17 +93,19 @@ class WayOut:
             return None
         found = self._way_of(ctx, request, method.name, error)
         if found is not None:
-            self.handed[method.name] = self.handed.get(method.name, 0) + 1
+            self._count(method.name)
         return found
+
+    def _count(self, method: str) -> None:
+        self.handed[method] = self.handed.get(method, 0) + 1
 
     def _way_of(self, ctx: CallContext, request: Request, method: str, error: Exception) -> HandedOn | None:
         if isinstance(error, RegionElsewhere):
-            row_of = self._rows_of.get(method)
-            if row_of is None:
+            found = self._of_one_row.get(method)
+            if found is None:
                 return None
             raw = raw_message(request, self._service, ctx.protocol)
-            row, is_write = row_of(request.args), self._ways[method] is Way.WRITE
-            return self._forwarding.forward(ctx, raw, error.table, row or b"", is_write)
+            return self._forwarding.forward(ctx, raw, error.table, found.row_of(request.args) or b"", found.is_write)
         if isinstance(error, GoesToMaster):
             return self._forwarding.to_master(raw_message(request, self._service, ctx.protocol))
         if isinstance(error, ScannerNotFound) and self._ways[method] is Way.SCANNER:

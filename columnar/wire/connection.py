@@ -36,7 +36,7 @@ from columnar.wire.framing import GiveWay, Hangup, Refusal, RequestStream, Whole
 from columnar.wire.large_calls import Aside, LargeCaller
 from columnar.wire.service import CallContext, HandedOn, Later, Raw
 from columnar.wire.sockets import has_ended, tune
-from columnar.wire.waiting import Awaited, Waiter
+from columnar.wire.waiting import Awaited, Waiting
 
 if TYPE_CHECKING:
     from columnar.wire.server import WireServer
@@ -52,21 +52,6 @@ LARGE_BYTES: Final = 64 * 1024  # the arguments of a larger request are not kept
 _FRAME: Final = Struct(">I").pack
 _DIRECT: Final = frozenset({list, RowList, type(None), bool, int, str, bytes, dict})
 _UNKNOWN: Final = "unknown"  # in metrics: names that clients invent do not become labels
-
-
-class Waiting(Waiter):
-    """A request of a connection whose reply is pending."""
-
-    __slots__ = ("connection", "later", "request", "started")
-
-    def __init__(self, connection: Connection, request: Request, started: float, later: Later | None) -> None:
-        self.connection = connection
-        self.request = request
-        self.started = started
-        self.later = later
-
-    def resume(self, done: Awaited) -> None:
-        self.connection.resume(self.request, done, self.started, self.later)
 
 
 class Connection:
@@ -305,6 +290,8 @@ class Connection:
             ctx = self._ctx
             if ctx.protocol is not self._stream.protocol:
                 ctx = self._ctx = CallContext(ctx.connection_id, ctx.peer, self._stream.protocol, self.has_gone)
+            if self._server.ahead is not None and (handed_on := self._server.ahead(ctx, message)) is not None:
+                return self._hand_on(message, handed_on, started)
             result = handler(ctx, *message.args)
             if type(result) not in _DIRECT:
                 if type(result) is Later:
@@ -342,17 +329,21 @@ class Connection:
         again = server.service.asked_again(server.handlers[method.name], self._ctx, request, error)
         if again is None:
             return self._failed(request, error, started)
-        if not isinstance(again, HandedOn):
-            return self._pending(request, again, started, None)
-        if again.done():
-            return self._settle(request, again, started, None)
+        if isinstance(again, HandedOn):
+            return self._hand_on(request, again, started)
+        return self._pending(request, again, started, None)
+
+    def _hand_on(self, request: Request, handed_on: HandedOn, started: float) -> float | None:
+        """Wait for the answer of another server."""
+        if handed_on.done():
+            return self._settle(request, handed_on, started, None)
         self._busy = True
         self.serving_bytes = request.size_bytes
-        self._handed_on = again
+        self._handed_on = handed_on
         request.buffer = b""  # who handed it on has the message
         if request.size_bytes > LARGE_BYTES:
             request.args = []
-        again.tell(Waiting(self, request, started, None).resume)
+        handed_on.tell(Waiting(self, request, started, None).resume)
         return None
 
     def resume(self, request: Request, future: Awaited, started: float, later: Later | None) -> None:

@@ -29,7 +29,7 @@ from columnar.wire.connection import Connection
 from columnar.wire.definitions import ServiceDefinition
 from columnar.wire.error_replies import ErrorReplies
 from columnar.wire.large_calls import LargeCalls
-from columnar.wire.service import Handler, NoObserver, Observer, Service
+from columnar.wire.service import Ahead, Handler, NoObserver, Observer, Service
 from columnar.wire.waiting import Waiter
 
 if TYPE_CHECKING:  # a port without TLS has no use for it
@@ -88,6 +88,7 @@ class WireServer:
         self.large_calls = LargeCalls(lambda: self.answered, self._lightly_asked)
         self.decoder = ThreadPoolExecutor(1, thread_name_prefix="columnar-decode")
         self.slow_after_s = service.slow_after_s
+        self.ahead: Ahead | None = None  # None: there are no other servers; set once, before the first call
         self._connections: set[Connection] = set()
         self._waiting: dict[asyncio.Future[Any], list[Waiter]] = {}  # by what they wait for
         self._calls: set[asyncio.Future[Any]] = set()  # that run by themselves

@@ -55,6 +55,8 @@ class Raw:
 
 
 Ended = Callable[[Any], object]  # called with the HandedOn
+# Hands a call on before its handler is asked, where it is known that another server answers it; None: it is not.
+Ahead = Callable[[CallContext, Request], "HandedOn | None"]
 
 
 class HandedOn:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from columnar.wire.service import HandedOn
+from columnar.wire.codec import Request
+from columnar.wire.service import HandedOn, Later
+
+if TYPE_CHECKING:
+    from columnar.wire.connection import Connection
 
 Awaited = asyncio.Future[Any] | HandedOn  # what a pending reply waits for
 
@@ -17,3 +21,18 @@ class Waiter:
 
     def resume(self, done: Awaited) -> None:
         raise NotImplementedError
+
+
+class Waiting(Waiter):
+    """A request of a connection whose reply is pending."""
+
+    __slots__ = ("connection", "later", "request", "started")
+
+    def __init__(self, connection: Connection, request: Request, started: float, later: Later | None) -> None:
+        self.connection = connection
+        self.request = request
+        self.started = started
+        self.later = later
+
+    def resume(self, done: Awaited) -> None:
+        self.connection.resume(self.request, done, self.started, self.later)

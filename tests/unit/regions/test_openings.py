@@ -191,6 +191,40 @@ async def test_a_region_that_was_given_up_is_elsewhere(house: Opening) -> None:
     house.server.hosting.state.own(info.region_id, house.server.hosting.state.epoch + 1)
 
 
+@housed()
+async def test_a_look_ahead_agrees_with_the_opening_in_every_state(house: Opening) -> None:
+    """Whoever looks ahead sends a call to another server without asking the region."""
+    server, state, info = house.server, house.server.hosting.state, house.info(b"a")
+
+    def is_elsewhere() -> bool:
+        try:
+            server.open_region(house.served, info)
+        except RegionElsewhere:
+            raised = True
+        except (RegionAway, NotServingRegion):
+            raised = False
+        else:
+            raised = False
+        assert server.is_elsewhere(house.served, b"a") == raised, state.state(info.region_id)
+        return raised
+
+    assert not is_elsewhere(), "it is not open, and is opened here"
+    assert not is_elsewhere(), "it is being opened"
+    await house.want(b"a")
+    assert not is_elsewhere(), "it is open"
+    state.give_up(info.region_id)
+    assert not is_elsewhere(), "it is open still"
+    await server.close_regions([info])
+    assert is_elsewhere(), "it is closed, and was given up"
+    state.told(info.region_id, Event.GIVEN_UP)
+    assert is_elsewhere()
+    state.own(info.region_id, state.epoch_of(info.region_id) + 1)
+    assert not is_elsewhere(), "it came back"
+    state.give_up(info.region_id)
+    state.stop()
+    assert not is_elsewhere(), "the server stops and refuses"
+
+
 # --- calls over many regions go on where they were --------------------------------------------------
 
 

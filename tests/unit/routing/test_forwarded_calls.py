@@ -100,6 +100,27 @@ def test_the_sessions_have_every_method_of_a_single_row(service: int) -> None:
 
 
 @pytest.mark.parametrize("service", SESSIONS)
+@clustered()
+async def test_a_gateway_does_not_ask_its_handler_for_a_row_of_another_server(
+    cluster: PeerCluster, service: int
+) -> None:
+    """The handler's error would cost more than all the rest."""
+    gateway = cluster.houses[0]
+    handlers: Any = (gateway.service if service == THRIFT1 else gateway.service2).handlers
+    asked: list[str] = []
+    definition, calls = SESSIONS[service]
+    client = await gateway.client(service=definition)
+    beside_table = [(name, args) for name, args in calls(b"z") if args[0] == T]
+    for name, _ in beside_table:
+        handlers[name] = lambda _ctx, *_args, name=name: asked.append(name)
+    for name, args in beside_table:
+        await client.call(name, *args)
+    assert asked == []
+    await client.call(beside_table[0][0], *calls(b"a")[0][1])
+    assert asked == [beside_table[0][0]], "a row of its own"
+
+
+@pytest.mark.parametrize("service", SESSIONS)
 @pytest.mark.parametrize("speech", SPEECHES, ids=str)
 @clustered()
 async def test_a_gateway_answers_every_byte_as_the_owner_does(

@@ -345,7 +345,7 @@ async def test_a_scanner_is_asked_at_the_server_that_opened_it(cluster: PeerClus
     scanner = await direct("scannerOpen", T, b"m", [], {})
     assert (await client.call("scannerGetList", scanner, 5)).said.startswith("IllegalArgumentException")
     servers: dict[int, Incarnation | None] = {scanner: owner.me, scanner + 1: gateway.me, scanner + 2: None}
-    gateway.service.way_out = WayOut(gateway.forwarding, THRIFT1, servers.get)
+    gateway.service.way_out = WayOut(gateway.forwarding, gateway.server, THRIFT1, servers.get)
     assert [row.row for row in await client("scannerGetList", scanner, 5)] == [b"x"]
     for unknown in (scanner + 1, scanner + 2):
         assert (await client.call("scannerGet", unknown)).said.startswith("IllegalArgumentException")

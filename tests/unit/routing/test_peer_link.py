@@ -79,7 +79,7 @@ class Answering:
         if self.refusal is not None:
             link.refuse(frame.number, self.refusal)
         else:
-            link.answer(frame.number, [frame.buffer[frame.message_start : frame.end][::-1]])
+            link.answer(frame.number, frame.buffer[frame.message_start : frame.end][::-1])
 
     def asked(self, link: PeerLink, number: int, message: Message[Any]) -> None:
         self.asks.append(message)
@@ -117,7 +117,7 @@ class Pair:
 
     def call(self, message: bytes = b"abc") -> Told:
         told = Told()
-        told.number = self.near.call(row_forms.THRIFT1, 1, [message], told)  # type: ignore[attr-defined]
+        told.number = self.near.call(row_forms.THRIFT1, 1, message, told)  # type: ignore[attr-defined]
         return told
 
     def close(self) -> None:
@@ -170,7 +170,7 @@ async def test_answers_come_in_any_order(pair: Pair) -> None:
     calls = [pair.call(b"%d" % n) for n in range(3)]
     await pair.far_side.until(3)
     for frame in reversed(pair.far_side.calls):
-        pair.far.answer(frame.number, [frame.buffer[frame.message_start : frame.end]])
+        pair.far.answer(frame.number, frame.buffer[frame.message_start : frame.end])
     assert [await told.ended for told in calls] == [b"0", b"1", b"2"]
 
 
@@ -317,7 +317,7 @@ async def test_an_answer_that_cannot_be_read_ends_the_link_and_its_ask(pair: Pai
     pair.far_side.is_silent = True
     asking = asyncio.ensure_future(pair.near.ask(MiddleRow(REGION)))
     await pair.far_side.until(1)
-    pair.far._send(peer_link._Queued((peer_frames.told(pair.near._last_number, 7),), None, 0))
+    pair.far._send(peer_link._Queued(peer_frames.told(pair.near._last_number, 7), b"", None))
     with pytest.raises(LinkBroke):
         await asking
     assert pair.near.state is State.ENDED
@@ -327,7 +327,7 @@ async def test_an_answer_that_cannot_be_read_ends_the_link_and_its_ask(pair: Pai
 async def test_an_ask_that_the_peer_does_not_know_leaves_the_link_open(pair: Pair) -> None:
     await pair.opened()
     told = Told()
-    pair.near._begin(99, (peer_frames.ask(99, "of a newer version", {}),), told)
+    pair.near._begin(99, peer_frames.ask(99, "of a newer version", {}), b"", told)
     assert "no message that this version knows" in str(await told.ended)
     assert await pair.call().ended == b"cba"
 
@@ -339,7 +339,7 @@ async def test_an_ask_that_the_peer_does_not_know_leaves_the_link_open(pair: Pai
 async def test_a_call_that_was_recalled_never_reaches_the_peer(pair: Pair) -> None:
     await pair.opened()
     gone, kept = pair.call(b"gone"), pair.call(b"kept")
-    pair.near.recall(gone.number)  # type: ignore[attr-defined]
+    pair.near.forget(gone.number)  # type: ignore[attr-defined]
     pair.near.check()
     assert await kept.ended == b"tpek"
     assert gone.heard == []
@@ -353,7 +353,7 @@ async def test_a_late_answer_to_a_forgotten_call_is_dropped(pair: Pair) -> None:
     told = pair.call()
     await pair.far_side.until(1)
     pair.near.forget(told.number)  # type: ignore[attr-defined]
-    pair.far.answer(pair.far_side.calls[0].number, [b"late"])
+    pair.far.answer(pair.far_side.calls[0].number, b"late")
     await pair.far.ask(CloseTable("t"))
     assert told.heard == ["written"]
 

@@ -49,7 +49,7 @@ class Caller:
 
 def called(link: PeerLink, message: bytes, protocol: Protocol = Protocol.BINARY, service: int = THRIFT1) -> Caller:
     caller = Caller()
-    link.call(service, PROTOCOL_BYTES[protocol], [message], caller)
+    link.call(service, PROTOCOL_BYTES[protocol], message, caller)
     return caller
 
 
@@ -103,7 +103,7 @@ async def test_messages_that_no_client_sends(cluster: PeerCluster) -> None:
 
 @clustered()
 async def test_a_service_that_is_not_served(cluster: PeerCluster) -> None:
-    del cluster.houses[1].answering._wires[THRIFT2]  # type: ignore[attr-defined]
+    del cluster.houses[1].answering._calls_of[THRIFT2]  # type: ignore[attr-defined]
     refusal = await called(link_of(cluster), increment(b"x"), service=THRIFT2).ended
     assert isinstance(refusal, PeerFault)
 

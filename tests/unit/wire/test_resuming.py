@@ -14,9 +14,10 @@ from columnar.prompt_future import PromptFuture
 from columnar.wire import connection as connection_module
 from columnar.wire.codec import Request
 from columnar.wire.codec_replies import RowList
-from columnar.wire.connection import LARGE_BYTES, Connection, Waiting
+from columnar.wire.connection import LARGE_BYTES, Connection
 from columnar.wire.server import RESUMED_AT_ONCE, WireServer
 from columnar.wire.service import Later
+from columnar.wire.waiting import Waiting
 
 
 class NothingToServe:
