@@ -72,7 +72,9 @@ class WayOut:
     def ahead(self, ctx: CallContext, request: Request) -> HandedOn | None:
         """None: the handler is to be asked, for the region is here, or the call does not name table and row."""
         method = request.method
-        found = self._of_one_row.get(method.name) if method is not None else None
+        if method is None:
+            return None
+        found = self._of_one_row.get(method.name)
         if found is None:
             return None
         args = request.args
