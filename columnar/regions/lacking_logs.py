@@ -3,6 +3,8 @@
 Invariants (``check``):
     L1. A dead log is in memory only while a region here lacks something of it.
     L2. A region lacks a log until its store was opened with it, or will not be opened here.
+    L3. A log in memory was read to the greatest extent that was told.  A server that lives writes on: its log is longer
+        for a region that it closed later, and longer still when it has died.
 
 Knows nothing of regions but their ids, and of who tells what is behind.  Owned by the loop.
 """
@@ -29,6 +31,8 @@ class OwnLog(Protocol):
 
     def behind(self, region: str) -> tuple[LogPart, ...]: ...
 
+    def brought_in(self, region: str) -> None: ...
+
 
 class Logs(Protocol):
     """``storage.server_stores.ServerStores``."""
@@ -46,7 +50,8 @@ class LackingLogs:
     def __init__(self, here: Incarnation, logs: Logs) -> None:
         self._here = here
         self._logs = logs
-        self._sealed: dict[str, Segments] = {}  # the extents of logs as they were told, by incarnation
+        self._sealed: dict[str, Segments] = {}  # the greatest extents of logs that were told, by incarnation
+        self._read_to: dict[str, Segments] = {}  # of the logs in memory
         self._lacking: dict[int, tuple[LogPart, ...]] = {}  # by region id
         self._needed: dict[str, set[int]] = {}  # the same by log
 
@@ -54,7 +59,12 @@ class LackingLogs:
         return region_id in self._lacking
 
     def know(self, sealed: Iterable[tuple[Incarnation, Segments]]) -> None:
-        self._sealed.update((str(server), lengths) for server, lengths in sealed)
+        """Extents may be told in another order than they were measured in: the longest of each segment counts."""
+        for server, lengths in sealed:
+            longest = dict(self._sealed.get(str(server), ()))
+            for name, length in lengths:
+                longest[name] = max(length, longest.get(name, 0))
+            self._sealed[str(server)] = tuple(sorted(longest.items()))
 
     def lacks(self, region_id: int, behind: Iterable[Tenure]) -> None:
         """From now on the region lacks the logs of these owners; its own are in this run's."""
@@ -74,12 +84,16 @@ class LackingLogs:
         parts = self._lacking.get(region_id, ())
         for part in parts:
             lengths = self._sealed.get(part.log)
-            if lengths is None or self._logs.dead_logs.of(part.log) is not None:
+            is_here = self._logs.dead_logs.of(part.log) is not None
+            if lengths is None or (is_here and self._read_to.get(part.log) == lengths):
                 continue
             try:
                 self._logs.dead_logs.add(part.log, self._logs.dead_log(part.log, lengths))
+                self._read_to[part.log] = lengths
             except HostError as error:
                 _log.error("regions lack what %s wrote: %s", part.log, error.text)
+                self._read_to.pop(part.log, None)
+                self._logs.dead_logs.drop(part.log)  # it was read to a smaller extent
         return parts
 
     async def load(self, region_id: int) -> None:
@@ -99,9 +113,11 @@ class LackingLogs:
             needed.discard(region_id)
             if not needed:
                 del self._needed[part.log]
+                self._read_to.pop(part.log, None)
                 self._logs.dead_logs.drop(part.log)
 
     def check(self) -> None:
         lacked = {part.log for parts in self._lacking.values() for part in parts} - {THIS_RUN}
         assert lacked == set(self._needed), "L1"
         assert all(self._needed.values()), "L1"
+        assert self._read_to.keys() <= self._needed.keys(), "L1"

@@ -129,9 +129,13 @@ class Owning:
         self, kind: type[Any], info: RegionInfo, epoch: int, tell: Callable[[], Iterable[Told]]
     ) -> Any:  # fmt: skip
         """W1.  An asker that goes takes its own future with it: what it asked is done all the same."""
+        doing = tuple(tell())
+        for one in doing:
+            if isinstance(one, Refuse) and one.why is Why.OLD_LEADER:
+                raise NotServingRegion(self._refused(one))  # it is no news for a leader that has asked the same
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._asked.setdefault((kind, info.region_id, epoch), []).append(future)
-        self._carry_out(tell())
+        self._carry_out(doing)
         return await future
 
     def _know(self, info: RegionInfo, sealed: tuple[tuple[Incarnation, Segments], ...]) -> None:
@@ -148,6 +152,8 @@ class Owning:
                 case BringIn():
                     self._bring_in(one.region, one.owner)
                 case MayServe():
+                    # Its store has what an earlier tenure here left in this run's log: segments need not wait for it.
+                    self._logs.server_log.brought_in(self._infos[one.region].encoded)
                     self._open_soon(one.region)
                 case RaiseEpoch():
                     self._raise_epoch(one.region, one.epoch)
@@ -161,7 +167,7 @@ class Owning:
                     failure = DamagedData(one.why) if one.is_damaged else HostError(one.why)
                     self._fail(OpenRegion, one.region, one.epoch, failure)
                 case Refuse():
-                    self._refuse(one)
+                    self._fail(OpenRegion, one.region, one.epoch, NotServingRegion(self._refused(one)))
 
     def _answer(self, kind: type[Any], region: int, epoch: int, answer: Any) -> None:
         for future in self._asked.pop((kind, region, epoch), ()):
@@ -173,12 +179,9 @@ class Owning:
             if not future.done():
                 future.set_exception(failure)
 
-    def _refuse(self, refusal: Refuse) -> None:
+    def _refused(self, refusal: Refuse) -> str:
         info = self._infos[refusal.region]
-        text = f"region {info.encoded} is refused at epoch {refusal.epoch}: {_WORDS[refusal.why]}"
-        kinds: tuple[type[Any], ...] = (OpenRegion, CloseRegion) if refusal.why is Why.OLD_LEADER else (OpenRegion,)
-        for kind in kinds:
-            self._fail(kind, refusal.region, refusal.epoch, NotServingRegion(text))
+        return f"region {info.encoded} is refused at epoch {refusal.epoch}: {_WORDS[refusal.why]}"
 
     def _raise_epoch(self, region_id: int, epoch: int) -> None:
         region = self._hosting.held(region_id)
@@ -334,6 +337,7 @@ class Owning:
             if not is_closed or region_id in self._lacking or self.told.stage_of(region_id) is Stage.LEAVING:
                 continue
             del self._dropped[region_id]
+            self._logs.server_log.brought_in(info.encoded)  # nobody needs what this run's log has of it
             self._infos.pop(region_id, None)
             self._ids.pop(info.encoded, None)
             self._unopened.pop(region_id, None)

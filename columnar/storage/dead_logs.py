@@ -4,6 +4,9 @@
     DeadLog     one sealed log; nothing behind its sealed lengths is ever read
     DeadLogs    those at hand, by name, with the regions that may still lack what they hold
 
+The log of a writer that lives is read, too, for a region that it closed without an fsync of the region's own log.  Its
+extent is measured after the close: the region's records end before it, and their segments stay.
+
 A segment ends at its first frame that is not whole.  Before the bound of ``SYNCED`` (``segment_bounds``) all frames
 must be whole: else the log is damaged.  Behind it a power cut may have left anything, which was never acknowledged.
 
@@ -16,6 +19,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -70,19 +74,29 @@ def segment_number(name: str) -> int:
 
 
 def measure(folder: str) -> Sealed:
-    """Seal the log in ``folder``, which its writer has left for ever.  HostError; DamagedData: a segment is missing."""
+    """Seal the log in ``folder``, which its writer has left for ever.  HostError; DamagedData: a segment is missing.
+
+    The log of a writer that lives on is measured as it is by now, without segments that the writer removes meanwhile.
+    """
+    held = SegmentBounds(folder)
     try:
-        bounds = SegmentBounds(folder).read()
-        names = sorted(name for name in os.listdir(folder) if name.endswith(SUFFIX))
-        lengths = {name: os.path.getsize(os.path.join(folder, name)) for name in names}
-    except FileNotFoundError:
-        return Sealed()
+        bounds, lengths = held.read(), _lengths_in(folder)
+        for number in bounds:
+            if segment_name(number) not in lengths and not held.has_forgotten(number):
+                raise DamagedData(f"{folder}/{segment_name(number)} is missing; {ASIDE}")
     except OSError as error:
         raise refused(error, f"cannot read the server's log {folder}") from error
-    for number in bounds:
-        if segment_name(number) not in lengths:
-            raise DamagedData(f"{folder}/{segment_name(number)} is missing; {ASIDE}")
     return Sealed(tuple(Segment(name, size, bounds.get(segment_number(name), 0)) for name, size in lengths.items()))
+
+
+def _lengths_in(folder: str) -> dict[str, int]:
+    """OSError."""
+    lengths: dict[str, int] = {}
+    with suppress(FileNotFoundError):  # a server that wrote no log
+        for name in sorted(name for name in os.listdir(folder) if name.endswith(SUFFIX)):
+            with suppress(FileNotFoundError):  # removed since by its writer
+                lengths[name] = os.path.getsize(os.path.join(folder, name))
+    return lengths
 
 
 def sealed_at(folder: str, lengths: Iterable[tuple[str, int]]) -> Sealed:
@@ -135,6 +149,10 @@ class DeadLog:
     def _read(self, segment: Segment, last: tuple[bytes, int], found: dict[str, list[tuple[bytes, Record]]]) -> None:
         path = os.path.join(self.folder, segment.name)
         data = _first_bytes(path, segment.length_bytes)
+        if data is None:
+            if self._was_given_back(segment):
+                return
+            raise DamagedData(f"{path} is missing; {ASIDE}")
         try:
             era = era_of(data)
         except DamagedData as error:
@@ -150,6 +168,13 @@ class DeadLog:
             raise DamagedData(f"{path} is of another log than {RUN} beside it says; {ASIDE}")
         for record in records:
             found.setdefault(record.region, []).append((mark(era, record.number), record))
+
+    def _was_given_back(self, segment: Segment) -> bool:
+        """Its writer lives, and removed it when every region had what it holds."""
+        try:
+            return SegmentBounds(self.folder).has_forgotten(segment_number(segment.name))
+        except OSError as error:
+            raise refused(error, f"cannot read the server's log {self.folder}") from error
 
     @property
     def is_loaded(self) -> bool:
@@ -186,13 +211,13 @@ class DeadLog:
         return not self._regions()
 
 
-def _first_bytes(path: str, count: int) -> bytes:
-    """Never more than the seal covers (D1)."""
+def _first_bytes(path: str, count: int) -> bytes | None:
+    """Never more than the seal covers (D1).  None: there is no such file."""
     try:
         with open(path, "rb") as held:
             return held.read(count)
     except FileNotFoundError:
-        raise DamagedData(f"{path} is missing; {ASIDE}") from None
+        return None
     except OSError as error:
         raise refused(error, f"cannot read the server's log {path}") from error
 

@@ -67,6 +67,17 @@ class SegmentBounds:
         except FileNotFoundError:
             return {}
 
+    def has_forgotten(self, segment: int) -> bool:
+        """Whether the segment, which is missing, was removed by the log's writer (B2).  OSError."""
+        try:
+            with open(self._path, "rb") as held:
+                data = held.read(FILE_BYTES)
+        except FileNotFoundError:
+            return False
+        at = segment % SLOTS * SLOT_BYTES
+        slot = data[at : at + SLOT_BYTES]
+        return slot == bytes(SLOT_BYTES) or bool(lengths_in(slot).keys() - {segment})
+
     def begin(self) -> None:
         """In the folder, which is there.  OSError."""
         with self._lock:

@@ -74,6 +74,9 @@ class OwnLog:
     def behind(self, region: str) -> tuple[LogPart, ...]:
         return self.parts.get(region, ())
 
+    def brought_in(self, region: str) -> None:
+        self.parts.pop(region, None)
+
 
 class Logs:
     """Dead logs that hold nothing."""
@@ -270,8 +273,8 @@ def test_a_closed_region_says_whether_its_log_has_more_than_its_store() -> None:
         await house.open(Owner(HERE, 4))
         await house.put()
         house.logs.server_log.parts[FIRST.encoded] = (LogPart(THIS_RUN, 2),)  # of an earlier tenure
-        house.logs.server_log.parts[REGIONS[1].encoded] = (LogPart(THIS_RUN, 4),)
         await house.open(Owner(HERE, 4), REGIONS[1])
+        house.logs.server_log.parts[REGIONS[1].encoded] = (LogPart(THIS_RUN, 4),)
         assert await house.close_at(4) == GivenUp(4, is_behind=False)
         assert await house.close_at(4, REGIONS[1]) == GivenUp(4, is_behind=True)
         assert await house.close_at(9, REGIONS[2]) == GivenUp(9, is_behind=False), "it was never here"
@@ -355,6 +358,38 @@ def test_a_master_that_was_replaced_is_refused() -> None:
     run(check)
 
 
+def test_a_refusal_of_an_old_leader_is_no_answer_to_the_new_one() -> None:
+    """Both may name this server at the same epoch; the region is had for the new one."""
+
+    async def check(house: House) -> None:
+        owner = Owner(HERE, 3, behind=(Tenure(DEAD, 2),))
+        asked = asyncio.ensure_future(house.open(owner, FIRST, (DEAD, ()), leader=8))
+        await asyncio.sleep(0)
+        with pytest.raises(NotServingRegion, match="another master"):
+            await house.open(owner, FIRST, (DEAD, ()), leader=7)
+        with pytest.raises(NotServingRegion, match="another master"):
+            await house.owning.renumber(RenumberRegion(FIRST, owner), 7)
+        await asked
+        await house.put()
+
+    run(check)
+
+
+def test_a_region_that_comes_back_with_nothing_behind_keeps_no_segment() -> None:
+    """It was closed here "behind me"; another server has brought that in since."""
+
+    async def check(house: House) -> None:
+        await house.open(Owner(HERE, 4))
+        house.logs.server_log.parts[FIRST.encoded] = (LogPart(THIS_RUN, 4),)
+        assert await house.close_at(4) == GivenUp(4, is_behind=True)
+        assert house.logs.server_log.parts, "its records stay as long as anybody may need them"
+        await house.open(Owner(HERE, 6))
+        assert not house.logs.server_log.parts
+        await house.put()
+
+    run(check)
+
+
 def test_regions_are_opened_before_anybody_asks_up_to_the_bound_and_requests_go_first() -> None:
     async def check(house: House) -> None:
         for info in REGIONS:
@@ -380,7 +415,9 @@ def test_successors_of_a_split_are_owned_and_what_no_table_has_is_forgotten() ->
         house.owning.dropped([FIRST])
         assert 10 in house.owning.told.serving(), "its store is open"
         house.server.evict(await house.region())
+        house.logs.server_log.parts[FIRST.encoded] = (LogPart(THIS_RUN, 1),)
         house.owning.forget_dropped()
         assert house.owning.told.serving() == {20: 1, 21: 1}
+        assert not house.logs.server_log.parts, "segments need not wait for it"
 
     run(check)

@@ -107,6 +107,41 @@ def test_a_segment_of_the_seal_that_is_gone_is_damage(tmp_path: Path) -> None:
         measure(str(folder))
 
 
+def test_a_segment_that_its_living_writer_has_removed_is_no_damage(tmp_path: Path) -> None:
+    """The log of a server that closed a region without an fsync is read while the server writes on."""
+    folder = tmp_path / "log"
+    writer = written(folder, [put("r", 8, 1)])
+    writer._end_segment()
+    writer.append([put("s", 3, 2)])
+    extent = measure(str(folder))
+    first, second = (segment.name for segment in extent.segments)
+    writer.remove([second])
+    log = DeadLog(str(folder), extent)
+    assert numbers(log, "r", 8) == [1]
+    assert numbers(log, "s", 3) == []
+    (folder / first).unlink()
+    with pytest.raises(DamagedData, match="is missing; move the folder aside"):
+        DeadLog(str(folder), extent).load()
+
+
+@pytest.mark.parametrize("late", ["bounds", "names"])
+def test_a_segment_that_goes_while_it_is_measured_takes_no_other_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: str
+) -> None:
+    folder = tmp_path / "log"
+    writer = written(folder, [put("r", 8, 1)])
+    writer._end_segment()
+    writer.append([put("s", 3, 2)])
+    bounds, names = SegmentBounds(str(folder)).read(), os.listdir(folder)
+    writer.remove([measure(str(folder)).segments[1].name])
+    with monkeypatch.context() as patched:  # as they were read a moment before
+        patched.setattr(SegmentBounds, "read", lambda _self: bounds)
+        if late == "names":
+            patched.setattr(os, "listdir", lambda _folder: names)
+        extent = measure(str(folder))
+    assert numbers(DeadLog(str(folder), extent), "r", 8) == [1]
+
+
 def test_damage_before_the_bound_is_damage_and_behind_it_is_forgiven(tmp_path: Path) -> None:
     folder = tmp_path / "log"
     written(folder, [put("r", 8, 1)], [put("r", 8, 2, 1)])
