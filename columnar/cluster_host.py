@@ -370,6 +370,11 @@ class ClusterHost:
             return None
         return place.owner.server if self.state.current.is_alive(place.owner.server) else None
 
+    def is_changing(self, region: RegionInfo) -> bool:
+        """Whether the region is being split or merged: no other transition of it begins meanwhile."""
+        place = self.state.current.places.get(region.region_id)
+        return place is not None and place.phase is Phase.CHANGING
+
     # --- telling -------------------------------------------------------------------------------------
 
     def _tell(self, tell: do.Tell) -> None:

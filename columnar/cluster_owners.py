@@ -151,15 +151,20 @@ class ClusterOwners:
     # --- one region ----------------------------------------------------------------------------------
 
     async def _owner(self, region: RegionInfo) -> Incarnation:
-        """RetryLater: it is on its way for too long."""
-        found = self._host.owner_of(region)
-        if found is None:
+        """RetryLater: it is on its way for too long; NotServingRegion: its owner died, and a change keeps it there."""
+
+        def is_settled() -> bool:
+            return self._host.owner_of(region) is not None or self._host.is_changing(region)
+
+        if not is_settled():
             try:
-                await asyncio.wait_for(self._host.until(lambda: self._host.owner_of(region) is not None), OWNER_S)
+                await asyncio.wait_for(self._host.until(is_settled), OWNER_S)
             except TimeoutError:
                 raise RetryLater(f"region {region.encoded} of {region.table} is not served now; try again") from None
-            found = self._host.owner_of(region)
-        assert found is not None, "looked at after the last event"
+        found = self._host.owner_of(region)
+        if found is None:
+            # It gets another owner when the change is over, so the change must not wait for one.
+            raise NotServingRegion(f"the server of region {region.encoded} died: nothing was changed; try again")
         return found
 
     async def _of_region(self, asked: messages.MiddleRow | messages.CopyRegion | messages.GiveBackSpace) -> Any:

@@ -138,7 +138,7 @@ class RegionChanges:
 
     async def _carry_out(self, plan: Plan) -> float:
         """How long requests waited, in seconds."""
-        change = RegionChange(plan.gone, plan.fresh, self.owners.epoch_of(plan.gone[0]))
+        change = RegionChange(plan.gone, plan.fresh, max(self.owners.epoch_of(info) for info in plan.gone))
         await self._catalogue.announce(plan.fresh)
         try:
             await self._owner.ask(messages.BeginChange(change))

@@ -322,6 +322,44 @@ async def test_an_owner_that_dies_before_the_commit_leaves_the_old_region() -> N
     await house.close()
 
 
+@on_a_loop
+async def test_regions_of_two_servers_are_merged_at_the_highest_of_their_epochs() -> None:
+    """The one that was moved has a higher epoch than its neighbour; their owner refuses a change at another one."""
+    house, one, other = await two_servers()
+    left, right = await house.create([b"m"])
+    assert house.place(left).server != house.place(right).server
+    owner = one if house.place(left).server == "s1" else other
+    changes = _changes(house)
+
+    async def finish(message: messages.FinishChange) -> float:
+        await changes.ask(messages.Commit(message.change))
+        return 0.001
+
+    _answer_changes(owner, finish)
+    await asyncio.wait_for(house.host.requests.merge(left, right), 5)
+    (begun,) = [message.change for message in owner.heard if isinstance(message, messages.BeginChange)]
+    assert (begun.gone, begun.epoch) == ((left, right), 2)
+    await house.close()
+
+
+@on_a_loop
+async def test_a_change_that_waits_for_its_turn_does_not_keep_a_dead_servers_region() -> None:
+    house, one, other = await two_servers()
+    (info,) = await house.create([])
+    owner = one if house.place(info).server == "s1" else other
+    changes = _changes(house)
+    async with changes._one_at_a_time:
+        asked = asyncio.ensure_future(house.host.requests.split(info, b"m"))
+        await house.rest()
+        house.kill(owner.here)
+        await house.rest()
+    with pytest.raises(NotServingRegion):
+        await asyncio.wait_for(asked, 5)
+    await house.rest()
+    assert house.place(info).phase is Phase.OPEN, "at the other server"
+    await house.close()
+
+
 class _NoFolders:
     def destroy(self, _encoded: str) -> None:
         pass
