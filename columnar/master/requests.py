@@ -1,7 +1,8 @@
 """(pure) Requests of people: which are refused at once, and when one is answered.
 
 A request about a region is answered when the region is as it was asked for, or cannot be any more; a newer request
-about the region takes its place.  A request about the whole is a wish: it is answered when the wish is on disk.
+about the region takes its place (``gives_way``).  A request about the whole is a wish: it is answered when the wish is
+on disk.
 
 Knows nothing of how a request is carried out: the planner makes instructions of it.
 """
@@ -138,6 +139,19 @@ def wishes_after(request: Request, wishes: Wishes) -> Wishes:
     return Wishes(drained, unassigned, balancer, auto_split)
 
 
+def gives_way(earlier: Request, newer: Request, current: Current) -> bool:
+    """Whether the newer request takes the place of the earlier one: else both would have a region at other servers.
+
+    A merge brings its right region to the left one's server; once it has begun it is not called off any more.
+    """
+    if isinstance(earlier, SplitRegion):
+        return False
+    if isinstance(earlier, MergeRegions):
+        is_moved = isinstance(newer, MoveRegion) and newer.region == earlier.right
+        return is_moved and current.places[earlier.right].phase is not Phase.CHANGING
+    return not set(regions_of(earlier)).isdisjoint(regions_of(newer))
+
+
 def is_over(request: Request, desired: Desired, current: Current, now_ms: int) -> tuple[bool, str | None]:
     """(whether it is done or cannot be done any more, the error).  Splits and merges are over when the change is."""
     places = [current.places.get(region) for region in regions_of(request)]
@@ -209,7 +223,7 @@ class Requests:
 
     def _region_asked(self, number: int, request: Request, now_ms: int) -> None:
         for earlier, other in list(self._desired.asked.items()):
-            if not isinstance(other, SplitRegion | MergeRegions) and regions_of(other) == regions_of(request):
+            if gives_way(other, request, self._current):
                 self._answer(earlier, "another request for the region came meanwhile")
         self._desired.asked[number] = request
         place = self._current.places[regions_of(request)[0]]

@@ -10,11 +10,13 @@ from columnar.master.instructions import (
     AssignRegion,
     Close,
     DrainServer,
+    MergeRegions,
     MoveRegion,
     Open,
     Output,
     SplitRegion,
     Tell,
+    UnassignRegion,
     Write,
 )
 from columnar.master.placement import AVOIDED_MS, BENCHED_MS, OPENING_TRIES, Phase
@@ -268,3 +270,39 @@ def test_a_region_that_could_not_be_opened_is_not_split_nor_moved() -> None:
     assert said == f"region {INFO.encoded} is not open; 'columnar assign {INFO.encoded}' opens it"
     assert answers(state.asked(8, SplitRegion(2), 2_020)) == [said]
     assert moved_anywhere(state) == [said]
+
+
+LEFT, RIGHT = RegionInfo("t", 2, b"", b"m"), RegionInfo("t", 3, b"m")
+INSTEAD = "another request for the region came meanwhile"
+
+
+def waiting(wishes: Wishes) -> ClusterState:
+    """Two regions and two servers; nothing is planned yet."""
+    state = ClusterState([(LEFT, None), (RIGHT, None)], {}, wishes, Random(1))
+    for server in (S1, S2):
+        state.joined(server, 0)
+        state.hello(server, {}, {}, 0)
+    return state
+
+
+def test_of_a_merge_and_a_move_of_its_right_region_the_newer_one_counts() -> None:
+    """The merge brings that region to its neighbour's server: both would move it to and fro for ever."""
+    state = waiting(Wishes())
+    assert of(Answer, state.asked(1, MergeRegions(2, 3), 10)) == []
+    assert of(Answer, state.asked(2, MoveRegion(3, "s2"), 20)) == [Answer(1, INSTEAD)]
+    assert of(Answer, state.asked(3, MergeRegions(2, 3), 30)) == [Answer(2, INSTEAD)]
+    assert of(Answer, state.asked(4, MoveRegion(2, "s2"), 40)) == [], "the right one follows"
+    state.current.set_phase(state.current.places[3], Phase.CHANGING, 50)
+    assert of(Answer, state.asked(5, MoveRegion(3, "s2"), 60)) == [], "it has begun"
+
+
+def test_a_region_that_is_closed_for_people_is_neither_split_nor_merged() -> None:
+    state = waiting(Wishes(unassigned=frozenset({3})))
+    closed = f"region {RIGHT.encoded} is not open; 'columnar assign {RIGHT.encoded}' opens it"
+    assert of(Answer, state.asked(1, MergeRegions(2, 3), 10)) == [Answer(1, closed)]
+    assert of(Answer, state.asked(2, SplitRegion(3, b"x"), 20)) == [Answer(2, closed)]
+    assert of(Answer, state.asked(3, SplitRegion(2, b"c"), 30)) == []
+    assert of(Answer, state.asked(4, UnassignRegion(2), 40)) == [
+        Answer(3, closed.replace(RIGHT.encoded, LEFT.encoded)),
+        Answer(4, None),
+    ]
