@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 TABLE = "t"
 PATIENCE_US = 4_000 * MS
+NOT_SERVED = "not served"  # an answer: nothing was done, and it is not known when the region is served again
 State = tuple[int, int]  # register, counter
 
 
@@ -139,6 +140,9 @@ class Client:
         if self._op is not op:
             return
         world = self._world
+        if answer == NOT_SERVED:
+            self.refused(op)
+            return
         if op.kind == "scan":
             self._scanned(op, answer)
             return

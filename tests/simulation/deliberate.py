@@ -27,6 +27,11 @@ FAULTS = {
     "closed forgotten": "a server opens a region at an epoch that it has given up",
     "unclaimed": "an owner with nothing to bring in does not say in its store that it has all",
     "told early": "owners are told of rows that are not on disk",
+    "extents kept": "the log of a server that lives is read as far as it was told first, though it has grown since",
+    "last rows uncopied": "a split or merge is committed before the new stores have the last rows of the old ones",
+    "daughters unsynced": "a split or merge is committed before the new stores are on disk",
+    "complete inherited": "a new store says of its own region's logs what the old store said of others",
+    "unsure served": "the old regions serve on while nobody knows whether the catalogue names the new ones",
 }
 
 

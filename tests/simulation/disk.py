@@ -46,8 +46,11 @@ class Files:
             self.synced = 0
         return dict(self.flushed)
 
-    def copy(self) -> Files:
-        return Files(dict(self.flushed), list(self.log), self.synced)
+    def read(self) -> dict[bytes, bytes]:
+        """As a process sees it."""
+        data = dict(self.flushed)
+        apply(data, self.log)
+        return data
 
 
 def apply(data: dict[bytes, bytes], batches: Iterable[tuple[Span | None, Sequence[Pair]]]) -> None:

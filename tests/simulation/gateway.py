@@ -65,9 +65,7 @@ class Gateway:
                 target = call.state.server
                 self._agenda.later(process, self._agenda.drawn(0, 300), partial(self._write, call, target))
             elif do is Do.SERVE_HERE:
-                route = self._route(op)
-                assert route is not None, "it is routed here"
-                self._server.owning.serve(route.region, op, lambda outcome: self._served(call, outcome))
+                self._server.owning.serve(op, lambda outcome: self._served(call, outcome))
             elif do is Do.WAIT:
                 self._wait(call)
             elif do is Do.FORGET:
@@ -133,11 +131,7 @@ class Gateway:
             me = self._server.me
             self._agenda.send(self._server.process, gateway.process, lambda: gateway.gateway.replied(op, me, told))
 
-        route = self._route(op)
-        if route is None:
-            reply(Elsewhere())
-        else:
-            self._server.owning.serve(route.region, op, reply)
+        self._server.owning.serve(op, reply)
 
     def replied(self, op: Op, peer: Incarnation, told: Reply) -> None:
         call = self._sent.get(op)
@@ -167,6 +161,8 @@ class Gateway:
         self.routes.check()
         if held.needs_all or held.number < change.number:
             self._server.to_master(lambda master: master.routes_wanted(self._server))
+        if isinstance(change, ChangeRoutes) and held.number == change.number:
+            self._server.owning.dropped(change.gone)
         self._routes_changed()
 
     def _routes_changed(self, apart_from: Call | None = None) -> None:

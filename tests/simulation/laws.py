@@ -1,11 +1,12 @@
 """The invariants C1 to C6 of the cluster, over the whole simulated world, as plain checks.
 
     C1  an answer leaves only while its process has the region, at an epoch that it was told
-    C2  no two processes that live have a region; nobody begins before every earlier owner has closed or is dead
+    C2  no two processes that live have a region, and no row is served twice; nobody begins before every earlier owner
+        has closed or is dead
     C3  the epoch of a region that is told is on disk, and only rises there
     C4  a region is served with every write that was ever acknowledged or seen
     C5  a call is carried out by the owner alone: C1 where it is answered
-    C6  a log is removed, and is found where it is needed, by the rows of the catalogue on disk
+    C6  a log or a region's folder is removed, and is found where it is needed, by the rows of the catalogue on disk
 
 ``acknowledged`` is what clients may rely on: the highest version of each row in any answer that left its owner.
 """
@@ -92,6 +93,12 @@ class Laws:
                 if region in had:
                     self.broken(f"C2: {had[region].me} and {server.me} have region {region}")
                 had[region] = server
+        served: dict[bytes, Server] = {}
+        for server in self._world.servers.values():
+            for row in server.owning.served_rows() if not server.process.is_dead else ():
+                if row in served:
+                    self.broken(f"C2: row {row.decode()} is served by {served[row].me} and by {server.me}")
+                served[row] = server
 
     # --- C3 ------------------------------------------------------------------------------------------
 
@@ -126,7 +133,7 @@ class Laws:
     def reads(self, server: Incarnation, extents: Segments) -> None:
         """D1: nothing behind a seal is read."""
         sealed = self.sealed.get(server)
-        if sealed is not None and not set(extents) <= set(sealed):
+        if sealed is not None and any(length > dict(sealed).get(name, 0) for name, length in extents):
             self.broken(f"C6: the log of {server} was sealed at {sealed} and is read to {extents}")
 
     def removes(self, server: Incarnation, rows: Mapping[int, Owner]) -> None:
@@ -135,10 +142,19 @@ class Laws:
             if server in named or (row.source is not None and row.source.server == server):
                 self.broken(f"C6: the log of {server} is removed, and the row of region {region} is {row}")
 
+    def destroys(self, region: int) -> None:
+        master = self._world.master
+        if master is not None and master.catalogue.may_name(region):
+            self.broken(f"C6: the folder of region {region} is removed, and the catalogue may name it")
+
     # --- the end -------------------------------------------------------------------------------------
 
     def at_rest(self) -> None:
-        for region in self._world.infos:
+        infos = sorted(self._world.regions.values(), key=lambda info: info.start)
+        edges = [b"", *(info.end for info in infos)]
+        if [info.start for info in infos] != edges[:-1] or edges[-1]:
+            self.broken(f"at rest: the table is {infos}")
+        for region in self._world.regions:
             stages = [server.owning.told.stage_of(region) for server in self._world.servers.values()]
             if stages.count(Stage.SERVING) != 1:
                 self.broken(f"at rest: region {region} is served by {stages.count(Stage.SERVING)} servers")

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from columnar.master import owner_rows
 from columnar.master.cluster_state import ClusterState
-from columnar.master.instructions import Ask, Close, Fence, Output, RemoveLog, Request, Tell, Wake, Write
+from columnar.master.instructions import (
+    Ask,
+    Close,
+    Fence,
+    Merge,
+    Output,
+    RemoveLog,
+    Request,
+    Split,
+    Tell,
+    Wake,
+    Write,
+)
 from columnar.master.liveness import LOOK_MS, Liveness
-from columnar.master.wishes import Wishes
-from columnar.model import owner as owners
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.owner_messages import Segments
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route, route_to
 from tests.simulation.agenda import MS, Process
+from tests.simulation.catalogue import Catalogue, Change
 from tests.simulation.deliberate import lead_astray
-from tests.simulation.disk import Pair, apply
+from tests.simulation.disk import Pair
+from tests.simulation.region_changes import RegionChanges
 from tests.simulation.server import Server
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-EPOCH = b"e"
-WISHES = b"w"
-OWNER = b"o/"
 HELLOS_WITHIN_US = 2_000 * MS
 NUMBERS = 1_000  # of servers that one master starts
 NOBODY = Incarnation("nobody", 0)
@@ -36,25 +45,14 @@ class Master:
         self.world = world
         self.process = Process("master")
         self._agenda = world.agenda
-        self._files = world.disk.meta
-        self.data = self._files.recover()
-        self.leader = int(self.data.get(EPOCH, b"0")) + 1
-        self.data[EPOCH] = b"%d" % self.leader
-        self._files.append([(EPOCH, self.data[EPOCH])])
-        self._files.sync(len(self._files.log))
-        self.durable = _owners_in(self.data)
-        world.laws.on_disk(self.durable)
-        wishes = self.data.get(WISHES)
-        self._sealed: dict[Incarnation, Segments] = {
-            owner_rows.sealed_server(key): owner_rows.sealed_from_json(value)
-            for key, value in self.data.items()
-            if key.startswith(owner_rows.SEALED)
-        }
-        rows = [(info, self.durable.get(region)) for region, info in world.infos.items()]
+        self.catalogue = Catalogue(world, self)
+        self.leader = self.catalogue.leader
+        self._sealed = self.catalogue.sealed()
+        rows = [(info, self.durable.get(region)) for region, info in self.catalogue.regions.items()]
         self.state = ClusterState(
             rows,
             self._sealed,
-            owner_rows.wishes_from_json(wishes) if wishes is not None else Wishes(),
+            self.catalogue.wishes(),
             Random(world.rng.getrandbits(32)),
         )
         lead_astray(world, self.state)
@@ -63,10 +61,13 @@ class Master:
         self._started = 0
         self._awaited: dict[Incarnation, None] = {}  # no hello yet; nothing is planned before the first of all
         self._has_begun = False
-        self._writes: list[Write] = []  # the first one is under way
-        self._is_writing = False
+        self.region_changes = RegionChanges(self)
         self._asked = 0
         self.has_changed = False  # in this step: the state has taken an event in
+
+    @property
+    def durable(self) -> dict[int, Owner]:
+        return self.catalogue.durable
 
     # --- starting ------------------------------------------------------------------------------------
 
@@ -86,7 +87,7 @@ class Master:
         self._agenda.link(
             server.process,
             self.process,
-            lambda: self._agenda.later(self.process, self._agenda.drawn(0, 10 * MS), lambda: self._reaped(server.me)),
+            lambda: self._agenda.later(self.process, self._agenda.drawn(0, 10 * MS), lambda: self._reaped(server)),
             lambda: self.world.kill(server.process, "its parent is dead"),
         )
         self._liveness.joined(server.me, self._agenda.now_ms)
@@ -129,9 +130,11 @@ class Master:
     def _kill(self, server: Server) -> None:
         self.world.kill(server.process, "fenced")
 
-    def _reaped(self, server: Incarnation) -> None:
+    def _reaped(self, ended: Server) -> None:
+        server = ended.me
         self._liveness.left(server)
         self._is_over(server)
+        self.region_changes.server_ended(ended)
         delay_us = self._agenda.drawn(50 * MS, 400 * MS)
         self._agenda.later(self.process, delay_us, lambda: self._replace(server.name))
 
@@ -155,7 +158,7 @@ class Master:
         return server.number // NUMBERS == self.leader
 
     def sealed_on_disk(self) -> list[Incarnation]:
-        return [owner_rows.sealed_server(key) for key in self.data if key.startswith(owner_rows.SEALED)]
+        return list(self.catalogue.sealed())
 
     # --- the machine ---------------------------------------------------------------------------------
 
@@ -173,8 +176,9 @@ class Master:
     def _carry_out(self, output: Output) -> None:
         self.world.trace(self.process, output)
         if isinstance(output, Write):
-            self._writes.append(output)
-            self._begin_write()
+            self._write(output)
+        elif isinstance(output, Split | Merge):
+            self.region_changes.begin(output)
         elif isinstance(output, Tell):
             self._tell(output.server, output.ask)
         elif isinstance(output, Fence):
@@ -190,81 +194,59 @@ class Master:
     def _tell(self, server: Incarnation, ask: Ask) -> None:
         self.world.laws.told(server, ask, self.durable)
         behind = () if isinstance(ask, Close) else ask.owner.behind
-        sealed = {one.server: self._sealed[one.server] for one in behind if one.server in self._sealed}
+        sealed = {one.server: self._extents(one.server) for one in behind if one.server != server}
         target = self.world.servers.get(server)
         if target is not None:
             self.world.told.append((target, ask, self.leader, sealed))
             self.send(target, ask, self.leader, sealed)
+
+    def _extents(self, server: Incarnation) -> Segments:
+        """As it was sealed; of a server that lives on, and has closed a region "behind me", the extents by now."""
+        sealed, log = self._sealed.get(server), self.world.disk.logs.get(server)
+        return sealed if sealed is not None else log.measured() if log is not None else ()
 
     def send(self, target: Server, ask: Ask, leader: int, sealed: dict[Incarnation, Segments]) -> None:
         self._agenda.send(self.process, target.process, lambda: target.owning.ask(ask, leader, sealed))
 
     # --- the catalogue -------------------------------------------------------------------------------
 
-    def _begin_write(self) -> None:
-        if self._is_writing or not self._writes:
-            return
-        self._is_writing = True
-        write = self._writes[0]
-        pairs: list[Pair] = [(OWNER + b"%d" % info.region_id, owners.to_json(row)) for info, row in write.owners]
-        pairs += [(owner_rows.sealed_row(one), owner_rows.sealed_to_json(segments)) for one, segments in write.sealed]
-        pairs += [(owner_rows.sealed_row(one), None) for one in write.forgotten]
-        if write.wishes is not None:
-            pairs.append((WISHES, owner_rows.wishes_to_json(write.wishes)))
-        self._files.append(pairs)
-        if self.world.has("told early"):
-            self._stands(write)
-        delay_us = self._agenda.drawn(2 * MS, 25 * MS)
-        self._agenda.later(self.process, delay_us, lambda: self._write_ends(write, pairs))
+    def _write(self, write: Write) -> None:
+        is_early = self.world.has("told early")
 
-    def _write_ends(self, write: Write, pairs: list[Pair]) -> None:
-        if self.world.happens("catalogue"):
-            self._files.lose(self.world.rng)
-            back = [(key, self.data.get(key)) for key, _ in pairs]
-            self._agenda.later(self.process, self._agenda.drawn(5 * MS, 60 * MS), lambda: self._mend(back))
-            self._writes.pop(0)
-            if not self.world.has("told early"):
-                self.event("not_written", write.number)
-            return
-        self._files.sync(len(self._files.log))
-        apply(self.data, [(None, pairs)])
-        self._writes.pop(0)
-        self._is_writing = False
-        self.durable = _owners_in(self.data)
-        self.world.laws.on_disk(self.durable)
-        if not self.world.has("told early"):
-            self._stands(write)
-        self._begin_write()
+        def pairs() -> list[Pair]:
+            found = self.catalogue.owners_written(write)
+            if is_early:
+                self._stands(write)
+            return found
 
-    def _mend(self, back: list[Pair]) -> None:
-        """The rows of a write that failed are written back, whatever of them is on disk."""
-        self._files.append(back)
-        self._files.sync(len(self._files.log))
-        self._is_writing = False
-        self._begin_write()
+        self.catalogue.write(
+            Change(
+                pairs,
+                lambda: None if is_early else self._stands(write),
+                undone=lambda: None if is_early else self.event("not_written", write.number),
+            )
+        )
 
     def _stands(self, write: Write) -> None:
+        routes = tuple(route_to(info, row) for info, row in write.owners if info.region_id in self.catalogue.regions)
+        self.publish(lambda number: ChangeRoutes(number, (), routes))
+        self.event("written", write.number)
+
+    def publish(self, change: Callable[[int], ChangeRoutes]) -> None:
         self._routes_number += 1
-        routes = tuple(route_to(info, row) for info, row in write.owners)
-        change = ChangeRoutes(self._routes_number, (), routes)
         for server in list(self.world.servers.values()):
             if not server.process.is_dead:
-                self._publish(server, change)
-        self.event("written", write.number)
+                self._publish(server, change(self._routes_number))
 
     def _publish(self, server: Server, change: ChangeRoutes | ReplaceRoutes) -> None:
         self._agenda.send(self.process, server.process, lambda: server.gateway.hear(change))
 
     def routes_wanted(self, server: Server) -> None:
         routes = []
-        for region, info in self.world.infos.items():
+        for region, info in self.catalogue.regions.items():
             row = self.durable.get(region)
             routes.append(route_to(info, row) if row is not None else Route(info, NOBODY, 0))
         self._publish(server, ReplaceRoutes(self._routes_number, tuple(routes)))
-
-
-def _owners_in(data: dict[bytes, bytes]) -> dict[int, Owner]:
-    return {int(key[len(OWNER) :]): owners.from_json(value) for key, value in data.items() if key.startswith(OWNER)}
 
 
 def _named(row: Owner) -> list[Incarnation]:

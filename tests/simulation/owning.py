@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from columnar.errors import DamagedData
 from columnar.master.instructions import Ask, Close, Open
-from columnar.model.owner import Incarnation, Owner, Tenure, incarnation_of
+from columnar.model.owner import Incarnation, Owner, Tenure, first_owner, incarnation_of
 from columnar.model.owner_messages import Segments
 from columnar.model.region_info import RegionInfo
+from columnar.model.region_messages import RegionChange
 from columnar.model.route import Route
 from columnar.regions.hosting_state import Event, State
 from columnar.regions.told import (
@@ -28,7 +29,7 @@ from columnar.regions.told import (
 )
 from columnar.storage.ownership import COMPLETE, THIS_RUN, LogPart, Ownership, pack_complete
 from tests.simulation.agenda import MS
-from tests.simulation.clients import Op
+from tests.simulation.clients import NOT_SERVED, TABLE, Op
 from tests.simulation.deliberate import hosting_of, told_of
 from tests.simulation.disk import Files
 from tests.simulation.stores import Behind, Lapses, OpenStore, bring_in, region_name, unpacked
@@ -57,6 +58,7 @@ Outcome = Done | Elsewhere | Unsure
 Reply = Callable[[Outcome], None]
 Sealed = dict[Incarnation, Segments]
 SERVES_WRITES = (State.OPEN, State.REPLACING)
+WAITS = (State.CLOSING, State.OPENING, State.BROKEN, State.HOLDING, State.REPLACED, State.FAILED)
 
 
 class Owning:
@@ -77,11 +79,12 @@ class Owning:
         self._sealed: Sealed = {}
         self._flushing: dict[int, None] = {}
         self._bringing: dict[int, None] = {}
+        self._dropped: dict[int, None] = {}  # no table has them any more, and they are not forgotten yet
 
     # --- told by a master ----------------------------------------------------------------------------
 
     def ask(self, ask: Ask, leader: int, sealed: Sealed) -> None:
-        self._sealed |= sealed
+        self._know(sealed)
         heard = self.told.leader
         if isinstance(ask, Close):
             doing = self.told.told_close(ask.region, ask.epoch, leader)
@@ -91,6 +94,16 @@ class Owning:
             doing = self.told.told_renumber(ask.region, ask.owner, leader)
         self._world.laws.told_by(leader, heard, doing)
         self.carry_out(doing)
+
+    def _know(self, sealed: Sealed) -> None:
+        """The longest of each segment counts: a server that lives writes on (``regions.lacking_logs``)."""
+        for server, extents in sealed.items():
+            longest = dict(self._sealed.get(server, ()))
+            if longest and self._world.has("extents kept"):
+                continue
+            for name, length in extents:
+                longest[name] = max(length, longest.get(name, 0))
+            self._sealed[server] = tuple(longest.items())
 
     def carry_out(self, doing: tuple[Told, ...]) -> None:
         for do in doing:
@@ -169,10 +182,7 @@ class Owning:
         log = self._world.disk.logs.get(server)
         if log is None:
             self._world.laws.broken(f"C6: the log of {name} is gone, and it is needed")
-        sealed = self._sealed.get(server)
-        if sealed is None:
-            return log, log.measured()  # its server lived when this was told: it has given the region up
-        extents = log.measured() if self._world.has("seal ignored") else sealed
+        extents = log.measured() if self._world.has("seal ignored") else self._sealed.get(server, ())
         self._world.laws.reads(server, extents)
         return log, extents
 
@@ -183,7 +193,7 @@ class Owning:
         if is_told and self._world.happens("unopened"):
             self.hosting.told(region, Event.NOT_OPENED)
             self.carry_out(self.told.not_opened(region, store.epoch, "it cannot be opened", is_damaged=False))
-            self._release(region)
+            self.release(region)
             return
         self.hosting.told(region, Event.OPENED)
         self.stores[region] = store
@@ -192,7 +202,7 @@ class Owning:
         self.former.pop(region, None)
         if is_told:
             self.carry_out(self.told.opened(region, store.epoch))
-        self._release(region)
+        self.release(region)
         self.look(region)
 
     # --- closing -------------------------------------------------------------------------------------
@@ -214,7 +224,10 @@ class Owning:
         store = self.stores.get(region)
         if state is State.NONE:
             self.carry_out(self.told.closed(region, self.hosting.epoch_of(region), is_behind=region in self._lacking))
-            self._release(region)
+            self.release(region)
+            self.forget_dropped()
+        elif state is State.SHUT:
+            self._server.changing.settle_for(region)  # its commit is undone, says the master
         elif state is State.OPEN:
             self.hosting.told(region, Event.LEAVES)
             self.look(region)
@@ -240,7 +253,23 @@ class Owning:
         self.former[region] = self.stores.pop(region)
         self._server.committing.closed(store, is_synced=is_synced)
         self.look(region)
-        self._release(region)
+        self.release(region)
+        self.forget_dropped()
+
+    def close_now(self, store: OpenStore) -> None:
+        """It was replaced, or nobody may use it: what is in memory is synced, as well as the disk does."""
+        region = store.region_id
+        if store.gathered:
+            store.hand_over()
+        is_synced = not self._world.happens("fsync")
+        if is_synced:
+            store.files.sync(len(store.files.log))
+        else:
+            store.files.lose(self._world.rng)
+            self._lacking[region] = None
+        store.is_open = False
+        self.former[region] = self.stores.pop(region)
+        self._server.committing.closed(store, is_synced=is_synced)
 
     def evict(self, region: int) -> None:
         """It is little used."""
@@ -262,35 +291,89 @@ class Owning:
         self._lacking[region] = None
         self.former[region] = self.stores.pop(region)
         self._server.committing.closed(store, is_synced=False)
+        self._server.changing.lost(region)
         store.fail()
+        if self.hosting.state(region) is State.FAILED:
+            return  # its split or merge ends first
 
         def closed() -> None:
             self.hosting.told(region, Event.STORE_CLOSED)
             self.look(region)
-            self._release(region)
+            self.release(region)
+            self.forget_dropped()
 
         self._agenda.later(self._server.process, self._agenda.drawn(MS, 5 * MS), closed)
 
+    # --- splits and merges ---------------------------------------------------------------------------
+
+    def made(self, change: RegionChange) -> None:
+        """One that was carried out here is committed."""
+        for info in change.fresh:
+            self._world.laws.begins(self._server, info.region_id, 1)
+            self.told.made(info.region_id, first_owner(self._server.me))
+
+    def open_in(self, store: OpenStore) -> None:
+        region = store.region_id
+        self.hosting.told(region, Event.WANTED)
+        self.hosting.told(region, Event.OPENED)
+        self.stores[region] = store
+        self._world.laws.serves(self._server, region, store.data)
+
+    def dropped(self, infos: Iterable[RegionInfo]) -> None:
+        had = (info.region_id for info in infos if self.told.stage_of(info.region_id) is not None)
+        self._dropped.update(dict.fromkeys(had))
+        self.forget_dropped()
+
+    def forget_dropped(self) -> None:
+        for region in list(self._dropped):
+            is_closed = self.hosting.state(region) in (State.NONE, State.CLOSED)
+            if is_closed and region not in self._bringing and self.told.stage_of(region) is not Stage.LEAVING:
+                del self._dropped[region]
+                self._lacking.pop(region, None)
+                self._server.committing.brought_in(region_name(region))
+                self.told.forget([region])
+
+    def served_rows(self) -> Iterator[bytes]:
+        """The rows that this server answers for now."""
+        for region in self.stores:
+            if self.hosting.state(region) in (*SERVES_WRITES, State.CLOSING):
+                info = self._world.infos[region]
+                yield from (row for row in self._world.rows if info.holds(row))
+
     # --- serving -------------------------------------------------------------------------------------
 
-    def serve(self, info: RegionInfo, op: Op, reply: Reply) -> None:
+    def serve(self, op: Op, reply: Reply) -> None:
+        """In the region that holds the row by now."""
+        route = self._server.gateway.routes.find(TABLE, op.row)
+        if route is None:
+            reply(Elsewhere())
+            return
+        info = self._server.changing.as_served(route.region, op.row)
         region = info.region_id
         state = self.hosting.state(region)
         store = self.stores.get(region)
         if store is not None and (state in SERVES_WRITES or (state is State.CLOSING and not op.is_write)):
             self._execute(store, info, op, reply)
-        elif state is State.CLOSING or state in (State.OPENING, State.BROKEN):
-            self._wait(region, lambda: self.serve(info, op, reply))
+        elif state in WAITS:
+            self._wait(region, lambda: self.serve(op, reply))
         elif state is State.NONE and self.hosting.owns(region):
-            self._wait(region, lambda: self.serve(info, op, reply))
+            self._wait(region, lambda: self.serve(op, reply))
             self._want(region, None)
+        elif state is State.SHUT:
+            reply(Done(NOT_SERVED))
         else:
             reply(Elsewhere())
 
     def _wait(self, region: int, again: Callable[[], None]) -> None:
         self._gates.setdefault(region, []).append(again)
 
-    def _release(self, region: int) -> None:
+    def when_settled(self, region: int, again: Callable[[], None]) -> None:
+        """Call ``again`` when the region is open, or cannot be; it is opened if no store of it is."""
+        self._wait(region, again)
+        if self.hosting.state(region) is State.NONE:
+            self._want(region, None)
+
+    def release(self, region: int) -> None:
         for again in self._gates.pop(region, ()):
             self._agenda.later(self._server.process, 0, again)
 
@@ -318,7 +401,7 @@ class Owning:
 
         def ended(is_on_disk: bool) -> None:
             if not is_on_disk:  # what it saw is not on disk: it looks again
-                self._wait_or_serve(info, op, reply)
+                self._agenda.later(self._server.process, 0, lambda: self.serve(op, reply))
                 return
             versions = {row: value.version for row, value in found.items()}
             self._world.laws.answers(self._server, store.region_id, versions)
@@ -330,9 +413,6 @@ class Owning:
             store.under_way.append(ended)
         else:
             ended(True)
-
-    def _wait_or_serve(self, info: RegionInfo, op: Op, reply: Reply) -> None:
-        self._agenda.later(self._server.process, 0, lambda: self.serve(info, op, reply))
 
     def reads_unchecked(self, route: Route | None, op: Op, reply: Reply) -> bool:
         """A deliberate fault: a region that was served here once answers reads for ever."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from columnar.model.owner import Incarnation
 from tests.simulation.agenda import MS, Process
+from tests.simulation.changing import Changing
 from tests.simulation.committing import Committing
 from tests.simulation.disk import LogFolder
 from tests.simulation.gateway import Gateway
@@ -27,6 +28,7 @@ class Server:
         self.log = world.disk.logs[me] = LogFolder(me)
         self.committing = Committing(self)
         self.owning = Owning(self)
+        self.changing = Changing(self)
         self.gateway = Gateway(self)
         self._master = master
 
@@ -54,3 +56,4 @@ class Server:
 
     def check(self) -> None:
         self.owning.check()
+        self.changing.check()

@@ -6,7 +6,7 @@ value  := register " " counter " " version      the version counts all writes of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from columnar.model.owner_messages import Segments
@@ -71,6 +71,7 @@ class OpenStore:
         self.is_open = True
         self.has_failed = False
         self.gathered: list[Pair] = []
+        self.touched: dict[bytes, None] | None = None  # rows that were written since a split or merge copied them
         self.waiting: list[Waiter] = []  # for the next fsync
         self.under_way: list[Waiter] | None = None  # for the one that runs
 
@@ -91,6 +92,8 @@ class OpenStore:
         packed = value.packed()
         self.data[row] = packed
         self.gathered.append((row, packed))
+        if self.touched is not None:
+            self.touched[row] = None
         if self.capture is not None:
             operation: Operation = ("cells", row, packed, None)
             self.capture.note([operation], len(packed))
@@ -180,5 +183,5 @@ def bring_in(
     yield
 
 
-def rows_in(data: dict[bytes, bytes]) -> Sequence[bytes]:
-    return [key for key in data if key != COMPLETE and not key.startswith(MARK)]
+def is_row(key: bytes) -> bool:
+    return key != COMPLETE and not key.startswith(MARK)

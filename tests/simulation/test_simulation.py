@@ -47,6 +47,7 @@ def test_every_kind_of_upheaval_happens() -> None:
     """A world without deaths, unsure calls or power cuts would show nothing."""
     worlds: list[World] = [run(one, SECONDS) for one in range(1, 9)]
     assert any(world.master is not None and world.master.leader > 2 for world in worlds)
+    assert all(sum(world.changes[kind] for world in worlds) > 8 for kind in (0, 1)), "splits and merges"
     assert any(world.unsure for world in worlds)
     assert any(op.applied_at for world in worlds for op, _ in world.unsure), "unsure, and done"
     assert any(not op.applied_at for world in worlds for op, _ in world.unsure), "unsure, and not done"

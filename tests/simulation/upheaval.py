@@ -9,9 +9,11 @@ from columnar.master.instructions import (
     AssignRegion,
     Close,
     DrainServer,
+    MergeRegions,
     MoveRegion,
     Open,
     Request,
+    SplitRegion,
     SwitchBalancer,
     UnassignRegion,
     UndrainServer,
@@ -92,7 +94,7 @@ class Upheaval:
         world, rng, master = self._world, self._rng, self._world.master
         if master is None:
             return
-        region, what = rng.choice(list(world.infos)), rng.random()
+        region, what = rng.choice(list(world.regions)), rng.random()
         name = rng.choice(world.server_names)
         if what < 0.80:
             self._request(MoveRegion(region, name if what < 0.70 else None))
@@ -104,6 +106,19 @@ class Upheaval:
             self._agenda.later(None, self._agenda.drawn(200 * MS, SECOND), lambda: self._request(UndrainServer(name)))
         else:
             self._request(SwitchBalancer(rng.random() < 0.5))
+
+    def change(self) -> None:
+        """A split or a merge, of whatever regions there are when the master hears of it."""
+        rng, rows = self._rng, self._world.rows
+        infos = sorted(self._world.regions.values(), key=lambda info: info.start)
+        if rng.random() < 0.5:
+            row = rng.choice(rows)
+            found = [info for info in infos if info.holds(row) and info.start != row]
+            if found:
+                self._request(SplitRegion(found[0].region_id, row))
+        elif len(infos) > 1:
+            at = rng.randrange(len(infos) - 1)
+            self._request(MergeRegions(infos[at].region_id, infos[at + 1].region_id))
 
     def _request(self, request: Request) -> None:
         master = self._world.master
@@ -121,9 +136,9 @@ class Upheaval:
     def told_again(self) -> None:
         """A link was renewed, and something comes twice, the second time late."""
         told, master = self._world.told, self._world.master
-        if told and master is not None:
-            target, ask, leader, sealed = self._rng.choice(list(told))
-            master.send(target, ask, leader, sealed)
+        known = [one for one in told if one[1].region in self._world.regions]  # others were forgotten on purpose
+        if known and master is not None:
+            master.send(*self._rng.choice(known))
 
     def old_leader(self) -> None:
         """A master that was replaced, and does not know it, tells what it believes."""
@@ -151,8 +166,9 @@ class Upheaval:
         if not segment.frames or not segment.frames[-1]:
             return
         last = segment.frames[-1][-1]
-        row = next(row for row in world.rows if region_name(world.region_at(row)) == last.region)
-        if last.epoch not in world.had[server].get(world.region_at(row), ()):
+        info = next(info for info in world.infos.values() if region_name(info.region_id) == last.region)
+        row = next(row for row in world.rows if info.holds(row))
+        if last.epoch not in world.had[server].get(info.region_id, ()):
             return  # it had given that up
         value = Value(world.next_argument(), 99, world.next_version())
         packed = b"%s=%s\n" % (row, value.packed())

@@ -16,6 +16,7 @@ from columnar.model.owner_messages import Segments
 from columnar.model.region_info import RegionInfo
 from tests.proofs.linearizability import Event
 from tests.simulation.agenda import MS, Agenda, Process
+from tests.simulation.catalogue import first_rows
 from tests.simulation.clients import TABLE, Client, Op, judged, unsure_events
 from tests.simulation.disk import Disk, Files
 from tests.simulation.laws import Laws
@@ -35,12 +36,13 @@ CHANCES = {
     "everything_dies": 0.2,
     "power_cut": 0.4,
     "ask": 6.0,
+    "change": 3.0,
     "evict": 1.0,
     "told_again": 1.5,
     "old_leader": 0.7,
     "stray_append": 0.5,
 }
-FAULTS = {"fsync": 0.004, "catalogue": 0.02, "unopened": 0.02}
+FAULTS = {"fsync": 0.004, "catalogue": 0.02, "unopened": 0.02, "pause": 0.05}  # a pause that is called off
 
 FOUND_WITH: dict[str, dict[str, float]] = {  # deliberate fault -> chances that find it soon
     "answers unchecked": {"ask": 30.0},
@@ -50,6 +52,15 @@ FOUND_WITH: dict[str, dict[str, float]] = {  # deliberate fault -> chances that 
     "no epochs": {"kill": 3.0, "power_cut": 1.0, "ask": 12.0},
     "seal ignored": {"kill": 4.0, "power_cut": 0.2, "everything_dies": 0.0, "stray_append": 40.0},
     "closed forgotten": {"told_again": 12.0, "ask": 12.0},
+    "extents kept": {"kill": 0.2, "everything_dies": 0.0, "power_cut": 0.0, "ask": 12.0},
+    "last rows uncopied": {"change": 12.0},
+    "daughters unsynced": {"change": 12.0, "power_cut": 2.0},
+    "complete inherited": {"change": 12.0},
+    "unsure served": {"change": 20.0, "everything_dies": 3.0},
+}
+FOUND_AMID: dict[str, dict[str, float]] = {  # the same of faults of the disk
+    "extents kept": {"fsync": 0.05},
+    "unsure served": {"catalogue": 0.5},
 }
 
 
@@ -76,7 +87,8 @@ def settings_for(fault: str) -> Settings:
     """A small and busy world."""
     chances = CHANCES | FOUND_WITH.get(fault, {})
     count = 2 if fault == "no epochs" else 3  # of servers and regions: regions come back where they were
-    return Settings(count, count, 4, (2, 30), (20, 200), chances, deliberate=frozenset({fault}))
+    faults = FAULTS | FOUND_AMID.get(fault, {})
+    return Settings(count, count, 4, (2, 30), (20, 200), chances, faults, frozenset({fault}))
 
 
 class World:
@@ -91,9 +103,13 @@ class World:
         count = self.settings.regions
         self.rows = [b"%c%d" % (97 + number // 2, number % 2) for number in range(2 * count)]
         starts = [b"", *(b"%c" % (97 + number) for number in range(1, count)), b""]
-        self.infos = {n + 2: RegionInfo(TABLE, n + 2, starts[n], starts[n + 1]) for n in range(count)}
+        self.infos = {  # of all regions that ever were
+            n + 2: RegionInfo(TABLE, n + 2, starts[n], starts[n + 1]) for n in range(count)
+        }
         for region in self.infos:
             self.disk.stores[region] = Files()
+        self.disk.meta = first_rows(self.infos.values(), count + 2)
+        self.changes = [0, 0]  # splits and merges that were committed
         self.server_names = [f"s{number + 1}" for number in range(self.settings.servers)]
         self.servers: dict[Incarnation, Server] = {}  # that live
         self.changed: dict[Server, None] = {}  # in this step
@@ -137,8 +153,15 @@ class World:
         puts = [event.call[1] for event in self._history[row][-4:] if event.call[0] in ("put", "check")]
         return self.rng.choice(puts) if puts else 0
 
-    def region_at(self, row: bytes) -> int:
-        return next(region for region, info in self.infos.items() if info.holds(row))
+    @property
+    def regions(self) -> dict[int, RegionInfo]:
+        """Those of the table."""
+        return self.master.catalogue.regions if self.master is not None else {}
+
+    def destroy(self, region: int) -> None:
+        """Remove its folder."""
+        self.laws.destroys(region)
+        self.disk.stores.pop(region, None)
 
     def highest_epoch(self, region: int) -> int:
         row = self.master.durable.get(region) if self.master is not None else None
@@ -254,7 +277,7 @@ class World:
         def ask() -> None:
             for name in self.server_names:
                 master.ask(UndrainServer(name))
-            for region in self.infos:
+            for region in self.regions:
                 place = master.state.current.places[region]
                 if place.phase in (Phase.OFFLINE, Phase.FAILED_OPEN):
                     master.ask(AssignRegion(region))
@@ -302,7 +325,8 @@ class World:
         leader = self.master.leader if self.master is not None else 0
         return (
             f"seed {self.seed}: {self.agenda.now_us / SECOND:.1f} s, {self.agenda.steps} steps, {self.calls} calls "
-            f"answered, {len(self.unsure)} unsure, {leader} masters, {self.laws.served} stores opened"
+            f"answered, {len(self.unsure)} unsure, {leader} masters, {self.laws.served} stores opened, "
+            f"{self.changes[0]} splits, {self.changes[1]} merges"
         )
 
 

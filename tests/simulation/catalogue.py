@@ -1,0 +1,187 @@
+"""The simulated catalogue: regions, owners, seals and wishes, written one change after the other.
+
+    r/ID regions   d/ID regions without a table, whose folders go at a start   o/ID owners   n the next id
+    e  the epoch of the leader   w  wishes   s/NAME.INC  sealed logs
+
+A change that failed is of unknown outcome: it may be on disk.  It is undone there before the next one begins, as
+``meta_region`` does it; whoever dies before that leaves the next master with what is on disk.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from columnar.master import owner_rows
+from columnar.master.instructions import Write
+from columnar.master.wishes import Wishes
+from columnar.model import owner as owners
+from columnar.model import region_info
+from columnar.model.owner import Incarnation, Owner
+from columnar.model.owner_messages import Segments
+from columnar.model.region_info import RegionInfo
+from columnar.model.region_messages import RegionChange
+from tests.simulation.agenda import MS
+from tests.simulation.disk import Files, Pair, apply
+
+if TYPE_CHECKING:
+    from tests.simulation.master import Master
+    from tests.simulation.world import World
+
+EPOCH, WISHES, NEXT = b"e", b"w", b"n"
+OWNER, REGION, DROPPED = b"o/", b"r/", b"d/"
+
+
+class Change:
+    """A write on its way.  ``pairs`` are asked for when it begins; of ``unsure`` and ``undone`` both are called."""
+
+    __slots__ = ("pairs", "stands", "undone", "unsure")
+
+    def __init__(
+        self,
+        pairs: Callable[[], list[Pair]],
+        stands: Callable[[], None],
+        unsure: Callable[[], None] = lambda: None,
+        undone: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.pairs = pairs
+        self.stands = stands
+        self.unsure = unsure
+        self.undone = undone
+
+
+class Catalogue:
+    """Reads what is on disk, and raises the epoch of the leader there; folders without a table are removed."""
+
+    def __init__(self, world: World, master: Master) -> None:
+        self._world = world
+        self._agenda = world.agenda
+        self._process = master.process
+        self._files = world.disk.meta
+        self.data = self._files.recover()
+        self.leader = int(self.data.get(EPOCH, b"0")) + 1
+        self._next_id = int(self.data[NEXT])
+        self._changes: deque[Change] = deque()  # the first one is under way
+        self._is_writing = False
+        self.regions: dict[int, RegionInfo] = {}
+        self.durable: dict[int, Owner] = {}
+        self._look()
+        folders = [int(key[len(DROPPED) :]) for key in self.data if key.startswith(DROPPED)]
+        for region in folders:
+            self._world.destroy(region)
+        pairs: list[Pair] = [(EPOCH, b"%d" % self.leader), *((DROPPED + b"%d" % region, None) for region in folders)]
+        self._files.append(pairs)
+        self._files.sync(len(self._files.log))
+        apply(self.data, [(None, pairs)])
+
+    def _look(self) -> None:
+        self.regions = {int(k[len(REGION) :]): _info(v) for k, v in self.data.items() if k.startswith(REGION)}
+        self.durable = {int(k[len(OWNER) :]): owners.from_json(v) for k, v in self.data.items() if k.startswith(OWNER)}
+        self._world.laws.on_disk(self.durable)
+
+    def wishes(self) -> Wishes:
+        found = self.data.get(WISHES)
+        return owner_rows.wishes_from_json(found) if found is not None else Wishes()
+
+    def sealed(self) -> dict[Incarnation, Segments]:
+        return {
+            owner_rows.sealed_server(key): owner_rows.sealed_from_json(value)
+            for key, value in self.data.items()
+            if key.startswith(owner_rows.SEALED)
+        }
+
+    def may_name(self, region: int) -> bool:
+        """Whether the disk names the region, or may after a power cut."""
+        key = REGION + b"%d" % region
+        return key in self.data or any(
+            one == key and value for _, pairs in self._files.log[self._files.synced :] for one, value in pairs
+        )
+
+    def next_ids(self, count: int) -> list[int]:
+        first = self._next_id
+        self._next_id += count
+        return list(range(first, first + count))
+
+    # --- what is written -----------------------------------------------------------------------------
+
+    def owners_written(self, write: Write) -> list[Pair]:
+        """Rows of regions that the catalogue does not have are left out."""
+        pairs: list[Pair] = [
+            (OWNER + b"%d" % info.region_id, owners.to_json(row))
+            for info, row in write.owners
+            if info.region_id in self.regions
+        ]
+        pairs += [(owner_rows.sealed_row(one), owner_rows.sealed_to_json(segments)) for one, segments in write.sealed]
+        pairs += [(owner_rows.sealed_row(one), None) for one in write.forgotten]
+        if write.wishes is not None:
+            pairs.append((WISHES, owner_rows.wishes_to_json(write.wishes)))
+        return pairs
+
+    def announced(self, fresh: Sequence[RegionInfo]) -> list[Pair]:
+        return [(NEXT, b"%d" % self._next_id), *((DROPPED + _id(info), region_info.to_json(info)) for info in fresh)]
+
+    def replaced(self, change: RegionChange, of: Owner) -> list[Pair]:
+        pairs: list[Pair] = []
+        for info in change.gone:
+            pairs += [(REGION + _id(info), None), (OWNER + _id(info), None)]
+            pairs.append((DROPPED + _id(info), region_info.to_json(info)))
+        for info in change.fresh:
+            pairs += [(REGION + _id(info), region_info.to_json(info)), (OWNER + _id(info), owners.to_json(of))]
+            pairs.append((DROPPED + _id(info), None))
+        return pairs
+
+    def forgotten(self, infos: Iterable[RegionInfo]) -> list[Pair]:
+        return [(DROPPED + _id(info), None) for info in infos]
+
+    # --- writing -------------------------------------------------------------------------------------
+
+    def write(self, change: Change) -> None:
+        self._changes.append(change)
+        self._begin()
+
+    def _begin(self) -> None:
+        if self._is_writing or not self._changes:
+            return
+        self._is_writing = True
+        change = self._changes.popleft()
+        pairs = change.pairs()
+        self._files.append(pairs)
+        delay_us = self._agenda.drawn(2 * MS, 25 * MS)
+        self._agenda.later(self._process, delay_us, lambda: self._ends(change, pairs))
+
+    def _ends(self, change: Change, pairs: list[Pair]) -> None:
+        if self._world.happens("catalogue"):
+            self._files.lose(self._world.rng)
+            back = [(key, self.data.get(key)) for key, _ in pairs]
+            self._agenda.later(self._process, self._agenda.drawn(5 * MS, 200 * MS), lambda: self._undo(change, back))
+            change.unsure()
+            return
+        self._files.sync(len(self._files.log))
+        apply(self.data, [(None, pairs)])
+        self._look()
+        self._is_writing = False
+        change.stands()
+        self._begin()
+
+    def _undo(self, change: Change, back: list[Pair]) -> None:
+        """Its rows are written back, whatever of them is on disk."""
+        self._files.append(back)
+        self._files.sync(len(self._files.log))
+        self._is_writing = False
+        change.undone()
+        self._begin()
+
+
+def first_rows(infos: Iterable[RegionInfo], next_id: int) -> Files:
+    """The catalogue of a table that was just made, on disk."""
+    held = {REGION + _id(info): region_info.to_json(info) for info in infos}
+    return Files(held | {NEXT: b"%d" % next_id})
+
+
+def _id(info: RegionInfo) -> bytes:
+    return b"%d" % info.region_id
+
+
+def _info(data: bytes) -> RegionInfo:
+    return region_info.from_json(data)
