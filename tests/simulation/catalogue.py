@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from columnar.master import owner_rows
 from columnar.master.instructions import Write
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tests.simulation.master import Master
     from tests.simulation.world import World
 
+T = TypeVar("T")
 EPOCH, WISHES, NEXT = b"e", b"w", b"n"
 OWNER, REGION, DROPPED = b"o/", b"r/", b"d/"
 
@@ -66,18 +67,23 @@ class Catalogue:
         self._is_writing = False
         self.regions: dict[int, RegionInfo] = {}
         self.durable: dict[int, Owner] = {}
-        self._look()
+        self._take(list(self.data.items()))
         folders = [int(key[len(DROPPED) :]) for key in self.data if key.startswith(DROPPED)]
         for region in folders:
             self._world.destroy(region)
         pairs: list[Pair] = [(EPOCH, b"%d" % self.leader), *((DROPPED + b"%d" % region, None) for region in folders)]
         self._files.append(pairs)
         self._files.sync(len(self._files.log))
-        apply(self.data, [(None, pairs)])
+        self._take(pairs)
 
-    def _look(self) -> None:
-        self.regions = {int(k[len(REGION) :]): _info(v) for k, v in self.data.items() if k.startswith(REGION)}
-        self.durable = {int(k[len(OWNER) :]): owners.from_json(v) for k, v in self.data.items() if k.startswith(OWNER)}
+    def _take(self, pairs: list[Pair]) -> None:
+        """They are on disk."""
+        apply(self.data, [(None, pairs)])
+        for key, value in pairs:
+            if key.startswith(REGION):
+                _set(self.regions, int(key[len(REGION) :]), value, region_info.from_json)
+            elif key.startswith(OWNER):
+                _set(self.durable, int(key[len(OWNER) :]), value, owners.from_json)
         self._world.laws.on_disk(self.durable)
 
     def wishes(self) -> Wishes:
@@ -158,8 +164,7 @@ class Catalogue:
             change.unsure()
             return
         self._files.sync(len(self._files.log))
-        apply(self.data, [(None, pairs)])
-        self._look()
+        self._take(pairs)
         self._is_writing = False
         change.stands()
         self._begin()
@@ -183,5 +188,8 @@ def _id(info: RegionInfo) -> bytes:
     return b"%d" % info.region_id
 
 
-def _info(data: bytes) -> RegionInfo:
-    return region_info.from_json(data)
+def _set(held: dict[int, T], region: int, value: bytes | None, read: Callable[[bytes], T]) -> None:
+    if value is None:
+        held.pop(region, None)
+    else:
+        held[region] = read(value)

@@ -337,8 +337,7 @@ class Owning:
         """The rows that this server answers for now."""
         for region in self.stores:
             if self.hosting.state(region) in (*SERVES_WRITES, State.CLOSING):
-                info = self._world.infos[region]
-                yield from (row for row in self._world.rows if info.holds(row))
+                yield from self._world.rows_of(region)
 
     # --- serving -------------------------------------------------------------------------------------
 

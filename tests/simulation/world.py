@@ -121,6 +121,7 @@ class World:
         self._history: dict[bytes, list[Event]] = {row: [] for row in self.rows}
         self._faults = dict(self.settings.faults)
         self._ticks = self._versions = self._arguments = 0
+        self._rows_of: dict[int, list[bytes]] = {}
         self._is_verbose = is_verbose
         self._upheaval = Upheaval(self)
 
@@ -157,6 +158,13 @@ class World:
     def regions(self) -> dict[int, RegionInfo]:
         """Those of the table."""
         return self.master.catalogue.regions if self.master is not None else {}
+
+    def rows_of(self, region: int) -> list[bytes]:
+        rows = self._rows_of.get(region)
+        if rows is None:
+            info = self.infos[region]
+            rows = self._rows_of[region] = [row for row in self.rows if info.holds(row)]
+        return rows
 
     def destroy(self, region: int) -> None:
         """Remove its folder."""
