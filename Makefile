@@ -3,12 +3,12 @@
 # make check the style, the types and the layers
 # make compile the hot modules to machine code again, after a change (make test does it too)
 # make idl  the interface definitions parsed again, after a change of a .thrift
-# make client-suites  the test suites of happybase and aiohappybase against our server
+# make client-suites  the test suites of happybase and aiohappybase against our server (SERVERS=1)
 
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-# of make run; not taken from the environment, where a PORT is often somebody else's
+# of make run and client-suites; not taken from the environment, where a PORT is often somebody else's
 DATA      = data
 PORT      = 9090
 WEB_PORT  = 9095
@@ -50,7 +50,7 @@ check: $(VENV)/.made-dev
 	$(BIN)/python -m pytest tests/tidy
 
 client-suites: $(VENV)/.made-dev
-	@$(BIN)/python tests/client_suites/run
+	@$(BIN)/python tests/client_suites/run --servers $(SERVERS)
 
 clean:
 	rm -rf $(VENV) build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import requests
@@ -101,42 +100,6 @@ def test_a_stopped_server_is_killed_and_replaced(shared: ClusterProcess) -> None
     assert gone([stopped], WAIT_S)
     with Rows(shared.port) as rows:
         check(rows, b"shared", b"5")
-
-
-def test_a_killed_supervisor_leaves_nothing_and_the_next_start_has_everything(tmp_path: Path) -> None:
-    with ClusterProcess(tmp_path / "data", 2) as store:
-        create(store, "t")
-        with store.rows() as rows:
-            write(rows, b"t", b"1")
-        servers = store.servers()
-        store.kill()
-        assert gone(servers, 1.0), "no process is left within a second"
-        store.start()
-        with store.rows() as rows:
-            check(rows, b"t", b"1")
-        assert store.stop() == 0
-
-
-def test_one_folder_is_served_in_turn_with_kills_between(tmp_path: Path) -> None:
-    """Standalone, three servers, two, a standalone, two: what each acknowledged is at the next."""
-    folder, before = tmp_path / "data", b""
-    for turn, servers in enumerate((1, 3, 2, 1, 2)):
-        with ClusterProcess(folder, servers) as store:
-            if turn == 0:
-                create(store, "t")
-            with store.rows() as rows:
-                if before:
-                    check(rows, b"t", before)
-                before = b"%d" % turn
-                write(rows, b"t", before)
-                if turn % 2:  # some regions move, and older records of them stay in logs
-                    write(rows, b"t", before)
-            if servers > 1:
-                store.kill_server(0)
-                with store.rows() as rows:
-                    check(rows, b"t", before)
-                    before += b"again"
-                    write(rows, b"t", before)
 
 
 def test_a_second_start_is_refused(shared: ClusterProcess) -> None:

@@ -23,14 +23,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from thriftpy2.protocol import TCyBinaryProtocol
-from thriftpy2.thrift import TApplicationException, TMessageType
-from thriftpy2.transport.memory import TCyMemoryBuffer
-
 from columnar.bench.calls import FRAME_HEAD, call, mutation
 from columnar.client.errors import hbase_class
-from columnar.wire.idl import SERVICE, hbase
+from columnar.wire.idl import hbase
 from tests.proofs.asking import UNDECIDED
+from tests.support.thrift_replies import unpacked
 
 CHANGES_OF_ROW: Final = 50
 FAMILY: Final = b"f"
@@ -74,22 +71,6 @@ class AsyncConnection:
         if self._streams is not None:
             self._streams[1].transport.abort()
             self._streams = None
-
-
-def unpacked(method: str, reply: bytes) -> Any:
-    protocol = TCyBinaryProtocol(TCyMemoryBuffer(reply), decode_response=False)
-    kind = protocol.read_message_begin()[1]
-    if kind == TMessageType.EXCEPTION:
-        failure = TApplicationException()
-        protocol.read_struct(failure)
-        raise failure
-    result = getattr(SERVICE, f"{method}_result")()
-    protocol.read_struct(result)
-    for _, name, *_ in result.thrift_spec.values():
-        found = getattr(result, name)
-        if name != "success" and found is not None:
-            raise found
-    return getattr(result, "success", None)
 
 
 @dataclass(slots=True)

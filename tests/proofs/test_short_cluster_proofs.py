@@ -37,11 +37,12 @@ def test_moves_splits_and_merges_fail_no_call(tmp_path: Path) -> None:
 
 
 def test_a_killed_supervisor_leaves_no_process_and_loses_nothing(tmp_path: Path) -> None:
-    plan = supervisor.Plan((2, 1), kills=2, per_second=100, seed=SEED, left_s=10)  # a busy machine's
+    """One folder, served in turn by a standalone, three servers, two, a standalone."""
+    plan = supervisor.Plan((1, 3, 2), kills=3, per_second=100, seed=SEED, left_s=10)  # a busy machine's
     found = asyncio.run(supervisor.Trial(tmp_path, plan, print).run())
     print(*supervisor.report(found), sep="\n")
     assert found.problems == []
-    assert len(found.ends_s) == 2
+    assert len(found.ends_s) == 3
     assert found.counts["acknowledged writes"]
 
 

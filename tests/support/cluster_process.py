@@ -25,12 +25,15 @@ class ClusterProcess(StoreProcess):
         self.folder = folder
         self.count = servers
         self.web = ""  # the address of the pages, once it is ready
+        self.thrift2_port = 0
 
     def await_ready(self) -> None:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line.startswith("columnar ready "), f"it did not start: {line!r}; {self.log.read_text()}"
         self.web = line.split(" web=")[1].split()[0]
+        if " thrift2=" in line:
+            self.thrift2_port = int(line.split(" thrift2=")[1].split()[0].rpartition(":")[2])
 
     def servers(self) -> list[int]:
         """The processes of the servers."""
