@@ -10,12 +10,12 @@ import os
 import socket
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from columnar.at_master import MasterParts, methods_elsewhere
 from columnar.config import StandaloneConfig
 from columnar.errors import HostError
-from columnar.model.cluster_look import ServerLook
 from columnar.model.region_info import RegionInfo
 from columnar.operations.slow_log import SlowLog
 from columnar.operations.table_operations import TableOperations
@@ -23,14 +23,13 @@ from columnar.routing.row_forms import THRIFT1, THRIFT2
 from columnar.serving import Serving
 from columnar.thrift.admin_methods import AdminMethods
 from columnar.thrift.checks import CheckMethods
-from columnar.thrift.cluster_methods import ClusterMethods
 from columnar.thrift.extension import ExtensionMethods, Facts
+from columnar.thrift.late_part import LatePart
 from columnar.thrift.other_door import OtherDoor
 from columnar.thrift.reads import ReadMethods
 from columnar.thrift.region_methods import RegionMethods
 from columnar.thrift.scans import ScanMethods
 from columnar.thrift.service import ThriftService
-from columnar.thrift.single_server import SingleServer
 from columnar.thrift.snapshot_methods import SnapshotMethods
 from columnar.thrift.tables import TableMethods
 from columnar.thrift.trigger_methods import TriggerChangeMethods, TriggerMethods
@@ -42,10 +41,20 @@ from columnar.wire.idl import SERVICE
 from columnar.wire.server import WireServer
 
 if TYPE_CHECKING:
+    from columnar.model.cluster_look import ServerLook
+    from columnar.operations.descriptions import Descriptions
+    from columnar.thrift.cluster_methods import ClusterMethods
+    from columnar.thrift.single_server import SingleServer
     from columnar.wire.private_socket import PrivateSocket
     from columnar.wire.tls_door import Tls
 
 ALONE: Final = "standalone"  # the server of a store that is one process
+CLUSTER_METHODS: Final = frozenset(  # of ``thrift.cluster_methods``; as text: a list would take a line for each
+    """
+    columnarServers columnarLocations columnarLocate columnarTransitions columnarDecisions columnarMove columnarAssign
+    columnarUnassign columnarDrain columnarBalance columnarSwitch columnarRestart columnarStop columnarFence
+    """.split()  # noqa: SIM905
+)
 STOP_GRACE_S: Final = 5.0  # for calls in flight
 DOOR_1: Final = b"1"  # the Thrift 1 service, with ours
 DOOR_2: Final = b"2"  # the Thrift 2 service
@@ -106,7 +115,7 @@ class Doors:
             AdminMethods(operations, master.alterations, serving.triggers_of),
             RegionMethods(operations.descriptions, master.region_changes),
             SnapshotMethods(operations, master.snapshots),
-            self._cluster_methods(operations, master),
+            LatePart(CLUSTER_METHODS, partial(self._cluster_methods, operations, master)),
             other_door=thrift2,
             of_master=methods_elsewhere(master, THRIFT1),
         )
@@ -124,12 +133,20 @@ class Doors:
 
     def _cluster_methods(self, operations: TableOperations, master: MasterParts) -> ClusterMethods:
         """The master of a cluster answers, or this process, which is alone and refuses what it must by itself."""
-        self.alone = SingleServer(operations.descriptions, self._as_server)
-        return ClusterMethods(
-            operations.descriptions, master.cluster or self.alone, may_end_servers=master.cluster is None
-        )
+        from columnar.thrift.cluster_methods import ClusterMethods  # 0.2 MB until somebody asks, with the other two
+
+        cluster = master.cluster or self.alone(operations.descriptions)
+        return ClusterMethods(operations.descriptions, cluster, may_end_servers=master.cluster is None)
+
+    def alone(self, descriptions: Descriptions) -> SingleServer:
+        """This process as a cluster of one server."""
+        from columnar.thrift.single_server import SingleServer
+
+        return SingleServer(descriptions, self._as_server)
 
     def _as_server(self) -> ServerLook:
+        from columnar.model.cluster_look import ServerLook
+
         return ServerLook(
             name=ALONE,
             state="up",

@@ -98,5 +98,5 @@ class Standalone:
             slow_requests=lambda: doors.slow_log.count,
             triggers=serving.trigger_lines,
             held=lambda: serving.held(doors.held_bytes),
-            looks=doors.alone,
+            looks=lambda: doors.alone(serving.operations.descriptions),
         )

@@ -19,14 +19,15 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from columnar.errors import HostError
-from columnar.webui.cluster_status import ClusterStatus
-from columnar.webui.status import LOOP_TIMEOUT_S, NotAnswering, Sources, Status, gather
+from columnar.webui.status import LOOP_TIMEOUT_S, Looks, NotAnswering, Sources, Status, gather
 from columnar.wire.browsers import Visitors
 
 if TYPE_CHECKING:
+    from columnar.webui.cluster_status import ClusterStatus
     from columnar.webui.relay import TlsFront
     from columnar.wire.tls_door import Tls
 
@@ -91,17 +92,19 @@ class StoreSite:
         if sources.looks is not None:
             from columnar.webui.cluster_pages import LookPages
 
-            more = LookPages(ask, sources.looks, self._as_cluster, environment()).answers
+            looks = sources.looks()
+            more = LookPages(ask, looks, partial(self._as_cluster, looks), environment()).answers
         return status_pages(lambda: ask(self._status), lambda: ask(_nothing), sources.address, visitors, more)
 
     def _status(self) -> Status:
         return gather(self._sources)
 
-    def _as_cluster(self) -> ClusterStatus:
+    def _as_cluster(self, looks: Looks) -> ClusterStatus:
+        from columnar.webui.cluster_status import ClusterStatus
+
         sources = self._sources
-        assert sources.looks is not None, "it was asked for"
         uptime_s = time.time() - sources.started_s
-        return ClusterStatus(sources.version, sources.address, sources.data_folder, uptime_s, sources.looks.look())
+        return ClusterStatus(sources.version, sources.address, sources.data_folder, uptime_s, looks.look())
 
 
 def _nothing() -> None:
