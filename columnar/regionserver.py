@@ -35,7 +35,7 @@ from columnar.operations.apart import connect
 from columnar.operations.asked import AskedOperations
 from columnar.regions.owning import Owning
 from columnar.regions.region_rates import RateMeter
-from columnar.routing.asks import Figures, OwnFigures, TriggerLooks
+from columnar.routing.asks import OwnFigures, TriggerLooks
 from columnar.routing.forwarding import Forwarding
 from columnar.routing.hello import Hello, obstacle
 from columnar.routing.owners import RoutedOwners
@@ -44,6 +44,7 @@ from columnar.routing.peer_server import PeerServer
 from columnar.routing.peers import Peers
 from columnar.routing.refusals import Moved, Unknown, elsewhere
 from columnar.routing.routes import Routes
+from columnar.routing.row_forms import Figures
 from columnar.routing.scanner_ids import slot_of, slot_of_server
 from columnar.routing.side_by_side import looks_at
 from columnar.routing.way_out import WayOut

@@ -15,7 +15,8 @@ from columnar.master.instructions import Plan
 from columnar.master.placement import Current, Desired
 from columnar.master.plan_draft import Chance
 from columnar.master.planner import plan
-from columnar.model.measures import Family, Histogram
+from columnar.model.histogram import Histogram
+from columnar.model.measures import Family
 from columnar.model.owner_messages import Measures
 from columnar.model.trigger_look import TriggerLook, merged
 from columnar.routing.asks import TriggerLooks

@@ -9,7 +9,7 @@ Knows nothing of clocks and of who reads the tallies.
 from __future__ import annotations
 
 from columnar.master.instructions import Reason
-from columnar.model.measures import Histogram
+from columnar.model.histogram import Histogram
 
 
 class Tallies:

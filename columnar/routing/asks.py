@@ -18,7 +18,7 @@ from columnar.model.read import ReadSpec, ScanSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
 from columnar.model.trigger_look import TriggerLook
-from columnar.routing.row_forms import Block, Place, RegionState, ReplyForm
+from columnar.routing.row_forms import Block, Figures, Place, RegionState, ReplyForm
 
 # --- rows --------------------------------------------------------------------------------------------
 
@@ -178,16 +178,6 @@ class LogAgain(Message[bool]):
 
 
 # --- looks -------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """The part of ``columnarStatus`` that each process counts for itself."""
-
-    open_regions: int
-    open_scanners: int
-    connections: int
-    requests: dict[str, int]  # by method
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,7 +148,7 @@ _TRIGGER_LOOK: Final = record(
     },
 )
 _FIGURES: Final = record(
-    asks.Figures, {"open_regions": INT, "open_scanners": INT, "connections": INT, "requests": by_name(INT)}
+    row_forms.Figures, {"open_regions": INT, "open_scanners": INT, "connections": INT, "requests": by_name(INT)}
 )
 _SAMPLE: Final = pair(several(TEXT), several(FLOAT))
 _FAMILY: Final = record(

@@ -54,3 +54,13 @@ class RegionState:
     log_records: int = 0
     log_bytes: int = 0
     size_bytes: int = 0  # of an open one; of a closed one 0 until ``Descriptions.with_sizes``
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The part of ``columnarStatus`` that each process counts for itself."""
+
+    open_regions: int
+    open_scanners: int
+    connections: int
+    requests: dict[str, int]  # by method

@@ -14,7 +14,7 @@ from columnar.model.cell import checked_row
 from columnar.model.mutation import Increment, RowMutation
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.applied import Applied
-from columnar.routing.asks import Figures
+from columnar.routing.row_forms import Figures
 from columnar.thrift import translate
 from columnar.thrift.admin_methods import family_of
 from columnar.thrift.writes import WriteMethods

@@ -13,7 +13,7 @@ from collections import deque
 from itertools import pairwise
 from typing import Final
 
-from columnar.model.measures import BOUNDS_S
+from columnar.model.histogram import BOUNDS_S
 
 HISTORY_S: Final = 120  # of requests per second, one sample a second
 

@@ -14,7 +14,8 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from columnar.model.measures import BOUNDS_S, COUNTER, GAUGE, Family
+from columnar.model.histogram import BOUNDS_S
+from columnar.model.measures import COUNTER, GAUGE, Family
 from columnar.webui import families
 from columnar.webui.host import sizes_of
 from columnar.webui.status import Status, TableLine

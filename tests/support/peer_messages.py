@@ -94,7 +94,7 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     ),
     (asks.WaitForDelivery("links", "5-2-1099511627776", 600_000, (LOW, HIGH)), asks.Waited(True, False)),
     (asks.LogAgain("ns:t", b"r\xff", "links"), True),
-    (asks.OwnFigures(), asks.Figures(7, 1, 64, {"get": 1 << 40, "mutateRow": 2})),
+    (asks.OwnFigures(), row_forms.Figures(7, 1, 64, {"get": 1 << 40, "mutateRow": 2})),
     (asks.RegionStates(("t", "ns:t")), (row_forms.RegionState(LOW, "/data/regions/x", True, 1, 2, 3, 4, 1 << 40),)),
     (
         asks.Scan("t", SPEC, row_forms.Place(b"n", True), 10, 2_500, 4_194_304, FORM),
@@ -123,7 +123,7 @@ MORE: list[tuple[Message[Any], Any]] = [
     (asks.TriggerLooks(), ()),
     (asks.WaitForDelivery("", "", 0, ()), asks.Waited(False, True)),
     (asks.LogAgain("t", b"", "x"), False),
-    (asks.OwnFigures(), asks.Figures(0, 0, 0, {})),
+    (asks.OwnFigures(), row_forms.Figures(0, 0, 0, {})),
     (asks.RegionStates(()), ()),
     (
         asks.Scan("t", ScanSpec(b"", b"", PLAIN), row_forms.Place(None), 1, 1, 1, None, True),

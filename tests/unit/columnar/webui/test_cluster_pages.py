@@ -13,7 +13,8 @@ from werkzeug.test import Client
 
 from columnar.master.instructions import DrainServer, MoveRegion, UnassignRegion
 from columnar.model.cluster_look import RegionLook
-from columnar.model.measures import COUNTER, GAUGE, HISTOGRAM, Family, Histogram, by_label, single
+from columnar.model.histogram import Histogram
+from columnar.model.measures import COUNTER, GAUGE, HISTOGRAM, Family, by_label, single
 from columnar.model.region_info import RegionInfo
 from columnar.model.trigger_look import TriggerLook
 from columnar.webui.cluster_pages import cluster_pages
