@@ -18,17 +18,27 @@ from tests.support.operated_cluster import OperatedCluster, table_infos
 T = TypeVar("T")
 
 
-class NoServers:
-    """Nothing is said of triggers and measures."""
+class TwoServers:
+    """One of them is silent."""
 
     def measures(self) -> tuple[dict[str, tuple[Family, ...]], list[str]]:
         return {}, []
 
     def triggers(self) -> tuple[list[TriggerLook], list[str]]:
-        return [], []
+        error = "Traceback: " + "a long way down, " * 20 + "ValueError: no"
+        looks = [TriggerLook(f"links-of-{n}", "pages", "wiki:links", "running", n, 0.5, 0, n, error) for n in range(3)]
+        return looks, ["s2"]
 
 
-PATHS = ("/servers", "/servers/s2", "/tables/pages", "/where?table=pages&row=b", "/transitions", "/decisions")
+PATHS = (
+    "/servers",
+    "/servers/s2",
+    "/tables/pages",
+    "/where?table=pages&row=b",
+    "/transitions",
+    "/decisions",
+    "/triggers",
+)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +53,7 @@ def site() -> Iterator[str]:
         return ClusterStatus("9.9", "127.0.0.1:9090", "/srv/columnar", 60.0, cluster.control.look())
 
     server = waitress.create_server(
-        cluster_pages(ask, cluster.control, status, NoServers()), host="127.0.0.1", port=0, threads=1
+        cluster_pages(ask, cluster.control, status, TwoServers()), host="127.0.0.1", port=0, threads=1
     )
     thread = threading.Thread(target=server.run)
     thread.start()
