@@ -484,6 +484,26 @@ async def test_an_owner_vouches_for_what_it_owns_from_beginning_to_end(bench: Be
 
 
 @on_bench()
+async def test_an_owner_that_has_a_region_since_a_moment_ago_opens_it_and_delivers_what_is_left(bench: Bench) -> None:
+    await bench.add("t")
+    await bench.put(b"a")
+    bench.main.take()
+    (info,), state = bench.table.regions, bench.server.hosting.state
+    state.give_up(info.region_id)
+    await bench.restart()
+    assert await bench.keeper.wait("t", "", 5.0), "it is another server's, and nothing of it is opened here"
+    asked = Asked(bench)
+    assert state.own(info.region_id, state.epoch_of(info.region_id) + 1)
+    waiting = asked.waiting()
+    await bench.main.until(lambda: bench.main.sent)
+    assert not waiting.done()
+    for call_id, _, row in bench.main.take():
+        assert row == b"a"
+        bench.main.answer(call_id)
+    assert await waiting == Waited(is_delivered=True, is_elsewhere=False)
+
+
+@on_bench()
 async def test_letters_are_counted_where_they_lie(bench: Bench) -> None:
     await bench.add("t", attempts=1)
     asked = Asked(bench)

@@ -54,7 +54,7 @@ class Visit:
         )
         return {
             "s1": (of_s1, latency),
-            "s3": (replace(of_s1, samples=of_s1.samples[:1]), single("up", GAUGE, "", 1)),
+            "s3": (replace(of_s1, samples=of_s1.samples[:1]), single("columnar_uptime_seconds", GAUGE, "", 5)),
         }, ["s2"]
 
     def triggers(self) -> tuple[list[TriggerLook], list[str]]:
@@ -186,6 +186,7 @@ def test_metrics_and_health(visit: Visit) -> None:
         'columnar_table_enabled{table="pages"} 1.0',
         'columnar_server_told{server="s1"} 1.0',
         'columnar_server_told{server="s2"} 0.0',
+        'columnar_uptime_seconds{server="s3"} 5.0',
         'columnar_forwarded_total{method="get",server="s1"} 7.0',
         'columnar_forwarded_total{method="get",server="s3"} 7.0',
         'columnar_forwarded_total{method="put",server="s1"} 1.0',
