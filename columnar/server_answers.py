@@ -47,11 +47,12 @@ class MasterAsks:
         self._leader = leader
         self._rates = rates
         self._addresses: dict[Incarnation, tuple[str, int]] = {}
-        self.on_routes: Callable[[Iterable[str]], None] = _nothing  # called after each change of these tables' routes
+        # Called after each change of the routes of these tables, and of what is owned of them.
+        self.on_routes: Callable[[Iterable[str]], None] = _nothing
         self.answers: Answers = {
             **owner.answers,
             owners.OpenRegion: self._open,
-            owners.CloseRegion: lambda asked: owning.close(asked, leader()),
+            owners.CloseRegion: self._close,
             owners.RenumberRegion: self._renumber,
             owners.Rates: self._take_rates,
             owners.Addresses: self._take_addresses,
@@ -81,6 +82,11 @@ class MasterAsks:
     async def _open(self, asked: owners.OpenRegion) -> None:
         await self._owning.open(asked, self._leader())
         self.on_routes((asked.region.table,))
+
+    async def _close(self, asked: owners.CloseRegion) -> owners.GivenUp:
+        given_up = await self._owning.close(asked, self._leader())
+        self.on_routes((asked.region.table,))
+        return given_up
 
     async def _renumber(self, asked: owners.RenumberRegion) -> None:
         await self._owning.renumber(asked, self._leader())
