@@ -38,7 +38,7 @@ def test_other_names_are_no_methods() -> None:
 
 
 def test_the_methods_about_servers_are_named_where_they_are_late() -> None:
-    assert CLUSTER_METHODS == {name for name in vars(ClusterMethods) if name.startswith("columnar")}
+    assert {name for name in vars(ClusterMethods) if name.startswith("columnar")} == CLUSTER_METHODS
 
 
 def test_a_store_that_serves_has_not_loaded_them() -> None:
