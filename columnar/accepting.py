@@ -1,8 +1,11 @@
-"""The accepting side of a supervisor's port: each connection goes to a server before a byte of it is read.
+"""The sources of a supervisor's connections, each of which goes on to a server between two of its requests.
 
-    accept     as the system has them, ACCEPTED_AT_ONCE an iteration of the loop
-    hand on    to the living server with the fewest; its descriptor travels over the server's doorbell
-    wait       while no server is up nothing is accepted: connections wait in the system's queue
+    Port       clients that connect: each goes to a server before a byte of it is read
+    Returns    a server that leaves: each connection that it gives back goes to another, up to its doorbell's end
+
+    take       as they come, TAKEN_AT_ONCE an iteration of the loop
+    wait       where no server takes one: it is kept, and the source is not read until one does; other connections
+               wait in the system's queues
 
 TLS and HTTP are the servers' own: a raw socket is handed on.  Owned by the loop.
 """
@@ -13,28 +16,108 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
+from columnar.coordination.doorbell import Handed, answered
 from columnar.errors import HostError
 
 _log = logging.getLogger(__name__)
 
 BACKLOG: Final = 1024
-ACCEPTED_AT_ONCE: Final = 64
-PAUSE_S: Final = 0.1  # where no server takes one, or no descriptor is left
+TAKEN_AT_ONCE: Final = 64
+PAUSE_S: Final = 0.1  # where no descriptor is left
 
 
-class Accepting:
-    def __init__(self, sockets: list[socket.socket], hand_on: Callable[[socket.socket], bool]) -> None:
-        """``hand_on``: False: no server takes a connection now.  The connection stays the caller's."""
-        self._sockets = sockets
-        self._hand_on = hand_on
+class Servers(Protocol):
+    """``handing_on.HandingOn``."""
+
+    def give(self, handed: Handed) -> bool: ...
+
+    def wait(self, again: Callable[[], None]) -> None: ...
+
+
+class Source:
+    """Connections that come over sockets; a subclass says how."""
+
+    def __init__(self, sockets: list[socket.socket], servers: Servers) -> None:
+        """``sockets``: this object's from now on; they do not block."""
+        self.sockets = sockets
+        self._servers = servers
         self._is_open = False
-        self._kept: socket.socket | None = None  # accepted, and not taken as yet
+        self._is_over = False
+        self._kept: Handed | None = None  # taken, and no server has it as yet
         self._pause: asyncio.TimerHandle | None = None
 
+    def next(self, sock: socket.socket) -> Handed | None:
+        """The next connection; None: the source has ended.  BlockingIOError: none waits.  OSError: it was not taken."""
+        raise NotImplementedError
+
+    def open(self) -> None:
+        """Take connections from now on; again: does nothing."""
+        self._pause = None
+        if self._is_over or (self._kept is not None and not self._given(self._kept)):
+            return
+        if not self._is_open:
+            self._is_open = True
+            for one in self.sockets:
+                asyncio.get_running_loop().add_reader(one, self._take, one)
+
+    def wait(self) -> None:
+        """Take nothing until ``open``."""
+        if self._is_open:
+            self._is_open = False
+            for one in self.sockets:
+                asyncio.get_running_loop().remove_reader(one)
+
+    def _take(self, sock: socket.socket) -> None:
+        for _ in range(TAKEN_AT_ONCE):
+            try:
+                handed = self.next(sock)
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            except ConnectionResetError:  # a server has ended with connections in its queue; its own stand behind that
+                continue
+            except OSError as error:  # no descriptor is left: those that wait go on waiting
+                _log.error("cannot take a connection: %s", error)
+                self.wait()
+                self._pause = asyncio.get_running_loop().call_later(PAUSE_S, self.open)
+                return
+            if handed is None:
+                self.close()
+                return
+            if not self._given(handed):
+                return
+
+    def _given(self, handed: Handed) -> bool:
+        """False: it is kept, and nothing is taken before a server has it."""
+        if self._servers.give(handed):
+            self._kept = None
+            return True
+        self._kept = handed
+        self.wait()
+        self._servers.wait(self.open)
+        return False
+
+    def close(self) -> None:
+        self.wait()
+        self._is_over = True
+        if self._pause is not None:
+            self._pause.cancel()
+        if self._kept is not None:
+            self._kept.connection.close()
+            self._kept = None
+        for one in self.sockets:
+            one.close()
+
+
+class Port(Source):
+    def __init__(self, door: bytes, sockets: list[socket.socket], servers: Servers) -> None:
+        """``door``: of ``coordination.doorbell``."""
+        super().__init__(sockets, servers)
+        self._door = door
+
     @classmethod
-    def bound(cls, host: str, port: int, option: str, hand_on: Callable[[socket.socket], bool]) -> Accepting:
+    def bound(cls, door: bytes, host: str, port: int, option: str, servers: Servers) -> Port:
         """Bind and listen; nothing is accepted before ``open``.  HostError: the port is taken."""
         sockets: list[socket.socket] = []
         try:
@@ -55,64 +138,35 @@ class Accepting:
             raise HostError(
                 f"cannot listen on {host}:{port}: {error.strerror}; choose another with {option}"
             ) from error
-        return cls(sockets, hand_on)
+        return cls(door, sockets, servers)
 
     @property
     def port(self) -> int:
-        port: int = self._sockets[0].getsockname()[1]
+        port: int = self.sockets[0].getsockname()[1]
         return port
 
-    def open(self) -> None:
-        """Accept from now on; again: does nothing."""
-        self._pause = None
-        if self._kept is not None and not self._given(self._kept):
-            return
-        if not self._is_open:
-            self._is_open = True
-            loop = asyncio.get_running_loop()
-            for one in self._sockets:
-                loop.add_reader(one, self._accept, one)
+    def next(self, sock: socket.socket) -> Handed:
+        connection, _address = sock.accept()
+        return Handed(self._door, connection)
 
-    def wait(self) -> None:
-        """Accept nothing until ``open``."""
-        if self._is_open:
-            self._is_open = False
-            for one in self._sockets:
-                asyncio.get_running_loop().remove_reader(one)
 
-    def _accept(self, listening: socket.socket) -> None:
-        for _ in range(ACCEPTED_AT_ONCE):
-            try:
-                connection, _address = listening.accept()
-            except (BlockingIOError, ConnectionAbortedError):
-                return
-            except OSError as error:  # no descriptor is left: those that wait go on waiting
-                _log.error("cannot accept a connection: %s", error)
-                self._later()
-                return
-            if not self._given(connection):
-                return
+class Returns(Source):
+    """The connections that a server gives back; closes itself when the server has ended and the last is handed on."""
 
-    def _given(self, connection: socket.socket) -> bool:
-        """False: it is kept, and nothing is accepted before it was taken."""
-        if not self._hand_on(connection):
-            self._kept = connection
-            self._later()
-            return False
-        self._kept = None
-        connection.close()  # the server has a descriptor of its own
-        return True
+    def __init__(
+        self, doorbell: socket.socket, servers: Servers, returned: Callable[[], None], ended: Callable[[], None]
+    ) -> None:
+        """``doorbell``: this object's from now on.  ``returned``: called for each connection; ``ended``: at the end."""
+        super().__init__([doorbell], servers)
+        self._returned = returned
+        self._ended = ended
 
-    def _later(self) -> None:
-        self.wait()
-        if self._pause is None:
-            self._pause = asyncio.get_running_loop().call_later(PAUSE_S, self.open)
+    def next(self, sock: socket.socket) -> Handed | None:
+        handed = answered(sock)
+        if handed is not None:
+            self._returned()
+        return handed
 
     def close(self) -> None:
-        self.wait()
-        if self._pause is not None:
-            self._pause.cancel()
-        if self._kept is not None:
-            self._kept.close()
-        for one in self._sockets:
-            one.close()
+        super().close()
+        self._ended()

@@ -5,9 +5,9 @@ Translates nothing itself: handlers stand in ``thrift`` and ``thrift2``.  Owned 
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import os
-import socket
 import time
 from collections.abc import Callable
 from functools import partial
@@ -41,6 +41,9 @@ from columnar.wire.idl import SERVICE
 from columnar.wire.server import WireServer
 
 if TYPE_CHECKING:
+    import socket
+
+    from columnar.coordination.doorbell import Handed  # a standalone has none
     from columnar.model.cluster_look import ServerLook
     from columnar.operations.descriptions import Descriptions
     from columnar.thrift.cluster_methods import ClusterMethods
@@ -55,9 +58,9 @@ CLUSTER_METHODS: Final = frozenset(  # of ``thrift.cluster_methods``; as text: a
     columnarUnassign columnarDrain columnarBalance columnarSwitch columnarRestart columnarStop columnarFence
     """.split()  # noqa: SIM905
 )
-STOP_GRACE_S: Final = 5.0  # for calls in flight
 DOOR_1: Final = b"1"  # the Thrift 1 service, with ours
 DOOR_2: Final = b"2"  # the Thrift 2 service
+STOP_GRACE_S: Final = 5.0  # for calls in flight
 
 
 class Folder(Protocol):
@@ -194,13 +197,28 @@ class Doors:
             await self._open_port(self.wire2, self.config.thrift2_port, "--thrift2-port")
         return await self._open_privately()
 
-    async def take(self, door: bytes, connection: socket.socket) -> None:
-        """Serve a connection that another process has accepted, and read nothing of; ``door``: DOOR_1 or DOOR_2."""
-        wire = self.wire2 if door == DOOR_2 else self.wire
+    async def take(self, handed: Handed) -> None:
+        """Serve a connection that another process has had before."""
+        wire = self.wire2 if handed.door == DOOR_2 else self.wire
         if wire is None:
-            connection.close()
+            handed.connection.close()
         else:
-            await wire.take(connection)
+            await wire.take(handed.connection, handed.read)
+
+    async def leave(self, give: Callable[[Handed], None]) -> None:
+        """As ``WireServer.leave``, of both ports."""
+        if self.tls is not None:
+            self.tls.handshakes.close()
+        wires = [(DOOR_1, self.wire)] if self.wire2 is None else [(DOOR_1, self.wire), (DOOR_2, self.wire2)]
+        await asyncio.gather(
+            *(wire.leave(partial(_give_as, give, door)) for door, wire in wires),
+        )
+
+    @property
+    def closed_between(self) -> int:
+        """Connections that were closed between two requests, since the server leaves."""
+        leaving = (wire.leaving for wire in self.wires.values())
+        return sum(one.closed for one in leaving if one is not None)
 
     async def _open_privately(self) -> PrivateSocket | None:
         """For the trigger worker, which has no certificate."""
@@ -267,6 +285,12 @@ def read_tls(config: StandaloneConfig) -> Tls | None:
 
     files = tls_context.TlsFiles(config.tls_cert, config.tls_key, config.tls_client_ca)
     return tls_door.Tls(tls_context.ServerTls.read(files))
+
+
+def _give_as(give: Callable[[Handed], None], door: bytes, connection: socket.socket, read: bytes) -> None:
+    from columnar.coordination.doorbell import Handed
+
+    give(Handed(door, connection, read))
 
 
 def _thrift2_definition() -> Any:

@@ -53,6 +53,9 @@ OPEN_REGIONS: Final = 1_200
 STAGED_FOLDERS: Final = 32  # that commands hold at once; each keeps files from being removed
 
 REGION_BYTES: Final = 1024 * MIB  # a region that is larger splits by itself; docs/regions.md says why so large
+# Until when a server that is stopped for a restart has handed its clients over; what is open then ends.  Scanners of
+# a client that has gone end before.
+LEAVING_S: Final = 60
 
 HANDSHAKES: Final = 2_000  # of TLS under way; over it the oldest is closed
 HANDSHAKE_S: Final = 10  # until which one is over; a client half a world away needs 1 s

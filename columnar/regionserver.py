@@ -1,6 +1,7 @@
 """A region server among others on a machine: the regions that its master gives it, its own ports, its trigger worker.
 
     start    stores, ports, the link to the master; then connections come over the doorbell, and regions are told
+    leave    clients go on at other servers, where the master asks for it before a stop
     stop     trigger worker, ports (calls in flight are answered), links, regions (synced and closed), threads
 
 A client may ask any server: a call about a row goes on to the owner of its region, a change of tables to the master.
@@ -25,10 +26,11 @@ from typing import Final, TypeVar, cast
 
 from columnar.at_master import AtMaster
 from columnar.config import RegionServerConfig, StandaloneConfig
+from columnar.coordination.beat import Beat
 from columnar.doors import Doors, read_tls
 from columnar.errors import HostError
 from columnar.model.owner import Incarnation
-from columnar.model.owner_messages import CannotOpen, Listening, Measures
+from columnar.model.owner_messages import CannotOpen, HandedOver, HandOver, Listening, Measures
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
 from columnar.operations.apart import connect
@@ -49,6 +51,7 @@ from columnar.routing.scanner_ids import slot_of, slot_of_server
 from columnar.routing.side_by_side import looks_at
 from columnar.routing.way_out import WayOut
 from columnar.server_answers import MasterAsks
+from columnar.server_doorbell import ServerDoorbell
 from columnar.server_measures import ServerMeasures
 from columnar.serving import Serving
 from columnar.storage.data_folder import STAGING
@@ -59,9 +62,7 @@ from columnar.triggers.asked import AskedTriggers
 
 _log = logging.getLogger(__name__)
 
-HANDED_AT_ONCE: Final = 64  # connections taken from the doorbell in one iteration of the loop
 REMARKS: Final = 20  # about regions that stay closed, in one status
-_DOOR_BYTES: Final = 1
 R = TypeVar("R")
 
 
@@ -96,8 +97,7 @@ class ClusterServer:
         self._folder = SharedFolder(config.data, config.cluster_id)
         self._hello = Hello(config.cluster_id, self.here)
         self._on_orphaned = on_orphaned
-        self._doorbell: socket.socket | None = None
-        self._taking: set[asyncio.Task[None]] = set()
+        self._doorbell: ServerDoorbell | None = None
         self._reports: set[asyncio.Task[None]] = set()
         self.is_stopping = False
 
@@ -119,11 +119,12 @@ class ClusterServer:
             await self._join_the_others()
             undo.push_async_callback(self.peers.close)
             private = await self.doors.listen()
+            self._doorbell = ServerDoorbell(doorbell, self.doors, self.serving.scanners, self._doorbell_ended)
             self._answer_the_master(config)
             self.serving.deliver(self.doors.port, private)
             self.link = await self._linked(control)
             self._obey()
-            self._take_connections(doorbell)
+            self._doorbell.begin()
             self.serving.begin()
             undo.pop_all()
         self._report(Listening(config.host, self.doors.port, self.doors.thrift2_port or -1))
@@ -213,6 +214,7 @@ class ClusterServer:
         measures = ServerMeasures(self.doors, serving, lambda: committer.syncs, self.peer_server, self.ways_out, looks)
         self._answering.register(Measures, measures.measures)
         self._answering.register(TriggerLooks, looks)
+        self._answering.register(HandOver, self._hand_over)
 
     async def _linked(self, control: socket.socket) -> PeerLink:
         def made() -> PeerLink:
@@ -264,39 +266,21 @@ class ClusterServer:
         """The address of the region's owner; this server's, which is as good for a client, where none is known."""
         return self.asks.address_of(region) or (self.doors.config.host, self.doors.port)
 
-    # --- connections that the supervisor accepts -------------------------------------------------------
+    # --- connections of clients ----------------------------------------------------------------------
 
-    def _take_connections(self, doorbell: socket.socket) -> None:
-        self._doorbell = doorbell
-        asyncio.get_running_loop().add_reader(doorbell.fileno(), self._rung, doorbell)
+    def beat(self, iterations: int) -> Beat:
+        doorbell = self._doorbell
+        if doorbell is None:
+            return Beat(iterations)
+        return Beat(iterations, doorbell.open, doorbell.taken, doorbell.given)
 
-    def _rung(self, doorbell: socket.socket) -> None:
-        for _ in range(HANDED_AT_ONCE):
-            try:
-                door, descriptors, _, _ = socket.recv_fds(doorbell, _DOOR_BYTES, 1)
-            except BlockingIOError:
-                return
-            except OSError as error:
-                _log.error("a connection was not handed over: %s", error)  # no descriptor is free, perhaps
-                return
-            if not door and not descriptors:
-                self._stop_taking()
-                if not self.is_stopping:
-                    self._on_orphaned("the doorbell has ended")
-                return
-            for descriptor in descriptors:
-                self._take(door, socket.socket(fileno=descriptor))
+    async def _hand_over(self, asked: HandOver) -> HandedOver:
+        assert self._doorbell is not None, "it is there before the master is answered"
+        return await self._doorbell.hand_over(asked.within_ms / 1000)
 
-    def _take(self, door: bytes, connection: socket.socket) -> None:
-        task = asyncio.ensure_future(self.doors.take(door, connection))
-        self._taking.add(task)
-        task.add_done_callback(self._taking.discard)
-
-    def _stop_taking(self) -> None:
-        if self._doorbell is not None:
-            asyncio.get_running_loop().remove_reader(self._doorbell.fileno())
-            self._doorbell.close()
-            self._doorbell = None
+    def _doorbell_ended(self, why: str) -> None:
+        if not self.is_stopping:
+            self._on_orphaned(why)
 
     # --- the end -------------------------------------------------------------------------------------
 
@@ -304,7 +288,8 @@ class ClusterServer:
         """In order; the master, which asked for it, hears of the end by the end of the process."""
         self.is_stopping = True
         await self.serving.stop_triggers()
-        self._stop_taking()
+        if self._doorbell is not None:
+            self._doorbell.close()
         await self.doors.close_thrift2()
         await self.doors.close()
         await self._answering.close()

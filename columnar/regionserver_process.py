@@ -3,8 +3,8 @@
     python -m columnar.regionserver_process CONTROL_FD DOORBELL_FD BEATS_FD LOCK_FD
 
     CONTROL_FD     a stream socket to the master: frames of ``routing.peer_frames``.  Its end ends this process at once
-    DOORBELL_FD    a socket of packets: a byte, the door, with one descriptor, a client's connection
-    BEATS_FD       the write end of a pipe: 8 bytes, big-endian, every BEAT_S: how often the loop was seen alive
+    DOORBELL_FD    connections of clients: ``coordination.doorbell``
+    BEATS_FD       the write end of a pipe: a beat (``coordination.beat``) every BEAT_S
     LOCK_FD        of the data folder's LOCK, and only held: as long as any server lives, no other store starts on it
     stdin          one line of JSON, ``config.RegionServerConfig``; it may come later, everything is imported meanwhile
 
@@ -28,10 +28,11 @@ import socket
 import sys
 import threading
 import time
-from struct import Struct
+from collections.abc import Callable
 from typing import Final, NoReturn
 
 from columnar.config import RegionServerConfig
+from columnar.coordination.beat import Beat, packed
 from columnar.errors import ColumnarError
 from columnar.log_lines import log_to_stderr
 from columnar.process_tuning import calm_collector, give_back_memory, loop_factory, switch_quickly
@@ -44,7 +45,6 @@ BEAT_S: Final = 0.5
 SEEN_S: Final = 0.1  # between two looks at the loop
 CANNOT_START: Final = 2
 ORPHANED: Final = 3
-_BEAT: Final = Struct(">Q")
 _PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
 
 
@@ -67,22 +67,24 @@ def _gone(why: str) -> NoReturn:
 class Beats:
     """How often the loop was seen alive, told by a thread: it tells on while the loop is held up."""
 
-    def __init__(self, pipe: int) -> None:
+    def __init__(self, pipe: int, look: Callable[[int], Beat]) -> None:
+        """``look``: the beat of an iteration, on the loop."""
         self._pipe = pipe
-        self._seen = 0  # written by the loop, read by the thread
+        self._look = look
+        self._seen = Beat(0)  # written by the loop, read by the thread
 
     def start(self) -> None:
         self._see()
         threading.Thread(target=self._tell, name="beats", daemon=True).start()
 
     def _see(self) -> None:
-        self._seen += 1
+        self._seen = self._look(self._seen.iterations + 1)
         asyncio.get_running_loop().call_later(SEEN_S, self._see)
 
     def _tell(self) -> None:
         while True:
             try:
-                os.write(self._pipe, _BEAT.pack(self._seen))
+                os.write(self._pipe, packed(self._seen))
             except OSError as error:
                 _gone(f"nobody reads the beats: {error}")
             time.sleep(BEAT_S)
@@ -103,8 +105,8 @@ def run(config: RegionServerConfig, control: int, doorbell: int, beats: int) -> 
 
 async def _serve(config: RegionServerConfig, control: int, doorbell: int, beats: int) -> int:
     stopping = _stop_on_signals()
-    Beats(beats).start()
     server = ClusterServer(config, _gone)
+    Beats(beats, server.beat).start()
     await server.start(_socket(control), _socket(doorbell))
     if server.doors.tls is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.doors.tls.certificate.renew)

@@ -3,6 +3,7 @@
     started    a process, which imports what it needs; its settings come when its number is on disk
     joined     it has its number and its settings: the master counts with it
     linked     it has said hello: it may be asked
+    leaving    it hands its clients over to other servers, before it stops: where it alone is to stop
     ended      it was reaped: it answers nothing any more
 
 A server that ended is replaced at once, after the third death within 5 minutes 1, 2, 4, 8 s later.  Each start is an
@@ -21,12 +22,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar, cast
 
+from columnar.coordination.beat import Beat
 from columnar.coordination.processes import Child, started
 from columnar.errors import ColumnarError
+from columnar.limits import LEAVING_S
 from columnar.model.owner import Incarnation
+from columnar.model.owner_messages import HandedOver, HandOver
 from columnar.model.region_messages import Message
 from columnar.routing.hello import Hello, obstacle
-from columnar.routing.peer_link import NotSent, PeerLink
+from columnar.routing.peer_link import LinkBroke, NotSent, PeerLink
 from columnar.routing.peers import LinkEnds
 
 _log = logging.getLogger(__name__)
@@ -36,13 +40,14 @@ DEATHS_WITHIN_S: Final = 300.0
 DEATHS_AT_ONCE: Final = 3  # so many are replaced without a pause
 PAUSES_S: Final = (1.0, 2.0, 4.0, 8.0)
 STOP_S: Final = 30.0  # what a server has for its stopping, before it is killed
+ANSWER_S: Final = 5.0  # beyond LEAVING_S: a server that has not said by then how its hand-over went hangs
 OUTLIVES_S: Final = 0.2  # a process whose link has ended has so long to end, too
 
 
 class Events(Protocol):
     def joined(self, server: Incarnation) -> None: ...
 
-    def heard(self, server: Incarnation, iterations: int) -> None: ...
+    def heard(self, server: Incarnation, beat: Beat) -> None: ...
 
     async def linked(self, server: Incarnation) -> None: ...
 
@@ -51,6 +56,9 @@ class Events(Protocol):
 
     def ended(self, server: Incarnation, why: str, *, asked: bool) -> None:
         """``asked``: it was to stop."""
+
+    def handed_over(self, server: Incarnation, told: HandedOver) -> None:
+        """It has no clients any more but those that are lost, and stops."""
 
 
 @dataclass(slots=True, eq=False)
@@ -105,9 +113,9 @@ class ServerProcesses:
         """A process without a name as yet.  OSError."""
         known: list[Server] = []
 
-        def heard(iterations: int) -> None:
+        def heard(beat: Beat) -> None:
             for server in known:
-                self._events.heard(server.incarnation, iterations)
+                self._events.heard(server.incarnation, beat)
 
         child = started(self._command, self._lock, heard, self._environment)
         self._children.add(child)
@@ -224,16 +232,38 @@ class ServerProcesses:
 
     # --- one of them -----------------------------------------------------------------------------------
 
-    async def stop_one(self, server: Incarnation) -> None:
-        """Return when it has ended, and stays so; one that does not stop within STOP_S is killed."""
+    async def stop_one(self, server: Incarnation, within_s: float = LEAVING_S) -> None:
+        """Return when it has ended, and stays so.  Its clients go on at other servers.
+
+        ``within_s``: for the hand-over of the clients.  A server that hangs then, or does not stop within STOP_S, is
+        killed.
+        """
         found = self.living.get(server)
         if found is None:
             return
         self._stopped.add(server.name)
         found.is_stopping = True
-        found.child.ask_to_stop()
-        await asyncio.wait([asyncio.ensure_future(self.gone(server))], timeout=STOP_S)
+        if await self._handed_over(found, within_s):
+            found.child.ask_to_stop()
+            await asyncio.wait([asyncio.ensure_future(self.gone(server))], timeout=STOP_S)
         await self.fence(server)
+
+    async def _handed_over(self, server: Server, within_s: float) -> bool:
+        """False: it does not answer, and is beyond stopping."""
+        try:
+            async with asyncio.timeout(within_s + ANSWER_S):
+                told = await self.ask(server.incarnation, HandOver(round(within_s * 1000)))
+        except (NotSent, LinkBroke):
+            return True  # it has no link as yet, or ends
+        except TimeoutError:
+            text = "server %s has not handed its clients over after %g s; it is killed"
+            _log.error(text, server.incarnation, within_s + ANSWER_S)
+            return False
+        except Exception as error:  # noqa: BLE001 - whatever it is, the server can be stopped
+            _log.error("server %s cannot hand its clients over: %s", server.incarnation, error)
+            return True
+        self._events.handed_over(server.incarnation, told)
+        return True
 
     async def start_one(self, name: str) -> None:
         """Start a server that was stopped.  OSError."""

@@ -39,9 +39,9 @@ class SupervisedServers:
         host: ClusterHost,
         processes: ServerProcesses,
         addresses: Mapping[Incarnation, Address],
-        connections: Mapping[Incarnation, int],
+        connections: Callable[[Incarnation], int],
     ) -> None:
-        """``addresses``, ``connections``: of living servers, as they come and go."""
+        """``addresses``: of living servers, as they come and go; ``connections``: so many of one are open."""
         self._host = host
         self._processes = processes
         self._addresses = addresses
@@ -65,7 +65,7 @@ class SupervisedServers:
         if process is None:
             return ServerFacts()
         where = f"{address.host}:{address.port}" if address is not None else ""
-        return ServerFacts(VERSION, where, process.child.pid, self._connections.get(server, 0))
+        return ServerFacts(VERSION, where, process.child.pid, self._connections(server))
 
     async def fence(self, server: Incarnation, why: str) -> None:
         self._host.event(self.state.silent(server, why, self.now_ms()))

@@ -13,7 +13,6 @@ import logging
 import os
 import random
 import shutil
-import socket
 import sys
 import tempfile
 import time
@@ -23,12 +22,15 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from columnar.accepting import Accepting
+from columnar.accepting import Port, Returns
 from columnar.cluster_host import ClusterHost
 from columnar.cluster_owners import ClusterOwners
 from columnar.config import StandaloneConfig
-from columnar.doors import read_tls
+from columnar.coordination.beat import Beat
+from columnar.coordination.processes import Child
+from columnar.doors import DOOR_1, DOOR_2, read_tls
 from columnar.errors import HostError
+from columnar.handing_on import HandingOn
 from columnar.leading import Leading
 from columnar.master.cluster_control import ClusterControl
 from columnar.master.cluster_state import ClusterState
@@ -36,7 +38,7 @@ from columnar.master.placement import ServerState
 from columnar.master_answers import MasterAnswers
 from columnar.master_service import MasterService
 from columnar.model.owner import Incarnation
-from columnar.model.owner_messages import Address, Addresses, Listening
+from columnar.model.owner_messages import Address, Addresses, HandedOver, Listening
 from columnar.regions.region import Region
 from columnar.routing.hello import Hello
 from columnar.server_processes import ServerProcesses
@@ -59,8 +61,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 START_S: Final = 60.0  # for every server's first hello
-THRIFT1: Final = b"1"
-THRIFT2: Final = b"2"
 MASTER: Final = "master"
 
 
@@ -75,8 +75,9 @@ class Supervisor:
         self.folder = folder
         self._count = count
         self._log_level = log_level
-        self._handed: dict[Incarnation, int] = {}  # connections that each was given
-        self._doors: list[Accepting] = []
+        self.handing_on = HandingOn(self._taking)
+        self._doors: list[Port] = []
+        self._returns: dict[Incarnation, Returns] = {}
         self._addresses: dict[Incarnation, Address] = {}
         self._started_s = time.time()
         self._tls = tls
@@ -148,7 +149,7 @@ class Supervisor:
         self.owners = ClusterOwners(host, catalogue, self.processes)
         self.leading.lead(self.owners, self.config.trigger_modules)
         host.requests.lead(self.leading.region_changes)
-        servers = SupervisedServers(host, self.processes, self._addresses, self._handed)
+        servers = SupervisedServers(host, self.processes, self._addresses, self.handing_on.open.of)
         self.leading.cluster = self.control = ClusterControl(servers, servers)
         self.service = MasterService(self.config, self.folder, self.leading, host)
         host.on_table = self.service.refresh
@@ -193,10 +194,27 @@ class Supervisor:
     # --- servers ---------------------------------------------------------------------------------------
 
     def joined(self, server: Incarnation) -> None:
-        self._handed[server] = 0
+        self.handing_on.open.joined(server)
+        doorbell = self.processes.living[server].child.doorbell.dup()
+        given_back = partial(self.handing_on.open.given_back, server)
+        self._returns[server] = Returns(doorbell, self.handing_on, given_back, lambda: self._returned(server))
+        self._returns[server].open()
+
+    def _returned(self, server: Incarnation) -> None:
+        """Nothing more comes back from it."""
+        self._returns.pop(server, None)
+
+    def handed_over(self, server: Incarnation, told: HandedOver) -> None:
+        log = _log.warning if told.lost or told.scanners else _log.info
+        text = "server %s hands over: %d connections go on at others, %d are closed; lost: %d, and %d open scanners"
+        log(text, server, told.given, told.closed, told.lost, told.scanners)
+        self.handing_on.open.ended(server)
 
     def ended(self, server: Incarnation, why: str) -> None:
-        self._handed.pop(server, None)
+        lost = self.handing_on.open.of(server)
+        if lost and not self.processes.is_stopping:
+            _log.warning("%d connections have ended with server %s", lost, server)
+        self.handing_on.open.ended(server)
         if self._addresses.pop(server, None) is not None:
             self._tell_addresses()
         if not self._doors and not self.fault.done():
@@ -220,22 +238,17 @@ class Supervisor:
     # --- ports -----------------------------------------------------------------------------------------
 
     def _open_ports(self) -> None:
-        host = self.config.host
-        self._doors.append(Accepting.bound(host, self.config.port, "--port", partial(self._hand_on, THRIFT1)))
-        if self.config.thrift2_port >= 0:
-            hand_on = partial(self._hand_on, THRIFT2)
-            self._doors.append(Accepting.bound(host, self.config.thrift2_port, "--thrift2-port", hand_on))
+        host, port2 = self.config.host, self.config.thrift2_port
+        self._doors.append(Port.bound(DOOR_1, host, self.config.port, "--port", self.handing_on))
+        if port2 >= 0:
+            self._doors.append(Port.bound(DOOR_2, host, port2, "--thrift2-port", self.handing_on))
         for door in self._doors:
             door.open()
 
-    def _hand_on(self, door: bytes, connection: socket.socket) -> bool:
+    def _taking(self) -> dict[Incarnation, Child]:
+        """Servers that take connections of clients."""
         living, current = self.processes.living, self.host.state.current
-        up = (one for one in living if current.is_alive(one))
-        for server in sorted(up, key=self._handed.__getitem__):
-            if living[server].child.ring(door, connection):
-                self._handed[server] += 1
-                return True
-        return False
+        return {one: held.child for one, held in living.items() if current.is_alive(one) and not held.is_stopping}
 
     @property
     def port(self) -> int:
@@ -288,8 +301,9 @@ class Supervisor:
         if self._web is not None:
             await self._web.stop()
         await self._door.close()
-        for door in self._doors:
-            door.close()
+        for source in [*self._doors, *self._returns.values()]:
+            source.close()
+        self.handing_on.close()
         self.leading.stop_copies()
         await self.leading.stop_changes()
         self.host.stop()
@@ -323,8 +337,9 @@ class _Watched:
         self._supervisor.joined(server)
         self._host.joined(server)
 
-    def heard(self, server: Incarnation, iterations: int) -> None:
-        self._host.heard(server, iterations)
+    def heard(self, server: Incarnation, beat: Beat) -> None:
+        self._supervisor.handing_on.open.said(server, beat)
+        self._host.heard(server, beat.iterations)
 
     async def linked(self, server: Incarnation) -> None:
         await self._host.linked(server)
@@ -336,6 +351,9 @@ class _Watched:
     def ended(self, server: Incarnation, why: str, *, asked: bool) -> None:
         self._supervisor.ended(server, why)
         self._host.ended(server, why, asked=asked)
+
+    def handed_over(self, server: Incarnation, told: HandedOver) -> None:
+        self._supervisor.handed_over(server, told)
 
 
 class _Site:

@@ -2,8 +2,8 @@
 
     child's arguments   CONTROL_FD DOORBELL_FD BEATS_FD LOCK_FD, behind the command; it inherits these descriptors
     control             a stream socket; whoever is at one end sees the other process end
-    doorbell            SOCK_SEQPACKET: each message is a byte with one descriptor, a connection to be served
-    beats               a pipe to the supervisor: eight bytes, big-endian, whenever the child wants to be heard
+    doorbell            connections of clients, to be served, or given back: ``coordination.doorbell``
+    beats               a pipe to the supervisor: ``coordination.beat``, whenever the child wants to be heard
     lock                a descriptor that the child only holds open: its lock lasts as long as any process has it
     stdin               one line, the child's settings; written once they are known, so that the child starts before
 
@@ -27,10 +27,11 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from struct import Struct
 from typing import Final
 
-_BEAT: Final = Struct(">Q")
+from columnar.coordination.beat import BEAT_BYTES, Beat, last_of
+from columnar.coordination.doorbell import Handed, pair, ring
+
 _BEATS_READ: Final = 512  # at a time; older ones say nothing that the last does not
 
 
@@ -73,31 +74,27 @@ class Child:
         self.signal(signal.SIGKILL)
         return await asyncio.shield(self.ended)
 
-    def ring(self, door: bytes, connection: socket.socket) -> bool:
-        """Hand a connection over; False: the child takes none now, and the connection is the caller's still."""
-        try:
-            socket.send_fds(self.doorbell, [door], [connection.fileno()])
-        except OSError:  # its queue is full, or it is gone
-            return False
-        return True
+    def ring(self, handed: Handed) -> bool:
+        """As ``doorbell.ring``: hand a connection over.  False: the child takes none now."""
+        return ring(self.doorbell, handed)
 
     # --- watching ------------------------------------------------------------------------------------
 
-    def watch(self, beats: int, heard: Callable[[int], None]) -> None:
+    def watch(self, beats: int, heard: Callable[[Beat], None]) -> None:
         """Report beats from now on, and the end.  ``beats``: the pipe's read end, from now on this object's."""
         self._beats = beats
         asyncio.get_running_loop().add_reader(beats, self._read_beats, heard)
         threading.Thread(target=self._wait, args=(asyncio.get_running_loop(),), daemon=True).start()
 
-    def _read_beats(self, heard: Callable[[int], None]) -> None:
+    def _read_beats(self, heard: Callable[[Beat], None]) -> None:
         try:
-            data = os.read(self._beats, _BEATS_READ * _BEAT.size)
+            data = os.read(self._beats, _BEATS_READ * BEAT_BYTES)
         except BlockingIOError:
             return
         if not data:
             self._forget_beats()
-        elif len(data) >= _BEAT.size:  # writes of a beat are never torn
-            heard(_BEAT.unpack(data[-_BEAT.size :])[0])
+        elif len(data) >= BEAT_BYTES:
+            heard(last_of(data))
 
     def _forget_beats(self) -> None:
         if self._beats >= 0:
@@ -118,10 +115,10 @@ class Child:
             self.ended.set_result(status)
 
 
-def started(command: Sequence[str], lock: int, heard: Callable[[int], None], environment: Mapping[str, str]) -> Child:
+def started(command: Sequence[str], lock: int, heard: Callable[[Beat], None], environment: Mapping[str, str]) -> Child:
     """Start a child, in some 2 ms.  ``lock``: the descriptor that it holds open.  OSError: nothing was started."""
     control, its_control = socket.socketpair()
-    doorbell, its_doorbell = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    doorbell, its_doorbell = pair()
     beats, its_beats = os.pipe()
     ours = [control.fileno(), doorbell.fileno(), beats]
     try:

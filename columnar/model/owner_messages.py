@@ -1,6 +1,6 @@
 """(pure) Messages between the master of a cluster and one server, about the regions that the server owns: values.
 
-    master -> server    OpenRegion, CloseRegion, RenumberRegion, Rates, Measures, Addresses
+    master -> server    OpenRegion, CloseRegion, RenumberRegion, Rates, Measures, Addresses, HandOver
     server -> master    Listening, CannotOpen
 
 The answer to ``OpenRegion`` is the server's word that it serves, to ``CloseRegion`` that it never will at that epoch;
@@ -114,6 +114,30 @@ class Addresses(Message[None]):
     """The addresses of all living servers, in the place of what was said before."""
 
     servers: tuple[Address, ...]
+
+
+# --- clients of a server that leaves -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOver:
+    """The clients of a server, at the end of its hand-over."""
+
+    given: int  # connections that went to other servers
+    closed: int  # between two requests, where the port speaks TLS
+    lost: int  # connections that are left: within a request, or their client does not read its replies
+    scanners: int  # open still: their next step fails
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver(Message[HandedOver]):
+    """Give every connection of a client back, between two of its requests, and wait for the scanners that are open.
+
+    Answered when none is left, after ``within_ms`` in any case.  The server takes no further connection, and answers
+    calls of other servers until it stops.
+    """
+
+    within_ms: int
 
 
 # --- regions that fail ---------------------------------------------------------------------------------

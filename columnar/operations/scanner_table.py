@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ class ScannerTable:
         self._slot = slot
         self._last_number = -1
         self._size_bytes = 0  # of what the open ones remember
+        self._waiting: list[asyncio.Future[None]] = []  # until none is open
 
     def __len__(self) -> int:
         return len(self._leases)
@@ -104,7 +106,19 @@ class ScannerTable:
             opened.discard(scanner_id)
             if not opened:
                 del self._of_connection[lease.connection]
+        if not self._leases:
+            waiting, self._waiting = self._waiting, []
+            for one in waiting:
+                if not one.done():
+                    one.set_result(None)
         return True
+
+    async def all_closed(self) -> None:
+        """Return when none is open; whoever holds one may open more until then."""
+        while self._leases:
+            closed = asyncio.get_running_loop().create_future()
+            self._waiting.append(closed)
+            await closed
 
     def connection_closed(self, connection: int) -> None:
         """Its scanners may still be used from elsewhere, for a shorter while."""

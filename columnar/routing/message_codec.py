@@ -121,6 +121,7 @@ _OWNER: Final = record(
     },
 )
 _SEALED: Final = several(pair(INCARNATION, several(pair(TEXT, INT))))
+_HANDED_OVER: Final = record(owners.HandedOver, {"given": INT, "closed": INT, "lost": INT, "scanners": INT})
 _GIVEN_UP: Final = record(owners.GivenUp, {"epoch": INT, "is_behind": BOOL})
 _RATES: Final = record(
     owners.RegionRates,
@@ -250,6 +251,7 @@ _ENTRIES: Final = (
     _Entry("measures", owners.Measures, {}, several(_FAMILY)),
     _Entry("listening", owners.Listening, {"host": TEXT, "port": INT, "thrift2_port": INT}),
     _Entry("addresses", owners.Addresses, {"servers": several(_ADDRESS)}),
+    _Entry("hand_over", owners.HandOver, {"within_ms": INT}, _HANDED_OVER),
     _Entry("cannot_open", owners.CannotOpen, {"region": REGION, "epoch": INT, "why": TEXT, "is_damaged": BOOL}),
     _Entry(
         "change_routes", routes.ChangeRoutes, {"number": INT, "gone": several(REGION), "routes": several(_ROUTE)}, _HELD

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from functools import partial
 from struct import Struct
 from time import perf_counter
@@ -57,11 +58,13 @@ _UNKNOWN: Final = "unknown"  # in metrics: names that clients invent do not beco
 class Connection:
     """An ``asyncio.Protocol`` in all but name: a class without foreign bases compiles to plain fields and calls."""
 
-    def __init__(self, server: WireServer, connection_id: int) -> None:
+    def __init__(self, server: WireServer, connection_id: int, read: bytes = b"") -> None:
+        """``read``: another server has read so much of the next request, and not answered it."""
         self._server = server  # constant, as are the next three
         self._loop = asyncio.get_running_loop()
         limits = server.limits
         self._stream = RequestStream(server.codec, limits.message_bytes, limits.drained_bytes, server.visitors)
+        self._stream.feed(read)
         self._id = connection_id
         self._ctx = CallContext(connection_id, "?")
         self._fd = -1
@@ -160,6 +163,26 @@ class Connection:
         if not self._busy and self._transport is not None:
             self._transport.close()
 
+    def begun(self, most_bytes: int) -> bytes | None:
+        """The bytes of the next request that were read; None: a request is under way, or too much was read."""
+        if self._busy or self._resting or self._closing or self.has_gone():
+            return None
+        return self._stream.begun(most_bytes)
+
+    def send_all(self) -> None:
+        """Read nothing until every reply is sent; the server's ``leaving`` looks again then."""
+        transport = cast(asyncio.Transport, self._transport)
+        self._reading_paused = True
+        transport.pause_reading()
+        transport.set_write_buffer_limits(high=0)  # so that the loop says when nothing is left
+
+    def let_go(self) -> int:
+        """End this side alone.  A descriptor of the client's connection, the caller's.  OSError: none is left."""
+        held = os.dup(self._fd)
+        self._closing = True
+        cast(asyncio.Transport, self._transport).abort()
+        return held
+
     def abort(self, why: str) -> None:
         log.warning("%s: closed: %s", self._ctx.peer, why)
         self._closing = True
@@ -202,7 +225,7 @@ class Connection:
             while not self._blocked():
                 message = self._stream.next()
                 if message is None:
-                    self._closing = self._http_waits()
+                    self._closing = self._stream.waits(self._out)
                     break
                 if isinstance(message, GiveWay):
                     self._rest()
@@ -229,15 +252,8 @@ class Connection:
         if self._closing and not self._busy and self._transport is not None:
             self._transport.close()
         self._regulate_reading()
-
-    def _http_waits(self) -> bool:
-        """Nothing to serve: answer a client that waits for "100 Continue"; True: no request can follow."""
-        http = self._stream.http
-        if http is None:
-            return False
-        if http.interim:
-            self._out.append(http.take_interim())
-        return http.ended
+        if self._server.leaving is not None:
+            self._server.leaving.look(self)
 
     def _decode_aside(self, whole: Whole) -> None:
         """Decode a large message in a thread: it would hold the loop for up to seconds."""

@@ -123,6 +123,17 @@ class RequestStream:
             return self.http.under_way
         return self._head is not None or self._pos < len(self._buf)
 
+    def begun(self, most_bytes: int) -> bytes | None:
+        """The bytes of the next message that are here, where it has not come out yet.
+
+        None: they are more than ``most_bytes``, or not all that came of it, or within HTTP: nobody else can go on.
+        """
+        if self.http is not None:
+            return b"" if self.http.is_between else None
+        if self._error is not None or self.buffered_bytes > most_bytes:
+            return None
+        return bytes(memoryview(self._buf)[self._pos :])
+
     def feed(self, data: bytes) -> None:
         if self.http is not None:
             self.http.feed(data)
@@ -151,6 +162,14 @@ class RequestStream:
             return self._next_unframed()
         except Malformed as fault:
             raise self._hangup(str(fault)) from None
+
+    def waits(self, out: list[bytes | memoryview]) -> bool:
+        """Nothing has come out: answer a client that waits for "100 Continue".  True: no request can follow."""
+        if self.http is None:
+            return False
+        if self.http.interim:
+            out.append(self.http.take_interim())
+        return self.http.ended
 
     def shed(self, error: ColumnarError) -> bool:
         """Give up the message under way: drop what is here of it, and refuse it at its end.

@@ -114,6 +114,11 @@ class HttpFraming:
     def under_way(self) -> bool:
         return self._in_body or self.buffered_bytes > 0
 
+    @property
+    def is_between(self) -> bool:
+        """Nothing is here of a further request, and one may come."""
+        return not (self.ended or self.under_way or self._parser.trailing_data[0])
+
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         if not self.ended:
             self._pending += data

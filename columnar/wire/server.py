@@ -32,7 +32,8 @@ from columnar.wire.large_calls import LargeCalls
 from columnar.wire.service import Ahead, Handler, NoObserver, Observer, Service
 from columnar.wire.waiting import Waiter
 
-if TYPE_CHECKING:  # a port without TLS has no use for it
+if TYPE_CHECKING:  # a port without TLS has no use for one, a standalone none for the other
+    from columnar.wire.leaving import Give, Leaving
     from columnar.wire.tls_door import Tls, TlsDoor
 
 RESUMED_AT_ONCE: Final = 128  # requests that waited for the same fsync, in one turn of the loop: 2 ms
@@ -97,26 +98,31 @@ class WireServer:
         self._output_bytes = 0
         self._tls = tls
         self._server: asyncio.Server | None = None
+        self._port = 0
         self._private: asyncio.Server | None = None
         self._empty = asyncio.Event()
+        self.leaving: Leaving | None = None  # once the server leaves
 
     async def start(self, host: str, port: int) -> None:
         """Listen; port 0 takes a free one.  OSError if the address is in use."""
         loop = asyncio.get_running_loop()
         factory = cast(Callable[[], asyncio.Protocol], self._accept if self._tls is None else self._accept_tls)
         self._server = await loop.create_server(factory, host, port, backlog=1024, reuse_address=True)
+        sockets = cast(Any, self._server).sockets  # asyncio's is a tuple, uvloop's a list
+        self._port = sockets[0].getsockname()[1]
 
     async def serve_privately(self, listening: socket.socket) -> None:
         """Also serve whoever reaches ``listening``, a socket of this machine, without TLS."""
         factory = cast(Callable[[], asyncio.Protocol], self._accept)
         self._private = await asyncio.get_running_loop().create_unix_server(factory, sock=listening)
 
-    async def take(self, connection: socket.socket) -> None:
+    async def take(self, connection: socket.socket, read: bytes = b"") -> None:
         """Serve a client's connection that was accepted elsewhere, as if it had come to this port.
 
-        A client that has gone meanwhile is no error.
+        ``read``: so much of its next request was read there.  A client that has gone meanwhile is no error.
         """
-        factory = cast(Callable[[], asyncio.Protocol], self._accept if self._tls is None else self._accept_tls)
+        accept = self._accept_tls if self._tls is not None else partial(self._accept, read)
+        factory = cast(Callable[[], asyncio.Protocol], accept)
         connection.setblocking(False)
         try:
             await asyncio.get_running_loop().connect_accepted_socket(factory, connection)
@@ -126,10 +132,9 @@ class WireServer:
 
     @property
     def port(self) -> int:
-        assert self._server is not None, "not started"
-        sockets = cast(Any, self._server).sockets  # asyncio's is a tuple, uvloop's a list
-        port: int = sockets[0].getsockname()[1]
-        return port
+        """Known after a stop, too: addresses of regions are named until the end."""
+        assert self._port, "not started"
+        return self._port
 
     def _lightly_asked(self) -> bool:
         now = perf_counter()
@@ -148,6 +153,21 @@ class WireServer:
     def output_bytes(self) -> int:
         """Unsent to clients that do not keep up."""
         return self._output_bytes
+
+    async def leave(self, give: Give) -> None:
+        """Stop listening, and give each connection away, or close it, between two requests.  Return when none is left.
+
+        A port that speaks TLS closes them.  Cancelled: those that are left are served on, and are given away later.
+        """
+        from columnar.wire.leaving import Leaving
+
+        self.leaving = Leaving(give if self._tls is None else None)
+        if self._server is not None:
+            self._server.close()
+        self.leaving.look_at(list(self._connections))
+        while self._connections:
+            self._empty.clear()
+            await self._empty.wait()
 
     async def close(self, grace_s: float) -> None:
         """Stop listening, finish the calls in flight for up to ``grace_s``, end the others, close everything."""
@@ -179,8 +199,8 @@ class WireServer:
         hint = self.elsewhere(method) if self.elsewhere is not None else ""
         return f"Invalid method name: '{method}'{hint and '; '}{hint}"
 
-    def _accept(self) -> Connection:
-        return Connection(self, next(self._ids))
+    def _accept(self, read: bytes = b"") -> Connection:
+        return Connection(self, next(self._ids), read)
 
     def _accept_tls(self) -> TlsDoor:
         assert self._tls is not None
@@ -190,6 +210,8 @@ class WireServer:
         if len(self._connections) >= self.limits.connections:
             return False
         self._connections.add(connection)
+        if self.leaving is not None:  # it came at the last moment
+            asyncio.get_running_loop().call_soon(self.leaving.look, connection)
         return True
 
     def began(self, call: asyncio.Future[Any]) -> None:

@@ -11,6 +11,11 @@ from columnar.wire.service import HandedOn, Later
 if TYPE_CHECKING:
     from columnar.wire.connection import Connection
 
+if TYPE_CHECKING:
+    from columnar.wire.codec import Request
+    from columnar.wire.connection import Connection
+    from columnar.wire.service import Later
+
 Awaited = asyncio.Future[Any] | HandedOn  # what a pending reply waits for
 
 

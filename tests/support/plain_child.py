@@ -12,6 +12,9 @@ import socket
 import sys
 import time
 
+from columnar.coordination.beat import Beat, packed
+from columnar.coordination.doorbell import answered
+
 
 def main() -> None:
     control_fd, doorbell_fd, beats, _lock = map(int, sys.argv[1:])
@@ -21,12 +24,13 @@ def main() -> None:
         sys.exit(int(rest[0]))
     if what == "beat":
         for number in (1, 2, 3):
-            os.write(beats, number.to_bytes(8, "big"))
+            os.write(beats, packed(Beat(number, open=number + 1)))
         time.sleep(600)
     if what == "take":
-        door, descriptors, _, _ = socket.recv_fds(socket.socket(fileno=doorbell_fd), 1, 1)
-        with socket.socket(fileno=descriptors[0]) as connection:
-            control.sendall(door + connection.recv(10))
+        handed = answered(socket.socket(fileno=doorbell_fd))
+        assert handed is not None
+        with handed.connection as connection:
+            control.sendall(handed.door + handed.read + connection.recv(10))
     while data := control.recv(1):
         control.sendall(data)
 

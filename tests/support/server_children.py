@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from columnar.client import Connection
+from columnar.coordination.beat import BEAT_BYTES, last_of
+from columnar.coordination.doorbell import Handed, pair, ring
 from columnar.model.owner import Incarnation, Owner, incarnation_of
 from columnar.model.owner_messages import CloseRegion, GivenUp, Listening, OpenRegion, RenumberRegion, Segments
 from columnar.model.region_info import RegionInfo
@@ -65,7 +67,7 @@ class Child:
 
     def seen(self) -> int:
         """How often its loop was seen alive; waits for a beat."""
-        return int.from_bytes(os.read(self.beats, 8), "big")
+        return last_of(os.read(self.beats, BEAT_BYTES)).iterations
 
     async def ask(self, message: Message[R]) -> R:
         assert self.link is not None
@@ -130,7 +132,7 @@ class Master:
         self._number += 1
         here = Incarnation(name, self._number)
         control, its_control = socket.socketpair()
-        doorbell, its_doorbell = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        doorbell, its_doorbell = pair()
         beats, its_beats = os.pipe()
         passed = (its_control.fileno(), its_doorbell.fileno(), its_beats, self._lock)
         program = ["-c", _ALWAYS_SHARED] if self.is_shared else ["-m", "columnar.regionserver_process"]
@@ -217,7 +219,7 @@ class Master:
             connection = Connection("127.0.0.1", listening.getsockname()[1], timeout=15_000)
             accepted, _ = listening.accept()
         with accepted:
-            socket.send_fds(child.doorbell, [door], [accepted.fileno()])
+            assert ring(child.doorbell, Handed(door, accepted))
         return connection
 
 
@@ -285,7 +287,7 @@ def alone(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     The other ends of its sockets stay open.
     """
     (folder / "data" / "regions").mkdir(parents=True)
-    ends = [*socket.socketpair(), *socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)]
+    ends = [*socket.socketpair(), *pair()]
     beats, its_beats = os.pipe()
     lock = os.open(folder / "data" / "LOCK", os.O_RDWR | os.O_CREAT)
     passed = [ends[1].fileno(), ends[3].fileno(), its_beats, lock]
@@ -298,7 +300,7 @@ def alone(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         with middle.stdout or nullcontext() as output:
             assert output is not None
             pid = int(output.readline())
-        os.read(beats, 8)
+        os.read(beats, BEAT_BYTES)
         yield middle, pid
     finally:
         middle.kill()

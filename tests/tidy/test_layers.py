@@ -49,6 +49,8 @@ LAYERS: dict[str, float] = {
     "columnar.servers_past": 7,
     "columnar.server_processes": 7,
     "columnar.accepting": 7,
+    "columnar.handing_on": 7,
+    "columnar.server_doorbell": 7,
     "columnar.cluster_host": 7,
     "columnar.cluster_owners": 7,
     "columnar.cluster_requests": 7,

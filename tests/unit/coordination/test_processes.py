@@ -14,6 +14,8 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import IO, Any
 
+from columnar.coordination.beat import Beat
+from columnar.coordination.doorbell import Handed
 from columnar.coordination.processes import Child, started
 
 ROOT = Path(__file__).parents[3]
@@ -32,7 +34,7 @@ def lock_in(folder: Path) -> IO[str]:
     return open(folder / "LOCK", "w")
 
 
-def child_of(lock: int, heard: list[int]) -> Child:
+def child_of(lock: int, heard: list[Beat]) -> Child:
     return started(COMMAND, lock, heard.append, {**os.environ, "PYTHONPATH": str(ROOT)})
 
 
@@ -59,7 +61,7 @@ async def test_a_child_has_settings_late_and_its_status_is_told(tmp_path: Path) 
         child.settings(b"leave 7")
         assert await child.ended == 7
         assert await child.fence() == 7, "a fence of the dead does nothing"
-        assert not child.ring(b"1", child.control)
+        assert not child.ring(Handed(b"1", child.control))
         child.control.close()
 
 
@@ -80,13 +82,14 @@ async def test_a_stopped_child_is_fenced(tmp_path: Path) -> None:
 
 @on_a_loop
 async def test_beats_are_heard(tmp_path: Path) -> None:
-    heard: list[int] = []
+    heard: list[Beat] = []
     with lock_in(tmp_path) as lock:
         child = child_of(lock.fileno(), heard)
         child.settings(b"beat")
-        while not heard or heard[-1] != 3:  # noqa: ASYNC110 - of another process
+        while not heard or heard[-1] != Beat(3, open=4):  # noqa: ASYNC110 - of another process
             await asyncio.sleep(0.001)
-        assert heard == sorted(heard)
+        numbers = [beat.iterations for beat in heard]
+        assert numbers == sorted(numbers)
         await child.fence()
         child.control.close()
 
@@ -98,9 +101,9 @@ async def test_a_connection_travels_before_a_byte_is_read(tmp_path: Path) -> Non
     with lock_in(tmp_path) as lock:
         child = child_of(lock.fileno(), [])
         child.settings(b"take")
-        assert child.ring(b"2", theirs)
+        assert child.ring(Handed(b"2", theirs, b"and before, "))
         theirs.close()
-        assert await said(child, 6) == b"2hello"
+        assert await said(child, 18) == b"2and before, hello"
         await child.fence()
         child.control.close()
     assert ours.recv(1) == b"", "the child had the last descriptor"

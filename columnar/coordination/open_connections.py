@@ -1,0 +1,65 @@
+"""(pure) How many connections each server has open, as its supervisor knows it at any moment.
+
+    open = the server's own number in its last beat
+         + connections that were handed to it and that it had not taken by then
+         - connections that it has given back since then
+
+Both sides count what goes over the doorbell since the server's start, so a number that is late is only late: nothing is
+counted twice.
+
+Knows nothing of sockets and processes; ``Name`` is whatever names a server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from columnar.coordination.beat import Beat
+
+Name = TypeVar("Name", bound=Hashable)
+
+
+@dataclass(slots=True)
+class _Count:
+    said: Beat
+    handed: int = 0  # to the server, since its start
+    given_back: int = 0  # by it
+
+
+class OpenConnections(Generic[Name]):
+    def __init__(self) -> None:
+        self._counts: dict[Name, _Count] = {}
+
+    def joined(self, server: Name) -> None:
+        self._counts[server] = _Count(Beat(0))
+
+    def ended(self, server: Name) -> None:
+        self._counts.pop(server, None)
+
+    def said(self, server: Name, beat: Beat) -> None:
+        count = self._counts.get(server)
+        if count is not None:
+            count.said = beat
+
+    def handed(self, server: Name) -> None:
+        self._counts[server].handed += 1
+
+    def given_back(self, server: Name) -> None:
+        """A server that has ended may have given back before."""
+        count = self._counts.get(server)
+        if count is not None:
+            count.given_back += 1
+
+    def of(self, server: Name) -> int:
+        count = self._counts.get(server)
+        if count is None:
+            return 0
+        said = count.said
+        return max(0, said.open + max(0, count.handed - said.taken) - max(0, count.given_back - said.given))
+
+    def fewest_first(self, servers: Iterable[Name]) -> list[Name]:
+        """Order the servers that have joined; equals keep the order in which they joined."""
+        wanted = set(servers)
+        return sorted((server for server in self._counts if server in wanted), key=self.of)

@@ -1,0 +1,64 @@
+"""The connections of a port whose server leaves: each goes on at another server, between two requests.
+
+    within a request --answered--> replies unsent --sent--> given away      plain TCP
+                                                            closed          TLS, whose keys cannot travel
+
+A client that is given away notices nothing: its connection stays, and the bytes of its next request that are here
+travel with it.  A request of more than READ_BYTES that has begun to come is answered here first.
+
+Invariant: a connection is given away only when each request that came out of its stream is answered and sent.
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from columnar.coordination.doorbell import READ_BYTES
+
+if TYPE_CHECKING:
+    from columnar.wire.connection import Connection
+
+LOOKED_AT_ONCE: Final = 64  # connections in an iteration of the loop: 1 ms, and so many descriptors more
+
+_log = logging.getLogger("columnar.wire")
+Give = Callable[[socket.socket, bytes], None]  # the socket is the callee's
+
+
+class Leaving:
+    """``look`` is called for a connection whenever it may be between two requests."""
+
+    def __init__(self, give: Give | None) -> None:
+        """``give``: None: connections are closed."""
+        self._give = give
+        self.closed = 0
+
+    def look_at(self, connections: list[Connection]) -> None:
+        """Some of them in each iteration of the loop."""
+        for connection in connections[:LOOKED_AT_ONCE]:
+            self.look(connection)
+        if len(connections) > LOOKED_AT_ONCE:
+            asyncio.get_running_loop().call_soon(self.look_at, connections[LOOKED_AT_ONCE:])
+
+    def look(self, connection: Connection) -> None:
+        read = connection.begun(READ_BYTES)
+        if read is None:
+            return
+        if self._give is None:
+            if not read:
+                self.closed += 1
+                connection.begin_close()
+        elif connection.unsent_now():
+            connection.send_all()
+        else:
+            try:
+                descriptor = connection.let_go()
+            except OSError as error:  # it is served here until its next request is answered, or the server stops
+                _log.error("%s: cannot go on at another server: %s", connection.peer, error)
+                return
+            self._give(socket.socket(fileno=descriptor), read)

@@ -1,0 +1,68 @@
+"""How many connections a server has is known at any moment, however late its beats are."""
+
+from __future__ import annotations
+
+import random
+
+from columnar.coordination.beat import BEAT_BYTES, Beat, last_of, packed
+from columnar.coordination.open_connections import OpenConnections
+from tests.support.seeds import seed
+
+
+def test_the_last_beat_counts() -> None:
+    beats = [Beat(1), Beat(1 << 40, 10_000, 1 << 40, 3)]
+    assert last_of(b"".join(map(packed, beats))) == beats[-1]
+    assert packed(Beat(1, 2, 3, 4)) == bytes.fromhex("0000000000000001 00000002 0000000000000003 0000000000000004")
+    assert len(packed(beats[0])) == BEAT_BYTES
+
+
+def test_what_is_on_the_way_counts_and_nothing_counts_twice() -> None:
+    counts: OpenConnections[str] = OpenConnections()
+    counts.joined("s1")
+    counts.joined("s2")
+    assert counts.fewest_first(["s2", "s1", "unknown"]) == ["s1", "s2"]
+    counts.handed("s1")
+    assert (counts.of("s1"), counts.fewest_first(["s1", "s2"])) == (1, ["s2", "s1"])
+    counts.said("s1", Beat(1, open=0, taken=0))
+    assert counts.of("s1") == 1, "it has not taken it by then"
+    counts.said("s1", Beat(2, open=1, taken=1))
+    assert counts.of("s1") == 1
+    counts.said("s1", Beat(3, open=0, taken=1))
+    assert counts.of("s1") == 0, "the client has gone"
+    counts.said("s1", Beat(4, open=7, taken=1))
+    counts.given_back("s1")
+    assert counts.of("s1") == 6, "on its own port clients connect by themselves"
+    counts.said("s1", Beat(5, open=6, taken=1, given=1))
+    assert counts.of("s1") == 6
+    counts.ended("s1")
+    counts.given_back("s1")
+    counts.said("s1", Beat(6, open=6))
+    assert (counts.of("s1"), counts.fewest_first(["s1", "s2"])) == (0, ["s2"])
+
+
+def test_when_a_beat_comes_the_count_is_exact() -> None:
+    """Connections come, are taken, end and go back; beats come late, some never."""
+    first = seed(20261123)
+    print(f"COLUMNAR_SEED={first}")
+    for number in range(first, first + 30):
+        rng = random.Random(number)
+        counts: OpenConnections[str] = OpenConnections()
+        counts.joined("s")
+        coming, open_now, going, taken, given = 0, 0, 0, 0, 0
+        for _ in range(300):
+            step = rng.choice(("hand", "hand", "take", "take", "end", "send", "return", "beat"))
+            if step == "hand":
+                counts.handed("s")
+                coming += 1
+            elif step == "take" and coming:
+                coming, open_now, taken = coming - 1, open_now + 1, taken + 1
+            elif step == "end" and open_now:
+                open_now -= 1
+            elif step == "send" and open_now:
+                open_now, going, given = open_now - 1, going + 1, given + 1
+            elif step == "return" and going:
+                going -= 1
+                counts.given_back("s")
+            elif step == "beat":
+                counts.said("s", Beat(1, open_now, taken, given))
+                assert counts.of("s") == open_now + coming, f"seed {number}"
