@@ -151,7 +151,7 @@ class Port(Source):
 
 
 class Returns(Source):
-    """The connections that a server gives back; closes itself when the server has ended and the last is handed on."""
+    """The connections that a server gives back; closed when the server has ended and the last is handed on."""
 
     def __init__(
         self, doorbell: socket.socket, servers: Servers, returned: Callable[[], None], ended: Callable[[], None]

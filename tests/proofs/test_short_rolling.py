@@ -1,0 +1,26 @@
+"""One rolling restart under clients; ``python -m tests.proofs.rolling --restarts 5`` is the long form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.proofs.rolling import Plan, by_the_log, prove
+from tests.support.seeds import seed
+
+
+def test_a_rolling_restart_fails_no_request(tmp_path: Path) -> None:
+    number = seed(20261123)
+    print(f"COLUMNAR_SEED={number}")
+    verdict = prove(Plan(restarts=1, clients=4, seed=number), tmp_path, lambda _: None)
+    print(verdict.counts)
+    assert verdict.problems == []
+    assert verdict.counts["servers restarted"] == 2
+
+
+def test_connections_that_end_with_a_server_are_seen() -> None:
+    account = by_the_log(
+        "s1.2 hands over: 4 connections go on at others, 1 are closed; lost: 2, and 3 open scanners\n"
+        "INFO s2.3 columnar.server: stopping\n"
+        "WARNING columnar.supervisor: 7 connections have ended with server s2.3\n"
+    )
+    assert account == {"handed over": 4, "closed": 1, "connections lost": 9, "scanners lost": 3}
