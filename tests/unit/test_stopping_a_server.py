@@ -1,0 +1,66 @@
+"""A server that is stopped alone: it hands its clients over first, and is killed where it does not answer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from columnar import server_processes
+from columnar.model.owner import Incarnation
+from columnar.model.owner_messages import HandedOver, HandOver
+from columnar.server_processes import Server, ServerProcesses
+
+S1 = Incarnation("s1", 1)
+
+
+class Process:
+    """A child and its link; what was done to it in order."""
+
+    def __init__(self, processes: ServerProcesses, answers: bool) -> None:
+        self.done: list[object] = []
+        self._answers = answers
+        self._ended = asyncio.get_running_loop().create_future()
+        processes.living[S1] = Server(S1, cast(Any, self), cast(Any, self))
+        processes._ends[S1] = self._ended
+        processes._events = cast(Any, self)
+
+    async def ask(self, message: HandOver) -> HandedOver:
+        self.done.append(message)
+        if not self._answers:
+            await asyncio.get_running_loop().create_future()
+        return HandedOver(3, 0, 0, 0)
+
+    def handed_over(self, server: Incarnation, told: HandedOver) -> None:
+        self.done.append((server, told))
+
+    def ask_to_stop(self) -> None:
+        self.done.append("stop")
+        self._ended.set_result(None)
+
+    async def fence(self) -> int:
+        self.done.append("fence")
+        if not self._ended.done():
+            self._ended.set_result(None)
+        return 0
+
+
+def stopped(*, answers: bool) -> list[object]:
+    async def scenario() -> list[object]:
+        processes = ServerProcesses([], {}, -1, lambda _: {}, cast(Any, None))
+        process = Process(processes, answers)
+        await asyncio.wait_for(processes.stop_one(S1, 0.01), 20)
+        assert processes.living[S1].is_stopping, "it gets no connection any more"
+        return process.done
+
+    return asyncio.run(scenario())
+
+
+def test_clients_are_handed_over_before_it_stops() -> None:
+    assert stopped(answers=True) == [HandOver(10), (S1, HandedOver(3, 0, 0, 0)), "stop", "fence"]
+
+
+def test_one_that_does_not_answer_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_processes, "ANSWER_S", 0.01)
+    assert stopped(answers=False) == [HandOver(10), "fence"]
