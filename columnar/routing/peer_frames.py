@@ -17,7 +17,7 @@ The asking side numbers its calls and asks; an answer has the number of its ques
 
 Invariants:
     F1. A length is believed up to the bound only, and nothing is read before its bytes are there.
-    F2. A body is not copied where the frame lies within one piece of the stream; otherwise once per byte.
+    F2. A body is not copied where the frame lies within one piece of the stream; otherwise once per byte, by itself.
     F3. After a BadFrame nothing more comes out: the place of the next frame is not known.
 
 A call of 200 bytes costs 0.16 us to pack and 0.28 us to read, interpreted 0.17 and 0.5 us (process time, on a
@@ -190,20 +190,25 @@ class FrameReader:
         """BadFrame (F3); whole frames before the bad one in the same piece are lost with it."""
         if self._fault:
             raise BadFrame(self._fault)
-        if self._held:
-            self._pieces.append(data)
-            self._held += len(data)
-            if self._held < self._wanted:
-                return []
-            data = b"".join(self._pieces)
-            self._pieces.clear()
-            self._held = 0
         frames: list[Frame] = []
         at, size = 0, len(data)
+        while self._held:
+            at = self._fill(data, at)
+            if self._held < self._wanted:
+                return frames
+            whole = b"".join(self._pieces)
+            self._pieces.clear()
+            length, number, kind = _unpack_head(whole, 0)
+            self._check(length, kind)
+            self._wanted = _LENGTH_BYTES + length
+            if self._held < self._wanted:  # it was the head alone
+                self._pieces.append(whole)
+                continue
+            frames.append(Frame(kind, number, whole, HEAD_BYTES, self._held))
+            self._held = 0
         while size - at >= HEAD_BYTES:
             length, number, kind = _unpack_head(data, at)
-            if not _COUNTED <= length <= self._bound or not CALL <= kind <= HELLO:
-                raise self._bad(length, kind)
+            self._check(length, kind)
             end = at + _LENGTH_BYTES + length
             if end > size:
                 self._keep(data, at, end - at)
@@ -213,6 +218,20 @@ class FrameReader:
         if at < size:
             self._keep(data, at, HEAD_BYTES)
         return frames
+
+    def _fill(self, data: bytes, at: int) -> int:
+        """Take what the frame that is not whole lacks, as far as it is there; where the rest of ``data`` begins.
+
+        The frames behind it are not copied with it.
+        """
+        end = min(at + self._wanted - self._held, len(data))
+        self._pieces.append(data[at:end])
+        self._held += end - at
+        return end
+
+    def _check(self, length: int, kind: int) -> None:
+        if not _COUNTED <= length <= self._bound or not CALL <= kind <= HELLO:
+            raise self._bad(length, kind)
 
     def _keep(self, data: bytes, at: int, wanted: int) -> None:
         self._pieces.append(data[at:] if at else data)

@@ -78,6 +78,17 @@ def test_a_body_is_not_copied_where_the_frame_came_whole() -> None:
     assert all(frame.buffer is piece for frame in FrameReader().feed(piece))
 
 
+def test_only_a_frame_in_two_pieces_is_copied() -> None:
+    """A piece is up to 256 KB of others' replies."""
+    stream = b"".join(STREAM)
+    for at in range(1, len(stream)):
+        reader = FrameReader()
+        first = reader.feed(stream[:at])
+        piece = stream[at:]
+        copied = [frame for frame in reader.feed(piece) if frame.buffer is not piece]
+        assert len(copied) == (sum(len(frame.body) + HEAD_BYTES for frame in first) != at), at
+
+
 def test_a_stream_cut_at_every_byte_gives_the_same_frames() -> None:
     stream = b"".join(STREAM)
     assert contents(read([stream[at : at + 1] for at in range(len(stream))])) == WHOLE
