@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from time import perf_counter, sleep
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -36,6 +37,8 @@ if TYPE_CHECKING:  # a port without TLS has no use for one, a standalone none fo
     from columnar.wire.leaving import Give, Leaving
     from columnar.wire.tls_door import Tls, TlsDoor
 
+_HELD_BYTES: Final = attrgetter("held_bytes")  # a lambda would cost each call of its method a closure, once compiled
+_UNSENT_BYTES: Final = attrgetter("unsent_bytes")
 RESUMED_AT_ONCE: Final = 128  # requests that waited for the same fsync, in one turn of the loop: 2 ms
 
 log = logging.getLogger("columnar.wire")
@@ -258,7 +261,7 @@ class WireServer:
     def input_changed(self, delta: int) -> None:
         self._input_bytes += delta
         if delta > 0 and self._input_bytes > self.limits.server_input_bytes:
-            fullest = max(self._connections, key=lambda connection: connection.held_bytes)
+            fullest = max(self._connections, key=_HELD_BYTES)
             error = CallQueueTooBig(f"{self._input_bytes} bytes of half-received messages; send it again later")
             if not fullest.shed_input(error):
                 fullest.abort(f"{self._input_bytes} bytes of input wait on all connections, most of it here")
@@ -273,7 +276,7 @@ class WireServer:
             self._output_bytes += now - other.unsent_bytes
             other.unsent_bytes = now
         if self._output_bytes > self.limits.server_output_bytes:
-            fullest = max(self._connections, key=lambda each: each.unsent_bytes, default=connection)
+            fullest = max(self._connections, key=_UNSENT_BYTES, default=connection)
             fullest.abort(f"{self._output_bytes} bytes are unsent on all connections, most of them here")
             # Its buffer goes with it: counted until the loop says so, it would cost a second one its connection.
             self._output_bytes -= fullest.unsent_bytes

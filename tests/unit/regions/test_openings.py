@@ -220,7 +220,10 @@ async def test_a_look_ahead_agrees_with_the_opening_in_every_state(house: Openin
     assert is_elsewhere()
     state.own(info.region_id, state.epoch_of(info.region_id) + 1)
     assert not is_elsewhere(), "it came back"
+    await house.want(b"a")
+    await server.close_regions([info])
     state.give_up(info.region_id)
+    assert is_elsewhere()
     state.stop()
     assert not is_elsewhere(), "the server stops and refuses"
 
