@@ -261,9 +261,10 @@ def _switch(server: Server, what: str, wanted: str | None, dry_run: bool) -> Non
 def restart(server: Server, name: str | None, rolling: bool, dry_run: bool) -> None:
     """Restart a server: its regions leave it, it stops, starts, and they come back.
 
-    Other servers answer for its regions meanwhile; connections to it end between two requests. With --rolling every
-    server in turn. A server that was stopped is started. It needs the private socket of the store, which its own
-    user reaches on its machine, or a port that asks for client certificates.
+    Other servers answer for its regions meanwhile, and its clients go on at them, in the same connections; those that
+    speak TLS end between two requests. Scanners that are open are waited for, up to 60 s. With --rolling every server
+    in turn. A server that was stopped is started. It needs the private socket of the store, which its own user
+    reaches on its machine, or a port that asks for client certificates.
 
     \b
       columnar restart s2
@@ -288,8 +289,8 @@ def restart(server: Server, name: str | None, rolling: bool, dry_run: bool) -> N
 def stop(server: Server, name: str, dry_run: bool) -> None:
     """Empty a server and stop its process; it stays down until 'columnar restart SERVER'.
 
-    Other servers answer for its regions; connections to it end between two requests. The last server that may have
-    regions is not stopped: SIGTERM to the store stops all of it.
+    Other servers answer for its regions, and its clients go on at them, as at a restart. The last server that may
+    have regions is not stopped: SIGTERM to the store stops all of it.
 
     \b
       columnar stop s2

@@ -12,6 +12,7 @@ import pytest
 
 from columnar.client import Connection
 from columnar.coordination.doorbell import answered, ring
+from columnar.doors import DOOR_1, DOOR_2
 from columnar.limits import MESSAGE_BYTES
 from columnar.model.owner import first_owner
 from columnar.model.owner_messages import Address, Addresses, HandedOver, HandOver
@@ -35,7 +36,7 @@ async def in_thread(what: Any, *arguments: Any) -> Any:
 
 async def two_servers(master: Master) -> tuple[Child, Child]:
     """The second owns the only region; both know of each other."""
-    one, two = await master.server("s1"), await master.server("s2")
+    one, two = await master.server("s1", thrift2_port=0), await master.server("s2", thrift2_port=0)
     master.make(REGION)
     for child in (one, two):
         await master.publish(child, TABLE, REGION)
@@ -48,33 +49,34 @@ async def two_servers(master: Master) -> tuple[Child, Child]:
 
 
 def pass_on(giver: Child, taker: Child) -> bytes:
-    """Hand the next connection that a server gave back to another one; what was read of it."""
+    """Hand the next connection that a server gave back to another one; its door."""
     handed = answered(giver.doorbell)
     assert handed is not None
     with handed.connection:
         assert ring(taker.doorbell, handed)
-    return handed.read
+    return handed.door
 
 
 @with_master
 async def test_a_scan_goes_on_at_the_server_that_leaves_and_it_waits_for_its_end(master: Master) -> None:
     one, two = await two_servers(master)
-    client = await master.client(one)
+    silent, client = await master.client(one, DOOR_2), await master.client(one)
     for row, cells in ROWS.items():
         await in_thread(client.table("t").put, row, cells)
     scan = client.table("t").scan(batch_size=3)
     found = [await in_thread(next, scan)]
     handing = asyncio.ensure_future(one.ask(HandOver(LONG_MS)))
-    assert await in_thread(pass_on, one, two) == b""
+    assert {await in_thread(pass_on, one, two) for _ in range(2)} == {DOOR_1, DOOR_2}
     found += [await in_thread(next, scan) for _ in range(10)]
     assert not handing.done(), "a scanner is open"
     found += await in_thread(list, scan)
     assert dict(found) == ROWS
-    assert await handing == HandedOver(given=1, closed=0, lost=0, scanners=0)
+    assert await handing == HandedOver(given=2, closed=0, lost=0, scanners=0)
     one.process.terminate()
     assert await one.ended(10.0) == 0
     assert await in_thread(client.table("t").row, b"07") == ROWS[b"07"]
     client.close()
+    silent.close()
 
 
 @with_master
@@ -92,7 +94,7 @@ async def test_when_time_is_over_the_answer_says_what_is_left(master: Master) ->
         assert (await in_thread(reply_of, slow))[2] == 1
         told = await one.ask(HandOver(SHORT_MS))
         assert told == HandedOver(given=1, closed=0, lost=1, scanners=1)
-    assert await in_thread(pass_on, one, two) == b""
+    assert await in_thread(pass_on, one, two) == DOOR_1
     assert await in_thread(client.table("t").row, b"r") == {b"a:q": b"v"}
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", one.listening.result().port))
