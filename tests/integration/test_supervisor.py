@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import requests
 
-from columnar.client import Admin, RegionAdmin
+from columnar.client import Admin, ClusterAdmin, RegionAdmin
 from columnar.wire.idl import hbase
 from tests.support.cluster_process import ClusterProcess, Rows, gone
 from tests.support.standalone_store import WAIT_S
@@ -74,6 +74,9 @@ def test_a_region_is_split_and_merged_on_request(shared: ClusterProcess) -> None
         assert len(Admin(connection).regions("split")) == len(regions) + 1
         check(rows, b"split", b"1")
         write(rows, b"split", b"2")
+        ClusterAdmin(connection).move(high)  # its epoch is above that of its neighbour now
+        owners = {one.name: one.server for one in ClusterAdmin(connection).locations(b"split")}
+        assert owners[low] != owners[high]
         RegionAdmin(connection).merge(low, high)
         assert len(Admin(connection).regions("split")) == len(regions)
         check(rows, b"split", b"2")
