@@ -79,7 +79,7 @@ class Settings:
 def drawn_settings(rng: Random) -> Settings:
     """Worlds differ: some have no faults of the disk, some no deaths of the whole."""
     chances = {kind: weight * rng.choice((0.3, 1.0, 2.0)) for kind, weight in CHANCES.items()}
-    faults = {kind: chance * rng.choice((0.0, 1.0, 3.0)) for kind, chance in FAULTS.items()}
+    faults = {kind: chance * rng.choice((0.0, 1.0, 3.0, 12.0)) for kind, chance in FAULTS.items()}
     return Settings(rng.randint(2, 4), rng.randint(4, 7), rng.randint(2, 4), chances=chances, faults=faults)
 
 
