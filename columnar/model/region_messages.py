@@ -150,7 +150,7 @@ class RegionChange:
 
     gone: tuple[RegionInfo, ...]
     fresh: tuple[RegionInfo, ...]  # announced: their folders may be made
-    epoch: int  # at which the owner of ``gone`` carries it out
+    epoch: int  # the highest of ``gone`` at the owner that carries it out
 
 
 @dataclass(frozen=True, slots=True)

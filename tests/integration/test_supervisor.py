@@ -83,6 +83,23 @@ def test_a_region_is_split_and_merged_on_request(shared: ClusterProcess) -> None
     connection.close()
 
 
+@pytest.mark.parametrize("moved", [0, 1])
+def test_regions_of_different_epochs_are_merged(shared: ClusterProcess, moved: int) -> None:
+    """One of them has had more owners than the other."""
+    table = f"merged{moved}"
+    create(shared, table)
+    connection = shared.connection()
+    with shared.rows() as rows:
+        write(rows, table.encode(), b"1")
+        neighbours = Admin(connection).regions(table)[1:3]
+        for _ in range(2):
+            ClusterAdmin(connection).move(neighbours[moved].name)
+        RegionAdmin(connection).merge(*(region.name for region in neighbours))
+        assert len(Admin(connection).regions(table)) == len(SPLITS)
+        check(rows, table.encode(), b"1")
+    connection.close()
+
+
 def test_rows_of_a_killed_server_answer_again_and_nothing_is_lost(shared: ClusterProcess) -> None:
     with shared.rows() as rows:
         write(rows, b"shared", b"3")

@@ -31,7 +31,6 @@ from columnar.wire.idl import hbase
 from tests.proofs import noting
 from tests.proofs.deliveries import delivered
 from tests.proofs.region_clients import (
-    CHANGES_OF_ROW,
     FAMILY,
     AsyncConnection,
     Crowd,
@@ -171,7 +170,7 @@ class Trial:
         """The regions concerned, and the call."""
         if kind == "split" and len(regions) < MOST_REGIONS * len(self._names):
             client = self._rng.choice(self._crowd.clients)
-            row = row_of(client.prefix, client.journal.sent + self._rng.randrange(-CHANGES_OF_ROW, CHANGES_OF_ROW))
+            row = b"%s-%04d" % (row_of(client.prefix, client.journal.sent), self._rng.randrange(10_000))
             return [one for one in regions if one.holds(row)], "columnarSplit", TABLE, row
         if kind == "merge" and len(regions) > 1:
             left, right = self._rng.choice(list(pairwise(regions)))
