@@ -79,6 +79,8 @@ class WayOut:
             return None
         args = request.args
         table, row = args[0], found.row_of(args)
+        if type(table) is not bytes:
+            table = getattr(table, "table", None)  # of TIncrement and TAppend
         if type(table) is not bytes or type(row) is not bytes:
             return None
         served = self._tables.find(table)
