@@ -10,7 +10,7 @@ import requests
 
 from columnar.client import Admin, ClusterAdmin, RegionAdmin
 from columnar.wire.idl import hbase
-from tests.support.cluster_process import ClusterProcess, Rows, gone
+from tests.support.cluster_process import ClusterProcess, Rows, gone, until
 from tests.support.standalone_store import WAIT_S
 
 SPLITS = [b"d", b"h", b"m", b"r", b"v"]
@@ -97,6 +97,21 @@ def test_regions_of_different_epochs_are_merged(shared: ClusterProcess, moved: i
         RegionAdmin(connection).merge(*(region.name for region in neighbours))
         assert len(Admin(connection).regions(table)) == len(SPLITS)
         check(rows, table.encode(), b"1")
+    connection.close()
+
+
+def test_open_connections_count_and_closed_ones_do_not(shared: ClusterProcess) -> None:
+    connection = shared.connection()
+    admin = ClusterAdmin(connection)
+
+    def counted() -> int:
+        return sum(one.connections for one in admin.servers().servers)
+
+    opened = [shared.rows() for _ in range(6)]
+    until(lambda: counted() > 6)
+    for rows in opened:
+        rows.close()
+    until(lambda: counted() < 6)
     connection.close()
 
 
