@@ -265,6 +265,7 @@ class ClusterHost:
         ids = {place.info.encoded: region for region, place in rows if _names(place.owner, server)}
         named = [(ids[encoded], epoch) for encoded, epoch in past.named if encoded in ids]
         self.event(self.state.fenced(server, past.lengths, named, self.now_ms(), asked))
+        self.requests.owner_ended(server)
 
     # --- writes and routes ---------------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 
     request     ``ClusterState.asked``; returns when the state answers
     split, merge    requests of clients: the planner begins them when the regions are free
-    begin       the planner has begun one: ``master.region_changes`` carries it out, and its commit comes back here
+    begin       the planner has begun one: ``master.region_changes`` carries it out when it is its turn, and its commit
+                comes back here; one whose owner dies before its turn ends, or its regions had no owner meanwhile
 
 Owned by the loop.
 """
@@ -19,7 +20,7 @@ from columnar.errors import CallerError, ColumnarError, NotServingRegion
 from columnar.master import instructions as do
 from columnar.master.region_changes import RegionChanges
 from columnar.master.requests import GONE, regions_of
-from columnar.model.owner import Owner
+from columnar.model.owner import Incarnation, Owner
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import RegionChange
 
@@ -39,6 +40,9 @@ class ClusterRequests:
         self._numbers = itertools.count(1)
         self._waiting: dict[int, tuple[tuple[int, ...], asyncio.Future[None]]] = {}  # regions that it is about
         self._failures: dict[int, Exception] = {}  # of splits and merges, by each region
+        # Changes that were begun, as many as the planner's throttle lets, and wait for their turn, by their regions.
+        self._turns: dict[tuple[int, ...], tuple[do.Split | do.Merge, list[RegionInfo]]] = {}
+        self._is_carrying_out = False
         self._made: dict[int, tuple[RegionInfo, ...]] = {}  # by each region that somebody has had split or merged
 
     def lead(self, changes: RegionChanges) -> None:
@@ -95,27 +99,50 @@ class ClusterRequests:
     # --- splits and merges that the planner has begun ------------------------------------------------
 
     def begin(self, change: do.Split | do.Merge) -> None:
-        assert self._region_changes is not None, "changes are led"
         regions = (change.region,) if isinstance(change, do.Split) else change.regions
-        infos = [self._state.current.places[region].info for region in regions]
+        self._turns[regions] = (change, [self._state.current.places[region].info for region in regions])
+        self._take_turn()
+
+    def _take_turn(self) -> None:
+        if self._is_carrying_out or not self._turns or self._host.is_over:
+            return
+        assert self._region_changes is not None, "changes are led"
+        regions = next(iter(self._turns))
+        change, infos = self._turns.pop(regions)
         if isinstance(change, do.Split):
             work: Coroutine[Any, Any, Any] = self._region_changes.split(infos[0], change.row)
         else:
             work = self._region_changes.merge(infos[0], infos[1])
+        self._is_carrying_out = True
         self._host.spawn(self._carry_out(regions, work))
+
+    def owner_ended(self, server: Incarnation) -> None:
+        """Call off the changes of its regions whose turn has not come: the regions get another owner now."""
+        places = self._state.current.places
+        for regions in list(self._turns):
+            found = [places[region].owner for region in regions if region in places]
+            if any(owner is not None and owner.server == server for owner in found):
+                del self._turns[regions]
+                self._failed(regions, NotServingRegion(f"server {server} died: nothing was changed; try again"))
 
     async def _carry_out(self, regions: tuple[int, ...], work: Coroutine[Any, Any, Any]) -> None:
         try:
             await work
         except Exception as error:  # noqa: BLE001 - the client that asked hears of it, and the old regions serve on
-            text = error.text if isinstance(error, ColumnarError) else f"{type(error).__name__}: {error}"
-            _log.warning("regions %s are not split or merged: %s", regions, text)
-            if regions[0] not in self._state.current.places:
-                return  # it is committed all the same
-            self._failures |= dict.fromkeys(regions, error)
-            self._host.event(self._state.change_failed(regions, text, self._host.now_ms()))
-            for region in regions:
-                self._failures.pop(region, None)
+            self._failed(regions, error)
+        finally:
+            self._is_carrying_out = False
+            self._take_turn()
+
+    def _failed(self, regions: tuple[int, ...], error: Exception) -> None:
+        text = error.text if isinstance(error, ColumnarError) else f"{type(error).__name__}: {error}"
+        _log.warning("regions %s are not split or merged: %s", regions, text)
+        if regions[0] not in self._state.current.places:
+            return  # it is committed all the same
+        self._failures |= dict.fromkeys(regions, error)
+        self._host.event(self._state.change_failed(regions, text, self._host.now_ms()))
+        for region in regions:
+            self._failures.pop(region, None)
 
     def epoch_of(self, region: RegionInfo) -> int:
         """NotServingRegion: it is gone."""

@@ -124,7 +124,14 @@ class RegionChanges:
         return answered
 
     def server_ended(self, server: Server) -> None:
-        """It was reaped: what it was asked is not answered any more."""
+        """It was reaped: what it was asked is not answered any more, and its regions wait for no turn."""
+        places = self._master.state.current.places
+        for instruction in list(self._waiting):
+            regions = (instruction.region,) if isinstance(instruction, Split) else instruction.regions
+            owners = [places[region].owner for region in regions]
+            if any(owner is not None and owner.server == server.me for owner in owners):
+                self._waiting.remove(instruction)
+                self._master.event("change_failed", regions, "its server died")
         if self._carrier is server:
             self._carrier = None
             self._finished("its server died")

@@ -345,6 +345,36 @@ async def test_regions_of_two_servers_are_merged_at_the_highest_of_their_epochs(
 @on_a_loop
 async def test_a_change_that_waits_for_its_turn_does_not_keep_a_dead_servers_region() -> None:
     house, one, other = await two_servers()
+    left, right = await house.create([b"m"])
+    owner, others = (one, other) if house.place(right).server == "s1" else (other, one)
+    _changes(house)
+    goes_on = asyncio.Event()
+
+    async def finish(_message: messages.FinishChange) -> float:
+        await goes_on.wait()
+        raise NotServingRegion("it is busy")
+
+    _answer_changes(others, finish)
+    first = asyncio.ensure_future(house.host.requests.split(left, b"c"))
+    await house.rest()
+    asked = asyncio.ensure_future(house.host.requests.split(right, b"x"))
+    await house.rest()
+    assert house.place(right).phase is Phase.CHANGING
+    house.kill(owner.here)
+    with pytest.raises(NotServingRegion, match="died"):
+        await asyncio.wait_for(asked, 5)
+    await house.rest()
+    assert (house.place(right).phase, house.place(right).server) == (Phase.OPEN, others.here.name)
+    goes_on.set()
+    with pytest.raises(NotServingRegion, match="busy"):
+        await asyncio.wait_for(first, 5)
+    await asyncio.wait_for(house.host.requests.request(do.MoveRegion(left.region_id, others.here.name)), 5)
+    await house.close()
+
+
+@on_a_loop
+async def test_an_owner_that_dies_in_the_iteration_of_the_beginning_is_not_waited_for() -> None:
+    house, one, other = await two_servers()
     (info,) = await house.create([])
     owner = one if house.place(info).server == "s1" else other
     changes = _changes(house)
