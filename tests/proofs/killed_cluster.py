@@ -21,6 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from columnar.storage.data_folder import SERVERS
 from tests.proofs.killed_store import STOPPED, KilledStore, quiet_port
 from tests.proofs.verdict import Plan
 from tests.support.cluster_process import ClusterProcess, gone, reaped
@@ -31,6 +32,7 @@ PAUSED: Final = 0.15
 PAUSE_S: Final = (0.2, 5.0)  # of a stopped server; after 3 s the supervisor kills it
 LEFT_S: Final = 10.0  # processes of a killed supervisor end within so long, on a machine as busy as it may be
 NOTICED_S: Final = 2.0  # between the end of a process and its supervisor's word on it
+CLEARED_S: Final = 60.0  # what a start has for the logs of dead servers
 LOOK_S: Final = 0.01
 
 
@@ -141,6 +143,14 @@ class KilledCluster(KilledStore):
             self._check()
             self._account()
         super().end()
+
+    def _clear_away(self) -> None:
+        """Logs of dead servers go when all that they have is in the regions, which are opened beside requests."""
+        deadline = time.monotonic() + CLEARED_S
+        while len(left := list((self._process.folder / SERVERS).iterdir())) > self._process.count:
+            if time.monotonic() > deadline:
+                self._give_up(f"{CLEARED_S:.0f} s after a start there are {sorted(one.name for one in left)}")
+            threading.Event().wait(LOOK_S)
 
     def give_up(self, why: str) -> None:
         """By a client: nothing further is asked.  StoreBroken."""

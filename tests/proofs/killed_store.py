@@ -89,9 +89,13 @@ class KilledStore:
         with self._lock:
             self._check()
             self._restart("kill -9")
+            self._clear_away()
             status = self._process.stop()
             if status:
                 self._give_up(f"SIGTERM ended it with status {status}")
+
+    def _clear_away(self) -> None:
+        """Return when nothing is left that the last kill left; a start of one process does it before it serves."""
 
     def where(self) -> tuple[int, int]:
         """Port and generation of the process that serves; waits while none does."""
