@@ -43,7 +43,6 @@ HOT: Final = (
     "columnar.regions.drafting",
     "columnar.regions.family_view",
     "columnar.regions.found_rows",
-    "columnar.regions.hosting_state",
     "columnar.regions.hot_cells",
     "columnar.regions.log_tail",
     "columnar.regions.patience",

@@ -1,21 +1,16 @@
 """A client connection: bytes in, calls made in order, replies out, all within bounds.
 
 States (a connection may be in several; it serves only when in none of them):
-    busy      a handler's awaitable is not done; replies keep the order of requests, so the
-              next request waits
+    busy      a handler's awaitable is not done; replies keep the order of requests, so the next request waits
     resting   its time slice on the loop is used up; it goes on after the slices of others
     blocked   more than ``output_bytes`` are unsent: the client does not read
     closing   no further request is served; unsent replies are still sent
 
-TCP does not distinguish a client that closes its socket from a client that only ends its side.  A call that has begun
-by then is carried out and answered, except for further steps, which end (``has_gone``); a call that has not begun is
-dropped.
+TCP does not tell a client that closes its socket from one that only ends its side.  A call that has begun by then is
+carried out and answered, but for further steps, which end (``has_gone``); a call that has not begun is dropped.
 
-Reading from the socket stops while blocked, and while busy or resting with more than
-``input_bytes`` read ahead.  There is no idle timeout: pools of clients keep connections for
-days (keepalive finds the dead ones).
-
-Everything here is owned by the loop.
+Reading from the socket stops while blocked, and while busy or resting with more than ``input_bytes`` read ahead.
+There is no idle timeout: pools of clients keep connections for days (keepalive finds the dead ones).  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -143,11 +138,9 @@ class Connection:
         self._ctx = CallContext(self._id, self._ctx.peer, self._ctx.protocol)  # the old context refers to us
         if self._transport is None or not self._server.forget(self):
             return  # it was never admitted
-        if by_us:
-            pass  # the reason was logged then
-        elif exc is not None:
+        if exc is not None and not by_us:  # else the reason was logged then
             log.info("%s: connection lost: %s", self._ctx.peer, exc)
-        elif self._stream.under_way and not self._busy:
+        elif self._stream.under_way and not (self._busy or by_us):
             log.info("%s: closed by the client within a message", self._ctx.peer)
         self._server.service.connection_closed(self._id)
 
