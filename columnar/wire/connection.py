@@ -10,7 +10,7 @@ TCP does not tell a client that closes its socket from one that only ends its si
 carried out and answered, but for further steps, which end (``has_gone``); a call that has not begun is dropped.
 
 Reading from the socket stops while blocked, and while busy or resting with more than ``input_bytes`` read ahead.
-There is no idle timeout: pools of clients keep connections for days (keepalive finds the dead ones).  Owned by the loop.
+There is no idle timeout: pools keep connections for days (keepalive finds the dead ones).  Owned by the loop.
 """
 
 from __future__ import annotations

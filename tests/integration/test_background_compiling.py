@@ -19,7 +19,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 30.0
 # In place of columnar/compiling.py: says that it runs, and ends as the file ``end`` beside it says.
-COMPILES = '''
+COMPILES = """
 import os, pathlib, sys, threading
 def end_with_parent():
     while os.read(0, 4096):
@@ -32,7 +32,7 @@ here = pathlib.Path(__file__).parents[1]
 while not (here / "end").exists():
     threading.Event().wait(0.02)
 sys.exit((here / "end").read_text() or 0)
-'''
+"""
 
 
 class Checkout:

@@ -111,9 +111,7 @@ def test_what_a_killed_one_left_is_removed_and_old_twins_replaced(package: Path)
     assert compiled.are_fresh(package)
 
 
-def test_a_failure_is_one_line_and_leaves_the_twins_there_were(
-    package: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_is_one_line_and_leaves_the_twins_there_were(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = compiled.twins_folder(package)
     folder.mkdir(parents=True)
     (folder / "kept").touch()

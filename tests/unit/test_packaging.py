@@ -50,7 +50,9 @@ def test_everything_an_environment_gets_is_pinned(make_environment: ModuleType) 
 def test_uv_looks_where_pip_does(make_environment: ModuleType, tmp_path: Path) -> None:
     general, own = tmp_path / "general", tmp_path / "own"
     general.write_text("[global]\nindex-url = https://general/simple\ntimeout = 9\n")
-    own.write_text("[global]\nindex-url = https://own/simple\nextra-index-url =\n  https://a/simple\n  https://b/simple\n")
+    own.write_text(
+        "[global]\nindex-url = https://own/simple\nextra-index-url =\n  https://a/simple\n  https://b/simple\n"
+    )
     files = [general, own, tmp_path / "none"]
     found = make_environment.uv_settings({"PIP_FIND_LINKS": "/wheels"}, files)
     assert found == {

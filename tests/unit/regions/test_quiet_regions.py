@@ -44,7 +44,6 @@ def run(test: Callable[[House, CountingSelector], Awaitable[None]]) -> None:
         runner.run(main())
 
 
-
 async def waits_idly(waiting: asyncio.Task[None], selector: CountingSelector) -> None:
     await asyncio.sleep(0)
     before = selector.iterations

@@ -46,7 +46,8 @@ def test_examples(mine: str, theirs: str, both: str | None) -> None:
 def test_edits_over_more_lines_than_are_looked_at_are_for_people() -> None:
     lines = [f"line {number}" for number in range(3 * LINES)]
     text = "\n".join(lines)
-    assert merged(text, text.replace("line 5\n", "LINE 5\n"), text + "\nend") == text.replace(
-        "line 5\n", "LINE 5\n"
-    ) + "\nend"
+    assert (
+        merged(text, text.replace("line 5\n", "LINE 5\n"), text + "\nend")
+        == text.replace("line 5\n", "LINE 5\n") + "\nend"
+    )
     assert merged(text, "other\n" * 3 * LINES, text + "\nend") is None
