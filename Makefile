@@ -36,7 +36,7 @@ run: $(VENV)/.made
 	  --data "$(DATA)" --store-port $(PORT) --web-port $(WEB_PORT) --port $(WIKI_PORT) --servers $(SERVERS)
 
 test: compile
-	@$(BIN)/python -m pytest -n 2 --dist worksteal
+	@$(BIN)/python -m pytest -n 3 --dist worksteal
 
 compile: $(VENV)/.made-dev
 	@$(BIN)/python -m columnar.compiling || true
