@@ -13,6 +13,7 @@ The loop never waits for the web; a web that is slow or down costs the store not
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import socket
 import threading
@@ -201,12 +202,21 @@ class WebServer:
             return
         server = self._waitress
         if server is not None:
-            server.trigger.pull_trigger(lambda: _close(server))
+            _end(server)
         await self._loop.run_in_executor(None, self._thread.join, STOP_S)
         if self._thread.is_alive():
             _log.warning("the web thread does not end; going on without it")
         elif server is None:
             self._socket.close()
+
+
+def _end(server: Any) -> None:
+    """Have its thread close it; the thread may be awake, and has closed the trigger when it is pulled."""
+    try:
+        server.trigger.pull_trigger(lambda: _close(server))
+    except OSError as error:
+        if error.errno != errno.EBADF:
+            raise
 
 
 def served_at(

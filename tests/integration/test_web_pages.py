@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import re
 import threading
 from collections.abc import Coroutine, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -201,3 +203,16 @@ def test_a_name_that_is_not_this_machine_is_not_answered(served: Served, path: s
     assert (foreign.status_code, "rebound.example" in foreign.text) == (403, True)
     own = requests.get(served.url + path, headers={"Host": f"localhost:{served.web.port}"}, timeout=WAIT_S)
     assert own.status_code == 200
+
+
+def test_a_web_server_whose_thread_is_awake_stops_as_any_other() -> None:
+    """The thread runs what it is told before the call that wakes it has written to its pipe."""
+    told: list[object] = []
+
+    class Trigger:
+        def pull_trigger(self, close: object) -> None:
+            told.append(close)
+            raise OSError(errno.EBADF, "Bad file descriptor")
+
+    web_server._end(SimpleNamespace(trigger=Trigger()))
+    assert len(told) == 1
