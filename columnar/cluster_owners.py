@@ -163,7 +163,7 @@ class ClusterOwners:
                 raise RetryLater(f"region {region.encoded} of {region.table} is not served now; try again") from None
         found = self._host.owner_of(region)
         if found is None:
-            # It gets another owner when the change is over, so the change must not wait for one.
+            # The region gets another owner when the change is over, so the change must not wait for one.
             raise NotServingRegion(f"the server of region {region.encoded} died: nothing was changed; try again")
         return found
 

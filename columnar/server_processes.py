@@ -58,7 +58,7 @@ class Events(Protocol):
         """``asked``: it was to stop."""
 
     def handed_over(self, server: Incarnation, told: HandedOver) -> None:
-        """It has no clients any more but those that are lost, and stops."""
+        """The server has no clients any more but those that are lost, and stops."""
 
 
 @dataclass(slots=True, eq=False)
