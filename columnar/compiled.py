@@ -39,6 +39,7 @@ HOT: Final = (
     "columnar.operations.scans",
     "columnar.operations.writes",
     "columnar.regions.applied",
+    "columnar.regions.async_writes",
     "columnar.regions.change_logging",
     "columnar.regions.drafting",
     "columnar.regions.family_view",

@@ -214,6 +214,19 @@ class Doors:
             *(wire.leave(partial(_give_as, give, door)) for door, wire in wires),
         )
 
+    async def part_with(
+        self, most: int, give: Callable[[Handed], None], stays: Callable[[int], bool], within_s: float
+    ) -> int:
+        """As ``WireServer.part_with``, of both ports: of each its share."""
+        if self.wire2 is None:
+            return await self.wire.part_with(most, partial(_give_as, give, DOOR_1), stays, within_s)
+        first = round(most * self.wire.connections / max(1, self.connections))
+        gone = await asyncio.gather(
+            self.wire.part_with(first, partial(_give_as, give, DOOR_1), stays, within_s),
+            self.wire2.part_with(most - first, partial(_give_as, give, DOOR_2), stays, within_s),
+        )
+        return sum(gone)
+
     @property
     def closed_between(self) -> int:
         """Connections that were closed between two requests, since the server leaves."""

@@ -22,9 +22,14 @@ from asyncio import Future
 from typing import ClassVar
 
 
+def printable(data: bytes) -> str:
+    """``data`` as one line, as HBase's ``Bytes.toStringBinary`` writes it."""
+    return "".join(chr(b) if 32 <= b < 127 and b != 92 else f"\\x{b:02X}" for b in data)
+
+
 def shown(data: bytes) -> str:
-    """``data`` as one short printable line, like HBase's ``Bytes.toStringBinary``."""
-    text = "".join(chr(b) if 32 <= b < 127 and b != 92 else f"\\x{b:02X}" for b in data[:80])
+    """The beginning of ``data`` as one short line."""
+    text = printable(data[:80])
     return text if len(data) <= 80 else f"{text}... ({len(data)} bytes)"
 
 

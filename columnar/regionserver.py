@@ -30,7 +30,7 @@ from columnar.coordination.beat import Beat
 from columnar.doors import Doors, read_tls
 from columnar.errors import HostError
 from columnar.model.owner import Incarnation
-from columnar.model.owner_messages import CannotOpen, HandedOver, HandOver, Listening, Measures
+from columnar.model.owner_messages import CannotOpen, GiveBack, HandedOver, HandOver, Listening, Measures
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
 from columnar.operations.apart import connect
@@ -215,6 +215,7 @@ class ClusterServer:
         self._answering.register(Measures, measures.measures)
         self._answering.register(TriggerLooks, looks)
         self._answering.register(HandOver, self._hand_over)
+        self._answering.register(GiveBack, self._give_back)
 
     async def _linked(self, control: socket.socket) -> PeerLink:
         def made() -> PeerLink:
@@ -277,6 +278,10 @@ class ClusterServer:
     async def _hand_over(self, asked: HandOver) -> HandedOver:
         assert self._doorbell is not None, "it is there before the master is answered"
         return await self._doorbell.hand_over(asked.within_ms / 1000)
+
+    async def _give_back(self, asked: GiveBack) -> int:
+        assert self._doorbell is not None, "as above"
+        return await self._doorbell.part_with(asked.connections, asked.within_ms / 1000)
 
     def _doorbell_ended(self, why: str) -> None:
         if not self.is_stopping:

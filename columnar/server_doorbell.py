@@ -1,6 +1,6 @@
 """The server's end of its doorbell: clients come from the supervisor, and go back to it when the server leaves.
 
-    serving    a connection that comes is taken and served
+    serving    a connection that comes is taken and served; a surplus goes back where the supervisor asks for it
     leaving    connections go back, each between two requests; so does one that still comes
 
 The way back is the supervisor's, not a sister's: it has a doorbell to each server, knows which are up and which has the
@@ -88,7 +88,7 @@ class ServerDoorbell:
         self._is_leaving = True
         while self._take_next():  # the supervisor has rung for these before it asked
             pass
-        closed_before = self._doors.closed_between
+        given_before, closed_before = self.given, self._doors.closed_between
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 if self._taking:
@@ -98,7 +98,17 @@ class ServerDoorbell:
                     self._all_gone.clear()
                     await self._all_gone.wait()
                 await self._scanners.all_closed()
-        return HandedOver(self.given, self._doors.closed_between - closed_before, self.open, len(self._scanners))
+        given, closed = self.given - given_before, self._doors.closed_between - closed_before
+        return HandedOver(given, closed, self.open, len(self._scanners))
+
+    async def part_with(self, most: int, within_s: float) -> int:
+        """Give some connections back while the server serves on; so many have gone.
+
+        A connection with open scanners stays: they would end sooner, as those of a client that has gone.
+        """
+        if self._is_leaving:
+            return 0
+        return await self._doors.part_with(most, self._give_back, self._scanners.has_open, within_s)
 
     def _give_back(self, handed: Handed) -> None:
         self._going.append(handed)

@@ -96,6 +96,7 @@ class ServerProcesses:
         self.living: dict[Incarnation, Server] = {}  # joined, and not reaped
         self.is_stopping = False
         self._stopped: set[str] = set()  # by a person: they are not started by themselves
+        self._turns: dict[str, asyncio.Lock] = {}  # by name: a server starts, or is stopped; never two of one name
         self._deaths: dict[str, list[float]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._ends: dict[Incarnation, asyncio.Future[None]] = {}
@@ -124,8 +125,10 @@ class ServerProcesses:
 
     async def join(self, name: str, begun: tuple[Child, list[Server]]) -> None:
         """Number the process, tell it its settings, and link with it."""
+        self._joined(Incarnation(name, await self._next_number()), begun)
+
+    def _joined(self, incarnation: Incarnation, begun: tuple[Child, list[Server]]) -> None:
         child, known = begun
-        incarnation = Incarnation(name, await self._next_number())
         server = Server(incarnation, child)
         known.append(server)
         self.living[incarnation] = server
@@ -190,15 +193,29 @@ class ServerProcesses:
             if pause:
                 _log.error("server %s died %d times within 5 minutes: next in %g s", name, len(deaths) + 1, pause)
                 await asyncio.sleep(pause)
-        begun: tuple[Child, list[Server]] | None = None
         while not self.is_stopping and name not in self._stopped:
             try:
-                begun = begun or self.start()
-                await self.join(name, begun)
+                async with self._turn(name):
+                    if name not in self._stopped:  # by somebody who had the turn before
+                        await self._start(name)
                 return
             except (OSError, ColumnarError) as error:
                 _log.error("server %s cannot be started: %s; trying again", name, error)
                 await asyncio.sleep(PAUSES_S[0])
+
+    def _turn(self, name: str) -> asyncio.Lock:
+        return self._turns.setdefault(name, asyncio.Lock())
+
+    def _living_of(self, name: str) -> list[Server]:
+        return [server for server in self.living.values() if server.incarnation.name == name]
+
+    async def _start(self, name: str) -> None:
+        """Where it has the turn of its name; nothing where one of the name lives.  Errors as of ``join``, OSError."""
+        if self._living_of(name) or self.is_stopping:
+            return
+        number = await self._next_number()
+        if not self.is_stopping:
+            self._joined(Incarnation(name, number), self.start())
 
     # --- asking --------------------------------------------------------------------------------------
 
@@ -225,28 +242,27 @@ class ServerProcesses:
         if ended is not None:
             await asyncio.shield(ended)
 
-    def signal(self, number: int) -> None:
-        """To every server."""
-        for server in self.living.values():
-            server.child.signal(number)
-
     # --- one of them -----------------------------------------------------------------------------------
 
     async def stop_one(self, server: Incarnation, within_s: float = LEAVING_S) -> None:
-        """Return when it has ended, and stays so.  Its clients go on at other servers.
+        """Return when none of its name lives, and it stays so.  Its clients go on at other servers.
+
+        It may have died before, and another one have started in its place.
 
         ``within_s``: for the hand-over of the clients.  A server that hangs then, or does not stop within STOP_S, is
         killed.
         """
-        found = self.living.get(server)
-        if found is None:
-            return
         self._stopped.add(server.name)
-        found.is_stopping = True
-        if await self._handed_over(found, within_s):
-            found.child.ask_to_stop()
-            await asyncio.wait([asyncio.ensure_future(self.gone(server))], timeout=STOP_S)
-        await self.fence(server)
+        async with self._turn(server.name):
+            for found in self._living_of(server.name):
+                await self._stop(found, within_s)
+
+    async def _stop(self, server: Server, within_s: float) -> None:
+        server.is_stopping = True
+        if await self._handed_over(server, within_s):
+            server.child.ask_to_stop()
+            await asyncio.wait([asyncio.ensure_future(self.gone(server.incarnation))], timeout=STOP_S)
+        await self.fence(server.incarnation)
 
     async def _handed_over(self, server: Server, within_s: float) -> bool:
         """False: it does not answer, and is beyond stopping."""
@@ -266,9 +282,10 @@ class ServerProcesses:
         return True
 
     async def start_one(self, name: str) -> None:
-        """Start a server that was stopped.  OSError."""
+        """Start a server that was stopped, or waits for its next start; nothing where it lives.  OSError."""
         self._stopped.discard(name)
-        await self.join(name, self.start())
+        async with self._turn(name):
+            await self._start(name)
 
     # --- the end -------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ import logging
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -30,6 +31,7 @@ from columnar.coordination.beat import Beat
 from columnar.coordination.processes import Child
 from columnar.doors import DOOR_1, DOOR_2, read_tls
 from columnar.errors import HostError
+from columnar.evening_out import EveningOut
 from columnar.handing_on import HandingOn
 from columnar.leading import Leading
 from columnar.master.cluster_control import ClusterControl
@@ -81,6 +83,7 @@ class Supervisor:
         self._addresses: dict[Incarnation, Address] = {}
         self._started_s = time.time()
         self._tls = tls
+        self._was_renewed = False
         self._web: WebServer | None = None
         self._master: ClusterHost | None = None
         self.fault: asyncio.Future[None]  # a server that ended before the start was over
@@ -149,6 +152,7 @@ class Supervisor:
         self.owners = ClusterOwners(host, catalogue, self.processes)
         self.leading.lead(self.owners, self.config.trigger_modules)
         host.requests.lead(self.leading.region_changes)
+        self.evening_out = EveningOut(self.handing_on.open, self._taking, self.processes.ask)
         servers = SupervisedServers(host, self.processes, self._addresses, self.handing_on.open.of)
         self.leading.cluster = self.control = ClusterControl(servers, servers)
         self.service = MasterService(self.config, self.folder, self.leading, host)
@@ -226,6 +230,16 @@ class Supervisor:
         """The server's own ports are open: everybody may name them to clients."""
         self._addresses[server] = Address(server, said.host, said.port)
         self._tell_addresses()
+        if self._was_renewed:  # it may have read the certificate before
+            self.processes.living[server].child.signal(signal.SIGHUP)
+
+    def renew_certificate(self) -> None:
+        """Read it again, here and in the servers; a server that starts gets the signal later, as it would end by it."""
+        assert self._tls is not None, "the ports speak TLS"
+        self._tls.certificate.renew()
+        self._was_renewed = True
+        for server in self._addresses:
+            self.processes.living[server].child.signal(signal.SIGHUP)
 
     def _tell_addresses(self) -> None:
         message = self.addresses()
@@ -303,6 +317,7 @@ class Supervisor:
         await self._door.close()
         for source in [*self._doors, *self._returns.values()]:
             source.close()
+        self.evening_out.close()
         self.handing_on.close()
         self.leading.stop_copies()
         await self.leading.stop_changes()
@@ -339,6 +354,8 @@ class _Watched:
 
     def heard(self, server: Incarnation, beat: Beat) -> None:
         self._supervisor.handing_on.open.said(server, beat)
+        if not self._supervisor.config.tls_cert:  # those connections cannot travel
+            self._supervisor.evening_out.look()
         self._host.heard(server, beat.iterations)
 
     async def linked(self, server: Incarnation) -> None:

@@ -2,7 +2,7 @@
 
     starting --ready line--> serving --SIGTERM, SIGINT--> stopping --> exit 0
     a second signal while stopping: exit at once, 128 + its number; the servers end with this process
-    SIGHUP, where the ports speak TLS: goes on to the servers, which read the certificate again
+    SIGHUP, where the ports speak TLS: the pages and the servers read the certificate again
 
 ``columnar standalone --servers N`` becomes this module (``python -m columnar.supervisor_process '{"data": ...}'``).
 
@@ -53,7 +53,7 @@ async def _serve(config: StandaloneConfig, count: int, log_level: str) -> int:
     except OSError as error:
         raise HostError(f"cannot open {config.data}: {error}; mend it or choose another --data") from error
     if config.tls_cert:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, store.processes.signal, signal.SIGHUP)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, store.renew_certificate)
     with suppress(BrokenPipeError):  # whoever started us no longer listens: serve all the same
         print(_ready_line(config, store, count), flush=True)  # noqa: T201 - the one line that scripts wait for
     calm_collector()

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from columnar.coordination.beat import Beat
 
 Name = TypeVar("Name", bound=Hashable)
+TOLERATED_PART: Final = 8
 
 
 @dataclass(slots=True)
@@ -58,6 +59,21 @@ class OpenConnections(Generic[Name]):
             return 0
         said = count.said
         return max(0, said.open + max(0, count.handed - said.taken) - max(0, count.given_back - said.given))
+
+    def surplus(self, servers: Iterable[Name]) -> tuple[Name, int] | None:
+        """The server with the most connections, and how many it has over its share; None: they are even enough.
+
+        O(servers).  A difference of one is no surplus, nor is an eighth of a share: connections come and go.
+        """
+        counts = {server: self.of(server) for server in servers if server in self._counts}
+        if len(counts) < 2:
+            return None
+        fullest = max(counts, key=counts.__getitem__)
+        share = -(-sum(counts.values()) // len(counts))
+        over = counts[fullest] - share
+        if over <= share // TOLERATED_PART or counts[fullest] - min(counts.values()) < 2:
+            return None
+        return fullest, over
 
     def fewest_first(self, servers: Iterable[Name]) -> list[Name]:
         """Order the servers that have joined; equals keep the order in which they joined."""

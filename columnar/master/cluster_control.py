@@ -312,6 +312,8 @@ class ClusterControl:
 
         if server.state is ServerState.UP:
             await self._emptied_and_stopped(server)
+        elif before is not None:  # it starts, or has died and is to start again: whichever process there is, it ends
+            await self._processes.stop_server(before)
         await self._processes.start_server(name)
         if not await self._within(UP_S, is_back):
             raise CallerError(f"{name} is not up after {UP_S:.0f} s; its log says why")

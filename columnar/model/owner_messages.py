@@ -140,6 +140,18 @@ class HandOver(Message[HandedOver]):
     within_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class GiveBack(Message[int]):
+    """Give so many connections back, each between two of its requests: others have fewer.  Their number.
+
+    Answered when they have gone, after ``within_ms`` in any case.  Connections of the server's own ports stay, as their
+    clients chose it; so do those with open scanners, and TLS, whose keys cannot travel.
+    """
+
+    connections: int
+    within_ms: int
+
+
 # --- regions that fail ---------------------------------------------------------------------------------
 
 

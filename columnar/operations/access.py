@@ -135,9 +135,9 @@ class TableAccess:
     def acknowledgement(self, region: Region, applied: Applied) -> Any:
         """A future that the answer waits for (None: nothing): of the fsync, and of the delay of a nearly full log."""
         if applied.durable is None and applied.failed_condition is None:
-            self._server.async_write_done()
+            self._server.async_writes.happened()
         if region.write_delay_s > 0:
-            return self._server.delayed(applied.durable, region.write_delay_s)
+            return _held_back(applied.durable, region.write_delay_s)
         return applied.durable
 
 
@@ -154,6 +154,29 @@ def _bytes_of(write: RowWrite) -> int:
 
 
 # --- answers that wait -----------------------------------------------------------------------------
+
+
+def _held_back(future: asyncio.Future[None] | None, delay_s: float) -> asyncio.Future[None]:
+    """``future``, but not before ``delay_s`` from now: how writers are slowed down."""
+    loop = asyncio.get_running_loop()
+    held: asyncio.Future[None] = loop.create_future()
+
+    def release(done: asyncio.Future[None] | None) -> None:
+        failure = done.exception() if done is not None else None
+        if failure is not None:
+            held.set_exception(failure)
+            held.exception()  # seen: its caller may have gone
+        else:
+            held.set_result(None)
+
+    def waited() -> None:
+        if future is None:
+            release(None)
+        else:
+            future.add_done_callback(release)
+
+    loop.call_later(delay_s, waited)
+    return held
 
 
 def after(future: Any, result: Any) -> Any:

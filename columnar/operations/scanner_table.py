@@ -120,6 +120,9 @@ class ScannerTable:
             self._waiting.append(closed)
             await closed
 
+    def has_open(self, connection: int) -> bool:
+        return connection in self._of_connection
+
     def connection_closed(self, connection: int) -> None:
         """Its scanners may still be used from elsewhere, for a shorter while."""
         for scanner_id in self._of_connection.pop(connection, ()):

@@ -22,6 +22,7 @@ from columnar.limits import GATHERED_BYTES, OPEN_REGIONS, STEP_BYTES
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions import read_only_regions
+from columnar.regions.async_writes import AsyncWrites
 from columnar.regions.gathering import Gathering
 from columnar.regions.hooks import ChangeListener, LogPolicy, NoListener
 from columnar.regions.hosting import Hosting
@@ -34,7 +35,6 @@ from columnar.storage.api import Engine, StoreClosed
 from columnar.storage.commit import Committer
 from columnar.storage.region_folders import RegionFolders
 
-ASYNC_SYNC_S: Final = 1.0  # unsynced writes are synced within this time
 LOOKED_AT: Final = 16  # regions that may not be closed are passed over at one opening
 FIRST_EPOCH: Final = 1
 
@@ -63,12 +63,12 @@ class RegionServer:
         self.hosting.on_unserved = self._unserved
         self.hosting.on_closing = lambda region: self.listener.region_closing(region)
         self.upkeep = RegionUpkeep(self)
+        self.async_writes = AsyncWrites(self.hosting)
         self._open: OrderedDict[int, Region] = self.hosting.serving  # by region id, least used first
         self._awaited = self.hosting.awaited
         self._last_used: Region | None = None  # the last of ``_open``, unless it was closed
         self._open_bound = open_regions
         self._policies: dict[str, LogPolicy] = {}
-        self._async_timer: asyncio.TimerHandle | None = None
         self._retry_timer: asyncio.TimerHandle | None = None  # of regions whose disk takes no writes
 
     # --- tables ------------------------------------------------------------------------------------
@@ -249,42 +249,8 @@ class RegionServer:
 
     async def close(self) -> None:
         """Sync and close every region."""
-        for timer in (self._retry_timer, self._async_timer):
-            if timer is not None:
-                timer.cancel()
+        if self._retry_timer is not None:
+            self._retry_timer.cancel()
+        self.async_writes.stop()
         self.upkeep.stop()
         await self.hosting.stop()
-
-    # --- writes ------------------------------------------------------------------------------------
-
-    def async_write_done(self) -> None:
-        """Somebody wrote without asking for an fsync: see that it is synced within ASYNC_SYNC_S."""
-        if self._async_timer is None and not self.hosting.state.is_stopping:
-            self._async_timer = asyncio.get_running_loop().call_later(ASYNC_SYNC_S, self._sync_async_writes)
-
-    def _sync_async_writes(self) -> None:
-        self._async_timer = None
-        for region in self._open.values():
-            region.sync_async_writes()
-
-    def delayed(self, future: asyncio.Future[None] | None, delay_s: float) -> asyncio.Future[None]:
-        """``future``, but not before ``delay_s`` from now: how writers are slowed down."""
-        loop = asyncio.get_running_loop()
-        held: asyncio.Future[None] = loop.create_future()
-
-        def release(done: asyncio.Future[None] | None) -> None:
-            failure = done.exception() if done is not None else None
-            if failure is not None:
-                held.set_exception(failure)
-                held.exception()  # seen: its caller may have gone
-            else:
-                held.set_result(None)
-
-        def waited() -> None:
-            if future is None:
-                release(None)
-            else:
-                future.add_done_callback(release)
-
-        loop.call_later(delay_s, waited)
-        return held

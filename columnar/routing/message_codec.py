@@ -252,6 +252,7 @@ _ENTRIES: Final = (
     _Entry("listening", owners.Listening, {"host": TEXT, "port": INT, "thrift2_port": INT}),
     _Entry("addresses", owners.Addresses, {"servers": several(_ADDRESS)}),
     _Entry("hand_over", owners.HandOver, {"within_ms": INT}, _HANDED_OVER),
+    _Entry("give_back", owners.GiveBack, {"connections": INT, "within_ms": INT}, INT),
     _Entry("cannot_open", owners.CannotOpen, {"region": REGION, "epoch": INT, "why": TEXT, "is_damaged": BOOL}),
     _Entry(
         "change_routes", routes.ChangeRoutes, {"number": INT, "gone": several(REGION), "routes": several(_ROUTE)}, _HELD

@@ -27,7 +27,7 @@ from columnar.webui.pages import REFRESH_S, REGIONS_SHOWN, TRIGGERS_SHOWN, Pages
 from columnar.webui.region_map import colour_of, legend_of, strip_of
 from columnar.webui.server import Ask
 from columnar.webui.status import Looks, line_of
-from columnar.webui.where import answered
+from columnar.webui.where import answered, link_to
 from columnar.wire.browsers import Visitors
 
 TABLES_SHOWN: Final = 200
@@ -69,6 +69,7 @@ class LookPages:
             refresh_s=REFRESH_S if renews else 0,
             age=age_text,
             key=key_text,
+            where=link_to,
             colour=lambda server: colour_of(server, [one.name for one in status.look.servers]),
             **shown_there,
         )

@@ -6,13 +6,16 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import urlencode
 
 from werkzeug.wrappers import Request
 
-from columnar.errors import ColumnarError
+from columnar.errors import ColumnarError, printable
 from columnar.model.cell import checked_row
 from columnar.model.cluster_look import RowLook
 
+FIRST_ROW: Final = b"\0"
+LINKED_BYTES: Final = 2_000
 _ESCAPE: Final = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 
 
@@ -31,12 +34,18 @@ def row_of(text: str) -> bytes:
     return _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), text.encode("utf-8", "surrogateescape"))
 
 
+def link_to(table: str, start: bytes) -> str:
+    """The address at which the region that begins with ``start`` is looked up; of the table where that is too long."""
+    row = {"row": printable(start)} if len(start) <= LINKED_BYTES else {}
+    return f"/where?{urlencode({'table': table, **row})}"
+
+
 def answered(request: Request, row_look: Callable[[str, bytes], RowLook]) -> Answer:
     """``row_look`` raises ColumnarError for what is not there."""
     table, row = request.args.get("table", "").strip(), request.args.get("row", "")
     if not table:
         return Answer(table, row)
     try:
-        return Answer(table, row, row_look(table, checked_row(row_of(row))))
+        return Answer(table, row, row_look(table, checked_row(row_of(row) or FIRST_ROW)))
     except ColumnarError as error:
         return Answer(table, row, error=error.wire_message)

@@ -53,14 +53,15 @@ _UNKNOWN: Final = "unknown"  # in metrics: names that clients invent do not beco
 class Connection:
     """An ``asyncio.Protocol`` in all but name: a class without foreign bases compiles to plain fields and calls."""
 
-    def __init__(self, server: WireServer, connection_id: int, read: bytes = b"") -> None:
-        """``read``: another server has read so much of the next request, and not answered it."""
+    def __init__(self, server: WireServer, connection_id: int, read: bytes | None = None) -> None:
+        """``read``: another server has read so much of the next request, and not answered it; None: it came here."""
         self._server = server  # constant, as are the next three
         self._loop = asyncio.get_running_loop()
         limits = server.limits
         self._stream = RequestStream(server.codec, limits.message_bytes, limits.drained_bytes, server.visitors)
-        self._stream.feed(read)
-        self._id = connection_id
+        self._stream.feed(read or b"")
+        self.was_brought = read is not None  # constant, as is the next one
+        self.number = connection_id
         self._ctx = CallContext(connection_id, "?")
         self._fd = -1
         self._aside: Aside | None = None  # the large message that a thread decodes
@@ -88,7 +89,7 @@ class Connection:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
         peer = transport.get_extra_info("peername")
         name = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "local"
-        self._ctx = CallContext(self._id, name, Protocol.BINARY, self.has_gone)
+        self._ctx = CallContext(self.number, name, Protocol.BINARY, self.has_gone)
         if not self._server.admit(self):
             log.warning("%s: refused, %d connections are open", self._ctx.peer, self._server.connections)
             self._closing = True
@@ -135,14 +136,14 @@ class Connection:
         if self._handed_on is not None:
             self._handed_on.client_left()
             self._handed_on = None
-        self._ctx = CallContext(self._id, self._ctx.peer, self._ctx.protocol)  # the old context refers to us
+        self._ctx = CallContext(self.number, self._ctx.peer, self._ctx.protocol)  # the old one refers to us
         if self._transport is None or not self._server.forget(self):
             return  # it was never admitted
         if exc is not None and not by_us:  # else the reason was logged then
             log.info("%s: connection lost: %s", self._ctx.peer, exc)
         elif self._stream.under_way and not (self._busy or by_us):
             log.info("%s: closed by the client within a message", self._ctx.peer)
-        self._server.service.connection_closed(self._id)
+        self._server.service.connection_closed(self.number)
 
     # --- what the server calls ---------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The connections of a port whose server leaves: each goes on at another server, between two requests.
+"""Connections that go on at another server, between two requests: all of a server that leaves, or its surplus.
 
     within a request --answered--> replies unsent --sent--> given away      plain TCP
                                                             closed          TLS, whose keys cannot travel
@@ -28,6 +28,7 @@ LOOKED_AT_ONCE: Final = 64  # connections in an iteration of the loop: 1 ms, and
 
 _log = logging.getLogger("columnar.wire")
 Give = Callable[[socket.socket, bytes], None]  # the socket is the callee's
+Stays = Callable[[int], bool]  # by the id of a connection
 
 
 class Leaving:
@@ -62,3 +63,31 @@ class Leaving:
                 _log.error("%s: cannot go on at another server: %s", connection.peer, error)
                 return
             self._give(socket.socket(fileno=descriptor), read)
+
+
+class Surplus(Leaving):
+    """Some connections go, of those that were accepted elsewhere; the server goes on with the others."""
+
+    def __init__(self, give: Give, most: int, stays: Stays) -> None:
+        super().__init__(self._passed_on)
+        self._stays = stays
+        self._pass_on = give
+        self._most = most
+        self.given = 0
+        self.all_gone = asyncio.Event()
+
+    def look(self, connection: Connection) -> None:
+        """A client that connected to this server's own port chose it, and stays.
+
+        One that is slow to read its replies stays, too: waiting for it would hold its connection up.
+        """
+        if self.given == self._most or not connection.was_brought or connection.unsent_now():
+            return
+        if not self._stays(connection.number):
+            super().look(connection)
+
+    def _passed_on(self, connection: socket.socket, read: bytes) -> None:
+        self.given += 1
+        if self.given == self._most:
+            self.all_gone.set()
+        self._pass_on(connection, read)

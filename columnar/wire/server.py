@@ -13,6 +13,7 @@ import logging
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -34,7 +35,7 @@ from columnar.wire.service import Ahead, Handler, NoObserver, Observer, Service
 from columnar.wire.waiting import Waiter
 
 if TYPE_CHECKING:  # a port without TLS has no use for one, a standalone none for the other
-    from columnar.wire.leaving import Give, Leaving
+    from columnar.wire.leaving import Give, Leaving, Stays
     from columnar.wire.tls_door import Tls, TlsDoor
 
 _HELD_BYTES: Final = attrgetter("held_bytes")  # a lambda would cost each call of its method a closure, once compiled
@@ -172,6 +173,24 @@ class WireServer:
             self._empty.clear()
             await self._empty.wait()
 
+    async def part_with(self, most: int, give: Give, stays: Stays, within_s: float) -> int:
+        """Give away up to ``most`` connections that ``take`` brought, each between two requests.  So many have gone.
+
+        ``stays``: of a connection's id, whether it has something here that it would leave behind.  None go of a port
+        that speaks TLS, or of a server that leaves.  Serves on meanwhile.
+        """
+        if self._tls is not None or self.leaving is not None or not most:
+            return 0
+        from columnar.wire.leaving import Surplus
+
+        self.leaving = surplus = Surplus(give, most, stays)
+        surplus.look_at(list(self._connections))
+        with suppress(TimeoutError):
+            await asyncio.wait_for(surplus.all_gone.wait(), within_s)
+        if self.leaving is surplus:  # else the server leaves
+            self.leaving = None
+        return surplus.given
+
     async def close(self, grace_s: float) -> None:
         """Stop listening, finish the calls in flight for up to ``grace_s``, end the others, close everything."""
         for server in (self._server, self._private):
@@ -202,7 +221,7 @@ class WireServer:
         hint = self.elsewhere(method) if self.elsewhere is not None else ""
         return f"Invalid method name: '{method}'{hint and '; '}{hint}"
 
-    def _accept(self, read: bytes = b"") -> Connection:
+    def _accept(self, read: bytes | None = None) -> Connection:
         return Connection(self, next(self._ids), read)
 
     def _accept_tls(self) -> TlsDoor:

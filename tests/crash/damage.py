@@ -196,8 +196,10 @@ def run(count: int, seed: int) -> list[Outcome]:
             if number % len(kinds) == 0:
                 rng.shuffle(kinds)
             whole, kind, paths = kinds[number % len(kinds)]
-            outcomes.append(look(whole, kind, rng.choice(paths), rng.choice(HOW), rng, root / "damaged"))
-            shutil.rmtree(root / "damaged")
+            # Each at a path of its own: an engine of the one before may still be closing, and it creates files by name.
+            target = root / f"damaged-{number}"
+            outcomes.append(look(whole, kind, rng.choice(paths), rng.choice(HOW), rng, target))
+            shutil.rmtree(target)
         return outcomes
     finally:
         shutil.rmtree(root, ignore_errors=True)

@@ -1,17 +1,24 @@
-"""A region that no server can open: the others serve on, everybody sees why, and a person has it tried again."""
+"""A region that no server can open, and servers that were replaced: the others serve on, and all is as before."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
+import socket
 import urllib.request
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from columnar.client import Connection
+from columnar.client.cluster import ClusterAdmin
 from columnar.wire.idl import hbase
+from tests.support.certificates import Authority, Pair
 from tests.support.cluster_process import ClusterProcess
 from tests.support.readme_blocks import await_that
 from tests.support.shell import Shell
@@ -69,3 +76,65 @@ def test_a_damaged_region_is_left_closed_and_the_others_go_on(tmp_path: Path) ->
         with store.rows() as rows:
             assert [rows.get(b"pages", row) for row in ROWS] == [*ROWS]
         assert shell.json("transitions") == []
+
+
+def test_old_connections_spread_over_the_servers_again_after_one_of_them_was_replaced(tmp_path: Path) -> None:
+    with ClusterProcess(tmp_path / "data", 2) as store:
+        shell = Shell(f"127.0.0.1:{store.port}")
+        first = store.connection()
+        first.create_table("t", {"f": {}}, splits=[b"m"])
+        clients = [store.rows() for _ in range(9)]
+
+        def held() -> list[int]:
+            return sorted(one["connections"] for one in shell.json("servers")["servers"] if one["state"] == "up")
+
+        await_that(lambda: held() in ([5, 5], [5, 6]), WAIT_S, lambda: str(held()))  # the shell's own among them
+        shell.out("restart", "--rolling")
+        await_that(lambda: held() in ([5, 5], [5, 6]), WAIT_S, lambda: str(held()))
+        for n, client in enumerate(clients):
+            with client:
+                client.put(b"t", b"%d" % n, b"v")
+                assert client.get(b"t", b"%d" % n) == b"v"
+        assert first.tables() == [b"t"]
+        first.close()
+
+
+def test_a_renewed_certificate_is_that_of_all_ports_and_pages_also_of_a_server_that_starts(tmp_path: Path) -> None:
+    old, new = Authority(tmp_path, "old"), Authority(tmp_path, "new")
+    cert, key = tmp_path / "store.crt", tmp_path / "store.key"
+
+    def put(pair: Pair) -> None:
+        shutil.copy(pair.cert, cert)
+        shutil.copy(pair.key, key)
+
+    put(old.sign("store"))
+    flags = ("--web-port", "0", "--tls-cert", str(cert), "--tls-key", str(key))
+    with ClusterProcess(tmp_path / "data", 2, *flags) as store:
+        web = int(store.web.rstrip("/").rpartition(":")[2])
+
+        def speaks(port: int, authority: Authority) -> bool:
+            try:
+                with socket.create_connection(("127.0.0.1", port), timeout=WAIT_S) as plain:
+                    authority.client().context().wrap_socket(plain, server_hostname="127.0.0.1").close()
+            except OSError:  # ssl.SSLError among them; the port of a server that died
+                return False
+            return True
+
+        with closing(Connection("127.0.0.1", store.port, timeout=60_000, tls=old.client())) as early:
+            ports = [int(one.address.rpartition(":")[2]) for one in ClusterAdmin(early).servers().servers]
+            put(new.sign("store"))
+            os.kill(store.pid, signal.SIGHUP)
+            for port in (*ports, store.port, web):
+                await_that(partial(speaks, port, new), WAIT_S, lambda port=port: f"port {port}")  # type: ignore[misc]
+                assert not speaks(port, old)
+            store.kill_server(0)
+            os.kill(store.pid, signal.SIGHUP)  # whatever the next server is about to do, it is not its end
+        with closing(Connection("127.0.0.1", store.port, timeout=60_000, tls=new.client())) as later:
+
+            def states() -> list[str]:
+                return [one.state for one in ClusterAdmin(later).servers().servers]
+
+            await_that(lambda: states() == ["up", "up"], WAIT_S, lambda: str(states()))
+        assert len(store.servers()) == 2
+        assert store.stop() == 0
+        assert store.log.read_text().count("has ended") == 3, "one was killed, and two stopped"

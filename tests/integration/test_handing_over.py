@@ -15,7 +15,7 @@ from columnar.coordination.doorbell import answered, ring
 from columnar.doors import DOOR_1, DOOR_2
 from columnar.limits import MESSAGE_BYTES
 from columnar.model.owner import first_owner
-from columnar.model.owner_messages import Address, Addresses, HandedOver, HandOver
+from columnar.model.owner_messages import Address, Addresses, GiveBack, HandedOver, HandOver
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import Route
 from columnar.model.schema import Family, make_table
@@ -100,6 +100,37 @@ async def test_when_time_is_over_the_answer_says_what_is_left(master: Master) ->
         socket.create_connection(("127.0.0.1", one.listening.result().port))
     scan.close()
     client.close()
+
+
+@with_master
+async def test_a_surplus_of_both_services_goes_back_and_the_rest_is_handed_over_later(master: Master) -> None:
+    one, two = await two_servers(master)
+    clients = [await master.client(one) for _ in range(6)]
+    silent = [await master.client(one, DOOR_2) for _ in range(2)]
+    for client in clients:
+        assert await in_thread(client.tables) == [b"t"], "the server has it"
+    row = {b"a:q": b"v"}
+    for n in range(3):
+        await in_thread(clients[0].table("t").put, b"%d" % n, row)
+    scan = clients[0].table("t").scan(batch_size=1)
+    assert await in_thread(next, scan) == (b"0", row)
+    assert await one.ask(GiveBack(4, LONG_MS)) == 4
+    doors = [await in_thread(pass_on, one, two) for _ in range(4)]
+    assert sorted(doors) == [DOOR_1] * 3 + [DOOR_2], "each service gives its share"
+    for client in clients:
+        assert await in_thread(client.tables) == [b"t"]
+    assert await one.ask(GiveBack(100, SHORT_MS)) == 3
+    for _ in range(3):
+        await in_thread(pass_on, one, two)
+    assert await in_thread(list, scan) == [(b"1", row), (b"2", row)], "its connection stayed"
+    late = await master.client(one)
+    assert await in_thread(late.tables) == [b"t"]
+    handing = asyncio.ensure_future(one.ask(HandOver(LONG_MS)))
+    for _ in range(2):
+        await in_thread(pass_on, one, two)
+    assert await handing == HandedOver(given=2, closed=0, lost=0, scanners=0), "what went before is not counted"
+    for client in [*clients, *silent, late]:
+        client.close()
 
 
 @with_master

@@ -7,7 +7,7 @@ import random
 import socket
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import happybase
 import pytest
@@ -159,6 +159,97 @@ def test_replies_that_a_client_is_slow_to_read_are_sent_first(pair: Pair) -> Non
         sock.sendall(framed(get(20, b"there")))
         assert reply_of(sock)[2] == 20
     assert other.service.calls == [b"r", b"there"]
+
+
+def brought(server: Running) -> socket.socket:
+    """A client that connected to another process, which handed its connection on."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        client = socket.create_connection(listening.getsockname(), timeout=20)
+        accepted, _ = listening.accept()
+    server.call(server.server.take(accepted))
+    return client
+
+
+def part_with(
+    one: Running, other: Running, most: int, within_s: float = 10, stays: Callable[[int], bool] = lambda _: False
+) -> asyncio.Future[int]:
+    def give(connection: socket.socket, read: bytes) -> None:
+        asyncio.run_coroutine_threadsafe(other.server.take(connection, read), other.loop)
+
+    parting = one.server.part_with(most, give, stays, within_s)
+    return asyncio.run_coroutine_threadsafe(parting, one.loop)  # type: ignore[return-value]
+
+
+def test_a_surplus_goes_and_the_server_serves_on(pair: Pair) -> None:
+    one, other = pair
+    clients = [brought(one) for _ in range(5)]
+    assert part_with(one, other, 3).result(10) == 3
+    with open_socket(one) as new:
+        for sock in [*clients, new]:
+            with sock:
+                sock.sendall(framed(get(7)))
+                assert reply_of(sock)[2] == 7
+    assert (len(one.service.calls), len(other.service.calls)) == (3, 3)
+    assert one.server.leaving is None
+
+
+def test_clients_that_chose_this_server_or_read_slowly_or_wait_for_an_answer_stay(pair: Pair) -> None:
+    one, other = pair
+    one.service.rows[b"large"] = {b"f:q": (b"v" * 1_000_000, 5)}
+    one.call(close_gate(one.service))
+    with open_socket(one) as own, brought(one) as slow, brought(one) as waits:
+        assert serves(one)
+        slow.sendall(b"".join(framed(get(n, b"large")) for n in range(20)))
+        while not one.server.output_bytes:
+            assert serves(one)
+        waits.sendall(framed(increment(1, b"slow")))
+        while b"slow" not in one.service.calls:
+            assert serves(one)
+        assert part_with(one, other, 3, within_s=0.05).result(10) == 0
+        assert part_with(one, other, 3, within_s=0.05, stays=lambda _: True).result(10) == 0
+        one.loop.call_soon_threadsafe(one.service.gate.set_result, None)
+        assert reply_of(waits)[2] == 1
+        own.sendall(framed(get(5)))
+        assert reply_of(own)[2] == 5
+        assert [reply_of(slow)[2] for _ in range(20)] == [*range(20)]
+    assert not other.service.calls
+
+
+def test_one_that_waits_for_an_answer_goes_once_it_has_it(pair: Pair) -> None:
+    one, other = pair
+    one.call(close_gate(one.service))
+    with brought(one) as sock:
+        sock.sendall(framed(increment(1, b"slow")))
+        while not one.service.calls:
+            assert serves(one)
+        going = part_with(one, other, 1)
+        assert serves(one)
+        assert not going.done()
+        one.loop.call_soon_threadsafe(one.service.gate.set_result, None)
+        assert going.result(10) == 1
+        assert reply_of(sock)[2] == 1
+        sock.sendall(framed(get(2, b"there")))
+        assert reply_of(sock)[2] == 2
+    assert other.service.calls == [b"there"]
+
+
+def test_a_server_that_leaves_meanwhile_gives_all_away(pair: Pair) -> None:
+    one, other = pair
+    one.call(close_gate(one.service))
+    with brought(one) as waits, brought(one) as idle, open_socket(one) as own:
+        waits.sendall(framed(increment(1, b"slow")))
+        while not one.service.calls:
+            assert serves(one)
+        part_with(one, other, 3)
+        gone = leave(one, other)
+        assert part_with(one, other, 1).result(10) == 0, "it leaves"
+        one.loop.call_soon_threadsafe(one.service.gate.set_result, None)
+        gone.result(10)
+        assert reply_of(waits)[2] == 1
+        for sock in (waits, idle, own):
+            sock.sendall(framed(get(2)))
+            assert reply_of(sock)[2] == 2
+    assert one.service.calls == [b"slow"]
 
 
 def post(body: bytes) -> bytes:

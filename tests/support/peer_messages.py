@@ -78,6 +78,7 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (owners.Listening("0.0.0.0", 40_001, 40_002), None),
     (owners.Addresses((owners.Address(S1, "10.0.0.1", 9090), owners.Address(S2, "::1", 1))), None),
     (owners.HandOver(60_000), owners.HandedOver(10_000, 0, 1, 2)),
+    (owners.GiveBack(40, 2_000), 39),
     (owners.CannotOpen(HIGH, 9, "the disk is full", False), None),
     (ChangeRoutes(1 << 33, (LOW,), (MOVED, Route(LOW, S1, 1))), RoutesHeld(12, True)),
     (ReplaceRoutes(7, (Route(LOW, S1, 1), MOVED)), RoutesHeld(7)),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from columnar.coordination.beat import BEAT_BYTES, Beat, last_of, packed
 from columnar.coordination.open_connections import OpenConnections
 from tests.support.seeds import seed
@@ -66,3 +68,54 @@ def test_when_a_beat_comes_the_count_is_exact() -> None:
             elif step == "beat":
                 counts.said("s", Beat(1, open_now, taken, given))
                 assert counts.of("s") == open_now + coming, f"seed {number}"
+
+
+def with_open(counts: dict[str, int]) -> OpenConnections[str]:
+    found: OpenConnections[str] = OpenConnections()
+    for server, count in counts.items():
+        found.joined(server)
+        found.said(server, Beat(1, open=count))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("counts", "surplus"),
+    [
+        ({}, None),
+        ({"s1": 100}, None),
+        ({"s1": 1, "s2": 0}, None),
+        ({"s1": 2, "s2": 0}, ("s1", 1)),
+        ({"s1": 3, "s2": 2}, None),
+        ({"s1": 8, "s2": 0}, ("s1", 4)),
+        ({"s1": 0, "s2": 50, "s3": 51}, ("s3", 17)),
+        ({"s1": 33, "s2": 34, "s3": 34}, None),
+        ({"s1": 104, "s2": 96}, None),
+        ({"s1": 113, "s2": 87}, ("s1", 13)),
+    ],
+)
+def test_a_surplus_is_what_the_fullest_has_over_its_share(
+    counts: dict[str, int], surplus: tuple[str, int] | None
+) -> None:
+    assert with_open(counts).surplus(counts) == surplus
+
+
+def test_servers_that_take_no_connections_have_no_share() -> None:
+    assert with_open({"s1": 8, "s2": 0, "leaves": 90}).surplus(["s1", "s2", "unknown"]) == ("s1", 4)
+
+
+def test_what_goes_from_the_fullest_to_the_emptiest_ends_even() -> None:
+    """As a supervisor does it: nothing goes to and fro."""
+    first = seed(20261123)
+    print(f"COLUMNAR_SEED={first}")
+    for number in range(first, first + 200):
+        rng = random.Random(number)
+        counts = {f"s{n}": rng.randrange(300) for n in range(rng.randrange(2, 9))}
+        emptied: set[str] = set()
+        while (found := with_open(counts).surplus(counts)) is not None:
+            server, over = found
+            assert server not in emptied, "its surplus has gone"
+            emptied.add(server)
+            for _ in range(over):
+                counts[server] -= 1
+                counts[min(counts, key=counts.__getitem__)] += 1
+        assert max(counts.values()) - min(counts.values()) <= 1 + max(counts.values()) // 4

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from html import unescape
+from itertools import pairwise
 from typing import TypeVar
 
 import pytest
@@ -150,6 +151,21 @@ def test_where_a_row_is(visit: Visit) -> None:
 def test_what_is_typed_there(visit: Visit, asked: str, said: str) -> None:
     assert said in visit.text("/where" + asked)
     assert "<script>" not in visit("/where" + asked)
+
+
+def test_the_map_leads_to_each_region_whatever_its_key() -> None:
+    """Keys are shown by their first 80 bytes; a link has them whole, or leads to the table."""
+    starts = [b"", b'"<b>&?row=#', b"https://example.org/" + b"p" * 90, b"q\\x00\xff\x00" * 100, b"z" * 2_001]
+    bounds = list(pairwise([*starts, b""]))
+    infos = [RegionInfo("pages", 2 + number, start, end) for number, (start, end) in enumerate(bounds)]
+    visit = Visit(OperatedCluster(infos, 3))
+    rows = re.findall(r'<td class="key"><a href="(/where[^"]+)"', visit("/tables/pages"))
+    fields = re.findall(r'<a href="(/where[^"]+)"><rect', visit("/tables/pages"))
+    assert len(rows) == len(fields) == len(infos)
+    assert rows == fields
+    for link, info in zip(rows[:-1], infos, strict=False):
+        assert info.encoded in visit(unescape(link))
+    assert unescape(rows[-1]) == "/where?table=pages"
 
 
 def test_transitions_and_decisions(visit: Visit) -> None:
