@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import asdict
 from functools import partial
@@ -84,6 +85,7 @@ class Supervisor:
         self._started_s = time.time()
         self._tls = tls
         self._was_renewed = False
+        self.hot_modules: Callable[[], str] = str  # how they run, in words, for the pages
         self._web: WebServer | None = None
         self._master: ClusterHost | None = None
         self.fault: asyncio.Future[None]  # a server that ended before the start was over
@@ -301,6 +303,7 @@ class Supervisor:
             look=self.control.look(),
             kinds=tuple(sorted(kinds.items())),
             fenced=self.host.fenced,
+            hot_modules=self.hot_modules(),
             has_triggers_page=True,
             tables=tuple(self.control.tables()),
             disabled=frozenset(name for name, entry in tables.items() if not entry.enabled),

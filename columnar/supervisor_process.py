@@ -20,6 +20,7 @@ import signal
 import sys
 from contextlib import suppress
 
+from columnar.background_compiling import BackgroundCompiling
 from columnar.config import StandaloneConfig
 from columnar.errors import ColumnarError, HostError
 from columnar.log_lines import log_to_stderr
@@ -48,6 +49,8 @@ async def _serve(config: StandaloneConfig, count: int, log_level: str) -> int:
     stopping = stop_on_signals()
     warn_of_the_open(config)
     store = Supervisor.locked(config, count, log_level)
+    compiling = BackgroundCompiling()
+    store.hot_modules = compiling.state
     try:
         await store.start()
     except OSError as error:
@@ -55,12 +58,15 @@ async def _serve(config: StandaloneConfig, count: int, log_level: str) -> int:
     if config.tls_cert:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, store.renew_certificate)
     with suppress(BrokenPipeError):  # whoever started us no longer listens: serve all the same
+        _log.info("hot modules: %s", compiling.state())
         print(_ready_line(config, store, count), flush=True)  # noqa: T201 - the one line that scripts wait for
+    compiling.start()  # for this process and its servers: once for all
     calm_collector()
     giving_back = asyncio.create_task(give_back_memory())
     await stopping.wait()
     _log.info("stopping; a second signal stops at once")
     giving_back.cancel()
+    await compiling.stop()
     await store.stop()
     _log.info("stopped")
     return 0

@@ -4,7 +4,7 @@ Each request is checked before anything is done, and answers a sentence; ``dry_r
 request that is done returns when the cluster is as it was asked for.
 
     restart   drain, stop, start, undrain; its regions come home
-    stop      drain, stop; the server stays down until a restart of it
+    stop      drain, stop; the server stays down until a restart of it, or of the store
     fence     end the process at once, as if it had died: another takes its place
 
 Owned by the loop.

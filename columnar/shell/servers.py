@@ -287,7 +287,7 @@ def restart(server: Server, name: str | None, rolling: bool, dry_run: bool) -> N
 @dry_run_option
 @with_supervisor
 def stop(server: Server, name: str, dry_run: bool) -> None:
-    """Empty a server and stop its process; it stays down until 'columnar restart SERVER'.
+    """Empty a server and stop its process, until 'columnar restart SERVER' or the next start of the store.
 
     Other servers answer for its regions, and its clients go on at them, as at a restart. The last server that may
     have regions is not stopped: SIGTERM to the store stops all of it.

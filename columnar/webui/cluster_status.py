@@ -20,6 +20,7 @@ class ClusterStatus:
     disabled: frozenset[str] = frozenset()  # names of tables
     moves: tuple[tuple[str, int], ...] = ()  # that are done since the start, by why
     pauses: tuple[tuple[str, tuple[float, ...]], ...] = ()  # of these regions, by why: samples of a histogram
+    hot_modules: str = ""  # how they run, in words
     has_triggers_page: bool = False  # a process that is alone shows its triggers on its first page
     planning: tuple[float, ...] = ()  # rounds of the planner: the sample of a histogram
 

@@ -50,8 +50,9 @@ class Checkout:
         for name in ("setup.py", "pyproject.toml"):
             shutil.copy(ROOT / name, self.folder / name)
 
-    def start(self, **env: str) -> None:
+    def start(self, servers: int = 1, **env: str) -> None:
         options = ["--data", "data", "--port", "0", "--web-port", "0", "--log-level", "warning"]
+        options += ["--servers", str(servers)]
         with open(self.folder / "log", "w") as log:
             self._store = subprocess.Popen(
                 [sys.executable, "-m", "columnar", "standalone", *options],
@@ -108,8 +109,9 @@ def is_running(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
 
 
-def test_the_page_and_the_log_say_when_to_restart(checkout: Checkout) -> None:
-    checkout.start(COLUMNAR_COMPILED="background")
+@pytest.mark.parametrize("servers", [1, 2])
+def test_the_page_and_the_log_say_when_to_restart(checkout: Checkout, servers: int) -> None:
+    checkout.start(servers, COLUMNAR_COMPILED="background")
     checkout.compiler()
     assert checkout.says("compiling in the background")
     assert "compiling the hot modules in the background" in checkout.log()
