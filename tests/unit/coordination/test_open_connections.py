@@ -7,7 +7,7 @@ import random
 import pytest
 
 from columnar.coordination.beat import BEAT_BYTES, Beat, last_of, packed
-from columnar.coordination.open_connections import OpenConnections
+from columnar.coordination.open_connections import TOLERATED_PART, OpenConnections
 from tests.support.seeds import seed
 
 
@@ -118,4 +118,5 @@ def test_what_goes_from_the_fullest_to_the_emptiest_ends_even() -> None:
             for _ in range(over):
                 counts[server] -= 1
                 counts[min(counts, key=counts.__getitem__)] += 1
-        assert max(counts.values()) - min(counts.values()) <= 1 + max(counts.values()) // 4
+        share = -(-sum(counts.values()) // len(counts))
+        assert max(counts.values()) <= share + max(1, share // TOLERATED_PART)
