@@ -115,12 +115,15 @@ def unpacked(data: bytes) -> int:
 
 
 def read(data: str) -> int:
-    """What the file of a data folder says, also while it is served; 0 where it says nothing."""
+    """What the file of a data folder says, also while it is served; 0 where it says nothing.  HostError."""
+    path = os.path.join(data, NAME)
     try:
-        with open(os.path.join(data, NAME), "rb") as held:
+        with open(path, "rb") as held:
             return unpacked(held.read(_PAIR.size + 1))
     except FileNotFoundError:
         return 0
+    except OSError as error:
+        raise HostError(f"cannot read {path}: {error.strerror}") from error
 
 
 class ClockFile:

@@ -70,7 +70,7 @@ class Pasts(Protocol):
     async def extents(self, server: Incarnation) -> told.Segments:
         """The extents of the log of a server that lives, now."""
 
-    def free_bytes(self) -> int: ...
+    def free_bytes(self) -> int: ...  # OSError
 
 
 class ClusterHost:
@@ -92,10 +92,12 @@ class ClusterHost:
         self._liveness: Liveness | None = None
         self.greeted: dict[Incarnation, None] = {}  # linked, and not reaped: they hear of each change
         self.published: Callable[[str], Message[None] | None] = lambda _table: None  # how servers know a table
+        self.told_first: Callable[[Incarnation], Message[None] | None] = lambda _server: None  # to one that was greeted
         self.on_table: Callable[[str], None] = lambda _table: None  # the catalogue has another state of it
         self.is_over = False
         self._writes: deque[do.Write] = deque()  # as many as there were events during one fsync
         self._writer: asyncio.Task[None] | None = None
+        self._repair: asyncio.Future[None] | None = None  # the writer waits for it: the disk refused a write
         self._tasks: set[asyncio.Task[Any]] = set()
         self._wake: asyncio.TimerHandle | None = None
         self._looks: list[asyncio.TimerHandle] = []
@@ -176,8 +178,10 @@ class ClusterHost:
         self._look_at_loads()
 
     def stop(self) -> None:
-        """Nothing more is decided: servers stop."""
+        """Nothing more is decided: servers stop.  A disk that refuses writes is not waited for any more."""
         self.is_over = True
+        if self._repair is not None:
+            self._repair.cancel()
         for timer in (*self._looks, self._wake):
             if timer is not None:
                 timer.cancel()
@@ -226,7 +230,10 @@ class ClusterHost:
     async def linked(self, server: Incarnation) -> None:
         """Tell it all tables, triggers and routes; from then on it is up."""
         self.greeted[server] = None  # first: no change is missed
+        first = self.told_first(server)  # in the same step: what begins later is asked of all that are greeted
         try:
+            if first is not None:
+                await self._servers.ask(server, first)
             for table in sorted(self._catalogue.tables):
                 publish = self.published(table)
                 if publish is not None:
@@ -282,7 +289,9 @@ class ClusterHost:
                 await self._catalogue.write_owners(write)
             except ColumnarError as error:
                 _log.error("owners of %d regions are not written: %s", len(write.owners), error.text)
-                await self._sound()
+                if not self.is_over:
+                    self._repair = asyncio.ensure_future(self._sound())
+                    await asyncio.wait([self._repair])  # or ``stop`` has cancelled it
                 self.event(self.state.not_written(write.number, self.now_ms()))
                 continue
             for info, row in write.owners:
@@ -338,14 +347,20 @@ class ClusterHost:
         """The tables of the catalogue, with the rows of owners on disk, of which ``state`` was made."""
         for table, entry in self._catalogue.tables.items():
             self._stands(table, entry.regions)
+        for place in self.state.current.places.values():
+            if place.phase is Phase.OFFLINE and place.owner is not None:  # no write publishes it: the start would wait
+                self.publishing.owned(place.info, place.owner)
+        self._look_for_shut()
 
     async def served(self, table: str, fresh: Sequence[RegionInfo]) -> None:
         """Every region of the table has an owner, whose routes are out; new ones are open, or cannot be opened."""
-        waiting = {info.region_id for info in fresh}
+        waiting = [info.region_id for info in fresh]
 
         def is_so() -> bool:
+            """Look at one region that waits, not at all of them: there are as many events as regions."""
             places = self.state.current.places
-            waiting.difference_update([one for one in waiting if one not in places or places[one].phase not in WAITING])
+            while waiting and (waiting[-1] not in places or places[waiting[-1]].phase not in WAITING):
+                waiting.pop()
             return not waiting and self.publishing.is_out(table)
 
         await self.until(is_so)
@@ -450,12 +465,15 @@ class ClusterHost:
     def _look_at_loads(self) -> None:
         if self.is_over:
             return
-        self.state.current.free_bytes = self._pasts.free_bytes()
+        self._looks[1:] = [asyncio.get_running_loop().call_later(LOADS_S, self._look_at_loads)]
+        try:
+            self.state.current.free_bytes = self._pasts.free_bytes()
+        except OSError as error:  # splits go on by what was free before
+            _log.error("the master cannot ask how much of the disk is free: %s", error)
         for server in self.greeted:
             if server not in self._rated:
                 self._rated.add(server)
                 self.spawn(self._rates(server))
-        self._looks[1:] = [asyncio.get_running_loop().call_later(LOADS_S, self._look_at_loads)]
 
     async def _rates(self, server: Incarnation) -> None:
         try:

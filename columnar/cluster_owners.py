@@ -5,8 +5,8 @@
     to any               PrepareRegions, CheckFunction
 
 Answered when every server has answered; a server that dies meanwhile counts as done when it is fenced, for the one in
-its place begins with what the master knows by then.  ``ReleaseDeliveries`` goes to the servers that hold
-deliveries, and to no other.
+its place begins with what the master knows by then.  A server that begins while deliveries are held is told to hold its
+own before it is told of any region.  ``ReleaseDeliveries`` goes to the servers that hold deliveries, and to no other.
 
 A step of a split or merge goes to the server that began it.  If that died, the change is over: nothing is left of
 it but folders that the catalogue has announced.
@@ -43,7 +43,7 @@ class ClusterOwners:
         self._catalogue = catalogue
         self._servers = servers
         self._published: dict[str, messages.Publish] = {}  # as they were asked last; regions by the catalogue
-        self._holding: list[Incarnation] = []  # servers whose deliveries are held
+        self._holding: list[Incarnation] | None = None  # servers whose deliveries are held; None: nobody asked for that
         self._carriers: dict[RegionChange, Incarnation] = {}  # who carries a change out
         self._answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {
             messages.Publish: self._publish,
@@ -63,6 +63,7 @@ class ClusterOwners:
             messages.SettleChange: self._end,
         }
         host.published = self.publish_of
+        host.told_first = self._first_of
 
     async def ask(self, message: Message[R]) -> R:
         answer: R = await self._answers.get(type(message), self._of_all)(message)
@@ -130,17 +131,25 @@ class ClusterOwners:
         return tuple(load for answer in await self._of_all(asked) for load in answer)
 
     async def _hold(self, asked: messages.HoldDeliveries) -> None:
-        found = await self._answered(asked, list(self._host.greeted))
-        self._holding = [server for server, answer in found.items() if answer is None]
+        holding = self._holding = []  # from now on with those that begin (``_first_of``)
         try:
+            found = await self._answered(asked, list(self._host.greeted))
+            holding += [server for server, answer in found.items() if answer is None]
             _good(found.values())
         except BaseException:
             await self._release(messages.ReleaseDeliveries())
             raise
 
     async def _release(self, asked: messages.ReleaseDeliveries) -> None:
-        holding, self._holding = self._holding, []
+        holding, self._holding = self._holding or [], None
         await self._of_all(asked, holding)
+
+    def _first_of(self, server: Incarnation) -> messages.HoldDeliveries | None:
+        """A server that begins during a hold joins it: changes that it delivered would be missing in earlier copies."""
+        if self._holding is None:
+            return None
+        self._holding.append(server)
+        return messages.HoldDeliveries()
 
     async def _of_any(self, message: Message[None]) -> None:
         """Ask one server; work that only saves time later, and is left out where that server dies."""

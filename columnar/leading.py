@@ -144,6 +144,10 @@ class Leading:
         if not self._has_servers:
             self.region_changes.start()
 
+    def follow_catalogue(self, unsound: Callable[[str], None], sound: Callable[[], None]) -> None:
+        """``unsound``: the catalogue cannot be written any more, and why; ``sound``: it can be again."""
+        self._meta.on_unsound, self._meta.on_sound = unsound, sound
+
     async def sound(self) -> None:
         """Return when the catalogue's disk equals the catalogue in memory."""
         await self._meta.sound()

@@ -64,7 +64,8 @@ HANDSHAKE_S: Final = 10  # until which one is over; a client half a world away n
 CONNECTION_INPUT_BYTES: Final = 256 * KIB  # read ahead of the message being served
 CONNECTION_OUTPUT_BYTES: Final = 4 * MIB  # unsent replies; over it the connection is not read
 SERVER_OUTPUT_BYTES: Final = 256 * MIB  # unsent replies of all connections; over it the fullest is closed
-SERVER_INPUT_BYTES: Final = 256 * MIB  # half-received messages of all connections
+SERVER_INPUT_BYTES: Final = 256 * MIB  # requests of all connections: half received, waiting or being served
+SMALL_REQUEST_BYTES: Final = 4 * KIB  # begins over that bound, too: 40 MB of 10,000 connections
 BATCH_BYTES: Final = 4 * MIB  # one engine write: it holds the interpreter lock some 13 ms
 
 # --- between servers -------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from columnar.regions.region_copy import copy_open_region
 _log = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0  # as of the regions whose disk takes no writes
+_ADVICE: Final = "; read before you repeat"  # to writers of rows
 
 
 class MetaRegion:
@@ -43,6 +44,8 @@ class MetaRegion:
         self._sound.set()
         self.newest_ms = 0  # the highest timestamp that was read
         self.repairs_wanted: Callable[[Rows], list[RowMutation]] = lambda _found: []  # the catalogue's
+        self.on_unsound: Callable[[str], None] = lambda _failure: None  # why, once until the next ``on_sound``
+        self.on_sound: Callable[[], None] = lambda: None
         self.on_repaired: list[Callable[[], Awaitable[None]]] = []  # its change of unknown outcome is undone
 
     def open(self) -> None:
@@ -94,6 +97,7 @@ class MetaRegion:
                 self._failure,
             )
             self._repairing = asyncio.ensure_future(self._repair())
+            self.on_unsound(str(failure).removesuffix(_ADVICE))
 
     async def _repair(self) -> None:
         while self._failure:
@@ -104,6 +108,7 @@ class MetaRegion:
                 await self._written_anew(region)
                 self._failure = ""
         self._sound.set()
+        self.on_sound()
         _log.warning("the catalogue is whole: tables can be made, changed and dropped again")
         for repaired in self.on_repaired:
             await repaired()

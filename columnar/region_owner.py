@@ -74,7 +74,9 @@ class RegionOwner:
         self._keeper.hub.table_installed(asked.table.name)
 
     async def _withdraw(self, asked: messages.Withdraw) -> None:
+        """When this returns no store of the table is open here: the master removes the folders next."""
         self._server.tables.remove(asked.table)
+        await self._server.close_table(asked.table)
 
     async def _follow_schema(self, asked: messages.FollowSchema) -> None:
         await self._server.upkeep.follow_schema(asked.table)

@@ -1,7 +1,7 @@
 """The servers of a supervisor: their processes, the links to them, and another one in the place of one that died.
 
     started    a process, which imports what it needs; its settings come when its number is on disk
-    joined     it has its number and its settings: the master counts with it
+    joined     it has its number and its settings: the master counts with it; a process that cannot join is killed
     linked     it has said hello: it may be asked
     leaving    it hands its clients over to other servers, before it stops: where it alone is to stop
     ended      it was reaped: it answers nothing any more
@@ -124,7 +124,7 @@ class ServerProcesses:
         return child, known
 
     async def join(self, name: str, begun: tuple[Child, list[Server]]) -> None:
-        """Number the process, tell it its settings, and link with it."""
+        """Number the process, tell it its settings, and link with it.  A process that is dead is reported as ended."""
         self._joined(Incarnation(name, await self._next_number()), begun)
 
     def _joined(self, incarnation: Incarnation, begun: tuple[Child, list[Server]]) -> None:
@@ -133,9 +133,16 @@ class ServerProcesses:
         known.append(server)
         self.living[incarnation] = server
         self._ends[incarnation] = asyncio.get_running_loop().create_future()
-        child.settings(json.dumps(self._settings(incarnation)).encode())
-        self._events.joined(incarnation)
-        self._spawn(self._watch(server))
+        self._spawn(self._watch(server))  # first: it reports the end and has the server replaced, whatever fails below
+        if child.is_over:
+            return  # it died before it had its number
+        try:
+            child.settings(json.dumps(self._settings(incarnation)).encode())
+            self._events.joined(incarnation)
+        except Exception:  # noqa: BLE001 - whatever it is, as that no descriptor is free, this process cannot serve
+            _log.exception("server %s cannot join; its process is killed", incarnation)
+            child.signal(signal.SIGKILL)
+            return
         self._spawn(self._link(server))
 
     async def _link(self, server: Server) -> None:
@@ -210,7 +217,7 @@ class ServerProcesses:
         return [server for server in self.living.values() if server.incarnation.name == name]
 
     async def _start(self, name: str) -> None:
-        """Where it has the turn of its name; nothing where one of the name lives.  Errors as of ``join``, OSError."""
+        """Start one, in the turn of its name; nothing where one of the name lives.  Errors as of ``join``, OSError."""
         if self._living_of(name) or self.is_stopping:
             return
         number = await self._next_number()

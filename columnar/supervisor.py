@@ -155,6 +155,10 @@ class Supervisor:
         self.leading.lead(self.owners, self.config.trigger_modules)
         host.requests.lead(self.leading.region_changes)
         self.evening_out = EveningOut(self.handing_on.open, self._taking, self.processes.ask)
+        self.leading.follow_catalogue(
+            lambda failure: host.event(state.unsound(failure, host.now_ms())),
+            lambda: host.event(state.sound(host.now_ms())),
+        )
         servers = SupervisedServers(host, self.processes, self._addresses, self.handing_on.open.of)
         self.leading.cluster = self.control = ClusterControl(servers, servers)
         self.service = MasterService(self.config, self.folder, self.leading, host)

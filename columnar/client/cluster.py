@@ -70,7 +70,7 @@ class RegionLocation:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    kind: str  # open, move, close, split, merge
+    kind: str  # open, move, close, split, merge; waiting: for a server; failed: until a person assigns it
     name: bytes
     encoded_name: str
     table: bytes

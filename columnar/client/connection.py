@@ -15,11 +15,11 @@ import happybase
 from happybase.connection import Hbase
 from happybase.pool import ConnectionPool as _HappybasePool
 from thriftpy2.thrift import TApplicationException, TClient
-from thriftpy2.transport import TSocket
 
 from columnar.client.admin import Admin
 from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotColumnar
 from columnar.client.snapshots import Snapshots
+from columnar.client.store_socket import StoreSocket
 from columnar.client.table import Table
 from columnar.client.tls import ClientTls, TlsSocket, given
 from columnar.client.triggers import Triggers
@@ -51,19 +51,20 @@ class Connection(happybase.Connection):  # type: ignore[misc]
         super().__init__(*where, **options)
 
     def _refresh_thrift_client(self) -> None:
-        super()._refresh_thrift_client()
-        if self._tls is not None or self._unix_socket:
-            self.transport = self._transport_class(self._socket())
-            self.client = TClient(Hbase, self._protocol_class(self.transport, decode_response=False))
+        """All that happybase does here, over a socket of ours."""
+        self.transport = self._transport_class(self._socket())
         protocol = self._protocol_class(self.transport, decode_response=False)
+        self.client = TClient(Hbase, protocol)
         self._extension = TClient(SERVICE, protocol)
         self._is_columnar: bool | None = None
 
-    def _socket(self) -> TSocket:
+    def _socket(self) -> StoreSocket:
         """Not yet open."""
         if self._tls is not None:
             return TlsSocket(self._tls, self.host, self.port, socket_timeout=self.timeout)
-        return TSocket(unix_socket=self._unix_socket, socket_timeout=self.timeout)
+        if self._unix_socket:
+            return StoreSocket(unix_socket=self._unix_socket, socket_timeout=self.timeout)
+        return StoreSocket(self.host, self.port, socket_timeout=self.timeout)
 
     def call(self, method: str, *args: Any) -> Any:
         """Call a method of the extension; NotColumnar where the server is a plain HBase."""

@@ -9,8 +9,9 @@ import ssl
 from dataclasses import dataclass
 from typing import Any
 
-from thriftpy2.transport import TSocket, TTransportException
+from thriftpy2.transport import TTransportException
 
+from columnar.client.store_socket import StoreSocket
 from columnar.errors import IllegalArgument
 from columnar.wire.tls_context import load_authorities, load_certificate
 
@@ -51,8 +52,8 @@ def given(tls: ClientTls | ssl.SSLContext | bool | None, ca: str, cert: str, key
     return None
 
 
-class TlsSocket(TSocket):  # type: ignore[misc]
-    """thriftpy2's socket, wrapped once it is connected; its own TLS hides why a handshake failed."""
+class TlsSocket(StoreSocket):
+    """A client's socket, wrapped once it is connected; its own TLS hides why a handshake failed."""
 
     sock: Any  # None while closed
 

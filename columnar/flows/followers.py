@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from columnar.flows.follower import Follower
@@ -13,10 +14,19 @@ Key = tuple[FollowerName, int]  # name and region id
 RegionWatcher = Callable[[frozenset[int], Sequence[int]], None]  # the ids of regions gone, and of their successors
 
 
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A subscription without its follower on an open region, for now: a fault kept it from beginning."""
+
+    region: Region
+    why: str
+
+
 class Followers:
     def __init__(self) -> None:
         self._by_name: dict[FollowerName, dict[int, Follower]] = {}  # by region id
         self._by_region: dict[int, list[Follower]] = {}
+        self._missing: dict[Key, Missing] = {}
         self._held: set[int] = set()  # regions that are about to be replaced: nothing is taken up from them
         self._watchers: dict[Key, list[Callable[[Key], None]]] = {}
         self._region_watchers: list[RegionWatcher] = []
@@ -57,6 +67,26 @@ class Followers:
 
     def at(self, region_id: int) -> Sequence[Follower]:
         return self._by_region.get(region_id, ())
+
+    # --- those that are missing ------------------------------------------------------------------------
+
+    def miss(self, name: FollowerName, region: Region, why: str) -> None:
+        """Until ``miss_no_more``: waits go on until the follower has begun, and people see why it has not."""
+        self._missing[name, region.info.region_id] = Missing(region, why)
+
+    def miss_no_more(self, key: Key) -> None:
+        self._missing.pop(key, None)
+
+    def missing(self, name: FollowerName) -> dict[Key, Missing]:
+        """On all open regions; of the whole kind for an empty name."""
+        return {
+            key: one
+            for key, one in self._missing.items()
+            if key[0] == name or (not name.name and key[0].kind == name.kind)
+        }
+
+    def missing_at(self, region_id: int) -> dict[Key, Missing]:
+        return {key: one for key, one in self._missing.items() if key[1] == region_id}
 
     # --- regions that are replaced ---------------------------------------------------------------------
 

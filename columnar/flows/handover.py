@@ -53,6 +53,9 @@ class Handover:
         found = self._followers.at(region_id)
         if not all(follower.is_prepared for follower in found):
             return "a trigger has not yet seen all of its rows; wait with columnar trigger wait"
+        missing = next(iter(self._followers.missing_at(region_id).values()), None)
+        if missing is not None:
+            return missing.why
         without = region.log.cursor_names() - {follower.name.key for follower in found}
         if without:
             return f"{of_key(min(without))} has a place in its log and no registration that can be read; remove it"

@@ -19,7 +19,7 @@ import logging
 from collections.abc import Callable, Mapping, Sized
 from typing import Final
 
-from columnar.errors import ColumnarError
+from columnar.errors import ColumnarError, DamagedData
 from columnar.flows.backpressure import NO_BACKPRESSURE, LogBounds, backpressure_of
 from columnar.flows.delivery_state import needed_from
 from columnar.flows.follower_name import FollowerName, of_key
@@ -120,12 +120,14 @@ class LogUpkeep:
     def _needs(self, region: Region) -> dict[FollowerName, change_record.Sequence | None]:
         """The oldest record that each promising follower, or cursor without one (I4), may still read; None: all."""
         found = {one.name: one.needed_from() for one in self._followers.in_region(region) if self._promises(one.name)}
-        return found | {name: needed_from(region.log.cursor(name.key) or b"") for name in self._without(region)}
+        return found | {name: _needed_by_cursor(region, name) for name in self._without(region)}
 
     def _without(self, region: Region) -> list[FollowerName]:
-        """The cursors that have no follower."""
-        keys = region.log.cursor_names().difference(one.name.key for one in self._followers.in_region(region))
-        return [name for name in map(of_key, keys) if self._promises(name)]
+        """The cursors that have no follower, and followers that are missing."""
+        cursors = region.log.cursor_names()
+        keys = cursors.difference(one.name.key for one in self._followers.in_region(region))
+        missing = [name for name, _ in self._followers.missing_at(region.info.region_id) if name.key not in cursors]
+        return [name for name in (*map(of_key, keys), *missing) if self._promises(name)]
 
     def _passed(
         self, region: Region, needs: Mapping[FollowerName, change_record.Sequence | None]
@@ -164,6 +166,9 @@ class LogUpkeep:
         needs = self._needs(region)
         name = min(needs, key=lambda name: needs[name] or _FIRST)
         follower = self._followers.find((name, region.info.region_id))
+        missing = self._followers.missing_at(region.info.region_id).get((name, region.info.region_id))
+        if missing is not None:
+            return missing.why
         if follower is None:
             return f"{name} has a place in it and no registration that can be read; remove it"
         return follower.obstacle()
@@ -178,3 +183,11 @@ class LogUpkeep:
         if self._timer is not None:
             self._timer.cancel()
         self.save_all()
+
+
+def _needed_by_cursor(region: Region, name: FollowerName) -> change_record.Sequence | None:
+    """The oldest record that the cursor may need; None, all of them, where it is unreadable or not there (I4)."""
+    try:
+        return needed_from(region.log.cursor(name.key) or b"")
+    except DamagedData:
+        return None

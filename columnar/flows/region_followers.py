@@ -3,7 +3,10 @@
 A region that opens gets a follower for each subscription of its table; it loses them before it closes.  In between
 each durable change gives them their next step.
 
-Invariant I1: a cursor without a subscription goes only where its kind says that its registration is removed.
+Invariants:
+    I1. A cursor without a subscription goes only where its kind says that its registration is removed.
+    I2. A fault of a follower keeps neither its region nor the region's other followers from their work.  A follower
+        that could not begin is missing (``Followers.miss``), and tries again until its region closes.
 
 Owned by the loop.
 """
@@ -18,9 +21,10 @@ from typing import Final
 
 from columnar.errors import ColumnarError
 from columnar.flows.background import Background
+from columnar.flows.delivery_state import pause_s
 from columnar.flows.follower import Follower, Subscription, mark_beginning, restored
 from columnar.flows.follower_name import of_key
-from columnar.flows.followers import Followers
+from columnar.flows.followers import Followers, Key
 from columnar.flows.handover import Handover
 from columnar.flows.kinds import Kinds
 from columnar.flows.log_upkeep import LogUpkeep
@@ -55,6 +59,7 @@ class RegionFollowers:
         self._handover = Handover(followers, upkeep)
         self._tails = LogTails()
         self._steps: dict[Follower, asyncio.TimerHandle] = {}
+        self._tries: dict[Key, asyncio.TimerHandle] = {}  # of the missing
         self.lock = asyncio.Lock()  # whoever holds it knows that nobody begins or ends to follow a table
 
     # --- followers -----------------------------------------------------------------------------------
@@ -62,10 +67,39 @@ class RegionFollowers:
     def follow(self, subscription: Subscription, region: Region) -> None:
         follower = self._followers.find((subscription.name, region.info.region_id))
         if follower is None:
-            region.log.begin_tail(self._tails)
             follower = subscription.follow(region, restored(region, subscription.name))
+            region.log.begin_tail(self._tails)  # ``drop`` ends it: a follower that cannot begin has none
             self._followers.add(follower)
         self.go_on(follower)
+        self._miss_no_more((subscription.name, region.info.region_id))
+
+    def _begin(self, subscription: Subscription, region: Region, tries: int = 1) -> None:
+        """``follow``, again after a growing pause where that fails (I2)."""
+        key = (subscription.name, region.info.region_id)
+        self._miss_no_more(key)
+        try:
+            self.follow(subscription, region)
+        except Exception as fault:  # noqa: BLE001 - whatever it is, the region serves, and its other followers go on
+            is_expected, after_s = isinstance(fault, ColumnarError), pause_s(tries)
+            cause = fault.text if isinstance(fault, ColumnarError) else repr(fault)
+            why = f"{subscription.name} cannot follow region {region.info.encoded}: {cause}"
+            _log.error("%s; it tries again in %.1f s", why, after_s, exc_info=None if is_expected else fault)
+            self._followers.miss(subscription.name, region, why)
+            loop = asyncio.get_running_loop()
+            self._tries[key] = loop.call_later(after_s, self._begin_again, subscription, region, tries + 1)
+
+    def _begin_again(self, subscription: Subscription, region: Region, tries: int) -> None:
+        is_there = any(one is subscription for one in self._subscriptions.of_table(subscription.table))
+        if is_there and region.is_open:
+            self._begin(subscription, region, tries)
+        else:
+            self._miss_no_more((subscription.name, region.info.region_id))
+
+    def _miss_no_more(self, key: Key) -> None:
+        self._followers.miss_no_more(key)
+        timer = self._tries.pop(key, None)
+        if timer is not None:
+            timer.cancel()
 
     def drop(self, follower: Follower) -> None:
         if self._followers.has(follower):
@@ -93,28 +127,41 @@ class RegionFollowers:
             timer.cancel()
 
     def close(self) -> None:
-        for timer in self._steps.values():
+        for timer in (*self._steps.values(), *self._tries.values()):
             timer.cancel()
         self._upkeep.close()
 
     # --- regions.hooks.ChangeListener ------------------------------------------------------------------
 
     def region_opened(self, region: Region) -> None:
-        for name in map(of_key, region.log.cursor_names()):
-            if self._kinds.is_removed(region, name):
-                self._kinds.forget(region, name)  # it was removed while the region was closed
+        """I2."""
+        self._forget_removed(region)
         for beginning in self._subscriptions.beginning(region.info.table):
             self._mark(beginning, region)
         for subscription in self._subscriptions.of_table(region.info.table):
-            self.follow(subscription, region)
-        self._upkeep.opened(region)
+            self._begin(subscription, region)
+        try:
+            self._upkeep.opened(region)
+        except ColumnarError as error:
+            _log.warning("the log of region %s counts as needed until it is saved: %s", region.info.encoded, error.text)
         self._background.spawn(self._count_inherited(region))
+
+    def _forget_removed(self, region: Region) -> None:
+        """Drop the cursors of those that were removed while the region was closed."""
+        try:
+            for name in map(of_key, region.log.cursor_names()):
+                if self._kinds.is_removed(region, name):
+                    self._kinds.forget(region, name)
+        except ColumnarError as error:
+            _log.warning(
+                "removed followers keep a place in region %s until it opens again: %s", region.info.encoded, error.text
+            )
 
     def _mark(self, beginning: Subscription, region: Region) -> None:
         """The region opens while the subscription begins."""
-        if region.log.number_of(beginning.name.key) == beginning.number:
-            return
         try:
+            if region.log.number_of(beginning.name.key) == beginning.number:
+                return
             self._kinds.forget(region, beginning.name)
             mark_beginning(region, beginning.name, beginning.number)
         except ColumnarError as error:
@@ -139,7 +186,8 @@ class RegionFollowers:
         self._upkeep.soon(region)
 
     def may_close(self, region: Region) -> bool:
-        return all(follower.is_idle for follower in self._followers.in_region(region))
+        is_whole = not self._followers.missing_at(region.info.region_id)
+        return is_whole and all(follower.is_idle for follower in self._followers.in_region(region))
 
     def region_closing(self, region: Region) -> None:
         if not self.may_close(region):
@@ -149,6 +197,8 @@ class RegionFollowers:
     def region_leaving(self, region: Region) -> None:
         self._upkeep.save(region)
         self._upkeep.forget(region)
+        for key in self._followers.missing_at(region.info.region_id):
+            self._miss_no_more(key)
         for follower in list(self._followers.in_region(region)):
             self.drop(follower)
 

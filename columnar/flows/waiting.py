@@ -65,13 +65,17 @@ class Waits:
             found = [one for one in found if one.name.kind == name.kind and name.name in ("", one.name.name)]
         else:
             found = [one for one in self._followers.of(name) if _inherited(one.region, sequence)]
-        return {one.key: lambda held: held.state.is_delivered(sequence) for one in found}
+        missing = (key for key in self._followers.missing(name) if key[1] == sequence.origin)
+        return dict.fromkeys([*(one.key for one in found), *missing], lambda held: held.state.is_delivered(sequence))
 
     def _targets(self, name: FollowerName) -> dict[Key, HasPassed]:
         targets: dict[Key, HasPassed] = {}
         for follower in self._followers.of(name):
             follower.region.sync_async_writes()
             targets[follower.key] = partial(_has_passed, follower.region.log.last_to_wait_for)
+        for key, missing in self._followers.missing(name).items():
+            missing.region.sync_async_writes()
+            targets[key] = partial(_has_passed, missing.region.log.last_to_wait_for)
         return targets
 
 

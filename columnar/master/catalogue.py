@@ -80,6 +80,7 @@ class Catalogue:
         self.triggers = Triggers()
         self.epoch = 0  # of the owner; 0: no owner has been named yet
         self._next_region_id = _FIRST_REGION_ID
+        self._epoch_change = asyncio.Lock()  # each caller's epoch is written before the next one is chosen
         self._rows_change = asyncio.Lock()  # rows of regions go or get owners: none gets one after it went
         self._load(rows)
 
@@ -115,11 +116,13 @@ class Catalogue:
     async def raise_epoch(self) -> int:
         """Begin an epoch that no earlier owner had; it is on disk when this returns.
 
-        Called once per start, before any region opens; by a cluster also for each start of a server.
+        Called once per start, before any region opens; by a cluster also for each start of a server, and servers that
+        died together start together.
         """
-        await self._write([put(b"e", epoch=u64(self.epoch + 1))])
-        self.epoch += 1
-        return self.epoch
+        async with self._epoch_change:
+            await self._write([put(b"e", epoch=u64(self.epoch + 1))])
+            self.epoch += 1
+            return self.epoch
 
     async def forget_servers(self) -> None:
         """Forget owners and dead logs: one process serves all regions, and no store lacks what a log has.
@@ -285,7 +288,8 @@ class Catalogue:
     async def forget_dropped(self, regions: list[RegionInfo]) -> None:
         if regions:
             await self._write([erase(dropped_row(info)) for info in regions])
-            self.dropped = [info for info in self.dropped if info not in regions]
+            gone = set(regions)
+            self.dropped = [info for info in self.dropped if info not in gone]
 
     def repairs(self, found: Rows) -> list[RowMutation]:
         """The mutations that restore this catalogue's rows on disk after a write of unknown outcome.

@@ -7,15 +7,20 @@ request that is done returns when the cluster is as it was asked for.
     stop      drain, stop; the server stays down until a restart of it, or of the store
     fence     end the process at once, as if it had died: another takes its place
 
+A server that stops answers the calls of its clients first.  Its stop or restart is therefore answered when it begins,
+where a client of that very server asks for it; the looks say when it is over (``BEING_CHANGED``).
+
 Owned by the loop.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+import logging
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
-from typing import Final, Protocol
+from dataclasses import replace
+from typing import Any, Final, Protocol
 
 from columnar.errors import CallerError, NotAllowed
 from columnar.master import cluster_looks as looks
@@ -40,6 +45,7 @@ from columnar.master.plan_draft import Draft
 from columnar.master.planner import plan
 from columnar.master.requests import refusal
 from columnar.model.cluster_look import (
+    BEING_CHANGED,
     Change,
     ClusterLook,
     DecisionLook,
@@ -52,6 +58,8 @@ from columnar.model.cluster_look import (
 )
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
+
+_log = logging.getLogger(__name__)
 
 EMPTIED_S: Final = 600.0  # for a server that is to be stopped: its regions leave it four at a time
 UP_S: Final = 60.0  # for a server that was started
@@ -101,11 +109,21 @@ class ClusterControl:
         self._state = host.state
         self._processes = processes
         self._busy_with: str | None = None  # the server that is being stopped or restarted
+        self._begun: asyncio.Task[None] | None = None  # the work on it, if nobody waits for that
+        self._failed: dict[str, str] = {}  # why the last such work failed, by server
 
     # --- looks -------------------------------------------------------------------------------------
 
     def look(self) -> ClusterLook:
-        return looks.cluster_look(self._state, self._processes.facts, self._host.now_ms())
+        found = looks.cluster_look(self._state, self._processes.facts, self._host.now_ms())
+        servers = (replace(one, notes=(*one.notes, *self._notes(one.name))) for one in found.servers)
+        return replace(found, servers=tuple(servers))
+
+    def _notes(self, server: str) -> Iterable[str]:
+        if server == self._busy_with:
+            yield BEING_CHANGED
+        if server in self._failed:
+            yield f"its last stop or restart failed: {self._failed[server]}"
 
     def tables(self) -> list[TableLook]:
         return looks.table_looks(self._state)
@@ -261,6 +279,7 @@ class ClusterControl:
         request = switches.get(what)
         if request is None:
             raise CallerError(f"there is no switch '{what}'; there are {' and '.join(switches)}")
+        self._check(request)
         wishes = self._state.desired.wishes
         was = wishes.balancer if what == "balancer" else wishes.auto_split
         text = f"{what} is {_on(on)}" if was != on else f"{what} was {_on(on)} already"
@@ -278,9 +297,13 @@ class ClusterControl:
             raise CallerError(f"there is no server {name}; there are {', '.join(known)}")
         return found
 
-    async def restart(self, name: str, dry_run: bool) -> Change:
-        """Return when the server is up again and its regions are at home; a server that is down is started."""
+    async def restart(self, name: str, dry_run: bool, came_by: str = "") -> Change:
+        """Return when the server is up again and its regions are at home; a server that is down is started.
+
+        ``came_by``: whose client asks, "server NAME.NUMBER" for a server: one that is to restart itself has begun then.
+        """
         server = self._server(name)
+        self._check(UndrainServer(name))  # its next start has a number, which the catalogue keeps
         is_up = server.state is ServerState.UP
         if is_up:
             self._check_others(name)
@@ -288,7 +311,10 @@ class ClusterControl:
             text = f"{counted(len(server.regions))} would leave {name}, and come back to its next start"
             return Change(text if is_up else f"{name} would be started", is_done=False)
         old = server.incarnation
-        brought = await self._alone(name, lambda: self._restart(server))
+        work = self._alone(name, self._restart(server))
+        if came_by == f"server {old}":
+            return self._begin(name, work, f"{old} begins to restart")
+        brought = await work
         back = f"{name} is up again as {server.incarnation}"
         came = "".join(f"; {text}" for text in self._home(server, brought))
         return Change(f"{back}, in the place of {old}{came}" if is_up else f"{back}{came}")
@@ -312,7 +338,7 @@ class ClusterControl:
 
         if server.state is ServerState.UP:
             await self._emptied_and_stopped(server)
-        elif before is not None:  # it starts, or has died and is to start again: whichever process there is, it ends
+        elif server.state is not ServerState.DOWN and before is not None:  # it starts, or dies
             await self._processes.stop_server(before)
         await self._processes.start_server(name)
         if not await self._within(UP_S, is_back):
@@ -329,15 +355,20 @@ class ClusterControl:
         astray = (current.places[region] for region in current.astray.get(name, ()))
         return any(place.why_ideal or may_settle(place, now_ms) for place in astray)
 
-    async def stop(self, name: str, dry_run: bool) -> Change:
+    async def stop(self, name: str, dry_run: bool, came_by: str = "") -> Change:
+        """Return when it has ended; ``came_by`` as of ``restart``."""
         server = self._server(name)
         if server.state is not ServerState.UP:
             raise NotAllowed(f"{name} is {server.state.name.lower()}; 'columnar servers' shows the others")
+        self._check(DrainServer(name))
         self._check_others(name)
         if dry_run:
             return Change(f"{counted(len(server.regions))} would leave {name}, and it would stop", is_done=False)
         old = server.incarnation
-        await self._alone(name, lambda: self._emptied_and_stopped(server))
+        work = self._alone(name, self._emptied_and_stopped(server))
+        if came_by == f"server {old}":
+            return self._begin(name, work, f"{old} begins to stop")
+        await work
         return Change(f"{old} has stopped; 'columnar restart {name}' starts it again")
 
     async def _emptied_and_stopped(self, server: Server) -> int:
@@ -345,8 +376,8 @@ class ClusterControl:
         was_drained = server.name in self._state.desired.wishes.drained
         incarnation = server.incarnation
         assert incarnation is not None, "it is up"
-        await self._host.request(DrainServer(server.name))
         try:
+            await self._host.request(DrainServer(server.name))
             if not await self._within(EMPTIED_S, lambda: not looks.left_on(self._state, server)):
                 left = counted(looks.left_on(self._state, server))
                 raise NotAllowed(
@@ -356,18 +387,42 @@ class ClusterControl:
             await self._processes.stop_server(incarnation)
         finally:
             if not was_drained:
-                await self._host.request(UndrainServer(server.name))
+                await self._undrained(server.name)
         return 0
 
-    async def _alone(self, name: str, work: Callable[[], Awaitable[int]]) -> int:
+    async def _undrained(self, name: str) -> None:
+        """The drain was no wish of a person: it ends, also where the catalogue could not be written meanwhile."""
+        while name in self._state.desired.wishes.drained:
+            await self._host.until(lambda: self._state.current.catalogue.is_sound)
+            with suppress(CallerError):  # the write failed: once more when there is a disk
+                await self._host.request(UndrainServer(name))
+
+    def _alone(self, name: str, work: Coroutine[Any, Any, int]) -> Coroutine[Any, Any, int]:
         """Stop a single server at a time, or the last ones would have nobody to give their regions to."""
         if self._busy_with is not None:
+            work.close()
             raise NotAllowed(f"{self._busy_with} is being stopped or restarted; wait for it")
         self._busy_with = name
+        self._failed.pop(name, None)
+        return self._to_its_end(work)
+
+    async def _to_its_end(self, work: Coroutine[Any, Any, int]) -> int:
         try:
-            return await work()
+            return await work
         finally:
             self._busy_with = None
+
+    def _begin(self, name: str, work: Coroutine[Any, Any, int], text: str) -> Change:
+        self._begun = asyncio.ensure_future(self._by_itself(name, work))
+        remark = f"{name} ends the connection of this call on the way; 'columnar servers' shows when it is over"
+        return Change(text, is_done=False, remarks=(remark,))
+
+    async def _by_itself(self, name: str, work: Coroutine[Any, Any, int]) -> None:
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001 - nobody waits for it: the looks tell of it
+            _log.exception("the stop or restart of %s failed", name)
+            self._failed[name] = str(error)
 
     async def fence(self, name: str, dry_run: bool) -> Change:
         server = self._server(name)

@@ -81,8 +81,14 @@ def cluster_look(state: ClusterState, facts: FactsOf, now_ms: int) -> ClusterLoo
         transitions=len(current.under_way),
         is_balancing=wishes.balancer,
         is_splitting=wishes.auto_split,
-        remarks=(*state.remarks, *_failed(len(current.failed))),
+        is_writable=current.catalogue.is_sound,
+        remarks=(*_unwritable(state, now_ms), *state.remarks, *_failed(len(current.failed))),
     )
+
+
+def _unwritable(state: ClusterState, now_ms: int) -> Iterable[str]:
+    if not state.current.catalogue.is_sound:
+        yield state.current.catalogue.remark(now_ms)
 
 
 def _failed(regions: int) -> Iterable[str]:
@@ -182,7 +188,8 @@ def _why(place: Place) -> str:
     if place.phase is Phase.HOMELESS and place.tried:
         return f"{_tried(place)} and is tried again: {place.failure}"
     if place.phase is Phase.HOMELESS:
-        return place.why or "no server may take it as yet"
+        waits = "no server may take it as yet"
+        return waits if place.owner is None else f"{place.owner.server} had it last, and {waits}"
     return place.why or "it was there when the master started, or a split or merge made it there"
 
 
@@ -267,7 +274,9 @@ def _shut(place: Place) -> str:
 
 def _obstacles(state: ClusterState, place: Place, server: Server | None, now_ms: int) -> Iterable[str]:
     """Why requests for the region may wait: what keeps them out first, then what slows them down."""
-    yield from _closed_doors(place, now_ms)
+    yield from _closed_doors(state, place, now_ms)
+    if place.phase is not Phase.WRITING:
+        yield from _unwritable(state, now_ms)
     if server is not None and server.state is ServerState.FENCING:
         yield f"{server.name} does not answer and is being fenced: another server takes the region next"
     if server is not None and place.phase is Phase.OPEN:
@@ -282,7 +291,7 @@ def _obstacles(state: ClusterState, place: Place, server: Server | None, now_ms:
         yield f"{text}: it is split next" if is_splitting else f"{text}, and auto-split is off"
 
 
-def _closed_doors(place: Place, now_ms: int) -> Iterable[str]:
+def _closed_doors(state: ClusterState, place: Place, now_ms: int) -> Iterable[str]:
     encoded, since = place.info.encoded, _seconds(now_ms - place.since_ms)
     owner = place.owner
     if place.phase is Phase.OFFLINE:
@@ -298,8 +307,12 @@ def _closed_doors(place: Place, now_ms: int) -> Iterable[str]:
     elif place.phase is Phase.LEAVING:
         yield f"a person has unassigned it: {place.server} has been closing it for {since}"
     elif owner is not None and place.phase is not Phase.OPEN:
-        if owner.source is not None:
+        if place.phase is Phase.WRITING and not state.current.catalogue.is_sound:
+            yield f"its owner row is not written: {state.current.catalogue.remark(now_ms)}"
+        elif owner.source is not None:
             yield f"it has been on its way from {owner.source.server.name} to {owner.server.name} for {since}"
+        elif place.phase is Phase.WRITING:
+            yield f"its owner row is not written: the write has run for {since}, and {owner.server.name} opens it then"
         else:
             yield f"{owner.server.name} has been opening it for {since}; requests wait until then"
         logs = {tenure.server for tenure in owner.behind if tenure.server != owner.server}
@@ -333,13 +346,14 @@ def _seconds(duration_ms: int) -> str:
 
 
 def transition_looks(state: ClusterState, now_ms: int) -> list[TransitionLook]:
-    """Regions that are under way, and those that stay FAILED_OPEN until a person assigns them; longest first."""
-    regions = (*state.current.under_way, *state.current.failed)
-    found = [_transition(state.current.places[region], now_ms) for region in regions]
+    """Regions that are under way, wait for a server, or stay FAILED_OPEN until a person assigns them; longest first."""
+    current = state.current
+    regions = (*current.under_way, *current.homeless, *current.failed)
+    found = [_transition(current.places[region], current.catalogue.is_sound, now_ms) for region in regions]
     return sorted(found, key=lambda one: -one.state_ms)
 
 
-def _transition(place: Place, now_ms: int) -> TransitionLook:
+def _transition(place: Place, is_writable: bool, now_ms: int) -> TransitionLook:
     source = place.owner.source.server.name if place.owner is not None and place.owner.source is not None else ""
     target = place.server or ""
     if place.phase is Phase.CHANGING:
@@ -349,9 +363,13 @@ def _transition(place: Place, now_ms: int) -> TransitionLook:
         kind, source, target = "close", target, ""
     elif place.phase is Phase.FAILED_OPEN:
         kind = "failed"
+    elif place.phase is Phase.HOMELESS:
+        kind = "waiting"
     else:
         kind = "move" if source else "open"
-    why = _why(place) if kind == "failed" else place.why
+    why = _why(place) if kind in ("failed", "waiting") else place.why
+    if place.phase is Phase.WRITING and not is_writable:
+        why = f"its owner row is not written: the catalogue cannot be; {why}"
     return TransitionLook(kind, place.info, hbase_word(place), source, target, now_ms - place.since_ms, why)
 
 

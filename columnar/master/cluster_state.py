@@ -1,7 +1,7 @@
 """(pure) The state of a cluster at its master: events in, outputs out.
 
     events    joined, hello, opened, closed, failed, unopened, loads, silent, fenced; written, not_written;
-              created, removed, changed, change_failed, held, released; asked, tick, begin
+              unsound, sound; created, removed, changed, change_failed, held, released; asked, tick, begin
     outputs   Write, Tell, Fence, Split, Merge, RemoveLog, Answer, Wake, in the order in which they are carried out
 
 A region's way to another owner, whatever the reason:
@@ -115,6 +115,8 @@ class ClusterState:
     def begin(self, now_ms: int) -> list[Output]:
         """Every living server has said hello, or is fenced, and so is each incarnation that a row names."""
         self._has_begun = True
+        for place in self.current.places.values():
+            place.since_ms = now_ms  # else since the clock's beginning
         self.current.is_beginning = True
         self.current.changed_ms = now_ms
         outputs = self._done(now_ms)
@@ -263,12 +265,28 @@ class ClusterState:
     def not_written(self, number: int, now_ms: int) -> list[Output]:
         """The rows of the write are not on disk, or were taken back."""
         outcome = self.ledger.not_written(number)
-        self.current.unwritable_until_ms = now_ms + UNWRITABLE_MS
+        self.current.catalogue.unwritable_until_ms = now_ms + UNWRITABLE_MS
+        wanted = self.desired.wishes.unassigned
         self._requests.not_written(number)
+        for region in wanted ^ self.desired.wishes.unassigned:  # wishes that were taken back
+            place = self.current.places.get(region)
+            if place is not None and place.phase in (Phase.HOMELESS, Phase.OFFLINE, Phase.FAILED_OPEN):
+                self._transitions.orphan(place, now_ms)
         for region in outcome.regions:
             place = self.current.places[region]
             if place.phase is Phase.WRITING:
                 self._transitions.take_back(place, now_ms)
+        return self._done(now_ms)
+
+    def unsound(self, failure: str, now_ms: int) -> list[Output]:
+        """The catalogue cannot be written until ``sound``; writes under way end after that."""
+        self.current.catalogue.unsound(failure, now_ms)
+        self._requests.unsound(self.current.catalogue.remark(now_ms))
+        return self._done(now_ms)
+
+    def sound(self, now_ms: int) -> list[Output]:
+        """The catalogue's disk equals the catalogue in memory again."""
+        self.current.catalogue.sound()
         return self._done(now_ms)
 
     # --- changes of tables -------------------------------------------------------------------------
@@ -276,7 +294,7 @@ class ClusterState:
     def created(self, infos: Sequence[RegionInfo], now_ms: int) -> list[Output]:
         """Regions of a new table, in the catalogue without an owner."""
         for info in infos:
-            self._add(info, None, Phase.HOMELESS)
+            self._add(info, None, Phase.HOMELESS).since_ms = now_ms
         return self._done(now_ms)
 
     def removed(self, regions: Iterable[int], now_ms: int) -> list[Output]:
@@ -393,7 +411,7 @@ class ClusterState:
                 break
         self._requests.look(now_ms)
         is_due = self._is_write_due or self._transitions.is_urgent or self._requests.wishes_to_write is not None
-        if is_due and self._has_begun and now_ms >= self.current.unwritable_until_ms:
+        if is_due and self._has_begun and now_ms >= self.current.catalogue.unwritable_until_ms:
             self._send_write()
         if self._wake_at_ms is None or not now_ms < self._wake_at_ms <= wake_at_ms:
             self._wake_at_ms = wake_at_ms

@@ -32,6 +32,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
 
+from columnar.master.catalogue_health import CatalogueHealth
 from columnar.master.instructions import Reason, Request, Throttles
 from columnar.master.load_scores import IDLE
 from columnar.master.wishes import Wishes
@@ -175,7 +176,7 @@ class Current:
         self.load = 0.0
         self.changed_ms = NEVER_MS  # a server came or went
         self.balanced_ms = NEVER_MS
-        self.unwritable_until_ms = NEVER_MS  # the catalogue refused
+        self.catalogue = CatalogueHealth(unwritable_until_ms=NEVER_MS)
         self.is_beginning = False  # servers have nothing yet: regions go where they were
         self.free_bytes = 1 << 62  # of the disk
 

@@ -43,8 +43,8 @@ assert len(OPENING_WAITS_MS) == OPENING_TRIES - 1
 
 def plan(desired: Desired, current: Current, now_ms: int, rng: Chance) -> Plan:
     draft = Draft(desired, current, now_ms, rng)
-    if now_ms < current.unwritable_until_ms:
-        draft.wake(current.unwritable_until_ms)
+    if now_ms < current.catalogue.unwritable_until_ms:
+        draft.wake(current.catalogue.unwritable_until_ms)
         return draft.plan()
     if current.homeless:
         _house_the_homeless(draft)

@@ -1,8 +1,9 @@
 """(pure) Requests of people: which are refused at once, and when one is answered.
 
 A request about a region is answered when the region is as it was asked for, or cannot be any more; a newer request
-about the region takes its place (``gives_way``).  A request about the whole is a wish: it is answered when the wish is
-on disk.
+about the region takes its place (``gives_way``).  A request about the whole is a wish.  A request whose wish is to hold
+over restarts, ``assign`` and ``unassign`` among them, is answered when the wish is on disk, or could not be written.
+While the catalogue cannot be written every request is refused, and a wish under way has an unknown outcome.
 
 Knows nothing of how a request is carried out: the planner makes instructions of it.
 """
@@ -34,6 +35,7 @@ from columnar.master.replacements import check_merge, check_split
 from columnar.master.wishes import Wishes
 
 GONE: Final = "the region was dropped, split or merged meanwhile; ask for the regions again"
+REFUSED: Final = "the catalogue refused the write"
 
 
 def regions_of(request: Request) -> tuple[int, ...]:
@@ -46,6 +48,8 @@ def regions_of(request: Request) -> tuple[int, ...]:
 
 def refusal(request: Request, desired: Desired, current: Current, now_ms: int) -> str | None:
     """Why it is refused; None: it is not."""
+    if not current.catalogue.is_sound:
+        return f"nothing was done: {current.catalogue.remark(now_ms)}"
     if isinstance(request, DrainServer | UndrainServer):
         return None if request.server in current.servers else f"there is no server {request.server}"
     if any(region not in current.places for region in regions_of(request)):
@@ -137,6 +141,11 @@ def wishes_after(request: Request, wishes: Wishes) -> Wishes:
     elif isinstance(request, SwitchSplits):
         auto_split = request.on
     return Wishes(drained, unassigned, balancer, auto_split)
+
+
+def _is_in(wishes: Wishes, request: Request) -> bool:
+    """Whether the wishes are as the request wants them; true for a request that is no wish."""
+    return wishes_after(request, wishes) == wishes
 
 
 def gives_way(earlier: Request, newer: Request, current: Current) -> bool:
@@ -263,7 +272,20 @@ class Requests:
         wishes, answered = self._sent.pop(number, (None, []))
         if wishes is not None and not self._sent:
             self._desired.wishes, self.wishes_to_write = self._on_disk, None
-        self._outputs += [Answer(request, "the catalogue refused the write") for request in answered]
+            answered, self._to_answer = [*answered, *self._to_answer], []
+        self._outputs += [Answer(request, REFUSED) for request in answered]
+        for asked, request in list(self._desired.asked.items()):
+            if not _is_in(self._desired.wishes, request):
+                self._answer(asked, REFUSED)
+
+    def unsound(self, remark: str) -> None:
+        """Answer the wishes under way now: their write ends when the catalogue is sound, whenever that is."""
+        unknown = f"it is not known whether the wish will be kept ('columnar servers' shows it later): {remark}"
+        for number, (wishes, asked) in self._sent.items():
+            self._outputs += [Answer(request, unknown) for request in asked]
+            self._sent[number] = (wishes, [])
+        self._outputs += [Answer(request, unknown) for request in self._to_answer]
+        self._to_answer = []
 
     # --- answers -----------------------------------------------------------------------------------
 
@@ -271,8 +293,13 @@ class Requests:
         """Answer the requests that are over."""
         for number, request in list(self._desired.asked.items()):
             is_ended, error = is_over(request, self._desired, self._current, now_ms)
-            if is_ended:
+            if is_ended and (error is not None or self._will_hold(request)):
                 self._answer(number, error)
+
+    def _will_hold(self, request: Request) -> bool:
+        """Whether its wish is on disk, whatever becomes of the writes under way."""
+        under_way = (wishes for wishes, _ in self._sent.values() if wishes is not None)
+        return all(_is_in(wishes, request) for wishes in (self._on_disk, *under_way))
 
     def change_ended(self, regions: Sequence[int], error: str | None) -> None:
         for number, request in list(self._desired.asked.items()):

@@ -73,10 +73,11 @@ class SchemaChanges:
         await self._owner.ask(messages.Publish(entry.schema, is_enabled, tuple(entry.regions)))
 
     async def finish_drops(self) -> None:
-        for info in list(self._catalogue.dropped):
+        """Remove what a crash left of drops."""
+        regions = list(self._catalogue.dropped)
+        for info in regions:
             _log.info("removing what is left of region %s of %s", info.encoded, info.table)
-            self._folders.destroy(info.encoded)
-            await self._catalogue.forget_dropped([info])
+        await self._remove(regions)
 
     async def create(
         self,
@@ -141,9 +142,7 @@ class SchemaChanges:
             await self.triggers.say_undelivered(text, gone)
             await self._owner.ask(messages.Withdraw(text))
             await self.triggers.publish()
-            for info in regions:
-                self._folders.destroy(info.encoded)
-            await self._catalogue.forget_dropped(regions)
+            await self._remove(regions)
         _log.info("table %s dropped with its %d regions", text, len(regions))
 
     @asynccontextmanager
@@ -163,15 +162,17 @@ class SchemaChanges:
     async def close_dropped(self, regions: list[RegionInfo]) -> None:
         """Regions that no table has any more: closed, removed with their folders, forgotten."""
         await self._owner.ask(messages.CloseRegions(tuple(regions)))
+        await self._remove(regions)
+
+    async def _remove(self, regions: list[RegionInfo]) -> None:
+        """Regions that nobody has open: their folders, in a thread as files may be large, then their rows."""
         for info in regions:
             await asyncio.to_thread(self._folders.destroy, info.encoded)
         await self._catalogue.forget_dropped(regions)
 
     async def _forget(self, regions: list[RegionInfo]) -> None:
         try:
-            for info in regions:
-                await asyncio.to_thread(self._folders.destroy, info.encoded)
-            await self._catalogue.forget_dropped(regions)
+            await self._remove(regions)
         except ColumnarError as error:
             _log.error("what was begun of %d regions goes at the next start: %s", len(regions), error.text)
 

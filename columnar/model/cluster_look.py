@@ -31,6 +31,8 @@ MERGING: Final = "MERGING"
 OFFLINE: Final = "OFFLINE"
 FAILED_OPEN: Final = "FAILED_OPEN"
 
+BEING_CHANGED: Final = "it is being stopped or restarted"  # a note of a server
+
 
 @dataclass(frozen=True, slots=True)
 class ServerLook:
@@ -58,6 +60,7 @@ class ClusterLook:
     transitions: int
     is_balancing: bool = False  # the wish
     is_splitting: bool = True  # the wish
+    is_writable: bool = True  # the catalogue
     remarks: tuple[str, ...] = ()  # what cannot be done
 
 
@@ -91,7 +94,7 @@ class TableLook:
 
 @dataclass(frozen=True, slots=True)
 class TransitionLook:
-    kind: str  # open, move, close, split, merge; failed: nothing happens until a person assigns it
+    kind: str  # open, move, close, split, merge; waiting: for a server; failed: until a person assigns it
     info: RegionInfo
     state: str  # OPENING, ...
     source: str
@@ -129,7 +132,7 @@ class PlannedMove:
 @dataclass(frozen=True, slots=True)
 class Change:
     text: str  # a sentence
-    is_done: bool = True  # False: it would be done
+    is_done: bool = True  # False: it would be done, or has begun
     moves: tuple[PlannedMove, ...] = ()
     remarks: tuple[str, ...] = ()
     left: int = 0  # regions that a drained server still has

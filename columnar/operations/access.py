@@ -188,7 +188,7 @@ def after(future: Any, result: Any) -> Any:
 
 async def _all(futures: list[Any]) -> None:
     for future in futures:
-        await future
+        await asyncio.shield(future)  # others wait for it, too, and nobody cancels it
 
 
 def joined(waits: list[Any]) -> Any:

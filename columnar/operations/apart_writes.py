@@ -23,6 +23,7 @@ from columnar.model.mutation import RowWrite
 from columnar.model.owner import Incarnation
 from columnar.operations.row_plan import size_of
 from columnar.operations.servers import Servers
+from columnar.operations.writes import partly
 from columnar.regions import change_record
 from columnar.regions.applied import Applied
 from columnar.regions.ingestion import IncomingRows
@@ -30,8 +31,6 @@ from columnar.regions.tables import ServedTable
 from columnar.routing.asks import Apply, Ingest
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, by_owner
 from columnar.turns import HasGone
-
-OTHERS_WRITTEN = "; other rows of the call may have been written"
 
 
 class _Share:
@@ -43,6 +42,7 @@ class _Share:
         self._table = table
         self._has_gone = has_gone
         self.left: list[RowWrite] = []  # for which nothing was done
+        self.has_written = False  # some ask of several
         self.sequence: tuple[int, int, int] | None = None  # of the last change
 
     async def send(self, rows: Sequence[RowWrite]) -> None:
@@ -59,6 +59,7 @@ class _Share:
             except LinkBroke:
                 raise _unsure(self._server, self._table, len(ask), ask[0].row, ask[-1].row) from None
             self.left += [ask[at] for at in applied.elsewhere]
+            self.has_written |= len(applied.elsewhere) < len(ask)
             self.sequence = applied.sequence or self.sequence
 
 
@@ -95,8 +96,8 @@ class WritesApart:
             )
             missing = [row for share in shares for row in share.left]
             has_progress = len(missing) < len(left)
+            has_written = has_written or any(share.has_written for share in shares)
             _raise_gravest(outcomes, has_written or len(shares) > 1)
-            has_written = has_written or has_progress
             sequence = next((share.sequence for share in reversed(shares) if share.sequence is not None), sequence)
             left = missing
             if has_progress:
@@ -129,7 +130,7 @@ class WritesApart:
         try:
             await search.again(row)
         except ColumnarError as error:
-            raise _partly(error) if has_written else error from None
+            raise partly(error) if has_written else error from None
 
 
 def _unsure(server: Incarnation, table: str, count: int, first: bytes, last: bytes) -> OutcomeUnknown:
@@ -146,14 +147,7 @@ def _raise_gravest(outcomes: list[BaseException | None], has_others: bool) -> No
     if not failures:
         return
     gravest = next((one for one in failures if isinstance(one, OutcomeUnknown)), failures[0])
-    raise _partly(gravest) if has_others and isinstance(gravest, ColumnarError) else gravest
-
-
-def _partly(error: ColumnarError) -> ColumnarError:
-    """The error of one owner says that others may have written, as HBase's does of a batch."""
-    error.text += OTHERS_WRITTEN
-    error.args = (error.text,)
-    return error
+    raise partly(gravest) if has_others and isinstance(gravest, ColumnarError) else gravest
 
 
 def _in_parts(asked: Iterable[tuple[ServedTable, RowWrite]]) -> Iterator[tuple[str, list[RowWrite]]]:

@@ -6,6 +6,7 @@ it at once has left nothing behind.  Operations that wait in between retry by th
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +28,6 @@ async def retried(call: Callable[[], Any], away: RegionAway, has_gone: HasGone) 
             away = another
             continue
         if type(result) is Later:
-            await result.future
+            await asyncio.shield(result.future)
             return result.result
         return await result if hasattr(result, "__await__") else result

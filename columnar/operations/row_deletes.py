@@ -20,9 +20,10 @@ from columnar.model.mutation import Delete, RowMutation
 from columnar.model.read import ReadSpec, projection
 from columnar.model.region_info import RegionInfo
 from columnar.operations.access import TableAccess
-from columnar.regions.patience import patiently
+from columnar.regions.patience import STALL_PATIENCE_S, patiently
 from columnar.regions.region import Region
 from columnar.regions.row_reader import RowCursor, wire_cells
+from columnar.regions.tables import ServedTable
 from columnar.storage.api import StoreClosed
 from columnar.storage.layout import range_start
 
@@ -73,6 +74,7 @@ async def delete_owned(
                 await _delete_at_once(region, row, stop)
                 row = _after(info, stop)
                 continue
+            await _room_in_log(access, served, region, row)
             gone, row = await _delete_step(region, row, stop)
         except StoreClosed:  # it was closed meanwhile, to be opened anew: go on with the one that is open
             continue
@@ -90,10 +92,21 @@ async def _delete_at_once(region: Region, row: bytes, stop: bytes) -> None:
     await asyncio.shield(synced)
 
 
+async def _room_in_log(access: TableAccess, served: ServedTable, region: Region, row: bytes) -> None:
+    """Wait while the region's change log is full, as long as a write waits for a store; then RegionTooBusy as of a put.
+
+    The call can be repeated then: a stuck trigger keeps the log full until a person sees to it.
+    """
+    loop = asyncio.get_running_loop()
+    deadline_s = loop.time() + STALL_PATIENCE_S
+    while region.refuses_writes and region.is_open:
+        if loop.time() >= deadline_s:
+            access.writable(served, row)
+        await asyncio.sleep(FULL_LOG_PAUSE_S)
+
+
 async def _delete_step(region: Region, row: bytes, stop: bytes) -> tuple[int, bytes | None]:
     """Delete one batch; the number of its rows, and where the next begins."""
-    while region.refuses_writes and region.is_open:  # noqa: ASYNC110 - as a writer that is refused and tries later
-        await asyncio.sleep(FULL_LOG_PAUSE_S)
     doomed, after = _visible_rows(region, row, stop)
     if doomed:
         families = [family.bytes_name for family in region.table.families]

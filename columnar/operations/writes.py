@@ -8,6 +8,7 @@ A small call does all of it at once; one that takes longer than a step goes on a
 
 Invariants (I1 and I2 in ``operations.row_plan``):
     I3. No batch is begun once the call's connection has ended.
+    I4. An error that comes after a batch of the call was written says so.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 
-from columnar.errors import RegionAway, RegionElsewhere
+from columnar.errors import ColumnarError, RegionAway, RegionElsewhere
 from columnar.model.mutation import Append, Increment, RowMutation, RowWrite
 from columnar.operations.access import Caller, TableAccess, after, joined
 from columnar.operations.row_plan import STEP_S, Make, RowPlan, Work
@@ -28,6 +29,8 @@ from columnar.regions.patience import patiently
 from columnar.regions.tables import ServedTable
 from columnar.storage.api import StoreBusy
 from columnar.turns import HasGone
+
+OTHERS_WRITTEN: Final = "; other rows of the call may have been written"
 
 Answer = Callable[[Applied | None], Any]  # what was applied last (None: nothing was asked for) to the reply
 
@@ -160,6 +163,10 @@ class RowWrites:
                 applied = await patiently(partial(self._apply_next, left, waits))
             except RegionElsewhere:
                 elsewhere += left.popleft()[1]
+            except ColumnarError as error:
+                if not waits:
+                    raise
+                raise partly(error) from error
         for waiting in waits:
             if waiting is not None:
                 await asyncio.shield(waiting)
@@ -179,6 +186,10 @@ class RowWrites:
                 applied = self._apply(step, waits)
             except (StoreBusy, RegionAway, RegionElsewhere):  # closed again meanwhile, for regions of later batches
                 return self._go_on_anywhere(caller.has_gone, work[number:], waits, answer)
+            except ColumnarError as error:
+                if not waits:
+                    raise
+                raise partly(error) from error
         return after(joined(waits), answer(applied))
 
     async def _go_on_anywhere(self, has_gone: HasGone, work: Work, waits: list[Any], answer: Answer) -> Any:
@@ -190,8 +201,14 @@ class RowWrites:
             others = self._access.apart(error)
         for waiting in waits:
             if waiting is not None:
-                await waiting
-        return await others.writes(has_gone, [(served, write) for served, batch in left for write in batch], answer)
+                await asyncio.shield(waiting)
+        asked = [(served, write) for served, batch in left for write in batch]
+        try:
+            return await others.writes(has_gone, asked, answer)
+        except ColumnarError as error:
+            if not waits:
+                raise
+            raise partly(error) from error
 
     async def _go_on(
         self, has_gone: HasGone, left: deque[tuple[ServedTable, list[RowWrite]]], waits: list[Any], answer: Answer
@@ -200,10 +217,17 @@ class RowWrites:
         turns = self._access.gathering.turns
         while left:
             await turns.turn()
-            applied = await patiently(partial(self._apply_next, left, waits), has_gone)
+            try:
+                applied = await patiently(partial(self._apply_next, left, waits), has_gone)
+            except RegionElsewhere:
+                raise
+            except ColumnarError as error:
+                if not waits:
+                    raise
+                raise partly(error) from error
         for waiting in waits:
             if waiting is not None:
-                await waiting
+                await asyncio.shield(waiting)
         return answer(applied)
 
     def _apply_next(self, left: deque[tuple[ServedTable, list[RowWrite]]], waits: list[Any]) -> Applied:
@@ -233,6 +257,19 @@ class RowWrites:
             self._access.charge_writes(served, mutations)
         waits.append(self._access.acknowledgement(region, applied))
         return applied
+
+
+def partly(error: ColumnarError) -> ColumnarError:
+    """``error`` as it is said after rows of the call were written, as HBase says of a batch.
+
+    A copy: a region that takes no writes raises one and the same error for every call.
+    """
+    if error.text.endswith(OTHERS_WRITTEN):
+        return error  # their owner has said so
+    said = type(error).__new__(type(error))
+    said.__dict__.update(error.__dict__)
+    ColumnarError.__init__(said, error.text + OTHERS_WRITTEN)  # the class's own makes the text of fields
+    return said
 
 
 def _counters_alone(work: Work) -> Iterator[tuple[ServedTable, list[RowWrite]]]:

@@ -8,24 +8,37 @@ from __future__ import annotations
 from typing import Any
 
 from columnar.model.mutation import Durability, RowPuts, RowWrite
-from columnar.regions.change_record import Sequence
+from columnar.regions.change_record import Appended, Sequence
 
 Results = tuple[tuple[bytes, bytes, int], ...]  # column, new value, timestamp of increments and appends
+Counted = tuple[bytes, int, bytes | None]  # a hot cell, its overwrites since the last removal, where that ended
 
 
 class Step:
-    """The part of one row in a batch."""
+    """The part of one row in a batch, and what the region remembers of it once the store has taken the batch.
 
-    __slots__ = ("failed_condition", "logged_bytes", "results", "sequence", "timestamp")
+    A refused batch is drafted again, or never: what it would have changed in memory goes with its steps.
+    """
+
+    __slots__ = ("counted", "failed_condition", "highest_ms", "logged", "results", "sequence", "timestamp")
 
     def __init__(
-        self, sequence: Sequence, timestamp: int, results: Results, failed_condition: int | None, logged_bytes: int
+        self,
+        sequence: Sequence,
+        timestamp: int,
+        results: Results,
+        failed_condition: int | None,
+        logged: Appended | None = None,
+        highest_ms: int = 0,
+        counted: list[Counted] | None = None,
     ) -> None:
         self.sequence = sequence
         self.timestamp = timestamp
         self.results = results
         self.failed_condition = failed_condition
-        self.logged_bytes = logged_bytes  # 0: no change record
+        self.logged = logged
+        self.highest_ms = highest_ms  # of the timestamps put, where any may lie ahead of the clock
+        self.counted = counted
 
 
 class Applied:

@@ -14,7 +14,7 @@ ASYNC_SYNC_S: Final = 1.0  # unsynced writes are synced within this time
 
 
 class AsyncWrites:
-    """One timer for all open regions of a server, set by the first such write since it last rang."""
+    """A timer for all open regions of a server, set by the first such write since it last rang."""
 
     def __init__(self, hosting: Hosting) -> None:
         self._hosting = hosting
@@ -26,7 +26,7 @@ class AsyncWrites:
             self._timer = asyncio.get_running_loop().call_later(ASYNC_SYNC_S, self._sync)
 
     def stop(self) -> None:
-        """What is unsynced still is synced by the closing of its region."""
+        """The closing of a region syncs what is left of it."""
         if self._timer is not None:
             self._timer.cancel()
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from columnar.regions.change_record import ChangeRecord, Sequence, pack, pack_key, unpack, unpack_key
+from columnar.regions.change_record import Appended, ChangeRecord, Sequence, pack, pack_key, unpack, unpack_key
 from columnar.regions.log_retention import META_SPACE, LogRetention
 from columnar.regions.log_tail import LogTail, LogTails
 from columnar.storage.api import Batch, Store
@@ -64,7 +64,6 @@ class ChangeLog:
         self.size_bytes = 0
         self.retention = LogRetention(store)
         self._tail: LogTail | None = None  # where somebody follows the log
-        self._staged: list[tuple[Sequence, ChangeRecord, int]] = []  # for the tail: of a batch that is not written yet
         self._cursor_names: frozenset[str] | None = None  # None: to be looked up
         self._counted_to = b""  # key: inherited records up to here are in ``records``
         self._inherited_end = pack_key(Sequence(origin, epoch, 0))
@@ -95,24 +94,21 @@ class ChangeLog:
         """How many records, and bytes, some consumer has still to see; of earlier openings as far as counted."""
         return self.records - self._kept.records, self.size_bytes - self._kept.size_bytes
 
-    def append(self, batch: Batch, sequence: Sequence, record: ChangeRecord) -> int:
+    def append(self, batch: Batch, sequence: Sequence, record: ChangeRecord) -> Appended:
         """Add the record to the batch of its cells (I1); ``written`` must follow when the batch is."""
         data = pack(record)
         batch.put(LOG_SPACE, pack_key(sequence), data)
-        if self._tail is not None:
-            self._staged.append((sequence, record, len(data)))
-        return len(data)
+        return sequence, record, len(data)
 
-    def written(self, sequence: Sequence, records: int, size_bytes: int) -> None:
-        """The batch with ``records`` records up to ``sequence`` is in the store."""
-        self.last_logged = sequence
-        self.records += records
-        self.size_bytes += size_bytes
+    def written(self, appended: list[Appended]) -> None:
+        """The batch of these records is in the store."""
+        self.last_logged = appended[-1][0]
+        self.records += len(appended)
         tail = self._tail
-        if tail is not None:
-            for one, record, packed_bytes in self._staged[-records:]:  # others are of batches that were never written
-                tail.append(one, record, packed_bytes)
-            self._staged.clear()
+        for sequence, record, packed_bytes in appended:
+            self.size_bytes += packed_bytes
+            if tail is not None:
+                tail.append(sequence, record, packed_bytes)
 
     def begin_tail(self, tails: LogTails) -> None:
         """Hold the last records in memory from now on (``log_tail``)."""
@@ -123,7 +119,6 @@ class ChangeLog:
         if self._tail is not None:
             self._tail.clear()
             self._tail = None
-            self._staged.clear()
 
     def read(self, after: Sequence | None) -> Iterator[tuple[Sequence, ChangeRecord]]:
         """Durable records after ``after`` (None: from the oldest), in order.  Lazy."""

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from columnar.regions.applied import Step
 from columnar.regions.change_log import ChangeLog
-from columnar.regions.change_record import ChangeRecord, Sequence
+from columnar.regions.change_record import Appended, ChangeRecord, Sequence
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.row_draft import RowDraft
 from columnar.regions.row_stamps import STAMP, RowStamps
@@ -28,11 +28,13 @@ class ChangeLogging:
         self.log = log
         self.stamps = stamps
 
-    def record(self, batch: Batch, draft: RowDraft, sequence: Sequence, stamp: int, policy: LogPolicy) -> int:
-        """Add the record of the draft; its size in bytes, 0 if none of its families is logged."""
+    def record(
+        self, batch: Batch, draft: RowDraft, sequence: Sequence, stamp: int, policy: LogPolicy
+    ) -> Appended | None:
+        """Add the record of the draft; None if none of its families is logged."""
         entries = tuple(entry for entry in draft.entries if entry.family in policy.families)
         if not entries:
-            return 0
+            return None
         timestamp = max(entry.timestamp for entry in entries)
         record = ChangeRecord(draft.row, timestamp, entries, draft.before(policy.before), None, stamp)
         return self.log.append(batch, sequence, record)
@@ -43,15 +45,14 @@ class ChangeLogging:
         for record in records:
             sequence = self.log.next()
             stamped = replace(record, stamp=self.stamps.give(batch, record.row, now_ms))
-            logged_bytes = self.log.append(batch, sequence, stamped)
-            steps.append(Step(sequence, stamped.timestamp, (), None, logged_bytes))
+            steps.append(Step(sequence, stamped.timestamp, (), None, self.log.append(batch, sequence, stamped)))
         return steps
 
     def written(self, steps: list[Step]) -> None:
         """The batch of these steps is in the store."""
-        logged = [step for step in steps if step.logged_bytes]
+        logged = [step.logged for step in steps if step.logged is not None]
         if logged:
-            self.log.written(logged[-1].sequence, len(logged), sum(step.logged_bytes for step in logged))
+            self.log.written(logged)
 
     def trim(self, below: Sequence, now_ms: int) -> int:
         """Remove records below ``below``, a bounded number; returns how many."""

@@ -118,6 +118,9 @@ class ChangeRecord:
     whole_images: bool = False
 
 
+Appended = tuple[Sequence, ChangeRecord, int]  # to a log, and how many bytes it is there
+
+
 def pack_key(sequence: Sequence) -> bytes:
     return _KEY.pack(*sequence)
 

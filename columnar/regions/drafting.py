@@ -16,7 +16,7 @@ from typing import Final
 
 from columnar.model.mutation import RowMutation, RowPuts
 from columnar.model.schema import Table
-from columnar.regions.applied import Step
+from columnar.regions.applied import Counted, Step
 from columnar.regions.change_logging import ChangeLogging
 from columnar.regions.family_view import Views
 from columnar.regions.hooks import LogPolicy
@@ -50,12 +50,15 @@ class Drafting:
         self._hot.clear()
 
     def row(self, batch: Batch, mutation: RowMutation, now_ms: int, policy: LogPolicy | None) -> Step:
-        """Add one row's next state to ``batch``, or nothing if a condition fails."""
+        """Add one row's next state to ``batch``, or nothing if a condition fails.
+
+        Nothing else is changed before ``written``: the batch may be refused.
+        """
         log = self._logging.log
         if not mutation.conditions and not self._must_read(now_ms, policy) and self._unread.can_put(mutation):
             sequence = log.next()
             self._unread.put(batch, mutation, now_ms, (sequence.epoch << _EPOCH_SHIFT) | sequence.n)
-            return Step(sequence, now_ms, (), None, 0)
+            return Step(sequence, now_ms, (), None)
         clock_ms = now_ms
         if policy is not None:
             now_ms = self._logging.stamps.give(batch, mutation.row, now_ms)
@@ -73,18 +76,20 @@ class Drafting:
         )
         failed = draft.check(mutation.conditions)
         if failed is not None:
-            return Step(sequence, now_ms, (), failed, 0)
+            return Step(sequence, now_ms, (), failed)
         if len(mutation.operations) > 1:
             draft.prefetch(mutation.operations)
         for operation in mutation.operations:
             draft.apply(operation)
         draft.emit(batch)
+        counted: list[Counted] | None = None
         for column in draft.columns.values():
             if column.pushed:
-                self._hot.trim(batch, column, now_ms)
-        self.note_future(batch, draft.highest, clock_ms)
-        logged = self._logging.record(batch, draft, sequence, now_ms, policy) if policy is not None else 0
-        return Step(sequence, draft.timestamp, draft.results, None, logged)
+                if counted is None:
+                    counted = []
+                counted.append(self._hot.trim(batch, column, now_ms))
+        logged = self._logging.record(batch, draft, sequence, now_ms, policy) if policy is not None else None
+        return Step(sequence, draft.timestamp, draft.results, None, logged, draft.highest, counted)
 
     def puts(self, batch: Batch, mutation: RowPuts, now_ms: int, policy: LogPolicy | None) -> Step:
         """Add a row of a bulk load to ``batch``, with the same outcome as ``row``."""
@@ -93,17 +98,33 @@ class Drafting:
             return self.row(batch, mutation.spelled_out(), now_ms, policy)
         sequence = self._logging.log.next()
         put_row(batch, mutation, places, now_ms, (sequence.epoch << _EPOCH_SHIFT) | sequence.n)
-        return Step(sequence, now_ms, (), None, 0)
+        return Step(sequence, now_ms, (), None)
 
     def _must_read(self, now_ms: int, policy: LogPolicy | None) -> bool:
         """Whether every put has to read the present cells of its row."""
         return policy is not None or self._markers or now_ms <= self.future_ms
 
-    def note_future(self, batch: Batch, highest_ms: int, clock_ms: int) -> None:
-        """The batch has timestamps up to ``highest_ms`` (I1)."""
-        if highest_ms > max(clock_ms, self.future_ms):
-            self.future_ms = highest_ms
-            batch.put(META_SPACE, FUTURE, highest_ms.to_bytes(8, "big"))
+    def covering(self, batch: Batch, steps: list[Step], clock_ms: int) -> int:
+        """The value of ``future_ms`` after the batch of these steps is written (I1)."""
+        highest_ms = 0
+        for step in steps:
+            if step.highest_ms > highest_ms:
+                highest_ms = step.highest_ms
+        return self.covering_ms(batch, highest_ms, clock_ms)
+
+    def covering_ms(self, batch: Batch, highest_ms: int, clock_ms: int) -> int:
+        """As ``covering``, of timestamps up to ``highest_ms``."""
+        if highest_ms <= clock_ms or highest_ms <= self.future_ms:
+            return self.future_ms
+        batch.put(META_SPACE, FUTURE, highest_ms.to_bytes(8, "big"))
+        return highest_ms
+
+    def written(self, steps: list[Step], future_ms: int) -> None:
+        """The batch of these steps is in the store; ``future_ms``: of ``covering``."""
+        self.future_ms = future_ms
+        for step in steps:
+            if step.counted is not None:
+                self._hot.written(step.counted)
 
     def can_delete_unread(self, now_ms: int) -> bool:
         """Whether deletes need no reading: no delete marker is kept, no cell in the future has to be spared."""

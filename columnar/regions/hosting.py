@@ -140,9 +140,11 @@ class Hosting:
         except Exception as fault:  # noqa: BLE001 - the requests that wait for it hear of it, whatever it is
             failure = fault
             self._fail(region_id, fault)
-        self.on_settled(info, failure)
-        if self._wanted:
-            asyncio.get_running_loop().call_soon(self.open_next)
+        try:
+            self.on_settled(info, failure)
+        finally:  # I2: no fault of one region keeps the others waiting
+            if self._wanted:
+                asyncio.get_running_loop().call_soon(self.open_next)
 
     def _open(self, info: RegionInfo) -> None:
         event = Event.NOT_OPENED

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
+from columnar.regions.applied import Counted
 from columnar.regions.family_view import is_alive
 from columnar.regions.row_draft import VERSIONS_SPACE, ColumnDraft
 from columnar.storage.api import Batch, Store
@@ -30,10 +31,14 @@ class HotCells:
         """Versions were removed, or are kept, by other rules from now on."""
         self._counted.clear()
 
-    def trim(self, batch: Batch, column: ColumnDraft, now_ms: int) -> None:
-        """Count what the draft adds to the column's older versions; remove the surplus when it is time."""
+    def trim(self, batch: Batch, column: ColumnDraft, now_ms: int) -> Counted:
+        """Count what the draft adds to the column's older versions; remove the surplus when it is time.
+
+        ``written`` takes the new count once the store has the batch: versions that a refused batch removed are there.
+        """
         name = version_prefix(column.view.number, column.key)
-        count, stop = self._counted.pop(name, (0, None))
+        held = self._counted.get(name)
+        count, stop = held if held is not None else (0, None)
         count += len(column.pushed)
         if stop is not None:
             # A put into the past may stand behind what was removed before.
@@ -43,9 +48,15 @@ class HotCells:
             for key in surplus:
                 batch.delete(VERSIONS_SPACE, key)
             count, stop = 0, last_kept + b"\x00"
-        self._counted[name] = (count, stop)
-        if len(self._counted) > HOT_CELLS:
-            self._counted.popitem(last=False)
+        return name, count, stop
+
+    def written(self, counted: list[Counted]) -> None:
+        """The batch that ``trim`` counted for is in the store."""
+        for name, count, stop in counted:
+            self._counted[name] = (count, stop)
+            self._counted.move_to_end(name)
+            if len(self._counted) > HOT_CELLS:
+                self._counted.popitem(last=False)
 
     def _surplus(self, column: ColumnDraft, name: bytes, stop: bytes, now_ms: int) -> tuple[list[bytes], bytes]:
         """Keys of older versions that no reader sees once the draft is written, and the last one that stays."""

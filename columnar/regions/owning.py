@@ -11,6 +11,8 @@ Invariants:
     W1. Each ask is answered once: by the report of its epoch, or by the refusal.
     W2. A region's store is opened with what ``told`` says is behind until it was opened so once, and later with this
         run's own log where its disk failed.
+    W3. The master is told of a region whose openings fail, and again after REPORT_AGAIN_S at the next that does: a
+        report that comes while the region is split, merged or moved changes nothing.
 
 Knows nothing of links and frames.  Owned by the loop.
 """
@@ -60,6 +62,7 @@ _log = logging.getLogger(__name__)
 
 HOLD_PATIENCE_S: Final = 10.0  # for the calls of triggers that are under way; then they come again at the next owner
 UPKEEP_LOOK_S: Final = 0.02
+REPORT_AGAIN_S: Final = 10.0
 FIRST_EPOCH: Final = 1  # of the regions that a split or a merge makes
 T = TypeVar("T")
 
@@ -96,7 +99,7 @@ class Owning:
         self._to_open: OrderedDict[int, None] = OrderedDict()  # and those that may be served, after them
         self._opening: asyncio.Task[None] | None = None
         self._leaving: set[asyncio.Task[None]] = set()
-        self._unopened: dict[int, int] = {}  # region id -> the epoch at which the master heard of it
+        self._unopened: dict[int, tuple[int, float]] = {}  # region id -> its epoch, and when the master was told
         self._dropped: dict[int, RegionInfo] = {}  # of no table any more, and not forgotten yet
         self._hosting.ownership_at = self._ownership
         self._hosting.on_settled = self._settled
@@ -221,13 +224,27 @@ class Owning:
             is_behind = bool(self._to_bring_in)
             region_id, _ = (self._to_bring_in or self._to_open).popitem(last=False)
             if is_behind and region_id in self._lacking:
-                await self._lacking.load(region_id)
-                if region_id in self._lacking:  # else a request has had it opened meanwhile
-                    await self._open(region_id)
+                await self._open_behind(region_id)
             elif not is_behind and self._is_worth_opening(region_id):
                 await self._open(region_id)
             else:
                 await asyncio.sleep(0)
+
+    async def _open_behind(self, region_id: int) -> None:
+        """Open the region with its logs; of a disabled table it is closed again, as nobody else would close it."""
+        info = self._infos[region_id]
+        try:
+            await self._lacking.load(region_id)
+        except Exception as fault:  # noqa: BLE001 - whatever it is, the master hears of it, and the others are opened
+            _log.error("logs that region %s lacks cannot be read", info.encoded, exc_info=fault)
+            if region_id in self._lacking and self._hosting.state.state(region_id) is State.NONE:
+                self._not_opened(region_id, fault)  # else a request has it opened, which ends with a report
+            return
+        if region_id in self._lacking:  # else a request has had it opened meanwhile
+            await self._open(region_id)
+            region = self._hosting.held(region_id)
+            if region is not None and self._server.serving(info) is None:
+                await self._hosting.close(region)
 
     def _is_worth_opening(self, region_id: int) -> bool:
         """Before anybody asks for it: not over the bound, unless somebody follows its changes; no new store."""
@@ -272,8 +289,15 @@ class Owning:
             self._carry_out(self.told.not_opened(region_id, epoch, why, is_damaged=is_damaged))
         elif isinstance(failure, NotServingRegion) or self.told.stage_of(region_id) is not Stage.SERVING:
             pass  # it goes, or its table has
-        elif self._unopened.get(region_id) != epoch:
-            self._unopened[region_id] = epoch
+        else:
+            self._report_unopened(region_id, epoch, why, is_damaged)
+
+    def _report_unopened(self, region_id: int, epoch: int, why: str, is_damaged: bool) -> None:
+        """W3."""
+        told_epoch, told_s = self._unopened.get(region_id, (0, 0.0))
+        now_s = asyncio.get_running_loop().time()
+        if told_epoch != epoch or now_s - told_s >= REPORT_AGAIN_S:
+            self._unopened[region_id] = (epoch, now_s)
             self.on_cannot_open(CannotOpen(self._infos[region_id], epoch, why, is_damaged))
 
     # --- closing -------------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ Invariants:
         can take back (promise 3).  Writes that asked for no fsync raise no barrier.
     I3. An acknowledgement is given only when the lease is still ours after the fsync (D10).
     I4. No timestamp that a clock gave to a row is above ``meta/reached``, and none is given below it.
+    I5. Memory changes once the store has taken the batch: a batch that is refused, or whose later row raises, leaves
+        nothing behind but sequences and stamps that nobody has.
 
 ``drafting`` decides what a mutation writes, ``change_logging`` what of it is logged; ``region_reads`` reads rows.
 
@@ -173,6 +175,7 @@ class Region:
 
     def _write(self, batch: Batch, steps: list[Step], synced: bool, now_ms: int) -> None:
         bound_ms = self._reached.covering(batch, now_ms)
+        future_ms = self.drafting.covering(batch, steps, now_ms)
         try:
             if synced:
                 self.store.gather(batch)  # the committer settles it with the others that share the fsync
@@ -184,6 +187,7 @@ class Region:
             self._committer.durable(self.store)  # it finds the store broken, and has the region opened anew
             raise
         self._reached.bound_ms = bound_ms
+        self.drafting.written(steps, future_ms)
         self.writes += len(steps)
         self.logging.written(steps)
 
@@ -237,8 +241,9 @@ class Region:
             batch.delete(META_SPACE, key)
         else:
             batch.put(META_SPACE, key, value)
-        self.drafting.note_future(batch, highest, self._clock())
+        future_ms = self.drafting.covering_ms(batch, highest, self._clock())
         self.store.gather(batch)
+        self.drafting.future_ms = future_ms
         await asyncio.shield(self._gather().acknowledged)
 
     def mark(self, key: bytes) -> bytes | None:

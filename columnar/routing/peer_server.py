@@ -23,11 +23,11 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
-from columnar.errors import CallQueueTooBig, ColumnarError, OutcomeUnknown, RegionElsewhere
-from columnar.limits import PEER_SERVING_BYTES
+from columnar.errors import CallQueueTooBig, ColumnarError, OutcomeUnknown, RegionElsewhere, RequestTooBig
+from columnar.limits import PEER_FRAME_BYTES, PEER_SERVING_BYTES
 from columnar.model.region_messages import Message
 from columnar.routing.method_ways import ROWS_OF
-from columnar.routing.peer_frames import Frame
+from columnar.routing.peer_frames import Frame, FrameTooLong
 from columnar.routing.peer_link import PeerLink, State
 from columnar.routing.refusals import Moved, PeerFault, Unknown
 from columnar.wire.codec import Request
@@ -79,7 +79,10 @@ class _Call:
 
     def replied(self, reply: bytes) -> None:
         self.server.ended(self)
-        self.link.answer(self.number, reply)
+        try:
+            self.link.answer(self.number, reply)
+        except FrameTooLong:
+            self.link.refuse(self.number, _too_long(len(reply)))
 
     def not_here(self, error: RegionElsewhere, request: Request) -> None:
         self.server.ended(self)
@@ -88,6 +91,13 @@ class _Call:
     def broken(self, error: Exception) -> None:
         self.server.ended(self)
         self.link.refuse(self.number, error)
+
+
+def _too_long(reply_bytes: int) -> RequestTooBig:
+    return RequestTooBig(
+        f"the answer has {reply_bytes} bytes, which is over the bound of {PEER_FRAME_BYTES} between servers; ask for "
+        "fewer columns or versions, or read the row by a scan with a batch size"
+    )
 
 
 class PeerServer:

@@ -11,8 +11,10 @@ import click
 from columnar.client import ClusterAdmin, RegionStatus
 from columnar.client.cluster import RegionLocation
 from columnar.errors import IllegalArgument
+from columnar.shell.cluster import region_json
 from columnar.shell.completion import complete_column, completing, table_argument
 from columnar.shell.connecting import Misused, Server, ask, with_server
+from columnar.shell.private_connection import with_cluster
 from columnar.shell.text import attribute_of, bytes_text, family_of, readable, typed, upper_end
 
 LONG_ANSWER_S: Final = 3_600.0  # of one region's compaction
@@ -179,14 +181,19 @@ def delete_rows(server: Server, table: str, start: str, stop: str, prefix: str, 
 
 @click.command()
 @table_argument
-@with_server
+@with_cluster
 def regions(server: Server, table: str) -> None:
     """Show a table's regions: which rows, which server, how big, how much was read and written since it was opened.
+
+    With --data only what the supervisor knows of them.
 
     \b
       columnar regions pages
       columnar regions pages --json
     """
+    if server.unix_socket:
+        _show_located(server, ClusterAdmin(server.connection).locations(typed(table)))
+        return
     found = server.connection.admin.regions(typed(table))
     places = {one.encoded_name: one for one in ClusterAdmin(server.connection).locations(typed(table))}
     has_servers = any(one.epoch for one in places.values())
@@ -209,6 +216,25 @@ def regions(server: Server, table: str) -> None:
     ]
     headings = ("Region", "From", "To", "State", "Size", "Reads", "Writes", "Logged")
     server.output.table((*headings, "Server", "Epoch") if has_servers else headings, rows, numbers=(4, 5, 6, 7, 9))
+
+
+def _show_located(server: Server, located: list[RegionLocation]) -> None:
+    if server.output.as_json:
+        server.output.json([region_json(one) for one in located])
+        return
+    rows = [
+        (
+            one.encoded_name,
+            readable(one.start_key),
+            readable(one.end_key),
+            one.state,
+            bytes_text(one.size_bytes) if server.output.is_terminal else one.size_bytes,
+            one.server or "-",
+            one.epoch,
+        )
+        for one in located
+    ]
+    server.output.table(("Region", "From", "To", "State", "Size", "Server", "Epoch"), rows, numbers=(4, 6))
 
 
 def _place(place: RegionLocation | None, has_servers: bool) -> tuple[object, ...]:

@@ -10,7 +10,8 @@ import click
 from columnar.client import ClusterAdmin
 from columnar.client.cluster import Decision, RegionLocation, RowLocation
 from columnar.shell.completion import completing, table_argument
-from columnar.shell.connecting import Server, with_server
+from columnar.shell.connecting import Server
+from columnar.shell.private_connection import with_cluster
 from columnar.shell.servers import dry_run_option, server_json, show_change
 from columnar.shell.text import age_text, bytes_text, readable, typed
 
@@ -23,7 +24,7 @@ _region_argument = click.argument("region", shell_complete=completing("region"))
 @click.command()
 @table_argument
 @click.argument("row")
-@with_server
+@with_cluster
 def where(server: Server, table: str, row: str) -> None:
     """Say where a row is, why there, how busy it is, and what its requests may wait for.
 
@@ -37,17 +38,21 @@ def where(server: Server, table: str, row: str) -> None:
         server.output.json({**_row_json(found), "triggers": lags})
         return
     server.output.facts(_row_facts(found, server.output.is_terminal))
-    for remark in (*found.remarks, *lags):
+    for remark in (*found.remarks, *(lags or ())):
         server.output.line(f"waits: {remark}" if server.output.is_terminal else f"remark\t{remark}")
     if server.output.is_terminal:
-        if not found.remarks and not lags:
+        if lags is None:
+            server.output.line("triggers that are behind are known to the servers alone: ask without --data")
+        elif not found.remarks and not lags:
             server.output.line("nothing keeps its requests waiting")
         for one in found.decisions[:DECISIONS_SHOWN]:
             server.output.line(f"{age_text(one.ago_ms)} ago: {one.text}")
 
 
-def _lags(server: Server, table: str) -> list[str]:
-    """Triggers that are behind with the table: its writers may be slowed for them."""
+def _lags(server: Server, table: str) -> list[str] | None:
+    """Triggers that are behind with the table: its writers may be slowed for them.  None: servers know them alone."""
+    if server.unix_socket:
+        return None
     told = []
     for one in server.connection.triggers.list():
         if readable(one.table) != table or not (one.lag_changes or one.state != "running"):
@@ -122,7 +127,7 @@ def region_json(region: RegionLocation) -> dict[str, Any]:
 @_region_argument
 @click.argument("to", metavar="[SERVER]", default="", shell_complete=completing("server"))
 @dry_run_option
-@with_server
+@with_cluster
 def move(server: Server, region: str, to: str, dry_run: bool) -> None:
     """Move a region to another server; without one the master chooses. Returns when the region serves there.
 
@@ -140,7 +145,7 @@ def move(server: Server, region: str, to: str, dry_run: bool) -> None:
 @click.command()
 @_region_argument
 @dry_run_option
-@with_server
+@with_cluster
 def assign(server: Server, region: str, dry_run: bool) -> None:
     """Open a region that was unassigned, or that could not be opened. Returns when it serves.
 
@@ -154,7 +159,7 @@ def assign(server: Server, region: str, dry_run: bool) -> None:
 @click.command()
 @_region_argument
 @dry_run_option
-@with_server
+@with_cluster
 def unassign(server: Server, region: str, dry_run: bool) -> None:
     """Close a region until 'columnar assign': its rows do not answer meanwhile, also not after a restart.
 
@@ -169,15 +174,18 @@ def unassign(server: Server, region: str, dry_run: bool) -> None:
 
 
 @click.command()
-@with_server
+@with_cluster
 def transitions(server: Server) -> None:
     """Show what is under way: openings, moves, closings, splits, merges; the longest first.
+
+    Regions that wait for a server, and those that could not be opened, are among them.
 
     \b
       columnar transitions
       columnar transitions --json
     """
-    found = ClusterAdmin(server.connection).transitions()
+    admin = ClusterAdmin(server.connection)
+    found = admin.transitions()
     if server.output.as_json:
         server.output.json(
             [
@@ -195,6 +203,8 @@ def transitions(server: Server) -> None:
             ]
         )
         return
+    for remark in admin.servers().remarks:
+        click.echo(remark, err=True)
     if not found and server.output.is_terminal:
         server.output.line("nothing is under way")
         return
@@ -215,7 +225,7 @@ def transitions(server: Server) -> None:
 
 
 @click.command()
-@with_server
+@with_cluster
 def decisions(server: Server) -> None:
     """Show what the master had done and why, the newest first; it remembers 200 decisions since its start.
 

@@ -20,17 +20,19 @@ from thriftpy2.transport import TTransportException
 
 from columnar.client import ClientTls, Connection
 from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotColumnar, hbase_class
+from columnar.client.store_socket import NoAnswer
 from columnar.client.tls_options import tls_options
 from columnar.errors import CallerError, HostError
 from columnar.shell.kept_connection import Opened
 from columnar.shell.meaning import family_meant, table_meant
-from columnar.shell.session import Session, session_of
+from columnar.shell.session import Session, in_script, session_of
 from columnar.shell.showing import Output
 from columnar.shell.text import address_of, readable, typed
 from columnar.shell.wrong_port import http_found
 
 DEFAULT_STORE: Final = "127.0.0.1:9090"
 ANSWER_TIMEOUT_S: Final = 120
+_START: Final = "start one with 'columnar standalone', or say where with --store HOST:PORT"
 _NEXT_STEP: Final = {  # by HBase's exception class
     "TableNotFoundException": "'columnar tables' lists those there are",
     "TableExistsException": "choose another name, or drop it first with 'columnar drop'",
@@ -68,11 +70,15 @@ class Server:
     output: Output
     address: str
     tls: ssl.SSLContext | None = None
+    unix_socket: str = ""  # the private one of a supervisor, in the place of a port
 
     def patient(self, seconds: float) -> Connection:
         """Another connection, whose answers may take ``seconds`` longer; to be closed by the caller."""
+        timeout_ms = round((seconds + ANSWER_TIMEOUT_S) * 1_000)
+        if self.unix_socket:
+            return Connection(unix_socket=self.unix_socket, timeout=timeout_ms)
         host, port = address_of(self.address)
-        return Connection(host, port, timeout=round((seconds + ANSWER_TIMEOUT_S) * 1_000), tls=self.tls)
+        return Connection(host, port, timeout=timeout_ms, tls=self.tls)
 
 
 store_option = click.option(
@@ -129,14 +135,22 @@ def ask(question: str, yes: bool) -> None:
     """Before what cannot be undone.  ``yes``: it was said beforehand."""
     if yes:
         return
-    if not sys.stdin.isatty():
+    if not somebody_answers():
         raise Misused(f"{question} Nobody can be asked here: say --yes")
-    click.confirm(question, abort=True)
+    click.confirm(question, abort=True, err=True)
+
+
+def somebody_answers() -> bool:
+    """Whether a question reaches a person.  It goes to stderr: the answers on stdout may go into a file."""
+    return sys.stdin.isatty() and not in_script()
 
 
 @contextmanager
-def told(store: str) -> Iterator[None]:
-    """Errors of client and server as click's, which print a line and set the exit status."""
+def told(store: str, step: str = _START) -> Iterator[None]:
+    """Errors of client and server as click's, which print a line and set the exit status.
+
+    ``step``: the next one where the store cannot be talked to.
+    """
     try:
         yield
     except (CallerError, HostError) as error:
@@ -148,19 +162,44 @@ def told(store: str) -> Iterator[None]:
     except (TTransportException, OSError, EOFError) as error:
         if isinstance(error, BrokenPipeError):
             raise  # our own output: click ends quietly
-        if isinstance(error, ssl.SSLError):  # a certificate is refused by the first answer, not by the handshake
+        if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
+            # A certificate is refused by the first answer, not by the handshake.
             raise Unreachable(
                 f"{store} ended the connection: {error.reason}; show a certificate that it accepts with "
                 "--tls-client-cert and --tls-client-key"
             ) from None
-        why = getattr(error, "message", None) or getattr(error, "strerror", None) or str(error)
-        raise Unreachable(
-            f"cannot talk to {store}: {why}; start one with 'columnar standalone', or say where with --store HOST:PORT"
-        ) from None
+        raise Unreachable(_silence(store, error, step)) from None
     except TApplicationException as error:
         raise Refused(f"{store} failed: {error.message}; its log says more") from None
     except (TException, ProtocolError) as error:
         raise Unreachable(f"{store} does not speak HBase's Thrift API: {error}; look at --store") from None
+
+
+def _silence(store: str, error: Exception, step: str) -> str:
+    """Why nothing came from the store, and the next step: ``step`` only where nobody took the connection."""
+    if isinstance(error, NoAnswer):
+        return (
+            f"{store} did not answer within {error.seconds:g} s, so the outcome is unknown; 'columnar servers', with "
+            "--data DIR where no server is up, and the store's log say what keeps it"
+        )
+    if _had_begun(error):
+        return (
+            f"{store} ended the connection before it answered, so the outcome is unknown; look at the store's log, and "
+            "at --store"
+        )
+    why = getattr(error, "message", None) or getattr(error, "strerror", None) or str(error)
+    if isinstance(error.__cause__, OSError | ValueError):  # of a handshake: somebody is there
+        return f"cannot talk to {store}: {why}; look at --store and --tls-ca"
+    return f"cannot talk to {store}: {why}; {step}"
+
+
+def _had_begun(error: Exception) -> bool:
+    """Whether the connection was open before it ended."""
+    if isinstance(error, TTransportException):
+        return bool(error.type == TTransportException.END_OF_FILE)
+    if isinstance(error, ConnectionRefusedError):
+        return False
+    return isinstance(error, ConnectionError | TimeoutError | ssl.SSLEOFError | EOFError)
 
 
 def _meant(connection: Connection, error_class: str, arguments: dict[str, Any]) -> str | None:

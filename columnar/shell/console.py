@@ -53,7 +53,7 @@ def shell(
     root = ctx.find_root().command
     assert isinstance(root, click.Group), "the command line is one"
     kept = KeptConnection(connect)
-    session = Session(kept, StoreNames(time.monotonic), pages=is_prompt)
+    session = Session(kept, StoreNames(time.monotonic), pages=is_prompt, is_script=not is_prompt)
     commands = Commands(root, session)
     try:
         with exported(store, tls):

@@ -301,7 +301,7 @@ def words_with(*before: str, least: int = 1, most: int = 1, after: Sequence[str]
     return lambda call: [*before, *_plain(call, least, most), *after]
 
 
-# --- regions and snapshots ---------------------------------------------------------------------------
+# --- regions, servers and snapshots ------------------------------------------------------------------
 
 
 def merge(call: Call) -> list[str]:
@@ -314,6 +314,34 @@ def merge(call: Call) -> list[str]:
 def snapshot(call: Call) -> list[str]:
     table, name = _plain(call, 2, 2)
     return ["snapshot", "take", name, table]
+
+
+def balancer(call: Call) -> list[str]:
+    if call.arguments:
+        raise Otherwise("balance balances now, and there is no force")
+    return ["balance"]
+
+
+def decommission(call: Call) -> list[str]:
+    """HBase's servers keep their regions unless the call says true; our drain always empties the server."""
+    if not 1 <= len(call.arguments) <= 2 or not (names := _texts(call.arguments[0])):
+        raise NotUnderstood(f"{call.verb} takes one server or a list, and then true or false")
+    shown = "; ".join(f"drain {quoted(name)}" for name in names)
+    if call.arguments[1:] not in ((True,), (b"true",)):
+        raise Otherwise(f"a drain moves the regions away, too, as {call.verb} does with true: {shown}")
+    if len(names) > 1:
+        raise Otherwise(f"one server at a time: {shown}")
+    return ["drain", *names]
+
+
+def recommission(call: Call) -> list[str]:
+    if not 1 <= len(call.arguments) <= 2:
+        raise NotUnderstood(f"{call.verb} takes a server, and then perhaps a list of regions")
+    name = _text(call.arguments[0])
+    if regions := [region for value in call.arguments[1:] for region in _texts(value)]:
+        moves = "; ".join(f"move {quoted(region)} {quoted(name)}" for region in regions)
+        raise Otherwise(f"regions move one by one: undrain {quoted(name)}; {moves}")
+    return ["undrain", name]
 
 
 def balance_switch(call: Call) -> list[str]:

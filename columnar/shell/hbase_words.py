@@ -23,7 +23,8 @@ from columnar.shell.hbase_calls import Otherwise
 from columnar.shell.hbase_grammar import Call, NotUnderstood, parse
 from columnar.shell.lines import Statement, quoted
 
-_ONLY_HBASE: Final = re.compile(r"status\s+['\"]")  # ours takes no argument
+_ONLY_HBASE: Final = re.compile(r"status\s+['\"]|balancer\s+['\"]force\b")  # ours take no such argument
+_BLANK: Final = re.compile(r"[ \t\n]")  # as in ``lines``
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Verb:
 
 def in_our_words(statement: Statement, known: Collection[str]) -> Ours | Answer | None:
     """None: it is in our words, or in nobody's.  ``known``: the commands that there are."""
-    verb = statement.text.split(None, 1)[0]
+    verb = _BLANK.split(statement.text, maxsplit=1)[0]
     if verb in known and not statement.is_hbase and not _ONLY_HBASE.match(statement.text):
         return None
     if verb in ANSWERS:
@@ -113,8 +114,14 @@ VERBS: Final[Mapping[str, Verb]] = {
     "move": Verb("move REGION SERVER", calls.words_with("move", most=2)),
     "assign": Verb("assign REGION", calls.words_with("assign")),
     "unassign": Verb("unassign REGION", calls.words_with("unassign")),
-    "balancer": Verb("balance", calls.words_with("balance", least=0, most=0)),
+    "balancer": Verb("balance", calls.balancer),  # bare it is our switch, whose answer names balance
     "balance_switch": Verb("balancer on|off", calls.balance_switch),
+    "rit": Verb("transitions", calls.words_with("transitions", least=0, most=0)),
+    # servers
+    "decommission_regionservers": Verb("drain SERVER", calls.decommission),
+    "recommission_regionserver": Verb("undrain SERVER", calls.recommission),
+    "list_decommissioned_regionservers": Verb("servers", calls.words_with("servers", least=0, most=0)),
+    "stop_regionserver": Verb("stop SERVER", calls.words_with("stop")),
     # snapshots
     "snapshot": Verb("snapshot take NAME TABLE", calls.snapshot),
     "list_snapshots": Verb("snapshot list", calls.words_with("snapshot", "list", least=0, most=0)),

@@ -31,13 +31,14 @@ from typing import Final
 from columnar.errors import IllegalArgument
 from columnar.limits import SHELL_STATEMENT_CHARACTERS
 
+_BLANKS: Final = " \t\n"  # and no others: a no-break space is part of its word
 _QUOTES: Final = "'\""
 _ESCAPABLE: Final = " \t\n'\";#\\"  # outside quotes
 _OPENING, _CLOSING = "{[(", "}])"
 # A verb and one quoted argument; where a comma follows, the statement is in HBase's words.
 _HBASE_BEGIN: Final = re.compile(r"""\s*[a-z_]+\s+(?:'[^']*'|"(?:[^"\\]|\\.)*")\s*""")
 _HBASE_BEGIN_CHARACTERS: Final = 400  # a verb and a table's name: nothing longer is looked at for the comma
-_SAFE: Final = re.compile(r"[\w@%+=:,./-]+")
+_SAFE: Final = re.compile(r"(?!,)[\w@%+=:,./-]+")  # a comma at the beginning may be HBase's
 _OF_OTHER_SHELLS: Final = frozenset("$`!")  # which they replace within "..."
 _PLAIN: Final = re.compile(r"[^\s'\";#\\]+")
 
@@ -72,6 +73,7 @@ class Statements:
 
     def _restart(self) -> None:
         self._text: list[str] = []
+        self._kept = 0  # pieces of the text up to the end of its last word; blanks behind it are none of it
         self._size = 0
         self._began = self.line
         self._quote = ""
@@ -90,6 +92,10 @@ class Statements:
         return "".join(self._text)
 
     @property
+    def _is_in_word(self) -> bool:
+        return 0 < self._kept == len(self._text)
+
+    @property
     def lacking(self) -> str:
         """The missing end of the open statement, for a message."""
         if self._quote:
@@ -103,8 +109,10 @@ class Statements:
         found: list[Statement] = []
         goes_on = self._scan(line, found)
         self.line += 1
-        if self._quote or goes_on:
-            self._add("\n" if self._quote or self._is_hbase else "")
+        if self._quote:
+            self._add("\n")
+        elif goes_on:
+            self._add("\n" if self._is_hbase else "", in_word=self._is_in_word and not self._is_hbase)
         else:
             self._finish(found)
         return found
@@ -125,7 +133,7 @@ class Statements:
                     return True
                 self._add(line[place : place + 2])
                 place += 2
-            elif character == "#" and (place == 0 or line[place - 1] in " \t;"):
+            elif character == "#" and not self._is_in_word:
                 break
             elif character == ";" and not self._depth:
                 self._finish(found)
@@ -138,7 +146,7 @@ class Statements:
                     self._is_hbase = self._begins_as_hbase(piece)
                 if self._is_hbase:
                     self._count_brackets(piece)
-                self._add(piece)
+                self._add(piece, in_word=piece not in " \t;")  # ";" within HBase's brackets
                 place += len(piece)
         return bool(self._depth) or (self._is_hbase and self._ends_with_comma())
 
@@ -174,7 +182,7 @@ class Statements:
         last = next((piece for piece in reversed(self._text) if piece.strip()), "")
         return last.endswith(",")
 
-    def _add(self, piece: str) -> None:
+    def _add(self, piece: str, *, in_word: bool = True) -> None:
         self._size += len(piece)
         if self._size > SHELL_STATEMENT_CHARACTERS:
             raise IllegalArgument(
@@ -184,9 +192,11 @@ class Statements:
         if not self._text:
             self._began = self.line
         self._text.append(piece)
+        if in_word:
+            self._kept = len(self._text)
 
     def _finish(self, found: list[Statement]) -> None:
-        text = "".join(self._text).strip()
+        text = "".join(self._text[: self._kept]).lstrip(_BLANKS)
         if text:
             found.append(Statement(text, self._began, self._is_hbase))
         self._restart()
@@ -204,6 +214,7 @@ def statements_of(text: str) -> tuple[list[Statement], Statements]:
 class _Word:
     value: str
     begin: int
+    end: int
     quote: str  # still open at the text's end
 
 
@@ -211,15 +222,15 @@ def _words(text: str) -> list[_Word]:
     found: list[_Word] = []
     place = 0
     while place < len(text):
-        if text[place] in " \t\n":
+        if text[place] in _BLANKS:
             place += 1
             continue
-        word, place = _word(text, place)
-        found.append(word)
+        found.append(_word(text, place))
+        place = found[-1].end
     return found
 
 
-def _word(text: str, begin: int) -> tuple[_Word, int]:
+def _word(text: str, begin: int) -> _Word:
     value: list[str] = []
     quote, place, end = "", begin, len(text)
     while place < end:
@@ -233,7 +244,7 @@ def _word(text: str, begin: int) -> tuple[_Word, int]:
                 place += 1
             else:
                 value.append(character)
-        elif character in " \t\n":
+        elif character in _BLANKS:
             place -= 1
             break
         elif character in _QUOTES:
@@ -243,7 +254,7 @@ def _word(text: str, begin: int) -> tuple[_Word, int]:
             place += 1
         else:
             value.append(character)
-    return _Word("".join(value), begin, quote), place
+    return _Word("".join(value), begin, place, quote)
 
 
 def before_cursor(text: str) -> Unfinished:
@@ -256,7 +267,7 @@ def before_cursor(text: str) -> Unfinished:
     begin_of_tail = len(text) - len(tail)  # counted from the end: a joined line end is in the text only
     cut = _last_statement(tail)
     words = _words(tail[cut:])
-    if words and (words[-1].quote or not tail[-1:].isspace() or tail.endswith("\\ ")):
+    if words and cut + words[-1].end == len(tail):  # no blank behind it
         last = words.pop()
         return Unfinished(tuple(one.value for one in words), last.value, begin_of_tail + cut + last.begin, last.quote)
     return Unfinished(tuple(one.value for one in words), "", len(text), "")

@@ -1,8 +1,11 @@
-"""The way to a store's private socket, for commands that end processes of servers.
+"""The way to a store's private socket, by which its supervisor answers by itself, also while no server is up.
 
 --data DIR    the store that serves DIR on this machine, by the socket that its run file names
-without it    the store at --store is asked for its folder: where this user can read the run file there, and it is
-              of that store, by its socket; else by the port itself, which answers if it asks for certificates
+without it    a look, or a change that ends no process, goes by the port; a command that ends processes asks the store
+              at --store for its folder: where this user can read the run file there, and it is of that store, it goes
+              by its socket; else by the port itself, which answers if it asks for certificates
+
+A supervisor that hangs takes connections and answers none, so it is asked something short first.
 """
 
 from __future__ import annotations
@@ -17,26 +20,40 @@ from thriftpy2.transport import TTransportException
 
 from columnar.client import Connection
 from columnar.errors import HostError
-from columnar.shell.connecting import Server, Unreachable, told, with_server
+from columnar.shell.connecting import ANSWER_TIMEOUT_S, Server, Unreachable, told, with_server
 from columnar.shell.session import session_of
 from columnar.shell.showing import Output
 from columnar.storage import run_file
 
 _OF_A_PORT: Final = ("store", "wanted", "tls_ca", "tls_client_cert", "tls_client_key")  # options that --data replaces
 LONGEST_S: Final = 900.0  # a server is emptied, stopped, started, and its regions come home
+PING_S: Final = 10.0  # a loop that does not answer within it hangs: servers are killed for that after 3 to 10 s
+
+
+def with_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
+    """As ``with_server``, and ``--data``: then the supervisor answers, and not a server."""
+    return _with_data(command, with_server(command), ANSWER_TIMEOUT_S)
 
 
 def with_supervisor(command: Callable[..., Any]) -> Callable[..., Any]:
-    """As ``with_server``, and ``--data``: the command gets a ``Server`` whose answers may take long."""
+    """As ``with_cluster``, for commands that end processes: answers of the ``Server`` may take long."""
 
     @functools.wraps(command)
     def by_store(server: Server, **arguments: Any) -> Any:
         return _by_store(command, server, **arguments)
 
-    with_store = with_server(by_store)
+    return _with_data(command, with_server(by_store), LONGEST_S)
+
+
+def _with_data(command: Callable[..., Any], with_store: Callable[..., Any], patience_s: float) -> Callable[..., Any]:
+    """``with_store``: the command as it is without ``--data``; ``patience_s``: for an answer of the supervisor."""
 
     @click.option(
-        "--data", metavar="DIR", type=click.Path(file_okay=False), help="Folder of a store of this machine and user."
+        "--data",
+        metavar="DIR",
+        type=click.Path(file_okay=False),
+        help="Folder of a store of this machine and user: its supervisor answers, also while no server is up and the "
+        "port does not answer.",
     )
     @functools.wraps(with_store)
     def connected(data: str | None, as_json: bool, **arguments: Any) -> Any:
@@ -44,8 +61,10 @@ def with_supervisor(command: Callable[..., Any]) -> Callable[..., Any]:
             return with_store(as_json=as_json, **arguments)
         for name in _OF_A_PORT:
             del arguments[name]
-        with told(data), closing(_private(data)) as connection:
-            return command(Server(connection, _output(as_json), data), **arguments)
+        with told(data, "the log of its supervisor says more"):
+            found = _serving(data)
+            with closing(_connected(found, data, patience_s)) as connection:
+                return command(Server(connection, _output(as_json), data, unix_socket=found.socket), **arguments)
 
     return connected
 
@@ -55,19 +74,27 @@ def _output(as_json: bool) -> Output:
     return Output(as_json, pages=session is not None and session.pages)
 
 
-def _private(data: str) -> Connection:
+def _serving(data: str) -> run_file.RunFile:
     found = run_file.read(data)
     if found is None:
         raise Unreachable(
             f"nobody serves {data} with several servers; start it with 'columnar standalone --servers N --data {data}'"
         )
-    return _connected(found, data)
+    return found
 
 
-def _connected(found: run_file.RunFile, data: str) -> Connection:
+def _connected(found: run_file.RunFile, data: str, patience_s: float) -> Connection:
     try:
-        return Connection(unix_socket=found.socket, timeout=round(LONGEST_S * 1_000))
+        with closing(Connection(unix_socket=found.socket, timeout=round(PING_S * 1_000))) as asked:
+            asked.admin.namespaces()
+        return Connection(unix_socket=found.socket, timeout=round(patience_s * 1_000))
     except (TTransportException, OSError) as error:
+        # A queue of connections that nobody takes is full at some time: a connection is refused for that, too.
+        if isinstance(error, TimeoutError) or isinstance(error.__context__, TimeoutError | BlockingIOError):
+            raise Unreachable(
+                f"the supervisor (process {found.pid}) does not answer within {PING_S:g} s; end it with 'kill -9 "
+                f"{found.pid}' and start the store again: no acknowledged write is lost"
+            ) from error
         raise Unreachable(
             f"process {found.pid} does not serve {data} any more; start it with "
             f"'columnar standalone --servers N --data {data}'"
@@ -77,7 +104,7 @@ def _connected(found: run_file.RunFile, data: str) -> Connection:
 def _by_store(command: Callable[..., Any], server: Server, **arguments: Any) -> Any:
     """By the private socket of the store, if it is ours, else by its port."""
     found = _own_run_file(server)
-    connection = _connected(*found) if found is not None else server.patient(LONGEST_S)
+    connection = _connected(*found, LONGEST_S) if found is not None else server.patient(LONGEST_S)
     with closing(connection):
         return command(Server(connection, server.output, server.address, server.tls), **arguments)
 

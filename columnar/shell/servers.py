@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import time
+from contextlib import closing
 from typing import Any, Final
 
 import click
@@ -11,8 +11,10 @@ import click
 from columnar.client import ClusterAdmin
 from columnar.client.cluster import ClusterChange, ServerStatus
 from columnar.shell.completion import completing
-from columnar.shell.connecting import Misused, Refused, Server, with_server
-from columnar.shell.private_connection import with_supervisor
+from columnar.shell.connecting import Misused, Refused, Server, somebody_answers
+from columnar.shell.private_connection import with_cluster, with_supervisor
+from columnar.shell.server_changes import ServerChanges
+from columnar.shell.session import session_of
 from columnar.shell.text import age_text
 
 WAIT_S: Final = 600.0  # of ``drain --wait``, where no time is named
@@ -59,7 +61,7 @@ def change_json(change: ClusterChange) -> dict[str, Any]:
 
 
 @click.command()
-@with_server
+@with_cluster
 def servers(server: Server) -> None:
     """Show the servers of a cluster: state, regions, load, requests a second.
 
@@ -149,7 +151,7 @@ def _on(on: bool) -> str:
 @click.option("--wait", is_flag=True, help="Return when no region is left on it.")
 @click.option("--timeout", default=WAIT_S, show_default=True, type=click.FloatRange(0), help="Seconds for --wait.")
 @dry_run_option
-@with_server
+@with_cluster
 def drain(server: Server, name: str, wait: bool, timeout: float, dry_run: bool) -> None:
     """Move all regions away from a server, and keep it empty until 'columnar undrain'.
 
@@ -176,7 +178,7 @@ def drain(server: Server, name: str, wait: bool, timeout: float, dry_run: bool) 
 @click.command()
 @server_argument
 @dry_run_option
-@with_server
+@with_cluster
 def undrain(server: Server, name: str, dry_run: bool) -> None:
     """Let a drained server have regions again; those that left it within ten minutes come back.
 
@@ -188,7 +190,7 @@ def undrain(server: Server, name: str, dry_run: bool) -> None:
 
 @click.command()
 @dry_run_option
-@with_server
+@with_cluster
 def balance(server: Server, dry_run: bool) -> None:
     """Balance the load of the servers now; by itself the master does so every 10 seconds.
 
@@ -208,7 +210,7 @@ _on_or_off = click.argument("switch", metavar="[on|off]", required=False, type=c
 @click.command()
 @_on_or_off
 @dry_run_option
-@with_server
+@with_cluster
 def balancer(server: Server, switch: str | None, dry_run: bool) -> None:
     """Switch balancing by load on or off; without a word, say how it is.
 
@@ -224,7 +226,7 @@ def balancer(server: Server, switch: str | None, dry_run: bool) -> None:
 @click.command("auto-split")
 @_on_or_off
 @dry_run_option
-@with_server
+@with_cluster
 def auto_split(server: Server, switch: str | None, dry_run: bool) -> None:
     """Switch splits of large or busy regions on or off; without a word, say how it is.
 
@@ -246,6 +248,9 @@ def _switch(server: Server, what: str, wanted: str | None, dry_run: bool) -> Non
     is_on = found.balancer if what == "balancer" else found.auto_split
     if server.output.as_json:
         server.output.json({what.replace("-", "_"): is_on})
+    elif what == "balancer" and session_of(click.get_current_context()) is not None:
+        # In HBase's shell the bare word balances: whoever means that must not take "on" for it.
+        server.output.line(f"this is the balancer's switch, and it is {_on(is_on)}; 'balance' balances now")
     else:
         server.output.line(_on(is_on))
 
@@ -264,7 +269,8 @@ def restart(server: Server, name: str | None, rolling: bool, dry_run: bool) -> N
     Other servers answer for its regions meanwhile, and its clients go on at them, in the same connections; those that
     speak TLS end between two requests. Scanners that are open are waited for, up to 60 s. With --rolling every server
     in turn. A server that was stopped is started. It needs the private socket of the store, which its own user
-    reaches on its machine, or a port that asks for client certificates.
+    reaches on its machine, or a port that asks for client certificates. The server that answers there may be the
+    one to restart: it is looked at over new connections until it is up again.
 
     \b
       columnar restart s2
@@ -273,13 +279,10 @@ def restart(server: Server, name: str | None, rolling: bool, dry_run: bool) -> N
     """
     if bool(name) == rolling:
         raise Misused("say which: 'columnar restart SERVER', or 'columnar restart --rolling' for all of them in turn")
-    admin = ClusterAdmin(server.connection)
-    if name:
-        show_change(server, admin.restart(name, dry_run=dry_run))
-        return
-    names = [one.name for one in admin.servers().servers if one.state == "up"]
-    for one in names:
-        show_change(server, admin.restart(one, dry_run=dry_run))
+    with closing(ServerChanges(server)) as changes:
+        names = [name] if name else [one.name for one in changes.admin.servers().servers if one.state == "up"]
+        for one in names:
+            show_change(server, changes.admin.restart(one, dry_run=True) if dry_run else changes.restart(one))
 
 
 @click.command()
@@ -296,7 +299,8 @@ def stop(server: Server, name: str, dry_run: bool) -> None:
       columnar stop s2
       columnar stop s2 --dry-run
     """
-    show_change(server, ClusterAdmin(server.connection).stop(name, dry_run=dry_run))
+    with closing(ServerChanges(server)) as changes:
+        show_change(server, changes.admin.stop(name, dry_run=True) if dry_run else changes.stop(name))
 
 
 @click.command()
@@ -321,8 +325,8 @@ def fence(server: Server, name: str, confirm: str, dry_run: bool) -> None:
 
 def _ask_again(name: str, confirm: str, what: str) -> None:
     if not confirm:
-        if not sys.stdin.isatty():
+        if not somebody_answers():
             raise Misused(f"{what}. Nobody can be asked here: say --confirm {name}")
-        confirm = click.prompt(f"{what}. Type its name again to go on")
+        confirm = click.prompt(f"{what}. Type its name again to go on", err=True)
     if confirm != name:
         raise Misused(f"'{confirm}' is not '{name}': nothing was done")

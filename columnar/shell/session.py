@@ -23,11 +23,18 @@ class Session:
     connection: KeptConnection
     names: StoreNames
     pages: bool  # a person looks at a terminal: what is longer than the screen goes through a pager
+    is_script: bool = False  # answers are as in a pipe, and nobody is asked, also where a terminal is there
 
 
 def session_of(ctx: click.Context | None) -> Session | None:
     """None where the command was typed at the system's shell."""
     return ctx.find_object(Session) if ctx is not None else None
+
+
+def in_script() -> bool:
+    """Whether the command that runs is one of a script."""
+    session = session_of(click.get_current_context(silent=True))
+    return session is not None and session.is_script
 
 
 @contextmanager

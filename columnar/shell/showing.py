@@ -1,4 +1,4 @@
-"""How answers look: for a person where stdout is a terminal, tab-separated lines elsewhere, or JSON."""
+"""How answers look: for a person where stdout is a terminal, tab-separated lines elsewhere and in scripts, or JSON."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, Final
 import click
 
 from columnar.shell.paging import Pages
+from columnar.shell.session import in_script
 from columnar.shell.text import is_text, readable
 from columnar.shell.values import Form, number_of
 
@@ -32,7 +33,7 @@ def _write(text: str) -> None:
 @dataclass(frozen=True, slots=True)
 class Output:
     as_json: bool
-    is_terminal: bool = field(default_factory=lambda: sys.stdout.isatty())
+    is_terminal: bool = field(default_factory=lambda: sys.stdout.isatty() and not in_script())
     pages: bool = False  # at a terminal: through a pager from a screen on
     write: Callable[[str], None] = _write
 

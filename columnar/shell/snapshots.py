@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from columnar.client import Snapshot
 from columnar.shell.completion import completing, table_argument
-from columnar.shell.connecting import Misused, Server, with_server
+from columnar.shell.connecting import Misused, Server, somebody_answers, with_server
 from columnar.shell.showing import time_text
 from columnar.shell.text import bytes_text, readable, typed
 
@@ -107,9 +105,9 @@ def restore(server: Server, name: str, yes: bool) -> None:
       columnar snapshot restore before-cleanup --yes
     """
     if not yes:
-        if not sys.stdin.isatty():
+        if not somebody_answers():
             raise Misused("nobody can be asked here: say --yes to give up what was written since the snapshot")
-        click.confirm(f"Give up what was written to the table since snapshot {name}?", abort=True)
+        click.confirm(f"Give up what was written to the table since snapshot {name}?", abort=True, err=True)
     connection = server.patient(LONGEST_S)
     try:
         connection.snapshots.restore_snapshot(name)

@@ -263,10 +263,15 @@ class DeadLogs:
         return left
 
     def brought_in(self, region: str) -> None:
-        """The region's store has all that any log here has of it, and that is on disk."""
+        """The region's store has all that any log here has of it, and that is on disk.
+
+        Logs that are not loaded hold nothing in memory.  Loading one here would fail this region for the damage of a
+        log that another region lacks.
+        """
         for name, log in list(self._logs.items()):
-            log.forget(region)
-            self._note_spent(name, log)
+            if log.is_loaded:
+                log.forget(region)
+                self._note_spent(name, log)
 
     def settle(self) -> None:
         """Report logs that name no region at all."""

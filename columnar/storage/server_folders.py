@@ -37,13 +37,13 @@ def log_of(data: str, incarnation: str) -> str:
 
 
 def clock_of(data: str, incarnation: str) -> int:
-    """The highest timestamp that the incarnation may have given; 0: nothing is known.  Milliseconds."""
+    """The highest timestamp that the incarnation may have given; 0: nothing is known.  Milliseconds.  HostError."""
     is_standalone = incarnation.rpartition(".")[0] == STANDALONE
     return clock.read(data if is_standalone else folder_of(data, incarnation))
 
 
 def newest_clock(data: str) -> int:
-    """The highest timestamp that any process gave in the data folder, by the clocks' files.  Milliseconds."""
+    """The highest timestamp that any process gave in the data folder, by clocks' files.  Milliseconds.  HostError."""
     newest_ms = clock.read(data)
     with suppress(FileNotFoundError), os.scandir(os.path.join(data, SERVERS)) as found:
         for folder in found:

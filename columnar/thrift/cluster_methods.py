@@ -55,9 +55,10 @@ class Cluster(Protocol):
 
     async def switch(self, what: str, on: bool, dry_run: bool) -> Change: ...
 
-    async def restart(self, server: str, dry_run: bool) -> Change: ...
+    async def restart(self, server: str, dry_run: bool, came_by: str) -> Change:
+        """``came_by``: whose client asks, as ``CallContext.peer`` names it."""
 
-    async def stop(self, server: str, dry_run: bool) -> Change: ...
+    async def stop(self, server: str, dry_run: bool, came_by: str) -> Change: ...
 
     async def fence(self, server: str, dry_run: bool) -> Change: ...
 
@@ -151,15 +152,15 @@ class ClusterMethods:
 
     # --- processes ---------------------------------------------------------------------------------
 
-    async def columnarRestart(self, _ctx: Any, server: str, dry_run: bool) -> Any:
+    async def columnarRestart(self, ctx: Any, server: str, dry_run: bool) -> Any:
         restart = self._cluster.restart
         self._check_may_end("restart")
-        return await _changed(restart(_named(server), bool(dry_run)))
+        return await _changed(restart(_named(server), bool(dry_run), ctx.peer))
 
-    async def columnarStop(self, _ctx: Any, server: str, dry_run: bool) -> Any:
+    async def columnarStop(self, ctx: Any, server: str, dry_run: bool) -> Any:
         stop = self._cluster.stop
         self._check_may_end("stop")
-        return await _changed(stop(_named(server), bool(dry_run)))
+        return await _changed(stop(_named(server), bool(dry_run), ctx.peer))
 
     async def columnarFence(self, _ctx: Any, server: str, dry_run: bool) -> Any:
         fence = self._cluster.fence

@@ -278,7 +278,7 @@ struct RegionLocation {
   21: i64 sizeBytes
 }
 
-// kind is "open", "move", "close", "split" or "merge".
+// kind is "open", "move", "close", "split" or "merge"; "waiting" for a server, or "failed" until a person assigns it.
 struct RegionTransition {
   1: string kind,
   2: binary name,
@@ -469,7 +469,8 @@ service ColumnarStore extends hbase.Hbase {
   // what is "balancer" or "auto-split".
   ClusterChange columnarSwitch(1: string what, 2: bool on, 3: bool dryRun)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
-  // These three only over the supervisor's private socket, or with a client certificate.
+  // These three only over the supervisor's private socket, or with a client certificate.  A restart or stop of the
+  // server by which the call comes is answered when it begins (not done): the call would wait for its own end.
   ClusterChange columnarRestart(1: string server, 2: bool dryRun)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   ClusterChange columnarStop(1: string server, 2: bool dryRun)

@@ -100,10 +100,10 @@ class SingleServer:
             )
         raise _alone("there is no balancer")
 
-    async def restart(self, _server: str, _dry_run: bool) -> Change:
+    async def restart(self, _server: str, _dry_run: bool, _came_by: str) -> Change:
         raise NotAllowed(f"{ALONE} to serve meanwhile; stop it with SIGTERM and start it again, or {NEXT_STEP}")
 
-    async def stop(self, _server: str, _dry_run: bool) -> Change:
+    async def stop(self, _server: str, _dry_run: bool, _came_by: str) -> Change:
         raise NotAllowed(f"{ALONE}; SIGTERM stops it")
 
     async def fence(self, _server: str, _dry_run: bool) -> Change:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any
 
-from columnar.errors import IllegalArgument, ScannerNotFound
+from columnar.errors import IllegalArgument
 from columnar.operations.packing import reply_form
 from columnar.operations.scanners import Scanner
 from columnar.operations.scans import Use
@@ -49,11 +49,8 @@ class ScanMethods2:
         return _results(found, scanner) if isinstance(found, FoundRows) else _awaited(found, scanner)
 
     def closeScanner(self, _ctx: Any, scanner_id: int | None) -> None:
-        """A scanner that is not open needs no closing: HBase 2.6.1 says nothing to it either."""
-        try:
-            self._scanners.close(translate.given(scanner_id, "scanner id"))
-        except ScannerNotFound:
-            return
+        """ScannerNotFound: another server may have it; else it is no error (``thrift2.errors``)."""
+        self._scanners.close(translate.given(scanner_id, "scanner id"))
 
 
 async def _awaited(found: Awaitable[FoundRows], scanner: Scanner) -> Results:

@@ -150,6 +150,8 @@ class TriggerKeeper:
     def _summary(self, registration: Registration) -> Summary:
         name = registration.name
         consumers = self.feeder.consumers_of(name)
+        missing = self.hub.followers.missing(trigger(name)).values()
+        errors = [*(consumer.state.last_error for consumer in consumers), *(one.why for one in missing)]
         return Summary(
             name,
             registration.table,
@@ -159,7 +161,7 @@ class TriggerKeeper:
             max((consumer.lag_seconds for consumer in consumers), default=0.0),
             sum(consumer.state.parked_count for consumer in consumers),
             self.burials.count_of(name),
-            next((c.state.last_error for c in consumers if c.state.last_error), ""),
+            next(filter(None, errors), ""),
             registration,
         )
 

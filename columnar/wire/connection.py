@@ -9,7 +9,7 @@ States (a connection may be in several; it serves only when in none of them):
 TCP does not tell a client that closes its socket from one that only ends its side.  A call that has begun by then is
 carried out and answered, but for further steps, which end (``has_gone``); a call that has not begun is dropped.
 
-Reading from the socket stops while blocked, and while busy or resting with more than ``input_bytes`` read ahead.
+Reading from the socket stops while blocked, and while busy or resting with more than ``read_ahead_bytes`` read ahead.
 There is no idle timeout: pools keep connections for days (keepalive finds the dead ones).  Owned by the loop.
 """
 
@@ -24,6 +24,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from columnar.errors import ColumnarError, OutcomeUnknown, RegionAway
+from columnar.limits import SMALL_REQUEST_BYTES
 from columnar.prompt_future import PromptFuture
 from columnar.wire.codec import CALL, ONEWAY, Request
 from columnar.wire.codec_replies import RowList
@@ -78,7 +79,7 @@ class Connection:
         self._handed_on: HandedOn | None = None  # the call that another server answers
         self._out: list[bytes | memoryview] = []  # replies of this time slice
         self._out_bytes = 0
-        self.held_bytes = 0  # of input that waits: half a message, or requests read ahead
+        self.held_bytes = 0  # of input that waits and may be refused: half a message, or requests read ahead
         self.serving_bytes = 0  # of the request whose reply is pending
         self.counted_bytes = 0  # the sum of the two, as last reported to the server
         self.unsent_bytes = 0  # of output, as last reported to the server
@@ -197,12 +198,17 @@ class Connection:
             self._busy = False
 
     def shed_input(self, error: ColumnarError) -> bool:
-        """Drop the half-received message, which will be answered with ``error``; False: there is none."""
+        """Refuse the first request that waits, or close; False: it is refused already, and others are served first."""
+        ahead = self._busy or self._resting
         if not self._stream.shed(error):
-            return False
+            self.held_bytes = 0  # it is not asked again before it is served, or read
+            if ahead or self._blocked():
+                return False
+            self.abort(f"half the head of a request is here, and {error}")
+            return True
         self._account_input()
         log.warning("%s: half-received message dropped: %s", self._ctx.peer, error)
-        if not (self._busy or self._resting):
+        if not ahead:
             self._rest()
         return True
 
@@ -289,18 +295,22 @@ class Connection:
 
     def _answer(self, message: Request | Refusal) -> float | None:
         """Serve a message; the time at which it was answered, or None if its reply is pending."""
-        started = perf_counter()
+        started, server = perf_counter(), self._server
         if isinstance(message, Refusal):
-            return self._refused(message, started)
+            reply = server.errors.refused(self._ctx.peer, message, self._stream.protocol)
+            return self._done(message, reply, type(message.error).__name__, started)
         method = message.method
-        handler = self._server.handlers.get(method.name) if method is not None else None
+        handler = server.handlers.get(method.name) if method is not None else None
         if method is None or handler is None or message.kind not in (CALL, ONEWAY):
-            return self._not_served(message, started)
+            reply = server.errors.not_served(message, self._stream.protocol)
+            return self._done(message, reply, "TApplicationException", started)
+        if message.size_bytes > SMALL_REQUEST_BYTES and not server.has_room(message.size_bytes - self.counted_bytes):
+            return self._failed(message, server.full(), started)
         try:
             ctx = self._ctx
             if ctx.protocol is not self._stream.protocol:
                 ctx = self._ctx = CallContext(ctx.connection_id, ctx.peer, self._stream.protocol, self.has_gone)
-            if self._server.ahead is not None and (handed_on := self._server.ahead(ctx, message)) is not None:
+            if server.ahead is not None and (handed_on := server.ahead(ctx, message)) is not None:
                 return self._hand_on(message, handed_on, started)
             result = handler(ctx, *message.args)
             if type(result) not in _DIRECT:
@@ -388,14 +398,6 @@ class Connection:
         reply = self._server.errors.failed(self._ctx.peer, request, self._stream.protocol, error)
         return self._done(request, reply, type(error).__name__, started)
 
-    def _not_served(self, request: Request, started: float) -> float:
-        reply = self._server.errors.not_served(request, self._stream.protocol)
-        return self._done(request, reply, "TApplicationException", started)
-
-    def _refused(self, refusal: Refusal, started: float) -> float:
-        reply = self._server.errors.refused(self._ctx.peer, refusal, self._stream.protocol)
-        return self._done(refusal, reply, type(refusal.error).__name__, started)
-
     def _done(
         self,
         message: Request | Refusal,
@@ -419,11 +421,10 @@ class Connection:
             self._out.append(reply)
         took = now - started
         method = message.method
-        server.observer.request_done(
-            method.name if method is not None else _UNKNOWN, took, error, message.size_bytes, len(reply)
-        )
+        name = method.name if method is not None else _UNKNOWN
+        server.observer.request_done(name, took, error, message.size_bytes, len(reply))
         if took >= server.slow_after_s and isinstance(message, Request) and method is not None:
-            server.service.was_slow(self._ctx, method.name, message.args, took, result)
+            server.service.was_slow(self._ctx, name, message.args, took, result)
         return now
 
     # --- time slices, backpressure, accounting -------------------------------------------------------------
@@ -464,11 +465,10 @@ class Connection:
 
     def _regulate_reading(self) -> None:
         ahead = self._busy or self._resting
-        pause = self._blocked() or (ahead and self._stream.buffered_bytes > self._server.limits.input_bytes)
+        pause = self._blocked() or (ahead and self._stream.buffered_bytes > self._server.read_ahead_bytes)
         if pause == self._reading_paused:
             return
-        transport = self._transport
-        assert transport is not None
+        transport = cast(asyncio.Transport, self._transport)
         if transport.is_closing():
             return
         self._reading_paused = pause

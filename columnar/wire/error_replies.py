@@ -1,6 +1,7 @@
 """Replies to calls that failed, were refused or are unknown: one place for calls of connections and of other servers.
 
     an error that the method declares, or that the service translates to one     the method's own exception
+    an error that the service says is none                                       a reply without a result
     any other error of a call                                                    INTERNAL_ERROR, with a line in the log
     a method that is not here; a message that is no call                         UNKNOWN_METHOD; INVALID_MESSAGE_TYPE
 
@@ -25,7 +26,7 @@ from columnar.wire.codec import (
 )
 from columnar.wire.detect import Protocol
 from columnar.wire.framing import Refusal
-from columnar.wire.service import Service
+from columnar.wire.service import NO_ERROR, Service
 
 log = logging.getLogger("columnar.wire")
 
@@ -44,6 +45,8 @@ class ErrorReplies:
         method = request.method
         assert method is not None, "a call was begun"
         declared = self._declared(method.name, error)
+        if declared is NO_ERROR:
+            return method.reply(protocol, request.seqid, None)
         if declared is not None and method.declares(declared):
             return method.declared_error(protocol, request.seqid, declared)
         log.error("%s: %s failed", peer, method.name, exc_info=error)

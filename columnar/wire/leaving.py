@@ -79,7 +79,7 @@ class Surplus(Leaving):
     def look(self, connection: Connection) -> None:
         """A client that connected to this server's own port chose it, and stays.
 
-        One that is slow to read its replies stays, too: waiting for it would hold its connection up.
+        A client that is slow to read its replies stays, too: waiting for it would hold its connection up.
         """
         if self.given == self._most or not connection.was_brought or connection.unsent_now():
             return

@@ -1,8 +1,9 @@
 """The listening side: who may connect, and the totals over all connections.
 
 Everything here is owned by the loop, but ``codec_aside`` by the decoder's one thread.
-Half-received messages and unsent replies are counted over all connections; over a total the
-largest one pays, because it is most likely the cause and one victim is better than many.
+Requests and unsent replies are counted over all connections; over a total the largest one that is
+half received or unsent pays, because it is most likely the cause and one victim is better than many.
+A request that is being served never pays: its client could not know what was done.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from columnar import limits
 from columnar.errors import CallQueueTooBig
+from columnar.limits import SMALL_REQUEST_BYTES
 from columnar.prompt_future import PromptFuture
 from columnar.turns import Turns
 from columnar.wire import idl
@@ -262,7 +264,10 @@ class WireServer:
     def _resume_some(self, future: asyncio.Future[Any], waiting: list[Waiter], begin: int) -> None:
         end = begin + RESUMED_AT_ONCE
         for one in waiting[begin:end]:
-            one.resume(future)
+            try:
+                one.resume(future)
+            except Exception:  # as of PromptFuture: one that fails takes no other along
+                log.exception("an answer failed that waited for an fsync")
         if end < len(waiting):
             future.get_loop().call_soon(self._resume_some, future, waiting, end)
 
@@ -280,10 +285,24 @@ class WireServer:
     def input_changed(self, delta: int) -> None:
         self._input_bytes += delta
         if delta > 0 and self._input_bytes > self.limits.server_input_bytes:
-            fullest = max(self._connections, key=_HELD_BYTES)
-            error = CallQueueTooBig(f"{self._input_bytes} bytes of half-received messages; send it again later")
-            if not fullest.shed_input(error):
-                fullest.abort(f"{self._input_bytes} bytes of input wait on all connections, most of it here")
+            waiting = [one for one in self._connections if one.held_bytes > SMALL_REQUEST_BYTES]
+            waiting.sort(key=_HELD_BYTES, reverse=True)
+            error = self.full()
+            for one in waiting:
+                if one.shed_input(error):
+                    break
+
+    def has_room(self, more_bytes: int) -> bool:
+        """Whether a request that adds so much input may begin."""
+        return self._input_bytes + more_bytes <= self.limits.server_input_bytes
+
+    def full(self) -> CallQueueTooBig:
+        return CallQueueTooBig(f"{self._input_bytes} bytes of requests are here and not answered; send it again later")
+
+    @property
+    def read_ahead_bytes(self) -> int:
+        """How much of one connection is read behind the request that is served."""
+        return self.limits.input_bytes if self.has_room(0) else 0
 
     def output_changed(self, connection: Connection, delta: int) -> None:
         """``unsent_bytes`` of the others is what it was at their last write: looked at again before one pays."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from columnar.turns import HasGone, stays
 from columnar.wire import detect
@@ -29,6 +29,7 @@ class CallContext:
 Handler = Callable[..., Any]
 Sent = bytes | None  # an argument as sent: a client can omit it, even if the IDL requires it
 SentNumber = int | None
+NO_ERROR: Final = object()  # of ``Service.translate``: the call is answered as if it had returned nothing
 
 
 class Later:
@@ -122,9 +123,9 @@ class Service(Protocol):
     def translate(self, method: str, error: Exception) -> Any | None:
         """``error`` as one of the exceptions that ``method`` declares, a struct of the IDL.
 
-        None for an error that we do not raise on purpose: the client gets INTERNAL_ERROR and
-        the log has the traceback.  Also called for the wire's own refusals (RequestTooBig,
-        CallQueueTooBig), with methods that have not been called.
+        NO_ERROR for what is none to clients, of a method without a result.  None for an error that we do
+        not raise on purpose: the client gets INTERNAL_ERROR and the log has the traceback.  Also called for
+        the wire's own refusals (RequestTooBig, CallQueueTooBig), with methods that have not been called.
         """
 
     def asked_again(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import stat
 import urllib.request
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from columnar.client import ClusterAdmin
 from columnar.client.errors import IOError
+from columnar.shell import private_connection
 from columnar.storage import run_file
 from tests.support.cluster_process import ClusterProcess
 from tests.support.shell import Shell
@@ -21,7 +23,7 @@ def states(shell: Shell) -> list[tuple[str, str, int]]:
     return [(one["name"], one["state"], one["regions"]) for one in shell.json("servers")["servers"]]
 
 
-def test_a_session_at_a_cluster(tmp_path: Path) -> None:
+def test_a_session_at_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = tmp_path / "data"
     with ClusterProcess(data, 2, "--web-port", "0") as store:
         shell = Shell(f"127.0.0.1:{store.port}")
@@ -33,6 +35,8 @@ def test_a_session_at_a_cluster(tmp_path: Path) -> None:
         assert [(one["from"], one["to"]) for one in moved["moves"]] == [(region["server"], other)]
         assert shell.json("where", "pages", "x")["region"]["server"] == other
         assert shell.out("get", "pages", "x") == "x\ttext:a\t1\n"
+        assert shell.out("balancer") == "on\n"
+        assert shell.out("shell", "-c", "balancer --json") == '{"balancer": true}\n'
 
         # By the port alone nobody ends a process, whichever server is asked.
         connection = store.connection()
@@ -43,6 +47,11 @@ def test_a_session_at_a_cluster(tmp_path: Path) -> None:
 
         # The store's own user finds the private socket, by the folder or by the store's answer.
         shell.out("stop", other, "--data", str(data))
+        at = ("--data", str(data))
+        assert {one["state"] for one in shell.json("servers", *at)["servers"]} == {"up", "down"}
+        assert shell.json("transitions", *at) == []
+        assert shell.json("where", "pages", "x", *at)["region"]["state"] == "OPEN"
+        assert [one["encoded_name"] for one in shell.json("regions", "pages", *at)] == [region["encoded_name"]]
         assert (other, "down", 0) in states(shell)
         assert shell.out("get", "pages", "x") == "x\ttext:a\t1\n"
         assert shell.json("restart", other)["text"].startswith(f"{other} is up again as {other}.")
@@ -61,9 +70,15 @@ def test_a_session_at_a_cluster(tmp_path: Path) -> None:
             f"nobody serves {data} with several servers; start it with 'columnar standalone --servers"
         )
 
-        # After a kill the file stays, and nobody is behind it.
+        # A supervisor that hangs is named, and is not waited for.
         store.start()
         pid = store.pid
+        monkeypatch.setattr(private_connection, "PING_S", 0.5)
+        os.kill(pid, signal.SIGSTOP)
+        error = shell.error("servers", "--data", str(data), status=2)
+        assert error.startswith(f"the supervisor (process {pid}) does not answer within 0.5 s; end it with 'kill -9 ")
+
+        # After a kill the file stays, and nobody is behind it.
         store.kill()
         error = shell.error("restart", "--rolling", "--data", str(data), status=2)
         assert error.startswith(f"process {pid} does not serve {data} any more; start it with")

@@ -1,9 +1,10 @@
-"""A region that no server can open, and servers that were replaced: the others serve on, and all is as before."""
+"""A region that no server opens, as it cannot or must not, and servers that were replaced: the others serve on."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -27,15 +28,61 @@ from tests.support.standalone_store import WAIT_S
 ROWS = (b"apple", b"melon", b"zebra")
 
 
+def with_pages(store: ClusterProcess, shell: Shell) -> str:
+    """The encoded name of the region of ``melon``, between the two of the other rows."""
+    connection = store.connection()
+    connection.create_table("pages", {"f": {}}, splits=[b"m", b"n"])
+    for row in ROWS:
+        connection.table("pages").put(row, {b"f:q": row})
+    connection.close()
+    encoded: str = shell.json("where", "pages", "melon")["region"]["encoded_name"]
+    return encoded
+
+
+def check_that_it_is_shut(store: ClusterProcess, encoded: str, why: str) -> None:
+    for rows in store.rows_of_each():
+        with rows:
+            assert [rows.get(b"pages", row) for row in ROWS[::2]] == [*ROWS[::2]]
+            for call in (
+                partial(rows.get, b"pages", b"melon"),
+                partial(rows.put, b"pages", b"melon", b"v"),
+                partial(rows.client.getRows, b"pages", list(ROWS), {}),
+            ):
+                with pytest.raises(hbase.IOError, match=f"region {encoded} of pages is not served: {why}"):
+                    call()
+
+
+def check_that_all_serve(store: ClusterProcess) -> None:
+    with store.rows() as rows:
+        assert [rows.get(b"pages", row) for row in ROWS] == [*ROWS]
+
+
+def test_a_region_stays_unassigned_over_restarts_and_amid_them_one_process_serves_it(tmp_path: Path) -> None:
+    data, why = tmp_path / "data", "a person has unassigned it"
+    with ClusterProcess(data, 2) as store:
+        shell = Shell(f"127.0.0.1:{store.port}")
+        encoded = with_pages(store, shell)
+        shell.out("unassign", encoded)
+        assert store.stop() == 0
+        store.start()
+        check_that_it_is_shut(store, encoded, why)
+        shell.out("assign", encoded)
+        check_that_all_serve(store)
+        shell.out("unassign", encoded)
+        assert store.stop() == 0
+        with ClusterProcess(data, 1, port=store.port) as alone:
+            check_that_all_serve(alone)
+            assert alone.stop() == 0
+        store.start()
+        check_that_it_is_shut(store, encoded, why)
+        shell.out("assign", encoded)
+        check_that_all_serve(store)
+
+
 def test_a_damaged_region_is_left_closed_and_the_others_go_on(tmp_path: Path) -> None:
     with ClusterProcess(tmp_path / "data", 2, "--web-port", "0") as store:
         shell = Shell(f"127.0.0.1:{store.port}")
-        connection = store.connection()
-        connection.create_table("pages", {"f": {}}, splits=[b"m", b"n"])
-        for row in ROWS:
-            connection.table("pages").put(row, {b"f:q": row})
-        connection.close()
-        encoded = shell.json("where", "pages", "melon")["region"]["encoded_name"]
+        encoded = with_pages(store, shell)
         assert store.stop() == 0
         (manifest,) = (tmp_path / "data" / "regions" / encoded).glob("MANIFEST-*")
         kept = tmp_path / manifest.name
@@ -57,24 +104,14 @@ def test_a_damaged_region_is_left_closed_and_the_others_go_on(tmp_path: Path) ->
         for path in ("transitions", "tables/pages"):
             with urllib.request.urlopen(f"{store.web}{path}") as page:
                 assert "FAILED_OPEN" in page.read().decode()
-        for rows in store.rows_of_each():
-            with rows:
-                assert [rows.get(b"pages", row) for row in ROWS[::2]] == [*ROWS[::2]]
-                for call in (
-                    partial(rows.get, b"pages", b"melon"),
-                    partial(rows.put, b"pages", b"melon", b"v"),
-                    partial(rows.client.getRows, b"pages", list(ROWS), {}),
-                ):
-                    with pytest.raises(hbase.IOError, match=f"region {encoded} of pages is not served: it could not"):
-                        call()
+        check_that_it_is_shut(store, encoded, "it could not")
         assert "is not served: it could not be opened by s" in shell("status").stderr
         assert "could not be opened: " in shell.error("assign", encoded), "it is tried again, and damaged still"
         assert found()["region"]["state"] == "FAILED_OPEN"
 
         os.rename(kept, manifest)
         assert json.loads(shell.out("assign", encoded, "--json"))["done"]
-        with store.rows() as rows:
-            assert [rows.get(b"pages", row) for row in ROWS] == [*ROWS]
+        check_that_all_serve(store)
         assert shell.json("transitions") == []
 
 
@@ -141,4 +178,5 @@ def test_a_renewed_certificate_is_that_of_all_ports_and_pages_also_of_a_server_t
             await_that(lambda: states() == ["up", "up"], WAIT_S, lambda: str(states()))
         assert len(store.servers()) == 2
         assert store.stop() == 0
-        assert store.log.read_text().count("has ended") == 3, "one was killed, and two stopped"
+        ends = re.findall(r"server (s\d\.\d+) \(process \d+\) has ended", store.log.read_text())
+        assert len(ends) == 3, "one was killed, and two stopped"

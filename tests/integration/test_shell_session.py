@@ -243,6 +243,14 @@ def test_nobody_is_asked_by_a_script_and_it_is_not_read_as_a_value(address: str)
     assert shell.out("count", "pages") == "1\n"
 
 
+def test_a_script_asks_nobody_also_at_a_terminal(address: str) -> None:
+    script = "create asked f; put asked r f:a=1; get asked r; drop asked"
+    with PtyProgram("shell", "--store", address, "-c", script) as shell:
+        assert shell.end() == 1
+        said = "-c:1: Remove asked and all its rows for good? Nobody can be asked here: say --yes"
+        assert " ".join(shell.screen.split("\n")).split() == ["r", "f:a", "1", *said.split()]
+
+
 def test_a_script_whose_reader_leaves_ends_quietly(address: str, tmp_path: Path) -> None:
     """``columnar shell ... | head -1``."""
     script = tmp_path / "long.columnar"

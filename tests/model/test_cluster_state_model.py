@@ -97,6 +97,9 @@ def calm_down(cluster: PlannedCluster) -> None:
     for name in sorted(cluster.numbers):
         come_back(cluster, name)
         cluster.ask(UndrainServer(name))
+    cluster.run(cluster.now_ms + 60_000)
+    asked = cluster.state.desired.asked.values()
+    assert not any(isinstance(one, AssignRegion | UnassignRegion) for one in asked), "it is never answered"
     for region in sorted(cluster.infos):
         cluster.ask(AssignRegion(region))
     cluster.run(cluster.now_ms + 60_000)

@@ -36,7 +36,7 @@ _SPAWN: Final = multiprocessing.get_context("spawn")
 # What a besieged store may hold beside what it holds when it is quiet: each limit, once, as often as it counts.
 BOUNDS: Final[dict[str, int]] = {
     "unsent replies (SERVER_OUTPUT_BYTES)": limits.SERVER_OUTPUT_BYTES,
-    "half-received requests (SERVER_INPUT_BYTES)": limits.SERVER_INPUT_BYTES,
+    "requests (SERVER_INPUT_BYTES)": limits.SERVER_INPUT_BYTES,
     "replies in the making (GATHERED_BYTES)": limits.GATHERED_BYTES,
     "open scanners (SCANNERS_BYTES)": limits.SCANNERS_BYTES,
     "the largest message, decoded, on its way into the engine (6 of MESSAGE_BYTES)": 6 * limits.MESSAGE_BYTES,

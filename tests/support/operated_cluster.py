@@ -86,7 +86,10 @@ class OperatedCluster:
         self.cluster.start(server.name)
 
     async def stop_server(self, server: Incarnation) -> None:
-        held = self.cluster.servers[server].serving
+        found = self.cluster.servers.get(server)
+        if found is None:
+            return  # it has ended: only its name is kept from starting
+        held = found.serving
         assert not held, f"{server} is stopped while it serves {sorted(held)}"
         self.ended.append(f"stop {server}")
         self.cluster.kill(server, asked=True)

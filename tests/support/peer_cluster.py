@@ -43,6 +43,7 @@ from columnar.thrift.service import ThriftService
 from columnar.thrift.writes import WriteMethods
 from columnar.thrift2 import errors as errors2
 from columnar.thrift2.rows import RowMethods2
+from columnar.thrift2.scans import ScanMethods2
 from columnar.wire.detect import Speech
 from columnar.wire.idl import SERVICE, hbase
 from columnar.wire.idl2 import SERVICE2
@@ -76,7 +77,12 @@ class PeerHouse:
             ExtensionMethods(operations, writes, cast(Any, None), cast(Any, None)),
         )
         self.service2 = ThriftService(
-            scanners, slow_log, RowMethods2(operations), definition=SERVICE2, to_wire=errors2.to_wire
+            scanners,
+            slow_log,
+            RowMethods2(operations),
+            ScanMethods2(operations),
+            definition=SERVICE2,
+            to_wire=errors2.to_wire,
         )
         self.wire = WireServer(self.service, connection_ids=ids, tls=tls)
         self.wire2 = WireServer(self.service2, definition=SERVICE2, connection_ids=ids)

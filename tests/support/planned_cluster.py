@@ -27,6 +27,7 @@ from columnar.master.instructions import (
     Request,
     Split,
     Tell,
+    UnassignRegion,
     Wake,
     Write,
 )
@@ -111,6 +112,7 @@ class PlannedCluster:
         self.sealed: dict[Incarnation, tuple[tuple[str, int], ...]] = {}
         self.servers: dict[Incarnation, SimulatedServer] = {}
         self.numbers: dict[str, int] = defaultdict(int)
+        self.requests: dict[int, Request] = {}
         self.answers: dict[int, str | None] = {}
         self.changes: list[Split | Merge] = []
         self.refusing_writes = False
@@ -166,6 +168,9 @@ class PlannedCluster:
         elif isinstance(output, Answer):
             assert output.request not in self.answers, "answered twice"
             self.answers[output.request] = output.error
+            request = self.requests[output.request]
+            if isinstance(request, UnassignRegion) and output.error is None:
+                assert request.region in self.wishes.unassigned, "it holds over a restart"
         elif isinstance(output, Split | Merge):
             self._change(output)
         elif isinstance(output, Wake):
@@ -348,6 +353,7 @@ class PlannedCluster:
     def ask(self, request: Request) -> int:
         self._sequence += 1
         number = self._sequence
+        self.requests[number] = request
         self.event("asked", number, request)
         return number
 

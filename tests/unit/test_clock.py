@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from columnar.clock import AHEAD_MS, NAME, ClockFile, StoreClock, packed, read, unpacked
+from columnar.errors import HostError
 from tests.support.golden import hold_to
 
 
@@ -91,3 +92,10 @@ def test_a_disk_that_refuses_is_told_once(tmp_path: Path, caplog: pytest.LogCapt
     for _ in range(2):
         file.keep(5)
     assert caplog.text.count("the clock's file is not written") == 1
+
+
+def test_a_file_that_cannot_be_read_is_an_error_of_the_host(tmp_path: Path) -> None:
+    assert read(str(tmp_path)) == 0
+    (tmp_path / NAME).mkdir()
+    with pytest.raises(HostError, match=f"cannot read {tmp_path / NAME}: "):
+        read(str(tmp_path))

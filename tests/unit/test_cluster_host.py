@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from columnar import cluster_host
 from columnar.cluster_host import ClusterHost
 from columnar.cluster_owners import ClusterOwners
 from columnar.errors import DamagedData, HostError, NotServingRegion, OutcomeUnknown
@@ -21,7 +22,7 @@ from columnar.master.region_changes import RegionChanges
 from columnar.model import owner_messages as told
 from columnar.model import region_messages as messages
 from columnar.model.mutation import RowMutation
-from columnar.model.owner import Incarnation, Tenure
+from columnar.model.owner import Incarnation, Owner, Tenure, first_owner
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import ChangeRoutes, ReplaceRoutes
 from columnar.model.schema import Family, make_table
@@ -70,7 +71,8 @@ class FakeServer:
 class House:
     """Servers, a catalogue in memory, and the past of the dead."""
 
-    def __init__(self) -> None:
+    def __init__(self, before: House | None = None, *, owner: Owner | None = None) -> None:
+        """``before``: the house whose catalogue is on disk; ``owner``: of regions without a row, as of one process."""
         self.servers: dict[Incarnation, FakeServer] = {}
         self.removed: list[Incarnation] = []
         self.pasts: dict[Incarnation, Past] = {}
@@ -78,8 +80,12 @@ class House:
         self.is_sound = asyncio.Event()
         self.is_sound.set()
         self.writes: list[list[RowMutation]] = []
-        self.catalogue = Catalogue([], self._write)
-        state = ClusterState([], {}, self.catalogue.wishes, Random(1))
+        self.free: int | OSError = 1 << 40  # bytes of the disk
+        self.catalogue = Catalogue([], self._write) if before is None else before.catalogue
+        self.catalogue._write = self._write
+        owners, entries = self.catalogue.owners, self.catalogue.tables.values()
+        rows = [(info, owners.get(info.region_id, owner)) for entry in entries for info in entry.regions]
+        state = ClusterState(rows, self.catalogue.sealed, self.catalogue.wishes, Random(1))
         self.host = ClusterHost(state, self.catalogue, self.is_sound.wait, self, self)
         self.owners = ClusterOwners(self.host, self.catalogue, self)
         self.deaths: dict[Incarnation, asyncio.Event] = {}
@@ -125,7 +131,9 @@ class House:
         return (("now", 7),)
 
     def free_bytes(self) -> int:
-        return 1 << 40
+        if isinstance(self.free, OSError):
+            raise self.free
+        return self.free
 
     # --- what the test does ----------------------------------------------------------------------------
 
@@ -277,6 +285,75 @@ async def test_a_move_closes_at_the_source_before_the_target_opens() -> None:
     assert [type(m) for m in source.heard if not isinstance(m, told.Rates)][:2] == [ChangeRoutes, told.CloseRegion]
     assert target.opened() == {info.region_id: 2}
     await house.close()
+
+
+@pytest.mark.parametrize("has_detour", [False, True])
+def test_a_region_that_was_unassigned_stays_so_over_a_restart_which_does_not_wait_for_it(has_detour: bool) -> None:
+    """``has_detour``: one process served the folder in between, which forgets the owners and keeps the wishes."""
+
+    async def scenario() -> None:
+        before, _, _ = await two_servers()
+        shut, served = await before.create([b"m"])
+        await before.host.requests.request(do.UnassignRegion(shut.region_id))
+        await before.close()
+        last = Incarnation("standalone", 7)
+        if has_detour:
+            await before.catalogue.forget_servers()
+        house = House(before, owner=first_owner(last, 8))
+        house.host.load()
+        for server in (*before.servers, last):
+            house.host.event(house.host.state.fenced(server, (), (), 0, asked=True))
+        one, other = await house.start("s1", 8), await house.start("s2", 9)
+        house.host.begin()
+        async with asyncio.timeout(5):
+            await house.owners.ask(messages.Publish(TABLE, True, (shut, served)))
+            await house.host.until(lambda: house.host.publishing.is_complete)
+        await house.rest()
+        why = f"region {shut.encoded} of t is not served: a person has unassigned it; 'columnar assign {shut.encoded}'"
+        for server in (one, other):
+            assert [route.shut[: len(why)] for route in server.routes.of_table("t")] == [why, ""]
+        assert not (one.opened() | other.opened()).keys() & {shut.region_id}
+        await asyncio.wait_for(house.host.requests.request(do.AssignRegion(shut.region_id)), 5)
+        await house.rest()
+        for server in (one, other):
+            assert [route.shut for route in server.routes.of_table("t")] == ["", ""]
+        assert house.place(shut).phase is house.place(served).phase is Phase.OPEN
+        await house.close()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_stop_does_not_wait_for_a_disk_that_refuses(is_known: bool) -> None:
+    """``is_known``: the write has failed when the stop begins; else it fails meanwhile."""
+
+    async def scenario() -> None:
+        house, _, _ = await two_servers()
+        house.is_failing = True
+        house.host.event(house.host.state.asked(1, do.DrainServer("s2"), house.host.now_ms()))
+        if is_known:
+            await house.rest()
+        assert house.is_sound.is_set() != is_known
+        await asyncio.wait_for(house.close(), 5)
+        assert not house.is_sound.is_set()
+
+    asyncio.run(scenario())
+
+
+def test_a_disk_that_does_not_say_what_is_free_ends_no_look_at_the_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        house, one, _ = await two_servers()
+        for free in (OSError("the disk does not answer"), 7):
+            house.free = free
+            await house.rest()
+            one.heard.clear()
+            await house.rest()
+            assert told.Rates() in one.heard
+        assert house.host.state.current.free_bytes == 7
+        await house.close()
+
+    monkeypatch.setattr(cluster_host, "LOADS_S", 0.0)
+    asyncio.run(scenario())
 
 
 @on_a_loop

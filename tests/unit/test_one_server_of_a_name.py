@@ -18,6 +18,8 @@ from columnar.routing.hello import Hello
 from columnar.server_processes import ServerProcesses
 from tests.support.seeds import seed
 
+EARLY = ("another", "die early", "descriptors")  # a server that has yet to join, its death, and whether it can
+
 
 class Process:
     """A child that hangs until it is killed; it never greets, so nothing is handed over."""
@@ -34,6 +36,10 @@ class Process:
 
     def settings(self, _settings: bytes) -> None:
         pass
+
+    def signal(self, number: int) -> None:
+        if number == signal.SIGKILL:
+            self.die()
 
     def die(self) -> None:
         if not self.ended.done():
@@ -54,6 +60,9 @@ class World:
         self.numbers = 0
         self.may_number = asyncio.Event()
         self.may_number.set()
+        self.has_descriptors = True
+        self.deaths: list[Incarnation] = []
+        self.doubled: list[Incarnation] = []  # two of its name were there when it joined
         monkeypatch.setattr(server_processes, "started", self._started)
         monkeypatch.setattr(server_processes, "PAUSES_S", (0.0,))
         monkeypatch.setattr(server_processes, "ANSWER_S", 0.0)
@@ -72,7 +81,10 @@ class World:
     # --- as the master and as the answerer of links ---
 
     def joined(self, server: Incarnation) -> None:
-        assert len(self.processes._living_of(server.name)) == 1, "there are two of one name"
+        if len(self.processes._living_of(server.name)) > 1:
+            self.doubled.append(server)
+        if self.processes.living[server].child.is_over or not self.has_descriptors:
+            raise OSError("the doorbell cannot be duplicated")
 
     async def linked(self, server: Incarnation) -> None: ...
 
@@ -80,17 +92,18 @@ class World:
 
     def link_ended(self, link: object) -> None: ...
 
-    def ended(self, server: Incarnation, why: str, *, asked: bool) -> None: ...
+    def ended(self, server: Incarnation, why: str, *, asked: bool) -> None:
+        self.deaths.append(server)
 
     # --- looks ---
 
     @property
     def living(self) -> list[Incarnation]:
-        return list(self.processes.living)
+        return [server for server in self.processes.living if server.name == "s1"]
 
     def process(self) -> Process:
-        (server,) = self.processes.living.values()
-        return cast(Process, server.child)
+        (server,) = self.living
+        return cast(Process, self.processes.living[server].child)
 
     async def until(self, is_so: Callable[[], bool]) -> None:
         for _ in range(10_000):
@@ -110,9 +123,10 @@ def in_world(monkeypatch: pytest.MonkeyPatch, scenario: Callable[[World], Corout
         await world.processes.join("s1", world.processes.start())
         await scenario(world)
         await world.processes.kill()
+        assert world.doubled == [], "there were two of one name"
         assert all(process.is_over for process in world.started), "a process is left that nobody knows"
 
-    asyncio.run(asyncio.wait_for(run(), 60))
+    asyncio.run(asyncio.wait_for(run(), 20))
 
 
 def test_a_stop_ends_the_one_that_was_started_in_the_place_of_the_dead(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,6 +176,36 @@ def test_a_start_of_one_that_lives_or_is_to_start_by_itself_starts_no_second(mon
     in_world(monkeypatch, scenario)
 
 
+def test_a_process_that_dies_before_it_joins_is_reported_and_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(world: World) -> None:
+        begun = world.processes.start()
+        world.may_number.clear()
+        joining = asyncio.ensure_future(world.processes.join("s2", begun))
+        await world.settle()
+        world.started[-1].die()
+        world.may_number.set()
+        await joining
+        await world.until(lambda: [server.name for server in world.deaths] == ["s2"])
+        await world.until(lambda: len(world.processes.living) == 2)
+
+    in_world(monkeypatch, scenario)
+
+
+def test_a_process_that_cannot_join_is_killed_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(world: World) -> None:
+        world.has_descriptors = False
+        world.process().die()
+        await world.until(lambda: len(world.deaths) == 5)
+        assert sum(not process.is_over for process in world.started) <= 1, "a process is left from each try"
+        assert len(world.processes._tasks) <= 4, "each try goes on for itself"
+        world.has_descriptors = True
+        await world.until(lambda: bool(world.living) and not world.process().is_over)
+        await world.settle()
+        assert [process.is_over for process in world.started].count(False) == len(world.living) == 1
+
+    in_world(monkeypatch, scenario)
+
+
 def test_whatever_comes_between_there_is_one_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """``World.joined`` counts at each start."""
     first = seed(20261123)
@@ -174,8 +218,15 @@ def test_whatever_comes_between_there_is_one_or_none(monkeypatch: pytest.MonkeyP
             last = world.living[0]
             for _ in range(40):
                 last = world.living[-1] if world.living else last
-                step = rng.choice(("die", "stop", "start", "wait", "hold", "release"))
-                if step == "die" and world.living:
+                step = rng.choice(("die", "stop", "start", "wait", "hold", "release", *EARLY))
+                if step == "another" and len(world.started) < 20:
+                    name = f"s{len(world.started) + 1}"
+                    tasks.append(asyncio.ensure_future(world.processes.join(name, world.processes.start())))
+                elif step == "die early":
+                    world.started[-1].die()
+                elif step == "descriptors":
+                    world.has_descriptors = not world.has_descriptors
+                elif step == "die" and world.living:
                     world.process().die()
                 elif step == "stop":
                     tasks.append(asyncio.ensure_future(world.processes.stop_one(last, 0.01)))
@@ -188,10 +239,14 @@ def test_whatever_comes_between_there_is_one_or_none(monkeypatch: pytest.MonkeyP
                 for _ in range(rng.randrange(6)):
                     await asyncio.sleep(0)
             world.may_number.set()
+            world.has_descriptors = True
             await asyncio.gather(*tasks)
             await world.settle()
             await world.processes.start_one("s1")
+            await world.settle()
             assert len(world.living) == 1
+            left = [process for process in world.started if not process.is_over]
+            assert len(left) == len(world.processes.living), "a process is left that nobody knows"
 
         return scenario
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import pytest
 
 from columnar.errors import CallerError, NotAllowed
+from columnar.model.cluster_look import BEING_CHANGED
 from columnar.model.region_info import RegionInfo
 from tests.support.operated_cluster import OperatedCluster, table_infos
 
@@ -220,6 +221,50 @@ def test_one_server_at_a_time() -> None:
 
     done(both())
     assert cluster.ended == ["stop s1.1", "start s1", "stop s2.1"]
+
+
+def notes(cluster: OperatedCluster, server: str) -> tuple[str, ...]:
+    return next(one.notes for one in cluster.control.look().servers if one.name == server)
+
+
+async def over(cluster: OperatedCluster, server: str) -> None:
+    while BEING_CHANGED in notes(cluster, server):  # noqa: ASYNC110 - nobody tells
+        await asyncio.sleep(0)
+
+
+def test_a_server_whose_own_client_asks_is_restarted_and_stopped_after_the_answer() -> None:
+    """It answers its clients before it stops: an answer at the end would wait for itself."""
+    cluster = operated()
+
+    async def play() -> None:
+        change = await cluster.control.restart("s1", False, "server s1.1")
+        assert (change.text, change.is_done) == ("s1.1 begins to restart", False)
+        assert cluster.ended == []
+        assert notes(cluster, "s1") == (BEING_CHANGED,)
+        with pytest.raises(NotAllowed, match="s1 is being stopped or restarted; wait for it"):
+            await cluster.control.stop("s2", False, "server s2.1")
+        await over(cluster, "s1")
+        assert cluster.ended == ["stop s1.1", "start s1"]
+        assert (await cluster.control.restart("s1", False, "server s2.1")).is_done
+        assert not (await cluster.control.stop("s3", False, "server s3.1")).is_done
+        await over(cluster, "s3")
+
+    done(play())
+    assert cluster.ended == ["stop s1.1", "start s1", "stop s1.2", "start s1", "stop s3.1"]
+
+
+def test_a_restart_that_nobody_waits_for_says_why_it_failed() -> None:
+    cluster = operated()
+    cluster.cluster.event("held", "t")
+
+    async def play() -> None:
+        await cluster.control.restart("s1", False, "server s1.1")
+        await over(cluster, "s1")
+        (note,) = notes(cluster, "s1")
+        assert note.startswith("its last stop or restart failed: s1 is not stopped: 2 regions left on it")
+        assert cluster.ended == []
+
+    done(play())
 
 
 def test_a_server_that_does_not_get_empty_is_not_stopped() -> None:

@@ -16,6 +16,7 @@ from columnar.master.instructions import (
 )
 from columnar.master.placement import Phase
 from columnar.model.cluster_look import RegionLook, RowLook
+from columnar.model.region_info import RegionInfo
 from tests.support.operated_cluster import OperatedCluster, table_infos
 
 
@@ -126,6 +127,39 @@ def test_what_cannot_be_opened_says_who_tried() -> None:
     assert (shown.kind, shown.state, shown.target, shown.why) == ("failed", "FAILED_OPEN", "", why)
     look = cluster.control.look()
     assert (look.unassigned, look.remarks[-1][:30]) == (1, "1 region could not be opened; ")
+
+
+def test_regions_that_no_server_may_take_are_listed_as_waiting() -> None:
+    cluster = operated()
+    for server in list(cluster.cluster.servers):
+        cluster.cluster.kill(server)
+    cluster.cluster.run(cluster.now_ms() + 500)
+    made = RegionInfo("u", 99)
+    cluster.cluster.event("created", [made])
+    found = {one.info: one for one in cluster.control.transitions()}
+    assert found.keys() == {place.info for place in cluster.state.current.places.values()}
+    assert {(one.kind, one.state, one.source, one.target) for one in found.values()} == {("waiting", "OFFLINE", "", "")}
+    why = "no server may take it as yet"
+    for info, one in found.items():
+        before = cluster.state.current.places[info.region_id].owner
+        assert one.why == (why if before is None else f"{before.server} had it last, and {why}")
+        assert 0 <= one.state_ms <= 500
+    assert (found[made].why, found[made].state_ms) == (why, 0)
+    assert cluster.control.look().remarks == ("no server is up: 7 regions have no owner",)
+
+
+def test_a_region_between_two_tries_of_its_opening_is_listed_as_waiting() -> None:
+    cluster = OperatedCluster(table_infos("t", 2), 2)
+    cluster.cluster.faults = {"unopened": 1.0}
+    server = cluster.state.current.servers["s1"].incarnation
+    assert server is not None
+    cluster.cluster.kill(server)
+    last_ms = cluster.now_ms() + 10_000
+    while not cluster.state.current.homeless and cluster.now_ms() < last_ms:
+        cluster.cluster.run(cluster.now_ms() + 1)
+    (one,) = cluster.control.transitions()
+    assert (one.kind, one.state, one.source, one.target) == ("waiting", "OFFLINE", "", "")
+    assert one.why == "it could not be opened by s2 and is tried again: it cannot be opened"
 
 
 def test_a_busy_server_says_what_makes_it_so() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
+
 from columnar.master.cluster_state import ClusterState
 from columnar.master.instructions import (
     Answer,
@@ -96,7 +98,7 @@ def test_a_wish_that_was_not_written_is_taken_back() -> None:
     state = opened(begun(S1, S2))
     (write,) = of(Write, state.asked(1, DrainServer("s2"), 2_000))
     assert write.wishes == Wishes(frozenset({"s2"}))
-    assert of(Answer, state.not_written(write.number, 2_010)) == [Answer(1, "the catalogue refused the write")]
+    assert of(Answer, state.not_written(write.number, 2_010)) == [Answer(1, REFUSED)]
     assert state.desired.wishes == Wishes()
 
 
@@ -188,6 +190,17 @@ def test_a_region_that_a_report_overtakes_is_given_up_all_the_same() -> None:
     assert state.current.places[2].phase is Phase.LEAVING
 
 
+def test_a_report_that_comes_amid_a_split_is_taken_when_it_comes_again() -> None:
+    state = opened(begun(S1, S2))
+    owner, _ = owner_and_other(state)
+    state.asked(1, SplitRegion(2, b"m"), 2_000)
+    assert state.current.places[2].phase is Phase.CHANGING
+    assert not of(Tell, state.unopened(owner.server, 2, owner.epoch, "no file", False, 2_010)), "the split goes on"
+    state.change_failed([2], "no file", 2_020)
+    (tell,) = of(Tell, state.unopened(owner.server, 2, owner.epoch, "no file", False, 12_010))
+    assert isinstance(tell.ask, Close)
+
+
 def test_tries_begin_anew_when_the_region_was_open() -> None:
     state = begun(S1, S2)
     (write,) = of(Write, state.begin(0))
@@ -272,6 +285,96 @@ def test_a_region_that_could_not_be_opened_is_not_split_nor_moved() -> None:
     assert moved_anywhere(state) == [said]
 
 
+REFUSED = "the catalogue refused the write"
+
+
+def unassigned(state: ClusterState) -> ClusterState:
+    """The region is closed for people, and that is on disk."""
+    owner, _ = owner_and_other(state)
+    (write,) = of(Write, state.asked(90, UnassignRegion(2), 1_300))
+    outputs = state.closed(owner.server, 2, owner.epoch, 1_310) + state.written(write.number, 1_320)
+    assert answers(outputs) == ["done"]
+    assert state.current.places[2].phase is Phase.OFFLINE
+    return state
+
+
+def test_an_assign_whose_write_fails_is_answered_and_the_region_stays_closed() -> None:
+    state = unassigned(opened(begun(S1, S2)))
+    (write,) = of(Write, state.asked(1, AssignRegion(2), 2_000))
+    assert write.owners, "the wish and the next owner in one"
+    assert answers(state.not_written(write.number, 2_010)) == [REFUSED]
+    assert (state.current.places[2].phase, state.desired.asked) == (Phase.OFFLINE, {})
+    assert state.desired.wishes.unassigned == {2}
+    state.check()
+    (write,) = of(Write, state.asked(2, AssignRegion(2), 4_000))
+    (tell,) = of(Tell, state.written(write.number, 4_010))
+    assert answers(state.opened(tell.server, 2, tell.ask.owner.epoch, 4_020)) == ["done"]
+
+
+def test_an_assign_that_waits_for_a_server_closes_the_region_again_when_its_wish_is_not_written() -> None:
+    state = unassigned(opened(begun(S1, S2)))
+    for server in (S1, S2):
+        state.fenced(server, (), (), 1_900)
+    (write,) = of(Write, state.asked(1, AssignRegion(2), 2_000))
+    assert state.current.places[2].phase is Phase.HOMELESS
+    assert answers(state.not_written(write.number, 2_010)) == [REFUSED]
+    state.joined(S3, 4_000)
+    state.hello(S3, {}, {}, 4_000)
+    assert state.current.places[2].phase is Phase.OFFLINE
+    state.check()
+
+
+def test_an_unassign_is_answered_when_it_will_hold_over_a_restart() -> None:
+    state = opened(begun(S1, S2))
+    owner, _ = owner_and_other(state)
+    (write,) = of(Write, state.asked(1, UnassignRegion(2), 2_000))
+    assert answers(state.closed(owner.server, 2, owner.epoch, 2_010)) == [], "its wish is not on disk"
+    assert answers(state.written(write.number, 2_020)) == ["done"]
+
+
+def test_an_unassign_that_follows_an_assign_waits_for_the_writes_of_both() -> None:
+    """The disk says unassigned, and would not any more if only the first of them were written."""
+    state = unassigned(opened(begun(S1, S2)))
+    for server in (S1, S2):
+        state.fenced(server, (), (), 1_900)
+    (first,) = of(Write, state.asked(1, AssignRegion(2), 2_000))
+    outputs = state.asked(2, UnassignRegion(2), 2_001)
+    (second,) = of(Write, outputs)
+    assert answers(outputs) == [INSTEAD]
+    assert answers(state.written(first.number, 2_010)) == []
+    assert answers(state.not_written(second.number, 2_020)) == [REFUSED]
+    assert state.current.places[2].phase is Phase.HOMELESS
+    state.check()
+
+
+@pytest.mark.parametrize("is_closed_first", [True, False])
+def test_a_region_whose_unassigning_was_not_written_is_opened_again_once(is_closed_first: bool) -> None:
+    state = opened(begun(S1, S2))
+    owner, _ = owner_and_other(state)
+    (write,) = of(Write, state.asked(1, UnassignRegion(2), 2_000))
+    if is_closed_first:
+        state.closed(owner.server, 2, owner.epoch, 2_005)
+    assert answers(state.not_written(write.number, 2_010)) == [REFUSED]
+    if not is_closed_first:
+        state.closed(owner.server, 2, owner.epoch, 2_020)
+    (write,) = of(Write, state.tick(4_000))
+    (tell,) = of(Tell, state.written(write.number, 4_010))
+    outputs = state.opened(tell.server, 2, tell.ask.owner.epoch, 4_020) + state.tick(5_000)
+    assert of(Tell, outputs) == [], "nobody wants it closed any more"
+    assert state.current.places[2].phase is Phase.OPEN
+    state.check()
+
+
+def test_a_wish_that_waits_behind_one_that_is_not_written_is_refused_with_it() -> None:
+    state = opened(begun(S1, S2))
+    (first,) = of(Write, state.asked(1, MoveRegion(2, owner_and_other(state)[1].name), 2_000))
+    (second,) = of(Write, state.asked(2, DrainServer("s1"), 2_005))
+    state.not_written(first.number, 2_010)
+    assert not of(Write, state.asked(3, DrainServer("s2"), 2_015)), "nothing is written for a second"
+    assert of(Answer, state.not_written(second.number, 2_020)) == [Answer(2, REFUSED), Answer(3, REFUSED)]
+    assert state.desired.wishes == Wishes()
+
+
 LEFT, RIGHT = RegionInfo("t", 2, b"", b"m"), RegionInfo("t", 3, b"m")
 INSTEAD = "another request for the region came meanwhile"
 
@@ -302,7 +405,5 @@ def test_a_region_that_is_closed_for_people_is_neither_split_nor_merged() -> Non
     assert of(Answer, state.asked(1, MergeRegions(2, 3), 10)) == [Answer(1, closed)]
     assert of(Answer, state.asked(2, SplitRegion(3, b"x"), 20)) == [Answer(2, closed)]
     assert of(Answer, state.asked(3, SplitRegion(2, b"c"), 30)) == []
-    assert of(Answer, state.asked(4, UnassignRegion(2), 40)) == [
-        Answer(3, closed.replace(RIGHT.encoded, LEFT.encoded)),
-        Answer(4, None),
-    ]
+    refused = Answer(3, closed.replace(RIGHT.encoded, LEFT.encoded))
+    assert of(Answer, state.asked(4, UnassignRegion(2), 40)) == [refused]

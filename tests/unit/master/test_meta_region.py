@@ -51,6 +51,8 @@ class Kept:
         self.meta.repairs_wanted = self.catalogue.repairs
         self.told: list[bool] = []  # whether it could be written when it was told to be mended
         self.meta.on_repaired = [self.mended]
+        self.heard: list[str] = []
+        self.meta.on_unsound, self.meta.on_sound = self.heard.append, lambda: self.heard.append("")
 
     async def mended(self) -> None:
         self.told.append(self.is_sound)
@@ -149,6 +151,9 @@ def test_it_breaks_and_is_mended_again_and_again(kept: Run) -> None:
             kept.told.clear()
             await kept.catalogue.create_namespace(f"n{n}")
 
+        said = "the disk refused to sync: the disk is gone"
+        assert kept.heard == [said, "", said, "", said, ""]
+
     assert kept(test) == ["held", "n0", "n1", "n2"]
 
 
@@ -163,6 +168,7 @@ def test_changes_that_fail_together_are_one_failure(kept: Run, caplog: pytest.Lo
         await kept.until_mended()
         await asyncio.sleep(0.02)
         assert kept.told == [True]
+        assert len(kept.heard) == 2, "and one that is over"
         assert kept.tries == 2, "it was opened once, and once anew"
 
     assert kept(test) == ["held"]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from columnar.errors import HostError, IllegalArgument, NamespaceNotFound, OutcomeUnknown
 from columnar.limits import ROW_KEY_BYTES
 from columnar.master.alterations import Alterations
+from columnar.master.catalogue import Catalogue
+from columnar.master.schema_changes import SchemaChanges
 from columnar.model import region_info
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.region_info import RegionInfo
@@ -107,6 +111,84 @@ def test_a_table_whose_folders_cannot_be_made_is_not_made(
         await house.changes.create(b"new", [Family("f")], splits=[b"g"])
 
     run(tmp_path, check)
+
+
+def test_nothing_of_a_dropped_table_is_open_when_its_folders_go_and_the_loop_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that brings in what a dead one's log has opens regions of disabled tables, too."""
+
+    async def check(house: ChangingHouse, rows: SeenRows) -> None:
+        await house.changes.create(b"old", [Family("f")], splits=[b"g"])
+        infos = house.catalogue.tables["old"].regions
+        await house.changes.disable(b"old")
+        served = house.server.tables.known(b"old")
+        for info in infos:
+            await house.server.opened(served, info)
+        seen = noted_removals(house, monkeypatch)
+        await house.changes.drop(b"old")
+        assert seen == [(False, 0)] * 2
+        assert not any((tmp_path / info.encoded).exists() for info in infos)
+
+    run(tmp_path, check)
+
+
+def test_a_start_removes_what_is_left_of_drops_beside_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def check(house: ChangingHouse, rows: SeenRows) -> None:
+        left = [RegionInfo("old", 900), RegionInfo("old", 901)]
+        house.folders.make([info.encoded for info in left])
+        house.catalogue.dropped += left
+        seen = noted_removals(house, monkeypatch)
+        await house.changes.finish_drops()
+        assert [on_loop for on_loop, _ in seen] == [False] * 2
+        assert house.catalogue.dropped == []
+        assert not any((tmp_path / info.encoded).exists() for info in left)
+
+    run(tmp_path, check)
+
+
+def noted_removals(house: ChangingHouse, monkeypatch: pytest.MonkeyPatch) -> list[tuple[bool, int]]:
+    """For each folder that is removed: whether that held the loop, and how many regions of tables of users are open."""
+    seen: list[tuple[bool, int]] = []
+    destroy, loop_thread = house.engine.destroy, threading.get_ident()
+
+    def noted(path: str) -> None:
+        opened = [region for region in house.server.all_open() if not region.table.is_system]
+        seen.append((threading.get_ident() == loop_thread, len(opened)))
+        destroy(path)
+
+    monkeypatch.setattr(house.engine, "destroy", noted)
+    return seen
+
+
+def test_dropping_twice_the_regions_costs_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    def looks(regions: int) -> int:
+        """How often regions are compared, or hashed, when as many are removed."""
+        found, same, hashed = [0], RegionInfo.__eq__, RegionInfo.__hash__
+
+        async def write(_mutations: list[RowMutation]) -> None:
+            pass
+
+        def compared(one: RegionInfo, other: object) -> bool:
+            found[0] += 1
+            return same(one, other)
+
+        def counted(one: RegionInfo) -> int:
+            found[0] += 1
+            return hashed(one)
+
+        nobody: Any = None
+        folders: Any = type("Folders", (), {"destroy": lambda _self, _encoded: None})()
+        catalogue = Catalogue([], write)
+        catalogue.dropped = [RegionInfo("t", number) for number in range(regions)]
+        with monkeypatch.context() as patched:
+            patched.setattr(RegionInfo, "__eq__", compared)
+            patched.setattr(RegionInfo, "__hash__", counted)
+            asyncio.run(SchemaChanges(catalogue, nobody, folders, nobody).finish_drops())
+        assert catalogue.dropped == []
+        return found[0]
+
+    assert looks(200) <= 2 * looks(100)
 
 
 def test_what_became_of_a_new_table_is_unknown(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from columnar.errors import (
     ClientGone,
     IllegalArgument,
+    NoSuchColumnFamily,
     NotALong,
     NotServingRegion,
     OutcomeUnknown,
@@ -17,13 +18,14 @@ from columnar.errors import (
     RegionTooBusy,
     RequestTooBig,
     TableNotEnabled,
+    Throttled,
 )
-from columnar.model.mutation import Put, RowMutation
+from columnar.model.mutation import Delete, Increment, Put, RowMutation, RowPuts
 from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
 from columnar.operations import apart_reads, apart_writes, writes
-from columnar.operations.apart_writes import OTHERS_WRITTEN
 from columnar.operations.loads import ingest_rows
+from columnar.operations.writes import OTHERS_WRITTEN, partly
 from columnar.regions.ingestion import IncomingRows
 from columnar.routing import asks, owners
 from columnar.routing.owners import LinkBroke, NotSent
@@ -285,10 +287,75 @@ def test_an_increment_that_is_refused_takes_none_before_it_along() -> None:
             "mutateRow", CTX, b"t", second, [hbase.Mutation(column=b"b:n", value=b"no number")], {}
         )
         one = [hbase.TIncrement(table=b"t", row=row, column=b"b:n", ammount=5) for row in (first, second)]
-        with pytest.raises(NotALong):
-            await gateway.services.call("incrementRows", CTX, one)
-        ((value, _),) = await owner.services.call("get", CTX, b"t", first, b"b:n", {})
-        assert int.from_bytes(value, "big") == 5, "as where one server owns both: each is a step of its own"
+        for times, server in enumerate((gateway, owner), 1):
+            with pytest.raises(NotALong, match=f"wide{OTHERS_WRITTEN}$"):
+                await server.services.call("incrementRows", CTX, one)
+            ((value, _),) = await owner.services.call("get", CTX, b"t", first, b"b:n", {})
+            assert int.from_bytes(value, "big") == 5 * times, "each is a step of its own, wherever the call came"
+            with pytest.raises(NotALong) as caught:
+                await server.services.call("incrementRows", CTX, one[1:])
+            assert OTHERS_WRITTEN not in caught.value.text, "repeating it does nothing twice"
+
+    in_cluster(play)
+
+
+def test_an_owner_that_refuses_a_later_ask_says_that_others_may_have_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart_writes, "BATCH_BYTES", 2_000)
+
+    async def play(cluster: OwnedServers) -> None:
+        rows, sent = [b"h%d" % n for n in range(4)], [0]
+
+        def refuses_second(_server: Incarnation, _message: Message[Any]) -> Exception | None:
+            sent[0] += 1
+            return Throttled("t", "writes exceeded", 100, "9req/sec") if sent[0] == 2 else None
+
+        cluster.before = refuses_second
+        with pytest.raises(Throttled, match=OTHERS_WRITTEN):
+            await put(cluster, *rows, value=b"v" * 600)
+        cluster.before = lambda _server, _message: None
+        assert await names(cluster, *rows) == rows[:2]
+
+    in_cluster(play)
+
+
+@pytest.mark.parametrize("step_s", [0.0, 9.0])
+def test_a_later_batch_that_is_refused_here_says_that_others_may_have_written(
+    step_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writes, "STEP_S", step_s)
+
+    async def play(cluster: OwnedServers) -> None:
+        await put(cluster, b"x")  # it is open
+        (region,) = cluster.servers[0].server.all_open()
+        region.refuse_writes(busy := RegionTooBusy("its disk is full"))
+        with pytest.raises(RegionTooBusy, match=OTHERS_WRITTEN):
+            await put(cluster, b"c", b"x")
+        with pytest.raises(RegionTooBusy) as caught:
+            await put(cluster, b"x")
+        assert caught.value.text == busy.text == "its disk is full", "the next call has written nothing"
+        region.refuse_writes(None)
+
+    in_cluster(play)
+
+
+def test_an_error_after_others_were_written_keeps_its_fields() -> None:
+    error = NotALong(3)
+    said = partly(partly(error))
+    assert isinstance(said, NotALong)
+    assert (said.width_bytes, said.text, str(said)) == (3, error.text + OTHERS_WRITTEN, error.text + OTHERS_WRITTEN)
+    assert OTHERS_WRITTEN not in error.text
+
+
+def test_an_owner_that_has_not_the_family_says_so() -> None:
+    """It was dropped there while the rows were on their way, or is to come; the gateway checked them by its schema."""
+    writes = (Put(b"d", b"q", b"v"), Put(b"d", b"q", b"v", 5), Delete(b"d", None), Increment(b"d", b"q", 1))
+    rows = [RowMutation(b"h", (one,)) for one in writes]
+
+    async def play(cluster: OwnedServers) -> None:
+        asked = cluster.owner(info_of(cluster, b"h")).asked
+        for row in (*rows, RowPuts(b"h", ((b"d", b"q"),), [b"v"])):
+            with pytest.raises(NoSuchColumnFamily, match=r"Column family d does not exist in table t$"):
+                await asked.ask(asks.Apply("t", (row,)))
 
     in_cluster(play)
 
@@ -351,8 +418,9 @@ def test_a_region_that_leaves_between_plan_and_write_is_named_elsewhere() -> Non
     in_cluster(play)
 
 
+@pytest.mark.parametrize("failure", [None, RegionTooBusy("its log is full")])
 def test_a_region_that_leaves_between_two_steps_of_a_call_gets_the_rest_from_its_next_owner(
-    monkeypatch: pytest.MonkeyPatch,
+    failure: Exception | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writes, "STEP_S", 0.0)
 
@@ -366,6 +434,11 @@ def test_a_region_that_leaves_between_two_steps_of_a_call_gets_the_rest_from_its
         await owner.server.hosting.quiesce(region)
         owner.server.evict(region)
         await cluster.move(info, cluster.servers[1])
+        cluster.before = lambda _server, _message: failure
+        if failure is not None:
+            with pytest.raises(RegionTooBusy, match=OTHERS_WRITTEN):
+                await writing
+            return
         await writing
         assert {type(ask) for _, _, ask in cluster.asks} == {asks.Apply}
         assert await names(cluster, b"c9", b"x8", b"x9", at=2) == [b"c9", b"x8", b"x9"]

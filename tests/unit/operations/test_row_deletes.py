@@ -6,11 +6,14 @@ import asyncio
 
 import pytest
 
+from columnar.errors import RegionTooBusy
 from columnar.model.mutation import Put
 from columnar.model.schema import Family, make_table
 from columnar.operations import row_deletes
+from columnar.operations.asked import AskedOperations
 from columnar.operations.row_deletes import Deleted, delete_rows
 from columnar.regions.hooks import LogPolicy
+from columnar.routing.asks import DeleteRows
 from columnar.storage.rocks import RocksEngine
 from tests.support.region_house import House, names_of
 
@@ -132,6 +135,49 @@ def test_rocksdb_forgets_a_range(tmp_path: object, monkeypatch: pytest.MonkeyPat
         await delete_rows(house.operations.access, b"t", b"a\x00", b"")
         assert await names_of(house.scanner()) == [b"a"]
         assert entries(house) == 3
+        await house.close()
+
+    asyncio.run(main())
+
+
+def test_a_log_that_stays_full_ends_a_call_as_it_refuses_a_put(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_deletes, "STALL_PATIENCE_S", 0.0)
+
+    async def main() -> None:
+        house = House(TABLE)
+        house.server.set_policy("t", LogPolicy(frozenset({b"a"}), frozenset()))
+        await filled(house)
+        house.clock.now_ms += 1
+        region = house.region()
+        region.refuses_writes, region.log_obstacle = True, "trigger t is paused"
+        access, asked = house.operations.access, AskedOperations(house.server)
+        for call in (delete_rows(access, b"t", b"", b""), asked.ask(DeleteRows("t", b"", b""))):
+            with pytest.raises(RegionTooBusy, match="is full: trigger t is paused"):
+                await asyncio.wait_for(call, 5)
+        assert await names_of(house.scanner()) == NAMES
+        region.refuses_writes = False
+        assert await delete_rows(access, b"t", b"", b"") == Deleted(len(NAMES), None)
+        await house.close()
+
+    asyncio.run(main())
+
+
+def test_a_log_that_has_room_again_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_deletes, "FULL_LOG_PAUSE_S", 0.0)
+
+    async def main() -> None:
+        house = House(TABLE)
+        house.server.set_policy("t", LogPolicy(frozenset({b"a"}), frozenset()))
+        await filled(house)
+        house.clock.now_ms += 1
+        region = house.region()
+        region.refuses_writes = True
+        deleting = asyncio.ensure_future(delete_rows(house.operations.access, b"t", b"", b""))
+        for _ in range(9):
+            await asyncio.sleep(0)
+        assert region.writes == 2 * len(NAMES), "nothing is deleted meanwhile"
+        region.refuses_writes = False
+        assert await asyncio.wait_for(deleting, 5) == Deleted(len(NAMES), None)
         await house.close()
 
     asyncio.run(main())

@@ -34,10 +34,10 @@ class Run:
     def append(self, log: ChangeLog) -> None:
         batch, sequence = self.store.batch(), log.next()
         row = b"r" * self.rng.randrange(1, 50)
-        size = log.append(batch, sequence, ChangeRecord(row, 5, (), (), None, 6))
+        appended = log.append(batch, sequence, ChangeRecord(row, 5, (), (), None, 6))
         self.store.write(batch)
-        log.written(sequence, 1, size)
-        self.there[sequence] = size
+        log.written([appended])
+        self.there[sequence] = appended[2]
 
     def step(self) -> None:
         rng, log = self.rng, self.log

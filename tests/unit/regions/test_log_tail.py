@@ -40,13 +40,11 @@ class Run:
             self.log.append(lost, self.log.next(), self.record())
         if count == 0:
             return
-        batch, size = self.store.batch(), 0
-        for _ in range(count):
-            sequence = self.log.next()
-            size += self.log.append(batch, sequence, self.record())
-            self.ever.add(sequence)
+        batch = self.store.batch()
+        appended = [self.log.append(batch, self.log.next(), self.record()) for _ in range(count)]
+        self.ever.update(sequence for sequence, _, _ in appended)
         self.store.write(batch)
-        self.log.written(sequence, count, size)
+        self.log.written(appended)
 
     def step(self) -> None:
         rng, log = self.rng, self.log

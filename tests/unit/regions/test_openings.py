@@ -228,6 +228,21 @@ async def test_a_look_ahead_agrees_with_the_opening_in_every_state(house: Openin
     assert not is_elsewhere(), "the server stops and refuses"
 
 
+@housed()
+async def test_a_fault_after_an_opening_keeps_no_other_waiting(house: Opening) -> None:
+    faults: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: faults.append(str(context["exception"])))
+
+    def settled(info: RegionInfo, _failure: Exception | None) -> None:
+        if info == house.info(b"a"):
+            raise RuntimeError("whoever hears of openings has a fault")
+
+    house.server.hosting.on_settled = settled
+    found = await asyncio.gather(*(house.want(row) for row in ROWS))
+    assert [region.info for region in found] == [house.info(row) for row in ROWS]
+    assert faults == ["whoever hears of openings has a fault"]
+
+
 # --- calls over many regions go on where they were --------------------------------------------------
 
 

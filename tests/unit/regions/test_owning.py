@@ -15,6 +15,7 @@ from columnar.model.owner_messages import CannotOpen, CloseRegion, GivenUp, Open
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import RegionChange
 from columnar.model.schema import Family, make_table
+from columnar.regions import owning
 from columnar.regions.hosting_state import State
 from columnar.regions.owning import Owning
 from columnar.regions.patience import patiently
@@ -232,6 +233,71 @@ def test_a_log_of_which_no_extent_was_told_is_missed() -> None:
     run(check)
 
 
+@pytest.mark.parametrize("fault", [OSError(5, "Input/output error"), DamagedData("a bound is cut"), IndexError("7")])
+def test_a_log_that_fails_in_its_own_way_fails_its_region_and_no_other(fault: Exception) -> None:
+    async def check(house: House) -> None:
+        read = house.logs.dead_log
+
+        def dead_log(incarnation: str, lengths: tuple[tuple[str, int], ...]) -> DeadLog:
+            if incarnation == str(DEAD):
+                raise fault
+            return read(incarnation, lengths)
+
+        house.logs.dead_log = dead_log  # type: ignore[method-assign]
+        owners = [Owner(HERE, 2, behind=(Tenure(server, 1),)) for server in (DEAD, OTHER)]
+        asks = [
+            asyncio.ensure_future(house.open(owner, info, (DEAD, ()), (OTHER, ())))
+            for owner, info in zip(owners, REGIONS, strict=False)
+        ]
+        await asks[1]
+        with pytest.raises(DamagedData if isinstance(fault, DamagedData) else HostError, match=str(fault.args[-1])):
+            await asks[0]
+        house.owning.check()
+        await house.open(Owner(HERE, 3))
+        await house.put()
+
+    run(check)
+
+
+def test_a_region_that_a_request_has_had_opened_has_not_failed() -> None:
+    """Its log could be read then, and cannot be read any more."""
+
+    async def check(house: House) -> None:
+        is_open = asyncio.Event()
+
+        async def load(_region: int) -> None:
+            await is_open.wait()
+            raise HostError("the disk does not answer")
+
+        house.owning._lacking.load = load  # type: ignore[assignment,method-assign]
+        asked = asyncio.ensure_future(house.open(Owner(HERE, 2, behind=(Tenure(DEAD, 1),)), FIRST, (DEAD, ())))
+        await asyncio.sleep(0)
+        await house.region()
+        is_open.set()
+        await asked
+        await house.settled()
+        assert house.reports == []
+        await house.put()
+
+    run(check)
+
+
+def test_a_region_of_a_disabled_table_is_closed_when_it_has_what_was_behind() -> None:
+    async def check(house: House) -> None:
+        house.server.tables.install(ServedTable(TABLE, False, list(REGIONS)))
+        await house.open(Owner(HERE, 2, behind=(Tenure(DEAD, 1),)), FIRST, (DEAD, ()))
+        await house.open(Owner(HERE, 2), REGIONS[1])
+        await house.settled()
+        assert house.server.open_count() == 0, "nobody would close it when the table is dropped"
+        assert house.owning.told.serving() == {10: 2, 11: 2}
+        house.server.tables.install(house.served)
+        await house.put()
+        behind = (LogPart("s2.3", 1),)
+        assert house.engine.claims == [Ownership(FIRST.encoded, 2, behind), Ownership(FIRST.encoded, 2)]
+
+    run(check)
+
+
 def test_own_records_come_from_this_runs_log() -> None:
     async def check(house: House) -> None:
         await house.open(Owner(HERE, 3, behind=(Tenure(HERE, 2),)))
@@ -342,6 +408,22 @@ def test_the_master_hears_once_of_a_region_that_a_request_could_not_open() -> No
         with pytest.raises(HostError):
             await house.region()
         assert house.reports[1:] == [CannotOpen(FIRST, 1, "the disk is full", False)], "it was open in between"
+
+    run(check)
+
+
+def test_the_master_hears_again_of_a_region_whose_openings_go_on_failing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have been splitting or moving the region when it heard, and have taken no notice."""
+
+    async def check(house: House) -> None:
+        house.engine.failures[FIRST.encoded] = HostError("no file")
+        await house.open(first_owner(HERE))
+        await house.settled()
+        for again_s, reports in ((10.0, 1), (0.0, 2), (10.0, 2)):
+            monkeypatch.setattr(owning, "REPORT_AGAIN_S", again_s)
+            with pytest.raises(HostError, match="no file"):
+                await house.region()
+            assert house.reports == [CannotOpen(FIRST, 1, "no file", False)] * reports
 
     run(check)
 

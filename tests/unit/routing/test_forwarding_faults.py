@@ -12,9 +12,11 @@ from columnar.errors import GoesToMaster, TableExists
 from columnar.model.owner import Incarnation
 from columnar.model.route import Route
 from columnar.regions.hosting_state import State as Hosted
+from columnar.routing import peer_frames
 from columnar.routing.forwarding_state import PATIENCE_MS, State
-from columnar.routing.row_forms import THRIFT1
+from columnar.routing.row_forms import THRIFT1, THRIFT2
 from columnar.routing.way_out import WayOut
+from columnar.wire.idl2 import SERVICE2, hbase2
 from columnar.wire.service import CallContext
 from tests.support.peer_cluster import PeerCluster, PeerHouse, clustered, put1
 from tests.support.thrift_calls import Client
@@ -120,6 +122,32 @@ async def test_a_region_that_comes_to_the_gateway_is_served_there(cluster: PeerC
     assert (await clients[2].reply()).value is None
     assert len((await clients[0]("get", T, b"x", b"a:large", {}))[0].value) == 100_000
     assert under_way(gateway) == []
+
+
+@clustered()
+async def test_an_answer_over_the_bound_of_a_frame_is_refused_and_its_neighbours_are_answered(
+    cluster: PeerCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway, owner = cluster.houses
+    client, other, writer = await gateway.client(), await gateway.client(), await owner.client()
+    await client("mutateRow", T, b"x", put1(bytes(10_000)), {})
+    monkeypatch.setattr(peer_frames, "PEER_FRAME_BYTES", 5_000)
+    client.send("get", T, b"x", b"a:q", {})
+    assert (await client.reply()).said.startswith("RequestTooBigException: the answer has 10")
+    assert owner.answering.serving_bytes == 0
+    cluster.engine.gate.hold()
+    writer.send("mutateRow", T, b"x", put1(b"v", b"a:v"), {})
+    await asyncio.to_thread(cluster.engine.gate.entered.wait)
+    client.send("get", T, b"x", b"a:q", {})
+    await until(lambda: owner.answering.serving_bytes)
+    other.send("get", T, b"x", b"a:v", {})  # it waits for the same fsync, behind the other
+    alone = owner.answering.serving_bytes
+    await until(lambda: owner.answering.serving_bytes > alone)
+    cluster.engine.gate.release()
+    assert (await client.reply()).said.startswith("RequestTooBigException: the answer has 10")
+    assert [cell.value for cell in (await other.reply()).value] == [b"v"]
+    assert (await writer.reply()).value is None
+    assert owner.answering.serving_bytes == 0
 
 
 # --- routes ------------------------------------------------------------------------------------------
@@ -351,3 +379,17 @@ async def test_a_scanner_is_asked_at_the_server_that_opened_it(cluster: PeerClus
         assert (await client.call("scannerGet", unknown)).said.startswith("IllegalArgumentException")
     assert await client("scannerClose", scanner) is None
     assert (await direct.call("scannerGet", scanner)).error is not None
+
+
+@clustered()
+async def test_a_scanner_of_thrift_2_is_closed_at_the_server_that_opened_it(cluster: PeerCluster) -> None:
+    gateway, owner = cluster.houses
+    client, direct = await gateway.client(service=SERVICE2), await owner.client(service=SERVICE2)
+    scanner = await direct("openScanner", T, hbase2.TScan(startRow=b"m"))
+    servers: dict[int, Incarnation | None] = {scanner: owner.me, scanner + 1: gateway.me, scanner + 2: None}
+    gateway.service2.way_out = WayOut(gateway.forwarding, gateway.server, THRIFT2, servers.get)
+    assert await client("getScannerRows", scanner, 1) == []
+    assert await client("closeScanner", scanner) is None
+    assert (await direct.call("getScannerRows", scanner, 1)).error is not None
+    for closed in (scanner, scanner + 1, scanner + 2):
+        assert await client("closeScanner", closed) is None, "HBase says nothing to it either"

@@ -11,8 +11,9 @@ import pytest
 from columnar.errors import DamagedData, HostError
 from columnar.storage.data_folder import SERVER_LOG
 from columnar.storage.dead_logs import DeadLog, DeadLogs, Sealed, measure, sealed_at
-from columnar.storage.ownership import THIS_RUN, LogPart
+from columnar.storage.ownership import THIS_RUN, LogPart, Ownership
 from columnar.storage.recovery import lacking
+from columnar.storage.rocks import RocksEngine
 from columnar.storage.segment_bounds import SegmentBounds
 from columnar.storage.server_log import BEFORE_EPOCHS, Framing, Written, head, mark
 from columnar.storage.server_log_files import ServerLog, begin_run
@@ -220,6 +221,27 @@ def test_a_log_is_spent_when_no_region_lacks_anything_of_it(tmp_path: Path) -> N
     assert logs.left == {"s": 1}
     logs.settle()
     assert spent == ["one", "two"]
+
+
+@pytest.mark.parametrize("fault", ["damage", "disk"])
+def test_a_log_that_cannot_be_read_keeps_no_region_back_that_lacks_another(tmp_path: Path, fault: str) -> None:
+    logs = DeadLogs()
+    for name, region in (("one", "r"), ("two", "s")):
+        written(tmp_path / name, [put(region, 8, 1)])
+        logs.add(name, dead(tmp_path / name))
+    (segment,) = (tmp_path / "one").glob("*.segment")
+    segment.unlink()
+    if fault == "disk":
+        segment.mkdir()
+    engine = RocksEngine(cache_bytes=1 << 20)
+    engine.dead_logs = logs
+    ways = {region: Ownership(region, 9, (LogPart(name, 8),)) for name, region in (("one", "r"), ("two", "s"))}
+    store = engine.open(str(tmp_path / "s"), SPACES, None, ways["s"])
+    assert store.get("a", b"k1") == b"v"
+    store.close()
+    assert logs.of("two") is None, "nobody lacks anything of it any more"
+    with pytest.raises(DamagedData if fault == "damage" else HostError):
+        engine.open(str(tmp_path / "r"), SPACES, None, ways["r"])
 
 
 def test_a_lost_record_between_others_is_damage_at_every_epoch(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from columnar.errors import ColumnarError, DamagedData, HostError
+from columnar.flows.backpressure import LogBounds
 from columnar.regions.change_log import ChangeLog
 from tests.unit.triggers.test_feeder import Bench, on_bench
 
@@ -68,3 +69,87 @@ async def test_a_damaged_log_pauses_its_trigger(bench: Bench) -> None:
     (status,) = bench.keeper.summaries()
     assert status.state == "paused"
     assert "sum is wrong" in status.error
+
+
+# --- regions that open ---------------------------------------------------------------------------------
+
+
+def damage_cursor(bench: Bench) -> bytes:
+    """The first region is closed, with a cursor of ``t`` that nobody can read; the cursor as it was."""
+    region = bench.region(b"00")
+    bench.hub.upkeep.save(region)
+    saved = region.log.cursor("t")
+    assert saved is not None
+    region.log.save_cursor("t", b"?")
+    bench.server.evict(region)
+    return saved
+
+
+@on_bench(regions=2)
+async def test_a_cursor_that_cannot_be_read_keeps_neither_its_region_nor_others_back(bench: Bench) -> None:
+    await bench.add("t")
+    await bench.add("other")
+    saved = damage_cursor(bench)
+    await bench.put(b"00", b"01")
+    calls = bench.main.take()
+    assert sorted((name, row) for _, name, row in calls) == [("other", b"00"), ("other", b"01"), ("t", b"01")]
+    for call_id, _, _ in calls:
+        bench.main.answer(call_id)
+    errors = {one.name: one.error for one in bench.keeper.summaries()}
+    assert "trigger cursor" in errors["t"]
+    assert errors["other"] == ""
+    assert not await bench.keeper.wait("t", "", 0.0), "a change of it is not delivered"
+    assert await bench.keeper.wait("other", "", 5.0)
+    bench.region(b"00").log.save_cursor("t", saved)
+    await bench.main.until(lambda: bench.main.sent)
+    ((call_id, name, row),) = bench.main.take()
+    assert (name, row) == ("t", b"00"), "it was tried again"
+    bench.main.answer(call_id)
+    assert await bench.keeper.wait("t", "", 5.0)
+    assert [one.error for one in bench.keeper.summaries()] == ["", ""]
+
+
+@on_bench()
+async def test_the_log_keeps_all_for_a_cursor_that_cannot_be_read_and_writers_hear_why(bench: Bench) -> None:
+    await bench.add("t")
+    damage_cursor(bench)
+    bench.hub.upkeep._bounds = LogBounds(records=3)
+    await bench.put(b"a", b"b", b"c")
+    region = bench.region(b"a")
+    bench.hub.upkeep.save(region)
+    assert region.log.count_after(None, 9) == 3
+    assert region.refuses_writes
+    assert "trigger t cannot follow region" in region.log_obstacle
+    assert "trigger cursor" in region.log_obstacle
+
+
+@on_bench()
+async def test_the_next_try_goes_with_its_region_or_its_trigger(bench: Bench) -> None:
+    await bench.add("t")
+    damage_cursor(bench)
+    listener = bench.hub.listener
+    region = bench.region(b"00")
+    assert listener._tries
+    bench.server.evict(region)
+    assert not listener._tries
+    region = bench.region(b"00")
+    (subscription,) = bench.hub._subscriptions.of_table("t")
+    await bench.triggers.remove("t")
+    listener._begin_again(subscription, region, 2)  # as its timer does
+    assert not listener._tries
+    assert not bench.hub.followers.missing(subscription.name)
+
+
+@on_bench()
+async def test_the_cursor_of_a_removed_trigger_that_cannot_go_keeps_no_region_back(bench: Bench) -> None:
+    await bench.add("t")
+    await bench.add("other")
+    bench.server.evict(bench.region(b"00"))
+    await bench.triggers.remove("t")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ChangeLog, "drop_cursor", failing(1, HostError("the disk is full"), ChangeLog.drop_cursor))
+        await bench.put(b"00")
+    assert [name for _, name, _ in bench.main.take()] == ["other"]
+    assert set(bench.region(b"00").log.cursors()) == {"t", "other"}
+    bench.server.evict(bench.region(b"00"))
+    assert set(bench.region(b"00").log.cursors()) == {"other"}

@@ -70,6 +70,29 @@ def test_every_request_goes_on_some_in_each_turn(prompt: bool) -> None:
     asyncio.run(main())
 
 
+class Failing:
+    """In a connection's place: one whose answer cannot be sent."""
+
+    def resume(self, *_pending: object) -> None:
+        raise KeyError("mine")
+
+
+def test_an_answer_that_fails_takes_no_other_along(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        server = WireServer(cast(Any, NothingToServe()))
+        synced = PromptFuture(asyncio.get_running_loop())
+        seen: list[int] = []
+        for number, connection in enumerate((Noting(seen), Failing(), Noting(seen))):
+            request = Request(None, b"mutateRow", 1, number, [], 1)
+            server.resume_after(synced, Waiting(cast(Connection, connection), request, 0.0, None))
+        synced.resolve()
+        assert seen == [0, 2]
+        await server.close(0.0)
+
+    asyncio.run(main())
+    assert "KeyError: 'mine'" in caplog.text
+
+
 def test_a_large_request_lets_its_rows_go_while_its_answer_waits() -> None:
     async def main() -> None:
         server = WireServer(cast(Any, NothingToServe()))

@@ -84,6 +84,13 @@ def ours(text: str, known: set[str] = KNOWN) -> Ours | Answer | None:
         ("major_compact 't'", "compact t --major"),
         ("move 'abc','host'", "move abc host"),
         ("balance_switch true", "balancer on"),
+        ("decommission_regionservers 's1', true", "drain s1"),
+        ("decommission_regionservers ['s1'], 'true'", "drain s1"),
+        ("recommission_regionserver 's1'", "undrain s1"),
+        ("recommission_regionserver 's1', []", "undrain s1"),
+        ("list_decommissioned_regionservers", "servers"),
+        ("stop_regionserver 's1'", "stop s1"),
+        ("rit", "transitions"),
         ("snapshot 't','s'", "snapshot take s t"),
         ("clone_snapshot 's','t'", "snapshot clone s t"),
         ("list_snapshots", "snapshot list"),
@@ -119,6 +126,13 @@ def test_a_call_in_our_words(call: str, written: str) -> None:
         ("get 't','r',", "something is to follow the last comma"),
         ("scan 't', LIMIT => 99999999999999999999", "more than 64 bits"),
         ("balance_switch 5", "true or false"),
+        ('balancer "force"', "balance balances now, and there is no force"),
+        ("decommission_regionservers 's1'", "moves the regions away, too"),
+        ("decommission_regionservers 's1', false", "as decommission_regionservers does with true: drain s1"),
+        ("decommission_regionservers ['s1','a b'], true", "one server at a time: drain s1; drain 'a b'"),
+        ("decommission_regionservers", "takes one server or a list, and then true or false; in Columnar: drain SERVER"),
+        ("recommission_regionserver 's1', ['abc','def']", "undrain s1; move abc s1; move def s1"),
+        ("recommission_regionserver", "takes a server, and then perhaps a list"),
         ("truncate 't', 'u'", "truncate takes 1 arguments"),
     ],
 )
@@ -134,7 +148,15 @@ def test_what_is_answered(call: str, answer: str) -> None:
 
 
 def test_our_own_words_are_left_alone() -> None:
-    for text in ("scan 'pages'", "get pages HomePage", "snapshot list", "balancer on", "nonsense 'x'", "move a b"):
+    for text in (
+        "scan 'pages'",
+        "get pages HomePage",
+        "snapshot list",
+        "balancer",
+        "balancer 'on'",
+        "nonsense 'x'",
+        "move a b",
+    ):
         assert ours(text) is None
 
 

@@ -12,17 +12,26 @@ import pytest
 from columnar.client import ClientTls
 from columnar.errors import IllegalArgument
 from columnar.limits import SHELL_STATEMENT_CHARACTERS
-from columnar.shell.connecting import Refused
+from columnar.shell.connecting import Refused, ask
 from columnar.shell.kept_connection import KeptConnection
 from columnar.shell.lines import statements_of
 from columnar.shell.running import Commands, Failed, Interrupted
 from columnar.shell.scripts import INTERRUPTED, Script
+from columnar.shell.servers import _ask_again
 from columnar.shell.session import Session, exported, session_of
+from columnar.shell.showing import Output
 from columnar.shell.store_names import StoreNames
 
 
 def no_store(*_: Any) -> Any:
     raise AssertionError("nothing here needs a store")
+
+
+class Terminal(io.StringIO):
+    """A person who has typed all of it."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 SESSION = Session(KeptConnection(no_store), StoreNames(lambda: 0.0), pages=False)
@@ -72,6 +81,15 @@ def read() -> None:
 @click.pass_context
 def where(ctx: click.Context) -> None:
     click.echo(session_of(ctx) is SESSION)
+
+
+@root.command()
+@click.option("--yes", is_flag=True)
+def clear(yes: bool) -> None:
+    ask("Remove all rows?", yes)
+    output = Output(as_json=False)
+    output.table(("Row", "Size"), [("a", 1)])
+    output.done("all rows are gone")
 
 
 @root.group()
@@ -159,6 +177,41 @@ def test_a_command_does_not_read_the_script(
     assert said.out == "a terminal: False\n"
     assert said.err.startswith("<stdin>:1: standard input is the script")
     assert sys.stdin is source
+
+
+def at_a_terminal(is_script: bool, typed: str, text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, str, str]:
+    """The outcome of a statement, and what is said on stdout and stderr."""
+    session = Session(KeptConnection(no_store), StoreNames(lambda: 0.0), pages=False, is_script=is_script)
+    out, err = Terminal(), Terminal()
+    with monkeypatch.context() as patched:
+        for name, stream in (("stdin", Terminal(typed)), ("stdout", out), ("stderr", err)):
+            patched.setattr(sys, name, stream)
+        (statement,), _ = statements_of(text)
+        outcome = Commands(root, session).run(statement)
+    return outcome, click.unstyle(out.getvalue()), err.getvalue()
+
+
+def test_a_script_answers_as_in_a_pipe_and_asks_nobody_also_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = Failed("Remove all rows? Nobody can be asked here: say --yes")
+    assert at_a_terminal(True, "y\n", "clear", monkeypatch) == (refused, "", "")
+    assert at_a_terminal(True, "", "clear --yes", monkeypatch) == ("done", "a\t1\n", "")
+
+
+def test_a_question_is_no_part_of_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = "Remove all rows? [y/N]: "
+    assert at_a_terminal(False, "n\n", "clear", monkeypatch) == (Failed("not done"), "", asked)
+    outcome, out, err = at_a_terminal(False, "y\n", "clear", monkeypatch)
+    assert (outcome, err) == ("done", asked)
+    assert out.endswith("all rows are gone\n")
+
+
+def test_the_name_that_is_asked_for_again_is_no_part_of_the_answer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal("s2\n"))
+    _ask_again("s2", "", "s2 would be ended at once")
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "s2 would be ended at once. Type its name again to go on: ")
 
 
 def test_commands_find_the_session(capsys: pytest.CaptureFixture[str]) -> None:

@@ -178,6 +178,25 @@ def test_transitions_and_decisions(visit: Visit) -> None:
     assert f"0.0 s give pages {region.info.encoded[:8]} goes to {target}: asked for" in visit.text("/decisions")
 
 
+def test_regions_that_wait_are_no_rest(visit: Visit) -> None:
+    for server in list(visit.cluster.cluster.servers):
+        visit.cluster.cluster.kill(server)
+    visit.cluster.cluster.run(visit.cluster.now_ms() + 500)
+    text = visit.text("/transitions")
+    assert "no server is up: 6 regions have no owner" in text
+    assert "Nothing" not in text
+    assert text.count("waiting pages") == 6
+
+
+def test_a_catalogue_that_cannot_be_written_is_on_every_page(visit: Visit) -> None:
+    assert "columnar_catalogue_writable 1.0" in visit("/metrics")
+    visit.cluster.cluster.event("unsound", "the disk is full")
+    for path in ("/servers", "/transitions", "/where?table=pages&row=bb"):
+        assert "for 0.0 s the catalogue could not be written: the disk is full." in visit.text(path)
+    assert "columnar_catalogue_writable 0.0" in visit("/metrics")
+    assert visit("/health") == "ok\n", "rows are served"
+
+
 def test_the_triggers_of_all_servers(visit: Visit) -> None:
     text = visit.text("/triggers")
     assert "s2 did not answer in time" in text

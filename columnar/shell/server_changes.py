@@ -1,0 +1,110 @@
+"""Restarts and stops of servers, each to its end, also of the server by which the command speaks to the store.
+
+That server answers when the change begins, and closes the connection on its way.  Then the store is looked at, over
+connections made anew, until the change is over:
+
+    begun --looks--> over: it is as it was asked for, or the change has failed
+                     nobody answers for SILENT_S, or it is not over after LONGEST_S: it goes on, and nobody waits for it
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import click
+from thriftpy2.transport import TTransportException
+
+from columnar.client import ClusterAdmin, Connection
+from columnar.client.cluster import ClusterChange, ServerStatus
+from columnar.client.errors import IOError
+from columnar.model.cluster_look import BEING_CHANGED
+from columnar.shell.connecting import Refused, Server
+from columnar.shell.private_connection import LONGEST_S
+
+LOOK_S: Final = 0.5  # between two looks
+SILENT_S: Final = 60.0  # the other servers answer all the while: where nobody does, the address is not theirs
+
+
+class ServerChanges:
+    """Used by one command, and closed with it."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._has_ended = False  # the command's own connection
+        self._own: Connection | None = None  # in its place
+
+    def close(self) -> None:
+        own, self._own = self._own, None
+        if own is not None:
+            own.close()
+
+    @property
+    def admin(self) -> ClusterAdmin:
+        if self._has_ended and self._own is None:
+            self._own = self._server.patient(LONGEST_S)
+        return ClusterAdmin(self._own or self._server.connection)
+
+    def restart(self, name: str) -> ClusterChange:
+        before = max((one.incarnation for one in self.admin.servers().servers if one.name == name), default=0)
+        change = self.admin.restart(name)
+        if change.done:
+            return change
+        found = self._when_over(name, change)
+        if found.state == "up" and found.incarnation > before:
+            return ClusterChange(f"{name} is up again as {name}.{found.incarnation}", True, (), (), 0)
+        raise _failed(f"{name} was not restarted", found)
+
+    def stop(self, name: str) -> ClusterChange:
+        change = self.admin.stop(name)
+        if change.done:
+            return change
+        found = self._when_over(name, change)
+        if found.state == "down":
+            text = f"{name}.{found.incarnation} has stopped; 'columnar restart {name}' starts it again"
+            return ClusterChange(text, True, (), (), 0)
+        raise _failed(f"{name} was not stopped", found)
+
+    def _when_over(self, name: str, change: ClusterChange) -> ServerStatus:
+        """Return when nothing more is done to the server."""
+        self.close()
+        self._has_ended = True
+        self._say(change.text)
+        begun_s = heard_s = time.monotonic()
+        last = ""
+        while True:
+            found, now_s = self._look(name), time.monotonic()
+            if found is not None:
+                heard_s = now_s
+                if BEING_CHANGED not in found.notes:
+                    self.close()  # answers to what comes next may take longer than looks
+                    return found
+                text = f"{name} is {found.state}, with {found.regions} regions and {found.connections} clients"
+                if text != last:
+                    self._say(text)
+                last = text
+            if now_s - heard_s > SILENT_S:
+                where = f"nobody has answered at {self._server.address} for {SILENT_S:g} s"
+                raise Refused(f"{change.text}, and {where}; it goes on: ask another server, by 'columnar servers'")
+            if now_s - begun_s > LONGEST_S:
+                raise Refused(f"{change.text}, and is not over after {LONGEST_S:g} s; the log of the store says why")
+            time.sleep(LOOK_S)
+
+    def _look(self, name: str) -> ServerStatus | None:
+        """None: nobody answers at the moment."""
+        try:
+            if self._own is None:
+                self._own = self._server.patient(0)
+            return next(one for one in self.admin.servers().servers if one.name == name)
+        except (TTransportException, OSError, EOFError, IOError):
+            self.close()
+            return None
+
+    def _say(self, text: str) -> None:
+        if self._server.output.is_terminal:
+            click.echo(text, err=True)
+
+
+def _failed(what: str, found: ServerStatus) -> Refused:
+    notes = "; ".join(found.notes)
+    return Refused(f"{what}: {notes or f'it is {found.state}'}; the log of the store says more")
