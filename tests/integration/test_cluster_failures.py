@@ -162,7 +162,8 @@ def test_a_renewed_certificate_is_that_of_all_ports_and_pages_also_of_a_server_t
             return True
 
         with closing(Connection("127.0.0.1", store.port, timeout=60_000, tls=old.client())) as early:
-            ports = [int(one.address.rpartition(":")[2]) for one in ClusterAdmin(early).servers().servers]
+            first = ClusterAdmin(early).servers().servers
+            ports = [int(one.address.rpartition(":")[2]) for one in first]
             put(new.sign("store"))
             os.kill(store.pid, signal.SIGHUP)
             for port in (*ports, store.port, web):
@@ -172,10 +173,12 @@ def test_a_renewed_certificate_is_that_of_all_ports_and_pages_also_of_a_server_t
             os.kill(store.pid, signal.SIGHUP)  # whatever the next server is about to do, it is not its end
         with closing(Connection("127.0.0.1", store.port, timeout=60_000, tls=new.client())) as later:
 
-            def states() -> list[str]:
-                return [one.state for one in ClusterAdmin(later).servers().servers]
+            def is_replaced() -> bool:
+                found = ClusterAdmin(later).servers().servers
+                is_later = max(one.incarnation for one in found) > max(one.incarnation for one in first)
+                return is_later and all(one.state == "up" for one in found)
 
-            await_that(lambda: states() == ["up", "up"], WAIT_S, lambda: str(states()))
+            await_that(is_replaced, WAIT_S, lambda: str(ClusterAdmin(later).servers()))
         assert len(store.servers()) == 2
         assert store.stop() == 0
         ends = re.findall(r"server (s\d\.\d+) \(process \d+\) has ended", store.log.read_text())
