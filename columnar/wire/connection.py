@@ -32,7 +32,7 @@ from columnar.wire.detect import Protocol
 from columnar.wire.framing import GiveWay, Hangup, Refusal, RequestStream, Whole
 from columnar.wire.large_calls import Aside, LargeCaller
 from columnar.wire.service import CallContext, HandedOn, Later, Raw
-from columnar.wire.sockets import has_ended, tune
+from columnar.wire.sockets import has_ended, name_of_peer, tune
 from columnar.wire.waiting import Awaited, Waiting
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ UNTRACKED_OUTPUT_BYTES: Final = 16 * 1024  # the server does not count less unse
 JOINED_BYTES: Final = 64 * 1024  # more bytes of replies are sent piece by piece: a join would copy them
 LARGE_BYTES: Final = 64 * 1024  # the arguments of a larger request are not kept while its answer waits
 
+Message = Request | Refusal
 _FRAME: Final = Struct(">I").pack
 _DIRECT: Final = frozenset({list, RowList, type(None), bool, int, str, bytes, dict})
 _UNKNOWN: Final = "unknown"  # in metrics: names that clients invent do not become labels
@@ -76,6 +77,7 @@ class Connection:
         self._reading_paused = False
         self._closing = False
         self._has_gone = False  # the connection has ended, or the client sends no more
+        self._is_read_out = False  # all that the client sent before it ended its side was read
         self._handed_on: HandedOn | None = None  # the call that another server answers
         self._out: list[bytes | memoryview] = []  # replies of this time slice
         self._out_bytes = 0
@@ -88,13 +90,9 @@ class Connection:
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
-        peer = transport.get_extra_info("peername")
-        name = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "local"
-        self._ctx = CallContext(self.number, name, Protocol.BINARY, self.has_gone)
+        self._ctx = CallContext(self.number, name_of_peer(transport), Protocol.BINARY, self.has_gone)
         if not self._server.admit(self):
-            log.warning("%s: refused, %d connections are open", self._ctx.peer, self._server.connections)
-            self._closing = True
-            self._transport.abort()
+            self.abort(f"{self._server.connections} connections are open, which is the limit")
             return
         self._transport.set_write_buffer_limits(high=UNTRACKED_OUTPUT_BYTES)
         sock = transport.get_extra_info("socket")
@@ -118,8 +116,9 @@ class Connection:
 
     def eof_received(self) -> bool:
         """The client sends no more; a call that has begun is still answered before we close."""
+        self._is_read_out = True
         self._leave()
-        return self._busy or self._write_paused
+        return self._busy or (self._write_paused and not self._closing)
 
     def pause_writing(self) -> None:
         self._write_paused = True
@@ -155,8 +154,8 @@ class Connection:
     def begin_close(self) -> None:
         """Finish the call in flight, answer it, close."""
         self._closing = True
-        if not self._busy and self._transport is not None:
-            self._transport.close()
+        if not self._busy:
+            self._close()
 
     def begun(self, most_bytes: int) -> bytes | None:
         """The bytes of the next request that were read; None: a request is under way, or too much was read."""
@@ -166,10 +165,10 @@ class Connection:
 
     def send_all(self) -> None:
         """Read nothing until every reply is sent; the server's ``leaving`` looks again then."""
-        transport = cast(asyncio.Transport, self._transport)
-        self._reading_paused = True
-        transport.pause_reading()
-        transport.set_write_buffer_limits(high=0)  # so that the loop says when nothing is left
+        self._pause_reading(True)
+        cast(asyncio.Transport, self._transport).set_write_buffer_limits(
+            high=0
+        )  # so that the loop says when nothing is left
 
     def let_go(self) -> int:
         """End this side alone.  A descriptor of the client's connection, the caller's.  OSError: none is left."""
@@ -249,19 +248,25 @@ class Connection:
                 self._server.turns.spend(done - begun)
         self._flush()
         self._account_input()
-        if self._closing and not self._busy and self._transport is not None:
-            self._transport.close()
+        if self._closing and not self._busy:
+            self._close()
         self._regulate_reading()
         if self._server.leaving is not None:
             self._server.leaving.look(self)
+
+    def _serve_unless(self, is_over: bool) -> None:
+        if is_over:
+            self._close_quietly()
+        else:
+            self._serve()
 
     def _decode_aside(self, whole: Whole) -> None:
         """Decode a large message in a thread: it would hold the loop for up to seconds."""
         self._busy = True
         self.serving_bytes = len(whole.body)
-        server, aside = self._server, Aside(whole)
-        self._aside = aside
-        self._loop.run_in_executor(server.decoder, aside.decoded, server.codec_aside).add_done_callback(self._decoded)
+        server, self._aside = self._server, Aside(whole)
+        decoded = self._loop.run_in_executor(server.decoder, self._aside.decoded, server.codec_aside)
+        decoded.add_done_callback(self._decoded)
 
     def _decoded(self, future: asyncio.Future[Request | Refusal]) -> None:
         self._aside = None
@@ -286,14 +291,24 @@ class Connection:
             self._serve()
 
     def _close_quietly(self) -> None:
+        """Send what was answered and close: once all is read that a client sent before it ended its side.
+
+        A socket closed over unread bytes is reset, and the reset overtakes answers.  The kernel's buffer bounds those.
+        """
         self._closing = True
         self._flush()
         if self._fd >= 0:
             self._account_input()
+        if self._is_read_out or not self._has_gone:
+            self._close()
+        else:
+            self._pause_reading(False)
+
+    def _close(self) -> None:
         if self._transport is not None:
             self._transport.close()
 
-    def _answer(self, message: Request | Refusal) -> float | None:
+    def _answer(self, message: Message) -> float | None:
         """Serve a message; the time at which it was answered, or None if its reply is pending."""
         started, server = perf_counter(), self._server
         if isinstance(message, Refusal):
@@ -370,12 +385,8 @@ class Connection:
         """Answer ``request``: the future that it waited for is done."""
         self._busy = False
         self._handed_on = None
-        if self._settle(request, future, started, later) is None:
-            return  # it waits for something else now
-        if self._closing or self._has_gone or (self._stream.under_way and self.has_gone()):
-            self._close_quietly()
-        else:
-            self._serve()
+        if self._settle(request, future, started, later) is not None:  # else it waits for something else now
+            self._serve_unless(self._closing or self._has_gone or (self._stream.under_way and self.has_gone()))
 
     def _settle(self, request: Request, future: Awaited, started: float, later: Later | None) -> float | None:
         assert request.method is not None
@@ -399,12 +410,7 @@ class Connection:
         return self._done(request, reply, type(error).__name__, started)
 
     def _done(
-        self,
-        message: Request | Refusal,
-        reply: bytes | memoryview,
-        error: str | None,
-        started: float,
-        result: Any = None,
+        self, message: Message, reply: bytes | memoryview, error: str | None, started: float, result: Any = None
     ) -> float:
         now = perf_counter()
         self._is_new = False
@@ -435,28 +441,23 @@ class Connection:
 
     def _go_on(self) -> None:
         self._resting = False
-        if self._busy:
-            return
-        if self._closing or self.has_gone():
-            self._close_quietly()
-        else:
-            self._serve()
+        if not self._busy:
+            self._serve_unless(self._closing or self.has_gone())
 
     def _flush(self) -> None:
-        out = self._out
-        if not out:
+        transport, out = self._transport, self._out
+        if transport is None or not out:
             return
-        assert self._transport is not None
         self._out = []
         size, self._out_bytes = self._out_bytes, 0
-        if self._transport.is_closing():
+        if transport.is_closing():
             return  # the client does not read any more
         if size > JOINED_BYTES:
-            self._transport.writelines(out)
+            transport.writelines(out)
         else:
-            self._transport.write(out[0] if len(out) == 1 else b"".join(out))
+            transport.write(out[0] if len(out) == 1 else b"".join(out))
         if self._write_paused:
-            self._account_output(self._transport.get_write_buffer_size())
+            self._account_output(transport.get_write_buffer_size())
 
     def _blocked(self) -> bool:
         return self._closing or (
@@ -465,11 +466,11 @@ class Connection:
 
     def _regulate_reading(self) -> None:
         ahead = self._busy or self._resting
-        pause = self._blocked() or (ahead and self._stream.buffered_bytes > self._server.read_ahead_bytes)
-        if pause == self._reading_paused:
-            return
+        self._pause_reading(self._blocked() or (ahead and self._stream.buffered_bytes > self._server.read_ahead_bytes))
+
+    def _pause_reading(self, pause: bool) -> None:
         transport = cast(asyncio.Transport, self._transport)
-        if transport.is_closing():
+        if pause == self._reading_paused or transport.is_closing():
             return
         self._reading_paused = pause
         if pause:
@@ -493,8 +494,7 @@ class Connection:
     def _hang_up(self, hangup: Hangup) -> None:
         log.warning("%s: closed: %s", self._ctx.peer, hangup.why)
         self._closing = True
-        self._flush()
-        assert self._transport is not None
         if hangup.answer:
-            self._transport.write(hangup.answer)
-        self._transport.close()
+            self._out.append(hangup.answer)
+        self._flush()
+        self._close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import select
 import socket
 from typing import Final
@@ -9,6 +10,11 @@ from typing import Final
 KEEPALIVE_IDLE_S: Final = 60
 # Linux reports an end behind unread bytes; other systems report only a connection that is closed in both directions.
 _ENDED: Final = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR | select.POLLNVAL
+
+
+def name_of_peer(transport: asyncio.BaseTransport) -> str:
+    peer = transport.get_extra_info("peername")
+    return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "local"
 
 
 def has_ended(fd: int) -> bool:

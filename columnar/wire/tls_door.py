@@ -27,6 +27,7 @@ from typing import Any, Final, Protocol, cast
 
 from columnar.wire.detect import NotThrift, detect
 from columnar.wire.handshakes import Handshakes
+from columnar.wire.sockets import name_of_peer
 from columnar.wire.tls_context import ServerTls
 
 HANDSHAKE_RECORD: Final = 0x16
@@ -78,8 +79,7 @@ class TlsDoor:
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        peer = transport.get_extra_info("peername")
-        self._peer = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "local"
+        self._peer = name_of_peer(transport)
         self._handshakes.begin(self)
 
     def data_received(self, data: bytes) -> None:

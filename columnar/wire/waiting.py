@@ -5,11 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from columnar.wire.codec import Request
-from columnar.wire.service import HandedOn, Later
-
-if TYPE_CHECKING:
-    from columnar.wire.connection import Connection
+from columnar.wire.service import HandedOn
 
 if TYPE_CHECKING:
     from columnar.wire.codec import Request

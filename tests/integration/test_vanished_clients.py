@@ -16,6 +16,7 @@ from tests.support.toy_wire import Running, call, close_gate, framed, get, incre
 SEED = 15
 LOOK_S = 0.005
 WAIT_S = 20.0
+TRIES = 10
 
 
 @pytest.fixture
@@ -76,6 +77,24 @@ def test_the_call_that_has_begun_is_answered_to_a_client_that_ends_its_side(runn
         sock.sendall(get(2))
         sock.shutdown(socket.SHUT_WR)
         assert b"get" in until_closed(sock)
+
+
+@pytest.mark.parametrize("ahead_bytes", [1_200_000, 2_000_000])  # most of it is unread when the call is answered
+def test_an_answer_is_not_overtaken_by_a_reset(running: Running, ahead_bytes: int) -> None:
+    """A socket that is closed over unread bytes sends a reset, and the client loses what it has not taken yet."""
+    for _ in range(TRIES):
+        running.call(close_gate(running.service))
+        with open_socket(running) as sock:
+            sock.sendall(increment(1, b"waits") + call(b"get", 2, text(1, b"x" * ahead_bytes)))
+            until(lambda: begun(running, b"waits"))
+            sock.shutdown(socket.SHUT_WR)
+            open_gate(running)
+            data = b""
+            while piece := sock.recv(65536):
+                data += piece
+        assert b"atomicIncrement" in data
+        running.service.calls.clear()
+    until(lambda: running.server.connections == 0)
 
 
 @pytest.mark.parametrize("how", ["close", "reset"])
