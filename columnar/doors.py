@@ -254,6 +254,10 @@ class Doors:
                 f"cannot listen on {self.config.host}:{port}: {error.strerror}; choose another with {option}"
             ) from error
 
+    def answered(self) -> int:
+        """Requests that were answered so far on all doors."""
+        return self.wire.answered + (self.wire2.answered if self.wire2 is not None else 0)
+
     @property
     def port(self) -> int:
         return int(self.wire.port)

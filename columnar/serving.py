@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from columnar.config import StandaloneConfig
@@ -50,12 +50,12 @@ class Serving:
             open_regions=stores_within(config.open_regions),
             epoch=epoch,
         )
-        hub = Hub(self.server, LogBounds(config.log_records, config.log_bytes))
-        self.keeper = TriggerKeeper(self.server, hub, config.trigger_modules)
-        self.server.listener = hub.listener
-        self.owner = RegionOwner(self.server, self.keeper, config.region_bytes)
         self.scanners = ScannerTable(time.monotonic, lease_s=config.scanner_lease_s, slot=slot)
         self.operations = TableOperations(self.server, self.scanners)
+        hub = Hub(self.server, LogBounds(config.log_records, config.log_bytes))
+        self.keeper = TriggerKeeper(self.server, hub, config.trigger_modules, self.operations)
+        self.server.listener = hub.listener
+        self.owner = RegionOwner(self.server, self.keeper, config.region_bytes)
         self._timer: asyncio.TimerHandle | None = None
         self._recovery: asyncio.Task[None] | None = None
 
@@ -68,8 +68,12 @@ class Serving:
         """Before the first request; triggers are told of by the master."""
         await self.keeper.load()
 
-    def deliver(self, port: int, private: PrivateSocket | None) -> None:
-        """The store listens there, so that triggers can write: begin to deliver."""
+    def deliver(self, port: int, private: PrivateSocket | None, answered: Callable[[], int]) -> None:
+        """The store listens there, so that triggers can write: begin to deliver.
+
+        ``answered``: how many requests it has answered, for background work to make way.
+        """
+        self.keeper.governor.answered = answered
         self.keeper.start(_reachable(self._config.host), port, private)
 
     def begin(self) -> None:

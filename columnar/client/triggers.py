@@ -56,13 +56,16 @@ class Triggers:
         from_where: str = "now",
         timeout_ms: int = 0,
         attempts: int = 0,
+        row: bool = True,
+        side_by_side: int = 0,
     ) -> None:
         """Register ``function`` ("module:function") on ``families`` of ``table`` under ``name``.
 
         Adding the very same registration again changes nothing; another one under a name that is
         taken is an IllegalArgument.  ``before``: changes carry the cells as they were.
-        ``from_where``: ``now``, or ``beginning``: every row that is there counts as changed.  0 for
-        timeout and attempts means the server's default.
+        ``from_where``: ``now``, or ``beginning``: every row that is there counts as changed.  ``row``: changes
+        carry the row as it is then, which costs a read each.  ``side_by_side``: how many run at a time on each
+        server.  0 for it, timeout and attempts means the server's default.
         """
         spec = columnar.TriggerSpec(
             name=name,
@@ -73,6 +76,8 @@ class Triggers:
             timeoutMs=timeout_ms,
             attempts=attempts,
             withBefore=before,
+            withoutRow=not row,
+            sideBySide=side_by_side,
         )
         self._connection.call("columnarTriggerAdd", spec)
 

@@ -4,7 +4,7 @@ A change is open from when it is read from the log until it is done or given up.
 row are taken one at a time, in the order of the log; rows go side by side.  A row whose change
 failed is parked: nothing of it is taken until its pause is over, its neighbours go on.
 
-Events: ``read``, ``passed``, ``done``, ``failed``, ``lost``, ``given_up``.
+Events: ``read``, ``passed``, ``done``, ``failed``, ``lost``, ``put_off``, ``came_to``, ``given_up``.
 Instructions: what ``take`` returns is to be delivered; a ``failed`` that returns True is to be
 written to the dead letters and then reported by ``given_up``.
 
@@ -15,7 +15,8 @@ Invariants:
 
 ``Cursor`` is the durable part: after a restart the open changes are delivered again, with the
 attempts they had, and nothing before them.  Its bytes: msgpack of
-``[1, read_to, [[sequence, attempts], ...]]`` where a sequence is ``[origin, epoch, n]``.
+``[1, read_to, [[sequence, attempts], ...]]`` where a sequence is ``[origin, epoch, n]``; where a change has a
+checkpoint, ``[2, read_to, [...], [[sequence, state], ...]]``.
 
 Knows nothing of processes, sockets, logs and clocks: ``now_s`` is an argument.
 """
@@ -35,6 +36,7 @@ FIRST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 60.0
 _DOUBLINGS: Final = 16  # more than it takes to the longest pause, less than a float holds
 _VERSION: Final = 1
+_WITH_PROGRESS: Final = 2
 
 
 def pause_s(attempts: int) -> float:
@@ -45,6 +47,7 @@ def pause_s(attempts: int) -> float:
 class Cursor(NamedTuple):
     read_to: Sequence | None  # None: nothing yet
     open: tuple[tuple[Sequence, int], ...]  # sequence, failed attempts; ascending
+    progress: tuple[tuple[Sequence, bytes], ...] = ()  # of those open that have a checkpoint
 
 
 def pack_cursor(cursor: Cursor) -> bytes:
@@ -52,7 +55,10 @@ def pack_cursor(cursor: Cursor) -> bytes:
 
     open_changes = [[list(sequence), attempts] for sequence, attempts in cursor.open]
     read_to = None if cursor.read_to is None else list(cursor.read_to)
-    packed: bytes = msgpack.packb([_VERSION, read_to, open_changes])
+    parts: list[object] = [_VERSION, read_to, open_changes]
+    if cursor.progress:
+        parts = [_WITH_PROGRESS, read_to, open_changes, [[list(sequence), held] for sequence, held in cursor.progress]]
+    packed: bytes = msgpack.packb(parts)
     return packed
 
 
@@ -60,11 +66,12 @@ def unpack_cursor(data: bytes) -> Cursor:
     import msgpack
 
     try:
-        version, read_to, open_changes = msgpack.unpackb(data)
-        if version != _VERSION:
-            raise DamagedData(f"trigger cursor of version {version}; this program knows {_VERSION}")
+        version, read_to, open_changes, *more = msgpack.unpackb(data)
+        if (version, len(more)) not in ((_VERSION, 0), (_WITH_PROGRESS, 1)):
+            raise DamagedData(f"trigger cursor of version {version}; this program knows {_WITH_PROGRESS}")
         found = tuple((Sequence(*sequence), int(attempts)) for sequence, attempts in open_changes)
-        return Cursor(None if read_to is None else Sequence(*read_to), found)
+        progress = tuple((Sequence(*sequence), bytes(held)) for sequence, held in (more[0] if more else ()))
+        return Cursor(None if read_to is None else Sequence(*read_to), found, progress)
     except (ValueError, TypeError) as error:
         raise DamagedData(f"trigger cursor: {error}") from error
 
@@ -79,12 +86,14 @@ class Delivery(NamedTuple):
     sequence: Sequence
     row: bytes
     attempt: int  # from 1
+    progress: bytes = b""  # of its last checkpoint
 
 
 @dataclass(slots=True)
 class _Open:
     row: bytes
     attempts: int = 0
+    progress: bytes = b""
 
 
 class DeliveryState:
@@ -100,9 +109,9 @@ class DeliveryState:
 
     # --- events ------------------------------------------------------------------------------------
 
-    def read(self, sequence: Sequence, row: bytes, attempts: int = 0) -> None:
+    def read(self, sequence: Sequence, row: bytes, attempts: int = 0, progress: bytes = b"") -> None:
         """A change for this trigger was read from the log."""
-        self._open[sequence] = _Open(row, attempts)
+        self._open[sequence] = _Open(row, attempts, progress)
         waiting = self._rows.get(row)
         if waiting is None:
             self._rows[row] = deque([sequence])
@@ -135,6 +144,15 @@ class DeliveryState:
         heapq.heappush(self._parked, (now_s + pause_s(held.attempts), held.row))
         return False
 
+    def put_off(self, sequence: Sequence, until_s: float) -> None:
+        """It asks to come again later; no attempt is counted."""
+        self._in_flight.discard(sequence)
+        heapq.heappush(self._parked, (until_s, self._open[sequence].row))
+
+    def came_to(self, sequence: Sequence, progress: bytes) -> None:
+        """Everything that it did up to this checkpoint is on disk."""
+        self._open[sequence].progress = progress
+
     def lost(self, sequence: Sequence) -> None:
         """The worker went while it ran, through no fault of this change: deliver it again."""
         self._in_flight.discard(sequence)
@@ -161,7 +179,8 @@ class DeliveryState:
         row = self._ready.popleft()
         sequence = self._rows[row][0]
         self._in_flight.add(sequence)
-        return Delivery(sequence, row, self._open[sequence].attempts + 1)
+        held = self._open[sequence]
+        return Delivery(sequence, row, held.attempts + 1, held.progress)
 
     def next_due_s(self) -> float | None:
         """When the next parked row's pause ends."""
@@ -209,7 +228,11 @@ class DeliveryState:
         return self.read_to is not None and sequence <= self.read_to and (oldest is None or oldest > sequence)
 
     def cursor(self) -> Cursor:
-        return Cursor(self.read_to, tuple((sequence, held.attempts) for sequence, held in self._open.items()))
+        return Cursor(
+            self.read_to,
+            tuple([(sequence, held.attempts) for sequence, held in self._open.items()]),
+            tuple([(sequence, held.progress) for sequence, held in self._open.items() if held.progress]),
+        )
 
     def check(self) -> None:
         """The invariants, for tests."""

@@ -199,10 +199,11 @@ def restored(region: Region, name: FollowerName) -> DeliveryState:
         return DeliveryState(None)
     cursor = unpack_cursor(saved)
     state = DeliveryState(cursor.read_to)
+    progress = dict(cursor.progress)
     for sequence, attempts in cursor.open:
         record = region.log.record_at(sequence)
         if record is not None and region.info.holds(record.row):  # else a sister of a split delivers it
-            state.read(sequence, record.row, attempts)
+            state.read(sequence, record.row, attempts, progress.get(sequence, b""))
     return state
 
 

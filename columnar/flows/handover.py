@@ -69,10 +69,15 @@ class Handover:
 
     def merged_cursors(self, regions: Sequence[Region], read_to: change_record.Sequence) -> dict[str, bytes]:
         opened: dict[FollowerName, list[tuple[change_record.Sequence, int]]] = {}
+        progress: dict[FollowerName, list[tuple[change_record.Sequence, bytes]]] = {}
         for region in regions:
             for follower in self._followers.in_region(region):
                 opened.setdefault(follower.name, []).extend(follower.still_open(OPEN_CHANGES))
-        return {name.key: pack_cursor(Cursor(read_to, tuple(sorted(changes)))) for name, changes in opened.items()}
+                progress.setdefault(follower.name, []).extend(follower.state.cursor().progress)
+        return {
+            name.key: pack_cursor(Cursor(read_to, tuple(sorted(changes)), tuple(sorted(progress[name]))))
+            for name, changes in opened.items()
+        }
 
     def regions_replaced(self, gone: Sequence[Region], fresh: Sequence[RegionInfo]) -> None:
         old = frozenset(region.info.region_id for region in gone)

@@ -14,6 +14,8 @@ from columnar.errors import DamagedData, IllegalArgument, TriggerError
 
 DEFAULT_TIMEOUT_MS: Final = 30_000
 DEFAULT_ATTEMPTS: Final = 8  # with growing pauses: some 25 s until a change is given up
+DEFAULT_SIDE_BY_SIDE: Final = 8
+MOST_SIDE_BY_SIDE: Final = 64
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
 _FUNCTION: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
 
@@ -28,10 +30,16 @@ class Registration:
     from_where: Literal["now", "beginning"] = "now"
     timeout_ms: int = DEFAULT_TIMEOUT_MS
     attempts: int = DEFAULT_ATTEMPTS
+    row: bool = True  # changes carry the row as it is when they are delivered
+    side_by_side: int = DEFAULT_SIDE_BY_SIDE  # runs at a time, on each server
 
     @property
     def family_bytes(self) -> frozenset[bytes]:
         return frozenset(family.encode("latin-1") for family in self.families)
+
+
+_UNSAID: Final = object()
+_LATER: Final[dict[str, object]] = {"row": True, "side_by_side": DEFAULT_SIDE_BY_SIDE}
 
 
 def checked(registration: Registration, allowed_modules: tuple[str, ...]) -> Registration:
@@ -46,6 +54,9 @@ def checked(registration: Registration, allowed_modules: tuple[str, ...]) -> Reg
         raise IllegalArgument("name at least one column family that the trigger is for")
     if registration.timeout_ms <= 0 or registration.attempts <= 0:
         raise IllegalArgument("timeout and attempts of a trigger are positive")
+    if not 1 <= registration.side_by_side <= MOST_SIDE_BY_SIDE:
+        times = registration.side_by_side
+        raise IllegalArgument(f"a trigger runs 1 to {MOST_SIDE_BY_SIDE} times side by side, not {times}")
     module = registration.function.partition(":")[0]
     if module not in allowed_modules:
         allowed = ", ".join(allowed_modules) or "none"
@@ -57,7 +68,9 @@ def checked(registration: Registration, allowed_modules: tuple[str, ...]) -> Reg
 
 
 def to_json(registration: Registration) -> bytes:
-    return json.dumps(asdict(registration), sort_keys=True).encode()
+    """Fields that came after the first version are written where they say something: earlier programs read the rest."""
+    held = {key: value for key, value in asdict(registration).items() if value != _LATER.get(key, _UNSAID)}
+    return json.dumps(held, sort_keys=True).encode()
 
 
 def from_json(data: bytes) -> Registration:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from columnar.model.trigger_registration import DEFAULT_SIDE_BY_SIDE, MOST_SIDE_BY_SIDE
 from columnar.shell.completion import completing, table_argument
 from columnar.shell.connecting import Refused, Server, with_server
 from columnar.shell.showing import remark_on_silent, time_text
@@ -79,6 +80,11 @@ def list_triggers(server: Server) -> None:
 )  # fmt: skip
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="S", help="A run is ended after S seconds.")
 @click.option("--attempts", type=click.IntRange(1), metavar="N", help="A row is given up after N failed runs.")
+@click.option("--row/--no-row", default=True, help="Changes carry the row as it is, which costs a read each.")
+@click.option(
+    "--side-by-side", type=click.IntRange(1, MOST_SIDE_BY_SIDE), metavar="N",
+    help=f"At most N runs at a time on each server; {DEFAULT_SIDE_BY_SIDE} where nothing is said.",
+)  # fmt: skip
 @with_server
 def add(
     server: Server,
@@ -90,6 +96,8 @@ def add(
     from_where: str,
     timeout: float | None,
     attempts: int | None,
+    row: bool,
+    side_by_side: int | None,
 ) -> None:
     """Register a trigger.
 
@@ -113,6 +121,8 @@ def add(
         from_where=from_where,
         timeout_ms=0 if timeout is None else max(1, round(timeout * 1_000)),
         attempts=attempts or 0,
+        row=row,
+        side_by_side=side_by_side or 0,
     )
     server.output.done(f"trigger {called} runs {function} on {table}", {"added": called})
 

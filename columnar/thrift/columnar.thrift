@@ -78,7 +78,11 @@ struct TriggerSpec {
   5: string fromWhere = "now",
   6: i32 timeoutMs = 0,
   7: i32 attempts = 0,
-  8: bool withBefore = 0
+  8: bool withBefore = 0,
+  // withoutRow: changes do not carry the row as it is when they are delivered
+  9: bool withoutRow = 0,
+  // how many run at a time on each server; 0 means the server's default
+  10: i32 sideBySide = 0
 }
 
 // state is "running", "paused" or "blocked".

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from columnar.errors import IllegalArgument, TriggerError
 from columnar.model.schema import table_name_text
-from columnar.model.trigger_registration import DEFAULT_ATTEMPTS, DEFAULT_TIMEOUT_MS, Registration
+from columnar.model.trigger_registration import (
+    DEFAULT_ATTEMPTS,
+    DEFAULT_SIDE_BY_SIDE,
+    DEFAULT_TIMEOUT_MS,
+    Registration,
+)
 from columnar.triggers.burials import LETTERS_PER_CALL
 from columnar.triggers.keeper import Summary, TriggerKeeper
 from columnar.wire.idl import columnar
@@ -39,6 +44,8 @@ class TriggerChangeMethods:
                 from_where=spec.fromWhere or "now",
                 timeout_ms=spec.timeoutMs or DEFAULT_TIMEOUT_MS,
                 attempts=spec.attempts or DEFAULT_ATTEMPTS,
+                row=not spec.withoutRow,
+                side_by_side=spec.sideBySide or DEFAULT_SIDE_BY_SIDE,
             )
         )
 

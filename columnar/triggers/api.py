@@ -1,14 +1,23 @@
 """The module that authors of triggers import.
 
-A trigger is ``def f(change: Change, client: Connection) -> None``, at the top level of a module that
-the operator allowed with ``--trigger-modules``.  It runs in a worker process, at least once for each
-durable change of the families it is registered on.  The changes of a row are delivered in order, changes of different
-rows in parallel.
+A trigger is a function at the top level of a module that the operator allowed with ``--trigger-modules``.  It runs in
+a worker process, at least once for each durable change of the families it is registered on.  The changes of a row are
+delivered in order, changes of different rows in parallel.
+
+    def spread(change: Change):                       yields what the store is to write
+        yield Put("timeline", reader, {b"t:" + change.row: text})
+
+    def notify(change: Change, client: Connection):   writes by itself, or reads first; it may yield, too
+
+The store writes what a function yields in batches of its own, stamped with ``change.timestamp``; the change is done
+when all of it is on disk.  That is some ten times cheaper than a write through ``client``.  A function that yields
+much is cut into slices, between which others run; ``Checkpoint(state)`` lets it begin with ``change.progress`` after a
+crash.  ``raise Later(seconds)`` puts the change off and counts no attempt.
 
 To lead to the same tables however often and however late it runs, a trigger
     * writes only cells whose qualifier (or row) names their source,
-    * stamps all its puts and deletes with ``change.timestamp``,
-    * writes into tables with the attribute DELETE_MARKERS.
+    * stamps its puts and deletes with ``change.timestamp`` where it writes through ``client``,
+    * writes into tables with the attribute DELETE_MARKERS, without which a Delete is refused.
 
 The store gives ``change.timestamp``, which rises with each change of a row.  Timestamps that a client gave its cells
 need not rise: each of ``change.changes`` has its own, and ``change.client_timestamp`` is the highest.  With timestamps
@@ -21,11 +30,16 @@ A function that raises is run again after a pause.  After its last attempt the c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, NoReturn
 
 from columnar.client import Connection
+from columnar.model.effect import Checkpoint, Delete, Effect, Put
+
+__all__ = [
+    "Change", "ChangedCell", "Checkpoint", "Connection", "Delete", "Effect", "Later", "Put", "TriggerFunction",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +64,36 @@ class Change:
     attempt: int = 1
     is_backfill: bool = False  # the row was there before the trigger, or is retried from the dead letters
     client_timestamp: int = 0  # the highest of the changed cells, in a backfill of the row's cells: maybe invented
+    progress: bytes = b""  # of the last Checkpoint of an earlier run; empty: begin at the beginning
 
 
-TriggerFunction = Callable[[Change, Connection], None]
+class Later(Exception):
+    """Raised by a function: run it again after ``seconds``.  No attempt is counted; the row waits meanwhile."""
+
+    def __init__(self, seconds: float) -> None:
+        """ValueError: not between 0 and LONGEST_S."""
+        if not 0 <= seconds <= self.LONGEST_S:
+            raise ValueError(f"a change is put off by 0 to {self.LONGEST_S} s, not by {seconds}")
+        super().__init__(seconds)
+        self.seconds = float(seconds)
+
+    LONGEST_S = 86_400
+
+
+class RowNotAsked(Mapping[bytes, bytes]):
+    """``Change.now`` of a trigger that is registered without the row; every look at it says so."""
+
+    def _refuse(self) -> NoReturn:
+        raise LookupError("change.now is not read for this trigger: register it with the row, or read it by a client")
+
+    def __getitem__(self, _column: bytes) -> NoReturn:
+        self._refuse()
+
+    def __iter__(self) -> Iterator[bytes]:
+        self._refuse()
+
+    def __len__(self) -> int:
+        self._refuse()
+
+
+TriggerFunction = Callable[..., Any]  # (change) or (change, client); None, or an iterator of effects

@@ -101,7 +101,7 @@ class Consumer(Follower):
         record = self.region.log.record_at(delivery.sequence)
         if record is None:
             return None
-        cells = get_row(self.region, record.row, self._spec)
+        cells = get_row(self.region, record.row, self._spec) if self.registration.row else None
         return [
             self.registration.table.encode(),
             record.row,
@@ -112,7 +112,7 @@ class Consumer(Follower):
                 for entry in record.entries
                 if entry.family in self.families
             ],
-            {column: value for column, value, _ in cells},
+            None if cells is None else {column: value for column, value, _ in cells},
             {
                 entry.family + b":" + entry.qualifier: entry.value
                 for entry in (record.before if self.registration.before else ())

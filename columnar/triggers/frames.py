@@ -2,14 +2,20 @@
 
     frame := length:u32 msgpack-array           big-endian; the first element names the kind
 
-    to the worker     ["run", id, trigger, function, change]
+    to the worker     ["run", [[id, trigger, function, side by side, change, progress], ...]]
+                      ["go", id]                                  the effects are taken: yield on
                       ["check", id, function]
     to the store      ["ready", 0]                                first of all: calls may be sent
-                      ["began", id]                               its module had to be imported; now it runs
-                      ["ran", id, error | nil, output]            error: the traceback's text
+                      ["began", [id, ...]]                        their modules are imported; they run and take longer
+                      ["did", [[id, what, effects, error, output, checkpoint, used], ...]]
                       ["checked", id, error | nil]
+                      ["alive", 0]                                calls run, and nothing else was to be said
+
+    what := "done" | "more" (it goes on after "go") | "failed" (error: the traceback's text) | "later" (error: seconds)
+    effects := [effect, ...] as in ``model.effect``, of this slice; where it failed, those before its checkpoint
+    checkpoint := bytes | nil; used: microseconds of this slice
     change := [table, row, stamp, sequence, [[kind, column, timestamp, value], ...],
-               {column: value} now, {column: value} before, attempt, is_backfill, the client's timestamp]
+               {column: value} now | nil, {column: value} before, attempt, is_backfill, the client's timestamp]
 
 Both ends are of one version and one machine; nothing of this is stored.
 """
@@ -21,8 +27,9 @@ from struct import Struct
 from typing import Any, Final
 
 _LENGTH: Final = Struct(">I")
-WORKER_THREADS: Final = 8  # calls side by side in a worker; the store never has more in flight
+PLACES: Final = 64  # calls that a worker has at most; it has a thread for each that blocks
 FRAME_BYTES: Final = 256 * 1024 * 1024  # one change of one row: cells now, before and changed
+FULL_FRAME_BYTES: Final = 256 * 1024  # calls and outcomes are gathered up to about this
 
 
 def pack(*parts: Any) -> bytes:

@@ -13,12 +13,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from columnar.errors import TableNotEnabled
+from columnar.flows.applier import Applier
 from columnar.flows.delivery_state import DeliveryState
 from columnar.flows.follower import Kind, Subscription
 from columnar.flows.follower_name import TRIGGER, trigger
+from columnar.flows.governor import Governor
 from columnar.flows.hub import Hub
 from columnar.model.trigger_registration import Registration
 from columnar.model.trigger_set import Trigger, Triggers
+from columnar.operations.table_operations import TableOperations
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.triggers.burials import Burials
@@ -51,9 +54,11 @@ class Summary:
 
 
 class TriggerKeeper:
-    def __init__(self, server: RegionServer, hub: Hub, modules: tuple[str, ...]) -> None:
-        """``modules``: those from which workers take functions."""
+    def __init__(self, server: RegionServer, hub: Hub, modules: tuple[str, ...], operations: TableOperations) -> None:
+        """``modules``: those from which workers take functions; ``operations``: by which effects are written."""
         self.hub = hub
+        self.governor = Governor()
+        self._operations = operations
         self._server = server
         self._modules = modules
         self._triggers: Triggers | None = None  # None: the master has not told of any yet
@@ -74,12 +79,14 @@ class TriggerKeeper:
         self.start_with(lambda listener: WorkerLink(listener, host, port, self._modules, private))
 
     def start_with(self, make_link: MakeLink) -> None:
-        self.feeder.attach(make_link)
+        applier = Applier(self._operations.access, self._operations.writes, self.governor, self.hub.background)
+        self.feeder.attach(make_link, applier)
         self.hub.start()
 
     async def close(self) -> None:
         self.hub.stop()
         await self.feeder.close()
+        self.governor.close()
         self.hub.close()
 
     # --- what the master tells -----------------------------------------------------------------------
@@ -91,7 +98,7 @@ class TriggerKeeper:
             before, now = _by_number(held), _by_number(told)
             for one in [one for key, one in before.items() if key not in now]:
                 self.hub.unsubscribe(trigger(one.name))
-                self.feeder.resume(one.name)  # the next of that name begins running
+                self.feeder.forget(one.name)
             for one in [one for one in now.values() if one.is_in_use]:
                 await self._let_run(one, before.get((one.name, one.number)))
             for one in [one for key, one in now.items() if not one.is_in_use and key not in before]:

@@ -4,7 +4,12 @@ Two lanes serve all triggers.  The first lane runs calls in parallel.  When its 
 was the cause.  So these calls, and no others, run again one at a time in quarantine, the second lane (``ward``), where
 a death has a single suspect.  Other calls go on in the first lane meanwhile.
 
-Owned by the loop; the feeder decides which calls run and handles their outcomes.
+A call's time runs from when the worker says that it began, which it says of each call that takes longer than a moment;
+where a module may have to be imported first, and in the ward, it runs from when the call was sent.  A worker that says
+nothing for longer than any of its calls may take holds its own threads up (code that keeps the interpreter's lock): it
+is ended, and its calls are suspects.
+
+Owned by the loop; the feeder decides which calls run, ``outcomes`` handles what became of them.
 """
 
 from __future__ import annotations
@@ -14,11 +19,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from columnar.flows.applier import Job
 from columnar.flows.delivery_state import Delivery
 from columnar.triggers.consumer import Consumer
+from columnar.triggers.frames import FULL_FRAME_BYTES
 from columnar.triggers.worker_link import Listener
 
 IMPORT_S: Final = 20.0  # a call whose module must be imported first has so long until it begins
+SILENCE_S: Final = 5.0  # a worker with calls says something twice a second
 
 
 class Link(Protocol):
@@ -42,9 +50,13 @@ class Call:
     lane: Lane
     consumer: Consumer
     delivery: Delivery
+    stamp: int = 0  # of the change
+    is_sent: bool = False
     is_cold: bool = False  # its module may have to be imported
-    is_abandoned: bool = False  # its consumer is gone: the answer is of no use, but the thread is taken
-    timer: asyncio.TimerHandle | None = None  # from when it was sent
+    rests: bool = False  # its effects are being written; the worker waits for "go"
+    is_abandoned: bool = False  # its consumer is gone: the answer is of no use, but the place is taken
+    job: Job | None = None  # its effects that are being written
+    timer: asyncio.TimerHandle | None = None
 
     @property
     def function(self) -> str:
@@ -58,6 +70,7 @@ class Call:
     def end(self) -> None:
         if self.timer is not None:
             self.timer.cancel()
+            self.timer = None
 
 
 class LaneKeeper(Protocol):
@@ -65,11 +78,13 @@ class LaneKeeper(Protocol):
 
     def answered(self, lane: Lane, frame: list[Any]) -> None: ...
 
-    def deliver(self) -> None: ...
+    def worker_ready(self) -> None: ...
 
     def lane_gone(self, lane: Lane, how: str) -> None: ...
 
     def timed_out(self, call_id: int, call: Call) -> None: ...
+
+    def silent(self, lane: Lane, seconds: float) -> None: ...
 
 
 class Lane:
@@ -81,6 +96,10 @@ class Lane:
         self._keeper = keeper
         self._width = width
         self._warm: set[str] = set()  # functions that this process has imported
+        self._outgoing: list[Any] = []
+        self._outgoing_bytes = 0
+        self._heard_s = 0.0
+        self._listening: asyncio.TimerHandle | None = None
 
     @property
     def has_room(self) -> bool:
@@ -94,30 +113,94 @@ class Lane:
             self.link.want()
         return self.link.is_up
 
+    # --- to the worker -------------------------------------------------------------------------------
+
     def send(self, call_id: int, call: Call, change: list[Any]) -> None:
-        assert self.link is not None, "calls are made while there is a link"
+        """With the next ``flush``, or before."""
         registration = call.consumer.registration
-        call.is_cold = call.function not in self._warm
-        self._arm(call_id, call)
-        self.link.send("run", call_id, registration.name, registration.function, change)
+        call.is_sent = True
+        call.is_cold = registration.function not in self._warm
+        if call.is_cold or self._width == 1:
+            self._arm(call_id, call)
+        if self._listening is None:
+            self._heard_s = asyncio.get_running_loop().time()
+            self._listen_on(SILENCE_S)
+        progress = call.delivery.progress or None
+        parts = [call_id, registration.name, registration.function, registration.side_by_side, change, progress]
+        self._outgoing.append(parts)
+        self._outgoing_bytes += sum(len(step[3]) for step in change[4])
+        if self._outgoing_bytes >= FULL_FRAME_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._outgoing:
+            outgoing, self._outgoing, self._outgoing_bytes = self._outgoing, [], 0
+            if self.link is not None and self.link.is_up:
+                self.link.send("run", outgoing)
+
+    def go_on(self, call_id: int, call: Call) -> None:
+        """The effects of its last slice are written: the next slice, or nothing more of an abandoned call."""
+        call.rests = False
+        if self.link is not None and self.link.is_up:
+            self.link.send("drop" if call.is_abandoned else "go", call_id)
+
+    def remove(self, call_id: int) -> None:
+        """The call has left its place."""
+        del self.calls[call_id]
+        if not self.calls:
+            self._end_listening()
+
+    # --- time ----------------------------------------------------------------------------------------
 
     def _arm(self, call_id: int, call: Call) -> None:
         call.end()
         call.timer = asyncio.get_running_loop().call_later(call.limit_s, self._keeper.timed_out, call_id, call)
 
+    def began(self, call_id: int) -> None:
+        """The worker runs the call, and has imported its function."""
+        call = self.calls.get(call_id)
+        if call is not None and not call.rests:
+            self.imported(call.function)
+            call.is_cold = False
+            self._arm(call_id, call)
+
     def imported(self, function: str) -> None:
-        """The process has the function: what waited for the import runs from now."""
+        """The process has the function: what was sent before runs from when it begins."""
         if function not in self._warm:
             self._warm.add(function)
-            for call_id, call in self.calls.items():
-                if call.is_cold and call.timer is not None and call.function == function:
+            for call in self.calls.values():
+                if call.is_cold and call.function == function and self._width > 1:
                     call.is_cold = False
-                    self._arm(call_id, call)
+                    call.end()
+
+    def _listen_on(self, seconds: float) -> None:
+        self._listening = asyncio.get_running_loop().call_later(seconds, self._listen)
+
+    def _listen(self) -> None:
+        self._listening = None
+        limits = [call.limit_s for call in self.calls.values() if call.is_sent and not call.rests]
+        if not limits:
+            return
+        limit_s = max(SILENCE_S, *limits)
+        quiet_s = asyncio.get_running_loop().time() - self._heard_s
+        if quiet_s >= limit_s:
+            self._keeper.silent(self, quiet_s)
+        else:
+            self._listen_on(limit_s - quiet_s)
+
+    def _end_listening(self) -> None:
+        if self._listening is not None:
+            self._listening.cancel()
+            self._listening = None
+
+    # --- its end -------------------------------------------------------------------------------------
 
     def take_all(self) -> list[Call]:
         """The process is gone, or is being ended: its calls, which will not be answered."""
         calls, self.calls = list(self.calls.values()), {}
         self._warm.clear()
+        self._outgoing, self._outgoing_bytes = [], 0
+        self._end_listening()
         for call in calls:
             call.end()
         return calls
@@ -125,10 +208,11 @@ class Lane:
     # --- worker_link.Listener ----------------------------------------------------------------------
 
     def answered(self, frame: list[Any]) -> None:
+        self._heard_s = asyncio.get_running_loop().time()
         self._keeper.answered(self, frame)
 
     def worker_ready(self) -> None:
-        self._keeper.deliver()
+        self._keeper.worker_ready()
 
     def worker_gone(self, how: str) -> None:
         self._keeper.lane_gone(self, how)

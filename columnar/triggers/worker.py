@@ -1,4 +1,4 @@
-"""The worker process: runs trigger functions, a few at a time, and reports the outcome of each.
+"""The worker process: runs trigger functions slice by slice (``threads``, ``slices``) and reports what became of each.
 
 The store starts the process with one end of a socket pair.  When the socket closes, the process ends at once, also
 with calls running: the store delivers them again.  The worker does not end a call that hangs (a thread cannot be
@@ -15,23 +15,22 @@ import contextlib
 import importlib
 import io
 import os
-import queue
 import signal
 import socket
 import sys
 import threading
-import traceback
 from functools import partial
 from typing import Any, Final, TextIO, cast
 
 from columnar.client import Connection
-from columnar.triggers.api import Change, ChangedCell, TriggerFunction
-from columnar.triggers.frames import WORKER_THREADS, Frames, pack
+from columnar.model.effect import Effect
+from columnar.triggers.frames import Frames, pack
+from columnar.triggers.slices import OUTPUT, WHAT, Call, Function, function_of
+from columnar.triggers.threads import Hand, Threads
 
 OUTPUT_BYTES: Final = 8 * 1024
-ERROR_BYTES: Final = 16 * 1024
+RECEIVE_BYTES: Final = 256 * 1024
 NICENESS: Final = 5
-_KINDS: Final = {1: "put", 2: "delete", 3: "delete family", 4: "delete version"}
 
 
 class _CaughtOutput(io.TextIOBase):
@@ -57,13 +56,9 @@ class _CaughtOutput(io.TextIOBase):
         return len(text)
 
 
-def change_from(parts: list[Any]) -> Change:
-    table, row, stamp, sequence, changes, now, before, attempt, is_backfill, timestamp = parts
-    cells = tuple(ChangedCell(cast(Any, _KINDS[kind]), column, at, value) for kind, column, at, value in changes)
-    return Change(table, row, stamp, sequence, cells, now, before, attempt, is_backfill, timestamp)
-
-
 class Worker:
+    """``Work`` of its threads."""
+
     def __init__(
         self, link: socket.socket, host: str, port: int, modules: frozenset[str], unix_socket: str = ""
     ) -> None:
@@ -73,71 +68,98 @@ class Worker:
         if unix_socket:
             self._connect = partial(Connection, unix_socket=unix_socket)
         self._modules = modules
-        self._functions: dict[str, TriggerFunction] = {}
-        self._calls: queue.SimpleQueue[list[Any]] = queue.SimpleQueue()
+        self._functions: dict[str, Function] = {}
+        self._resting: dict[int, Call] = {}  # calls between two slices; the leader's
+        self._frames = Frames()
         self._sending = threading.Lock()
         self._output = _CaughtOutput()
 
     def serve(self) -> None:
-        """Read frames until the store closes the socket."""
+        """Run what frames ask for until the store closes the socket."""
         sys.stdout = sys.stderr = cast(TextIO, self._output)
-        for number in range(WORKER_THREADS):
-            threading.Thread(target=self._run_calls, name=f"trigger-{number}", daemon=True).start()
-        frames = Frames()
-        self._send("ready", 0)
-        while data := self._link.recv(1 << 20):
-            for frame in frames.feed(data):
-                self._calls.put(frame)
+        self.tell("ready", 0)
+        Threads(self).serve()
 
-    def _run_calls(self) -> None:
-        connection: Connection | None = None
-        while True:
-            kind, call_id, *rest = self._calls.get()
-            self._output.begin()
-            if kind == "check":
-                self._send("checked", call_id, self._problem_with(rest[0]))
-                continue
-            _trigger, function, change = rest
-            error = None
-            try:
-                connection = connection or self._connect()
-                if function not in self._functions:
-                    self._function(function)
-                    self._send("began", call_id)
-                self._function(function)(change_from(change), connection)
-            except BaseException:  # noqa: BLE001 - user code: any exception, sys.exit too, is its outcome
-                error = traceback.format_exc()[-ERROR_BYTES:]
-                _close(connection)  # it may be in the middle of a reply
-                connection = None
-            self._send("ran", call_id, error, self._output.take())
+    # --- threads.Work ----------------------------------------------------------------------------------
 
-    def _function(self, name: str) -> TriggerFunction:
+    def receive(self) -> list[Call] | None:
+        try:
+            data = self._link.recv(RECEIVE_BYTES)
+        except OSError:
+            return None
+        if not data:
+            return None
+        calls: list[Call] = []
+        for kind, *rest in self._frames.feed(data):
+            if kind == "run":
+                calls += map(Call, rest[0])
+            elif kind == "check":
+                threading.Thread(target=self._check, args=rest, name="trigger-check", daemon=True).start()
+            else:
+                call = self._resting.pop(rest[0])
+                call.is_dropped = kind == "drop"
+                calls.append(call)
+        return calls
+
+    def run(self, call: Call, hand: Hand) -> list[Any]:
+        self._output.begin()
+        outcome = call.run(self._function, partial(self._connected, hand))
+        outcome[OUTPUT] = self._output.take()
+        if call.is_going_on:
+            self._resting[call.id] = call
+        if outcome[WHAT] in ("failed", "later") and hand.connection is not None:
+            hand.connection.close()  # it may be in the middle of a reply
+            hand.connection = None
+        return outcome
+
+    def blocks(self, call: Call) -> bool:
+        function = self._functions.get(call.function)
+        return function is None or function.wants_client  # importing a module may take long
+
+    def tell(self, *parts: Any) -> None:
+        try:
+            frame = pack(*parts)
+        except UnicodeEncodeError:  # text of user code may hold lone surrogates, as file names do; a frame cannot
+            frame = pack(*_encodable(parts))
+        with self._sending, contextlib.suppress(OSError):  # the store is gone: ``receive`` finds that out, too
+            self._link.sendall(frame)
+
+    # --- functions -------------------------------------------------------------------------------------
+
+    def _connected(self, hand: Hand) -> Connection:
+        if hand.connection is None:
+            hand.connection = self._connect()
+        return hand.connection
+
+    def _function(self, name: str) -> Function:
         found = self._functions.get(name)
         if found is None:
             module, _, attribute = name.partition(":")
             if module not in self._modules:
                 raise PermissionError(f"module {module} is not among --trigger-modules")
-            found = self._functions[name] = getattr(importlib.import_module(module), attribute)
+            call = getattr(importlib.import_module(module), attribute)
+            if not callable(call):
+                raise TypeError(f"{name} is no function")
+            found = self._functions[name] = function_of(call)
         return found
 
-    def _problem_with(self, name: str) -> str | None:
-        """The reason, in one line, why ``name`` cannot be a trigger; None: it can."""
+    def _check(self, check_id: int, name: str) -> None:
+        """Tell the reason, in one line, why ``name`` cannot be a trigger, or that it can."""
+        self._output.begin()
+        problem: str | None = None
         try:
-            function: object = self._function(name)
+            self._function(name)
         except BaseException as error:  # noqa: BLE001 - importing runs user code
-            return f"{type(error).__name__}: {error}"
-        return None if callable(function) else f"{name} is no function"
-
-    def _send(self, *parts: Any) -> None:
-        # Text of user code may hold lone surrogates, as file names do; a frame cannot.
-        parts = tuple(p.encode(errors="replace").decode() if isinstance(p, str) else p for p in parts)
-        with self._sending:
-            self._link.sendall(pack(*parts))
+            problem = f"{type(error).__name__}: {error}"
+        self.tell("checked", check_id, problem)
 
 
-def _close(connection: Connection | None) -> None:
-    if connection is not None:
-        connection.close()
+def _encodable(part: Any) -> Any:
+    if isinstance(part, str):
+        return part.encode(errors="replace").decode()
+    if isinstance(part, list | tuple) and not isinstance(part, Effect):
+        return [_encodable(one) for one in part]
+    return part
 
 
 def main() -> None:
@@ -153,8 +175,7 @@ def main() -> None:
     sys.path.insert(0, os.getcwd())
     link = socket.socket(fileno=given.link)
     link.set_inheritable(False)  # a program that a trigger starts must not keep the socket open
-    with contextlib.suppress(OSError):  # the store is gone
-        Worker(link, given.host, given.port, frozenset(given.modules.split(",")), given.socket).serve()
+    Worker(link, given.host, given.port, frozenset(given.modules.split(",")), given.socket).serve()
     os._exit(0)  # calls may be running; the store delivers them again
 
 

@@ -27,7 +27,8 @@ from columnar.storage.commit import Committer
 from columnar.storage.region_folders import RegionFolders
 from columnar.triggers.keeper import TriggerKeeper
 from columnar.triggers.system_tables import SYSTEM_TABLES
-from tests.support.fake_links import FakeLink
+from tests.support.fake_links import FakeLink, runs
+from tests.support.openings import operations_of
 
 
 class CatalogueRows:
@@ -80,9 +81,9 @@ class Worker(FakeLink):
 
     def send(self, *parts: Any) -> None:
         super().send(*parts)
-        if parts[0] == "run":
-            self._told.append((parts[4][1], parts[4][3]))
-            self._later(parts[1], self._rng.randrange(6))
+        for call in runs(parts):
+            self._told.append((call[4][1], call[4][3]))
+            self._later(call[0], self._rng.randrange(6))
 
     def _later(self, call_id: int, turns: int) -> None:
         if turns or self.is_held:
@@ -101,7 +102,7 @@ class ChangingHouse:
         self.committer = Committer(asyncio.get_running_loop(), threads=2)
         self.server = RegionServer(engine, folder, self.committer, clock, open_regions=open_regions)
         self.catalogue = Catalogue(rows.read(), rows.write)
-        self.keeper = TriggerKeeper(self.server, Hub(self.server), ("m",))
+        self.keeper = TriggerKeeper(self.server, Hub(self.server), ("m",), operations_of(self.server))
         self.server.listener = self.keeper.hub.listener
         self.owner = RegionOwner(self.server, self.keeper, region_bytes)
         self.folders = RoomyFolders(folder, engine)

@@ -16,9 +16,9 @@ from columnar.model.schema import Family
 from columnar.model.trigger_registration import Registration
 from columnar.regions.region_reads import get_row
 from columnar.triggers.api import Change
-from columnar.triggers.worker import change_from
+from columnar.triggers.slices import change_from
 from tests.support.changing_house import CatalogueRows, ChangingHouse
-from tests.support.fake_links import FakeLink
+from tests.support.fake_links import FakeLink, runs
 from tests.support.fake_tables import Tables
 from tests.support.openings import region_at_once
 
@@ -94,8 +94,8 @@ class Worker(FakeLink):
 
     def send(self, *parts: Any) -> None:
         super().send(*parts)
-        if parts[0] == "run":
-            self._later(parts[1], self._functions[parts[2]], change_from(list(parts[4])), self._rng.randrange(6))
+        for call in runs(parts):
+            self._later(call[0], self._functions[call[1]], change_from(list(call[4])), self._rng.randrange(6))
 
     def kill(self) -> None:
         """The ward's process, which is needed no more: the next one is there at once."""

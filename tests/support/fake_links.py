@@ -8,6 +8,13 @@ from typing import Any
 
 from columnar.triggers.worker_link import Listener
 
+USED_US = 1_000  # of each call: so slow that no more of a trigger are sent than run side by side
+
+
+def runs(*frames: tuple[Any, ...]) -> list[list[Any]]:
+    """The calls of "run" frames."""
+    return [call for parts in frames if parts[0] == "run" for call in parts[1]]
+
 
 class FakeLink:
     def __init__(self, listener: Listener) -> None:
@@ -52,9 +59,10 @@ class FakeLink:
 
     def take(self) -> list[tuple[int, str, bytes]]:
         """The calls sent since the last look: number, trigger, row."""
-        calls = [(parts[1], parts[2], parts[4][1]) for parts in self.sent if parts[0] == "run"]
+        calls = [(call[0], call[1], call[4][1]) for call in runs(*self.sent)]
         self.sent.clear()
         return calls
 
     def answer(self, call_id: int, error: str | None = None) -> None:
-        self.listener.answered(["ran", call_id, error, ""])
+        what = "done" if error is None else "failed"
+        self.listener.answered(["did", [[call_id, what, [], error, "", None, USED_US]]])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from columnar.errors import RegionAway
 from columnar.model.region_info import RegionInfo
+from columnar.operations.scanner_table import ScannerTable
+from columnar.operations.table_operations import TableOperations
 from columnar.regions.hosting_state import State
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
@@ -25,3 +27,8 @@ def opened_at_once(server: RegionServer, served: ServedTable, info: RegionInfo) 
 
 def region_at_once(server: RegionServer, served: ServedTable, row: bytes) -> Region:
     return opened_at_once(server, served, served.holding(row))
+
+
+def operations_of(server: RegionServer) -> TableOperations:
+    """All operations over it, as its services have them."""
+    return TableOperations(server, ScannerTable(lambda: 0.0))

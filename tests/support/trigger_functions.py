@@ -6,9 +6,10 @@ import ctypes
 import os
 import sys
 import threading
+from collections.abc import Iterator
 
 from columnar.client import Append, Connection
-from columnar.triggers.api import Change
+from columnar.triggers.api import Change, Checkpoint, Delete, Effect, Later, Put
 
 MODULE = __name__
 not_a_function = "text"
@@ -74,3 +75,29 @@ def index(change: Change, client: Connection) -> None:
 def index_and_note(change: Change, client: Connection) -> None:
     note(change, client)
     index(change, client)
+
+
+# --- what yields ---------------------------------------------------------------------------------
+
+
+def spread(change: Change) -> Iterator[Effect]:
+    """A cell in row N of ``out`` for each N below ``f:count``, or as f:do says; a checkpoint each hundred."""
+    cells = {cell.column: cell.value for cell in change.changes if cell.kind == "put"}
+    order = cells.get(b"f:do", b"")
+    if order == b"delete":
+        yield Delete("out", b"0000")
+    elif order == b"later" and not change.progress:
+        yield Checkpoint(b"5")
+        raise Later(0.01)
+    elif order == b"delete unmarked":
+        yield Delete("plain", b"r")
+    for number in range(int(change.progress or b"0"), int(cells.get(b"f:count", b"0"))):
+        if number % 100 == 0:
+            yield Checkpoint(b"%d" % number)
+        yield Put("out", b"%04d" % number, {b"f:" + change.row: cells.get(b"f:value", b"")})
+
+
+def spread_with_client(change: Change, client: Connection) -> Iterator[Effect]:
+    """As many cells as the table ``out`` has for this row already, and one."""
+    held = client.table(b"out").row(change.row)
+    yield Put("out", change.row, {b"f:%04d" % len(held): change.sequence.encode()})

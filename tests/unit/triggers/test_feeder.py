@@ -19,6 +19,7 @@ from columnar.master.trigger_changes import TriggerChanges
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
+from columnar.model.trigger_registration import DEFAULT_SIDE_BY_SIDE as THREADS
 from columnar.model.trigger_registration import Registration
 from columnar.region_owner import RegionOwner
 from columnar.regions.region import Region
@@ -27,12 +28,12 @@ from columnar.regions.tables import ServedTable
 from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
 from columnar.triggers.consumer import Consumer
-from columnar.triggers.frames import WORKER_THREADS as THREADS
+from columnar.triggers.frames import PLACES
 from columnar.triggers.keeper import TriggerKeeper
 from columnar.triggers.system_tables import SYSTEM_TABLES
 from tests.support.changing_house import CatalogueRows
-from tests.support.fake_links import FakeLink
-from tests.support.openings import region_at_once
+from tests.support.fake_links import FakeLink, runs
+from tests.support.openings import operations_of, region_at_once
 
 
 class Bench:
@@ -50,6 +51,9 @@ class Bench:
         infos = [RegionInfo("t", next(ids), start, end) for start, end in zip(starts, [*starts[1:], b""], strict=True)]
         self.table = ServedTable(make_table("t", [Family("f")]), True, infos)
         self.server.tables.install(self.table)
+        out = make_table("out", [Family("f")], {"DELETE_MARKERS": "1000"})
+        self.out = ServedTable(out, True, [RegionInfo("out", next(ids))])
+        self.server.tables.install(self.out)
         self.rows = CatalogueRows()
 
     async def start(self) -> None:
@@ -59,7 +63,7 @@ class Bench:
                 await catalogue.adopt(served.schema, served.regions)
         self.catalogue = Catalogue(self.rows.read(), self.rows.write)
         self.hub = Hub(self.server)
-        self.keeper = TriggerKeeper(self.server, self.hub, ("m",))
+        self.keeper = TriggerKeeper(self.server, self.hub, ("m",), operations_of(self.server))
         self.server.listener = self.hub.listener
         self.owner = RegionOwner(self.server, self.keeper, 1 << 60)
         self.triggers = TriggerChanges(self.catalogue, self.owner, ("m",))
@@ -131,9 +135,10 @@ ROWS = [b"r%02d" % n for n in range(40)]
 
 @on_bench()
 async def test_triggers_take_turns_however_much_one_has(bench: Bench) -> None:
+    bench.feeder.main._width = 4
     await bench.add("busy")
     await bench.put(*ROWS)
-    assert len(bench.main.take()) == THREADS
+    assert len(bench.main.take()) == 4
     await bench.add("calm")
     await bench.put(b"late")
     order = []
@@ -141,6 +146,28 @@ async def test_triggers_take_turns_however_much_one_has(bench: Bench) -> None:
         bench.main.answer(call_id)
         order += [trigger for _, trigger, _ in bench.main.take()]
     assert order == ["busy", "calm", "busy", "busy"]
+
+
+@on_bench()
+async def test_a_trigger_that_has_all_its_places_holds_up_nobody(bench: Bench) -> None:
+    await bench.add("slow")
+    await bench.put(*ROWS)
+    assert len(bench.main.take()) == THREADS
+    await bench.add("calm", side_by_side=2)
+    await bench.put(b"a", b"b", b"c")
+    assert [(trigger, row) for _, trigger, row in bench.main.take()] == [("calm", b"a"), ("calm", b"b")]
+
+
+@on_bench()
+async def test_a_quick_trigger_has_more_in_the_worker_than_run_side_by_side(bench: Bench) -> None:
+    await bench.add("quick")
+    await bench.put(*(b"%03d" % number for number in range(6 * PLACES)))
+    most = 0
+    while calls := bench.main.take():
+        most = max(most, len(calls))
+        bench.main.listener.answered(["did", [[number, "done", [], None, "", None, 10] for number, _, _ in calls]])
+    assert most == PLACES
+    assert await bench.keeper.wait("quick", "", 0.0)
 
 
 @on_bench()
@@ -164,7 +191,7 @@ async def test_a_timeout_ends_the_worker_and_blames_that_call_alone(bench: Bench
     await bench.put(b"a")
     calls = {trigger: call_id for call_id, trigger, _ in bench.main.take()}
     for call_id in calls.values():
-        bench.main.listener.answered(["began", call_id])
+        bench.main.listener.answered(["began", [call_id]])
     await bench.main.until(lambda: bench.main.kills)
     bench.main.answer(calls["other"])  # too late: it will run again
     bench.main.die()
@@ -263,14 +290,14 @@ async def test_nothing_is_derived_from_what_a_crash_can_take_back(bench: Bench) 
     assert written.durable is not None
     await written.durable
     await asyncio.sleep(0)
-    (run,) = [parts for parts in bench.main.sent if parts[0] == "run"]
+    (run,) = runs(*bench.main.sent)
     assert run[4][5] == {b"f:a": b"2"}
 
 
 @on_bench()
 async def test_a_dead_letter_that_cannot_be_written_is_tried_again(bench: Bench) -> None:
     await bench.add("t", attempts=1)
-    bury, tries = bench.feeder._bury, []
+    bury, tries = bench.feeder.outcomes.bury, []
 
     async def fails_once(letter: Any) -> None:
         tries.append(letter)
@@ -278,7 +305,7 @@ async def test_a_dead_letter_that_cannot_be_written_is_tried_again(bench: Bench)
             raise HostError("the disk is away")
         await bury(letter)
 
-    bench.feeder._bury = fails_once
+    bench.feeder.outcomes.bury = fails_once
     await bench.put(b"a")
     await bench.put(b"a")
     ((call_id, _, _),) = bench.main.take()
@@ -299,7 +326,7 @@ async def test_the_store_can_stop_while_a_dead_letter_is_written(bench: Bench) -
     async def never(_letter: Any) -> None:
         raise HostError("the disk is away")
 
-    bench.feeder._bury = never
+    bench.feeder.outcomes.bury = never
     await bench.put(b"a")
     ((call_id, _, _),) = bench.main.take()
     bench.main.answer(call_id, "Error: no")
@@ -365,8 +392,9 @@ async def test_a_waiter_is_let_go_when_its_trigger_is_removed(bench: Bench) -> N
 
 @on_bench()
 async def test_garbage_of_a_worker_is_refused(bench: Bench) -> None:
-    for frame in (["ran", "x", None, ""], ["ran", 1], ["what", 1], ["checked", 1, 5], [None, None]):
-        with pytest.raises(ValueError, match="no answer of a worker"):
+    outcomes = ([], [1], ["x", "done", [], None, "", None, 1], [1, "done", None, None, "", None, 1])
+    for frame in (*(["did", [one]] for one in outcomes), ["did", 1], ["what", 1], ["checked", 1, 5], [None, None]):
+        with pytest.raises(ValueError, match=r"no answer of a worker|no outcome of a call"):
             bench.main.listener.answered(frame)
     bench.main.answer(999)  # of nobody any more
 
@@ -401,7 +429,8 @@ async def test_a_backfill_that_was_cut_off_does_not_stand_in_the_way_of_the_next
         await bench.add("t", from_where="beginning")
         await slowed.wait()
         await bench.triggers.remove("t")
-    bench.feeder.main.take_all()
+    for call_id in list(bench.feeder.main.calls):
+        bench.main.answer(call_id)
     bench.main.take()
     await bench.add("t", from_where="beginning")
     seen: list[bytes] = []

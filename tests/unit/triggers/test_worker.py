@@ -7,6 +7,7 @@ import os
 import socket
 import sys
 import threading
+import time
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,13 +15,76 @@ from typing import Any
 import pytest
 import uvloop
 
-from columnar.triggers import worker_link
+from columnar.model.effect import Checkpoint, Effect, Put
+from columnar.triggers import slices, threads, worker_link
+from columnar.triggers.api import Change, Later
 from columnar.triggers.frames import Frames, pack
+from columnar.triggers.slices import EFFECT_BYTES, SLICE_EFFECTS
 from columnar.triggers.worker import OUTPUT_BYTES, Worker
 from columnar.triggers.worker_link import WorkerLink
 
 STEPS = [[1, b"f:a", 5, b"v"], [3, b"f", 5, b""]]
 CHANGE: list[Any] = [b"t", b"r", 7, "1-1-1", STEPS, {b"f:a": b"v"}, {}, 2, False, 5]
+
+
+def effects_of(module: dict[str, Any]) -> dict[str, Any]:
+    """Functions that yield.  ``gate`` of the module holds those up that wait for it."""
+    module["gate"] = threading.Event()
+    module["entered"] = threading.Semaphore(0)
+    module["closed"] = closed = []
+
+    def one(change: Change) -> Iterator[Effect]:
+        yield Put("out", change.row, {b"f:a": b"1"})
+
+    def returns(change: Change) -> list[Effect]:
+        return [Put("out", change.row, {b"f:a": b"1"})]
+
+    def many(change: Change) -> Iterator[Effect]:
+        first = int(change.progress or b"0")
+        try:
+            for number in range(first, 3 * SLICE_EFFECTS):
+                if number % SLICE_EFFECTS == 7:
+                    yield Checkpoint(b"%d" % number)
+                yield Put("out", b"%d" % number, {b"f:a": b"1"})
+        finally:
+            closed.append(change.row)
+
+    def large(change: Change) -> Iterator[Effect]:
+        for _ in range(3):
+            yield Put("out", change.row, {b"f:a": bytes(EFFECT_BYTES)})
+
+    def wrong(change: Change) -> Iterator[Any]:
+        yield Put("out", change.row, {b"f:a": b"1"})
+        yield "text"
+
+    def later(_change: Change) -> None:
+        raise Later(2.5)
+
+    def checks_and_is_put_off(change: Change) -> Iterator[Effect]:
+        yield Put("out", change.row, {b"f:a": b"1"})
+        yield Checkpoint(b"half")
+        yield Put("out", b"after", {b"f:a": b"1"})
+        raise Later(2.5)
+
+    def checks_and_fails(change: Change) -> Iterator[Effect]:
+        yield Put("out", change.row, {b"f:a": b"1"})
+        yield Checkpoint(b"half")
+        yield Put("out", b"after", {b"f:a": b"1"})
+        raise ValueError("as told")
+
+    def looks(change: Change) -> None:
+        change.now.get(b"f:a")
+
+    def waits(_change: Change) -> None:
+        module["entered"].release()
+        module["gate"].wait(20)
+
+    def waits_with_client(_change: Change, _client: Any) -> None:
+        waits(_change)
+
+    def none_of_it() -> None: ...
+
+    return {name: value for name, value in locals().items() if callable(value)}
 
 
 class Store:
@@ -31,6 +95,9 @@ class Store:
         self.ours.settimeout(10)
         self._frames = Frames()
         self._held: list[list[Any]] = []
+        self._outcomes: list[list[Any]] = []
+        self.began: list[int] = []
+        self.alive = 0
         worker = Worker(theirs, "127.0.0.1", 1, frozenset({"allowed_triggers"}))
         self._thread = threading.Thread(target=worker.serve)
         self._theirs = theirs
@@ -44,6 +111,30 @@ class Store:
         while not self._held:
             self._held += self._frames.feed(self.ours.recv(1 << 16))
         return self._held.pop(0)
+
+    def send(self, number: int, function: str, side_by_side: int = 8, progress: bytes | None = None) -> None:
+        call = [number, function, f"allowed_triggers:{function}", side_by_side, CHANGE, progress]
+        self.ours.sendall(pack("run", [call]))
+
+    def outcome(self) -> list[Any]:
+        """The next outcome of a call."""
+        while not self._outcomes:
+            self.hear()
+        return self._outcomes.pop(0)
+
+    def hear(self) -> None:
+        kind, told = self.heard()
+        if kind == "did":
+            self._outcomes += told
+        elif kind == "began":
+            self.began += told
+        else:
+            assert kind == "alive"
+            self.alive += 1
+
+    def call(self, number: int, function: str) -> list[Any]:
+        self.send(number, function)
+        return self.outcome()
 
     def close(self) -> None:
         self.ours.close()
@@ -71,6 +162,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Store]]:
         raise SystemExit(3)
 
     vars(module).update(prints=prints, prints_much=prints_much, raises=raises, exits=exits, number=5)
+    vars(module).update(effects_of(vars(module)))
     monkeypatch.setitem(sys.modules, "allowed_triggers", module)
     monkeypatch.setattr("columnar.triggers.worker.Connection", lambda *_: types.SimpleNamespace(close=lambda: None))
     started: list[Store] = []
@@ -88,15 +180,14 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Store]]:
 
 def test_what_is_printed_comes_with_the_answer(start: Callable[[], Store]) -> None:
     store = start()
-    assert store.ask("run", 1, "t", "allowed_triggers:prints", CHANGE) == ["began", 1]
-    assert store.heard() == ["ran", 1, None, "first b'r' delete family 2\nto stderr\n"]
-    assert store.ask("run", 2, "t", "allowed_triggers:prints", CHANGE)[:3] == ["ran", 2, None]
+    outcome = store.call(1, "prints")
+    assert outcome[:6] == [1, "done", [], None, "first b'r' delete family 2\nto stderr\n", None]
+    assert store.call(2, "prints")[1] == "done"
 
 
 def test_output_is_bounded(start: Callable[[], Store]) -> None:
     store = start()
-    store.ask("run", 1, "t", "allowed_triggers:prints_much", CHANGE)
-    assert len(store.heard()[3]) == OUTPUT_BYTES
+    assert len(store.call(1, "prints_much")[4]) == OUTPUT_BYTES
 
 
 @pytest.mark.parametrize(
@@ -105,11 +196,9 @@ def test_output_is_bounded(start: Callable[[], Store]) -> None:
 def test_whatever_is_raised_is_told_and_the_thread_lives(start: Callable[[], Store], function: str, error: str) -> None:
     store = start()
     for call_id in range(20):  # more than there are threads
-        answer = store.ask("run", call_id, "t", f"allowed_triggers:{function}", CHANGE)
-        if answer[0] == "began":
-            answer = store.heard()
-        assert answer[:2] == ["ran", call_id]
-        assert error in answer[2]
+        outcome = store.call(call_id, function)
+        assert outcome[:3] == [call_id, "failed", []]
+        assert error in outcome[3]
 
 
 @pytest.mark.parametrize(
@@ -118,6 +207,8 @@ def test_whatever_is_raised_is_told_and_the_thread_lives(start: Callable[[], Sto
         ("allowed_triggers:prints", None),
         ("allowed_triggers:number", "is no function"),
         ("allowed_triggers:absent", "AttributeError"),
+        ("allowed_triggers:one", None),
+        ("allowed_triggers:none_of_it", "write def none_of_it(change) or def none_of_it(change, client)"),
         ("os:getcwd", "module os is not among --trigger-modules"),
     ],
 )
@@ -126,6 +217,148 @@ def test_functions_are_checked(start: Callable[[], Store], function: str, proble
     kind, call_id, found = store.ask("check", 7, function)
     assert (kind, call_id) == ("checked", 7)
     assert found is None if problem is None else problem in found
+
+
+PUT_ONE = [1, b"out", b"r", {b"f:a": b"1"}]
+
+
+@pytest.mark.parametrize("function", ["one", "returns"])
+def test_what_is_yielded_comes_with_the_outcome(start: Callable[[], Store], function: str) -> None:
+    assert start().call(1, function)[:4] == [1, "done", [PUT_ONE], None]
+
+
+def test_much_comes_in_slices_with_checkpoints(start: Callable[[], Store], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "SLICE_S", 20.0)
+    store = start()
+    first = store.call(1, "many")
+    assert (first[1], len(first[2]), first[5]) == ("more", SLICE_EFFECTS, b"7")
+    assert store.call(2, "one")[:2] == [2, "done"], "others run between two slices"
+    store.ours.sendall(pack("go", 1))
+    second = store.outcome()
+    assert (second[1], len(second[2]), second[5]) == ("more", SLICE_EFFECTS, b"507")
+    store.send(3, "many", progress=second[5])
+    again = store.outcome()
+    assert again[2][0][2] == b"507", "it begins behind its checkpoint"
+    store.ours.sendall(pack("go", 1))
+    last = store.outcome()
+    assert (last[1], len(last[2])) == ("more", SLICE_EFFECTS)
+    store.ours.sendall(pack("go", 1))
+    assert store.outcome()[:3] == [1, "done", []]
+    assert [effect[2] for one in (first, second, last) for effect in one[2]] == [b"%d" % n for n in range(1_500)]
+
+
+def test_a_call_that_is_dropped_between_slices_clears_up(start: Callable[[], Store]) -> None:
+    store = start()
+    closed = sys.modules["allowed_triggers"].closed
+    assert store.call(1, "many")[1] == "more"
+    assert closed == []
+    store.ours.sendall(pack("drop", 1))
+    assert store.outcome()[:3] == [1, "done", []]
+    assert closed == [b"r"]
+
+
+def test_large_effects_make_short_slices(start: Callable[[], Store]) -> None:
+    store = start()
+    assert [len(store.call(1, "large")[2])] == [1]
+    store.ours.sendall(pack("go", 1))
+    assert len(store.outcome()[2]) == 1
+
+
+@pytest.mark.parametrize(
+    ("function", "what", "error"),
+    [
+        ("wrong", "failed", "yields Put, Delete or Checkpoint, not 'text'"),
+        ("later", "later", 2.5),
+        ("looks", "failed", "change.now is not read for this trigger"),
+    ],
+)
+def test_a_call_that_does_not_end_well_has_no_effects(
+    start: Callable[[], Store], monkeypatch: pytest.MonkeyPatch, function: str, what: str, error: str | float
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "CHANGE", [*CHANGE[:5], None, *CHANGE[6:]])
+    outcome = start().call(1, function)
+    assert outcome[1:3] == [what, []]
+    assert outcome[3] == error or str(error) in outcome[3]
+
+
+@pytest.mark.parametrize(("function", "what"), [("checks_and_is_put_off", "later"), ("checks_and_fails", "failed")])
+def test_what_was_yielded_up_to_a_checkpoint_is_kept(start: Callable[[], Store], function: str, what: str) -> None:
+    outcome = start().call(1, function)
+    assert (outcome[1], outcome[2], outcome[5]) == (what, [PUT_ONE], b"half")
+
+
+def entered(count: int) -> None:
+    """So many calls wait at the gate."""
+    for _ in range(count):
+        assert sys.modules["allowed_triggers"].entered.acquire(timeout=20)
+
+
+def no_more_enter() -> bool:
+    return not sys.modules["allowed_triggers"].entered.acquire(timeout=0.05)
+
+
+@pytest.mark.parametrize("function", ["waits", "waits_with_client"])
+def test_calls_that_block_hold_up_nobody_and_the_store_hears_of_them(start: Callable[[], Store], function: str) -> None:
+    store = start()
+    for number in range(4):
+        store.send(number, function)
+    entered(4)
+    assert store.call(9, "one")[:2] == [9, "done"]
+    while len(store.began) < 4:
+        store.hear()
+    assert sorted(store.began) == [0, 1, 2, 3]
+    sys.modules["allowed_triggers"].gate.set()
+    assert sorted(store.outcome()[0] for _ in range(4)) == [0, 1, 2, 3]
+    assert store.call(10, "one")[:2] == [10, "done"]
+
+
+@pytest.mark.parametrize("function", ["waits", "waits_with_client"])
+def test_no_more_calls_of_a_trigger_run_than_side_by_side(start: Callable[[], Store], function: str) -> None:
+    store = start()
+    for number in range(5):
+        store.send(number, function, side_by_side=2)
+    entered(2)
+    assert no_more_enter()
+    assert store.call(9, "one")[:2] == [9, "done"], "of another trigger"
+    sys.modules["allowed_triggers"].gate.set()
+    assert sorted(store.outcome()[0] for _ in range(5)) == [0, 1, 2, 3, 4]
+
+
+def test_a_call_between_two_slices_counts_as_running(start: Callable[[], Store]) -> None:
+    store = start()
+    store.send(1, "many", side_by_side=1)
+    assert store.outcome()[:2] == [1, "more"]
+    store.send(2, "many", side_by_side=1)
+    assert store.call(9, "one")[:2] == [9, "done"]
+    store.ours.sendall(pack("drop", 1))
+    assert [store.outcome()[:2] for _ in range(2)] == [[1, "done"], [2, "more"]]
+
+
+def test_a_worker_whose_calls_block_says_that_it_lives(
+    start: Callable[[], Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "HEARTBEAT_S", 0.02)
+    store = start()
+    store.send(1, "waits")
+    entered(1)
+    while store.alive < 3:
+        store.hear()
+    sys.modules["allowed_triggers"].gate.set()
+    assert store.outcome()[:2] == [1, "done"]
+
+
+def test_a_worker_at_rest_is_at_rest(start: Callable[[], Store], monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    look = threads.Threads._look
+    monkeypatch.setattr(threads.Threads, "_look", lambda held, seen: (looks.append(1), look(held, seen))[1])
+    store = start()
+    assert store.call(1, "one")[:2] == [1, "done"]
+    deadline_s = time.monotonic() + 10
+    count = -1
+    while count != len(looks) and time.monotonic() < deadline_s:
+        count = len(looks)
+        time.sleep(20 * threads.TICK_S)
+    assert count == len(looks)
 
 
 class Heard:

@@ -1,0 +1,271 @@
+"""The applier: effects of followers become batches of regions, in the governor's steps, after foreground requests.
+
+    here       effects on open regions of this server: one batch a region and step, for all jobs together
+    aside      a job with a region that is elsewhere, away, full or behind goes on as a task of its own, row after row;
+               stamped effects may be written again, so it begins anew wherever it does not know how far it came
+    told       a job hears when all its effects are on disk, or the error for which its caller must change something
+
+Invariants:
+    I1. The effects of a job are applied in their order, and of one job all or, after an error, some.
+    I2. A job is told once, or never where it is given up: then its change is delivered again.
+    I3. Jobs hold at most WAITING_BYTES of effects, but for one job: ``has_room`` says when to take no more.
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from columnar.errors import CallerError, ColumnarError
+from columnar.flows.background import Background
+from columnar.flows.delivery_state import pause_s
+from columnar.flows.effects import Write, for_table
+from columnar.flows.governor import Governor
+from columnar.model.mutation import RowMutation
+from columnar.operations.access import TableAccess
+from columnar.regions.region import Region
+from columnar.regions.tables import ServedTable
+from columnar.turns import HasGone
+from columnar.wire.detect import Protocol
+from columnar.wire.service import Later
+
+if TYPE_CHECKING:
+    from columnar.operations.writes import RowWrites
+
+_log = logging.getLogger(__name__)
+
+STEP_WRITES: Final = 50  # some 0.5 ms
+WAITING_BYTES: Final = 64 * 1024 * 1024
+PATIENCE_S: Final = 60.0  # after so long aside an error fails the change, which is tried again in its turn
+
+Told = Callable[[ColumnarError | None], None]
+
+
+class Job:
+    """The effects of one slice of one call: queued, then perhaps aside, then over."""
+
+    __slots__ = ("at", "is_aside", "is_over", "size_bytes", "tell", "waits", "writes")
+
+    def __init__(self, writes: list[Write], size_bytes: int, tell: Told) -> None:
+        self.writes = writes
+        self.size_bytes = size_bytes
+        self.tell = tell
+        self.at = 0  # so many are in batches
+        self.waits: list[asyncio.Future[None]] = []  # distinct fsyncs
+        self.is_aside = False
+        self.is_over = False  # told, or given up
+
+    def has_gone(self) -> bool:
+        return self.is_over
+
+    @property
+    def is_queued(self) -> bool:
+        return not self.is_aside and not self.is_over
+
+
+class _Batch:
+    """The writes of a step into one region."""
+
+    __slots__ = ("jobs", "mutations", "region", "rows", "served")
+
+    def __init__(self, region: Region, served: ServedTable) -> None:
+        self.region = region
+        self.served = served
+        self.mutations: list[RowMutation] = []
+        self.rows: set[bytes] = set()
+        self.jobs: list[Job] = []  # one for each mutation
+
+
+@dataclass(frozen=True, slots=True)
+class _Caller:
+    """The caller of writes that no connection asked for."""
+
+    has_gone: HasGone
+    connection_id: int = 0
+    protocol: Protocol = Protocol.BINARY
+
+
+class Applier:
+    def __init__(self, access: TableAccess, writes: RowWrites, governor: Governor, background: Background) -> None:
+        self._access = access
+        self._writes = writes
+        self._governor = governor
+        self._background = background
+        self._queue: deque[Job] = deque()
+        self._is_planned = False
+        self._held_bytes = 0
+
+    @property
+    def has_room(self) -> bool:
+        """I3."""
+        return self._held_bytes < WAITING_BYTES
+
+    def apply(self, writes: list[Write], size_bytes: int, tell: Told) -> Job:
+        job = Job(writes, size_bytes, tell)
+        self._held_bytes += size_bytes
+        self._queue.append(job)
+        if not self._is_planned:
+            self._is_planned = True
+            self._governor.soon(self._step)
+        return job
+
+    def give_up(self, job: Job) -> None:
+        """Write no more of it; it is not told."""
+        if not job.is_over:
+            job.is_over = True
+            self._held_bytes -= job.size_bytes
+
+    # --- here ----------------------------------------------------------------------------------------
+
+    def _step(self) -> bool:
+        batches: dict[int, _Batch] = {}
+        complete: list[Job] = []
+        left = STEP_WRITES
+        while self._queue and left > 0:
+            job = self._queue[0]
+            left -= self._gather(job, left, batches)
+            if not job.is_queued or job.at >= len(job.writes):
+                self._queue.popleft()
+                complete.append(job)
+        for batch in batches.values():
+            self._write(batch)
+        for job in complete:
+            self._complete(job)
+        self._is_planned = bool(self._queue)
+        return self._is_planned
+
+    def _gather(self, job: Job, most: int, batches: dict[int, _Batch]) -> int:
+        """Put the next writes of the job into batches; how many."""
+        taken = 0
+        while taken < most and job.at < len(job.writes) and job.is_queued:
+            table, mutation = job.writes[job.at]
+            try:
+                self._put(job, table, mutation, batches)
+            except ColumnarError as error:
+                self._failed(job, error)
+            job.at += 1
+            taken += 1
+        return max(taken, 1)
+
+    def _put(self, job: Job, table: bytes, mutation: RowMutation, batches: dict[int, _Batch]) -> None:
+        served = self._access.table(table)
+        mutation = for_table(mutation, served.schema)
+        if served.is_throttled:
+            self._access.admit(served, writes=True)
+        region = self._access.writable(served, mutation.row)
+        batch = batches.get(id(region))
+        if batch is None:
+            batch = batches[id(region)] = _Batch(region, served)
+        elif mutation.row in batch.rows:  # a batch names a row once (I1)
+            self._write(batch)
+            batch = batches[id(region)] = _Batch(region, served)
+        batch.mutations.append(mutation)
+        batch.rows.add(mutation.row)
+        batch.jobs.append(job)
+
+    def _write(self, batch: _Batch) -> None:
+        jobs = list(dict.fromkeys(batch.jobs))
+        try:
+            self._apply(batch.region, batch.served, batch.mutations, jobs)
+        except ColumnarError as error:
+            if len(jobs) == 1 or not isinstance(error, CallerError):
+                for job in jobs:
+                    self._failed(job, error)
+                return
+            for job in jobs:  # each alone: an error is of the job whose row it is
+                alone = _Batch(batch.region, batch.served)
+                alone.mutations = [one for one, whose in zip(batch.mutations, batch.jobs, strict=True) if whose is job]
+                alone.jobs = [job]
+                self._write(alone)
+
+    def _apply(self, region: Region, served: ServedTable, mutations: list[RowMutation], jobs: list[Job]) -> None:
+        applied = region.apply_many(mutations)
+        if served.is_throttled:
+            self._access.charge_writes(served, mutations)
+        durable = self._access.acknowledgement(region, applied)
+        if durable is not None:
+            for job in jobs:
+                if not job.waits or job.waits[-1] is not durable:
+                    job.waits.append(durable)
+
+    # --- its end -------------------------------------------------------------------------------------
+
+    def _complete(self, job: Job) -> None:
+        """All of it is in batches that are written."""
+        if not job.is_queued:
+            return
+        waits = [one for one in job.waits if not one.done()]
+        if not waits:
+            self._settled(job)
+        elif len(waits) == 1:
+            waits[0].add_done_callback(lambda _done: self._settled(job))
+        else:
+            gathered = asyncio.gather(*map(asyncio.shield, waits), return_exceptions=True)
+            gathered.add_done_callback(lambda _done: self._settled(job))
+
+    def _settled(self, job: Job) -> None:
+        """Every fsync has ended."""
+        failures = [failure for one in job.waits if (failure := one.exception()) is not None]
+        if not job.is_queued:
+            return
+        if failures:
+            _log.info("effects are written again: %s", failures[0])
+            self._go_aside(job)
+        else:
+            self._tell(job, None)
+
+    def _failed(self, job: Job, error: ColumnarError) -> None:
+        if isinstance(error, CallerError):
+            self._tell(job, error)
+        else:
+            self._go_aside(job)
+
+    def _tell(self, job: Job, error: ColumnarError | None) -> None:
+        if not job.is_over:
+            self.give_up(job)
+            job.tell(error)
+
+    # --- aside ---------------------------------------------------------------------------------------
+
+    def _go_aside(self, job: Job) -> None:
+        if job.is_queued:
+            job.is_aside = True
+            self._background.spawn(self._write_aside(job))
+
+    async def _write_aside(self, job: Job) -> None:
+        """Write all of it again, row after row, wherever its regions are."""
+        loop = asyncio.get_running_loop()
+        ends_s, tries = loop.time() + PATIENCE_S, 0
+        while not job.is_over:
+            try:
+                await self._write_anywhere(job)
+            except ColumnarError as error:
+                tries += 1
+                if isinstance(error, CallerError) or loop.time() >= ends_s:
+                    self._tell(job, error)
+                    return
+                _log.info("effects are written again in %.1f s: %s", pause_s(tries), error.text)
+                await asyncio.sleep(pause_s(tries))
+            else:
+                self._tell(job, None)
+
+    async def _write_anywhere(self, job: Job) -> None:
+        asked: list[tuple[ServedTable, RowMutation]] = []
+        for table, mutation in job.writes:
+            served = self._access.table(table)
+            asked.append((served, for_table(mutation, served.schema)))
+        outcome = self._writes.write_each(_Caller(job.has_gone), asked, _nothing)
+        if type(outcome) is Later:
+            await asyncio.shield(outcome.future)  # others wait for it, too
+        elif outcome is not None:
+            await outcome
+
+
+def _nothing(_applied: Any) -> None:
+    return None

@@ -1,0 +1,84 @@
+"""(pure) Effects of triggers as mutations of rows, stamped with the change that they follow.
+
+Everything a change leads to bears the change's own stamp, which rises with each change of a row.  So a repeated or late
+run changes nothing that a newer one wrote, and an effect whose outcome is unknown may be written again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from columnar.errors import IllegalArgument, shown
+from columnar.model.effect import DELETE, PUT
+from columnar.model.mutation import Delete, Operation, Put, RowMutation
+from columnar.model.schema import Table
+
+WRITE_BYTES: Final = 200  # of a mutation's objects in memory
+OPERATION_BYTES: Final = 200
+_ALL_FAMILIES: Final = b""  # of the table, whose schema is not known where effects are read
+
+Write = tuple[bytes, RowMutation]  # table and mutation
+
+
+def writes_of(effects: list[Any], stamp: int) -> list[Write]:
+    """The mutations, in order.  IllegalArgument: an effect is none that can be written."""
+    return [_write_of(effect, stamp) for effect in effects]
+
+
+def size_of(writes: list[Write]) -> int:
+    """Bytes of rows and values, and what objects there are beside them."""
+    size = 0
+    for _, mutation in writes:
+        size += len(mutation.row) + WRITE_BYTES
+        for operation in mutation.operations:
+            size += OPERATION_BYTES + len(getattr(operation, "value", b""))
+    return size
+
+
+def _write_of(effect: Any, stamp: int) -> Write:
+    match effect:
+        case [int(kind), bytes(table), bytes(row), dict(cells)] if kind == PUT and row and cells:
+            return table, RowMutation(row, tuple([_put(column, value, stamp) for column, value in cells.items()]))
+        case [int(kind), bytes(table), bytes(row), list(columns)] if kind == DELETE and row and columns:
+            return table, RowMutation(row, tuple([_delete(column, stamp) for column in columns]))
+        case [int(kind), bytes(table), bytes(row), None] if kind == DELETE and row:
+            return table, RowMutation(row, (Delete(_ALL_FAMILIES, None, stamp),))  # ``for_table`` spells it out
+    raise IllegalArgument(f"an effect that is none: {str(effect)[:100]}")
+
+
+def for_table(mutation: RowMutation, table: Table) -> RowMutation:
+    """The mutation as this table takes it.  IllegalArgument: it has deletes and the table leaves no markers."""
+    first = mutation.operations[0]
+    if not isinstance(first, Delete):  # an effect's operations are of one kind
+        return mutation
+    if table.delete_markers_ms is None:
+        raise IllegalArgument(
+            f"an effect deletes in row {shown(mutation.row)} of {table.name}, which has no DELETE_MARKERS, so that a "
+            f"late put would bring it back: columnar alter {table.name} --set DELETE_MARKERS=3600000"
+        )
+    if first.family != _ALL_FAMILIES:
+        return mutation
+    stamp = first.timestamp
+    deletes: tuple[Operation, ...] = tuple([Delete(family.bytes_name, None, stamp) for family in table.families])
+    return RowMutation(mutation.row, deletes)
+
+
+def _put(column: Any, value: Any, stamp: int) -> Put:
+    family, qualifier = _parts(column)
+    if not isinstance(value, bytes) or qualifier is None:
+        raise IllegalArgument(f"an effect puts into {column!r}, which is no column"[:200])
+    return Put(family, qualifier, value, stamp)
+
+
+def _delete(column: Any, stamp: int) -> Delete:
+    family, qualifier = _parts(column)
+    return Delete(family, qualifier, stamp)
+
+
+def _parts(column: Any) -> tuple[bytes, bytes | None]:
+    if not isinstance(column, bytes):
+        raise IllegalArgument(f"an effect names the column {column!r}, which is not bytes"[:200])
+    family, colon, qualifier = column.partition(b":")
+    if not family:
+        raise IllegalArgument(f"an effect names the column {shown(column)}; a column is written family:qualifier")
+    return family, qualifier if colon else None

@@ -1,0 +1,112 @@
+"""(pure) Effects: what a function of a trigger yields for the store to write.
+
+Authors import them from ``columnar.triggers.api``.  An effect is a tuple whose first element is its kind, because that
+is what travels (``triggers.frames``) without being unpacked in between.
+
+    [PUT, table, row, {column: value}]
+    [DELETE, table, row, [column, ...] | nil]
+    [CHECKPOINT, state]
+
+A column is ``family:qualifier``; a delete may also name a bare family, and without columns it removes the whole row.
+Constant; the types are checked when an effect is made, so that the traceback points to the author's line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Self
+
+PUT: Final = 1
+DELETE: Final = 2
+CHECKPOINT: Final = 3
+CHECKPOINT_BYTES: Final = 4 * 1024
+
+
+class Effect(tuple[Any, ...]):
+    __slots__ = ()
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of the row, the columns and the values."""
+        raise NotImplementedError
+
+
+class Put(Effect):
+    """Write the cells, stamped with the change's own timestamp."""
+
+    __slots__ = ()
+
+    def __new__(cls, table: str | bytes, row: bytes, cells: Mapping[bytes, bytes]) -> Self:
+        """TypeError, ValueError: what is wrong with the arguments."""
+        held = dict(cells)
+        if not held:
+            raise ValueError("a Put without cells writes nothing: yield none")
+        for column, value in held.items():
+            if type(column) is not bytes or type(value) is not bytes:
+                raise TypeError(f"cells of a Put are bytes, not {column!r}: {value!r}"[:200])
+        return tuple.__new__(cls, (PUT, _table(table), _row(row), held))
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self[2]) + sum(map(len, self[3])) + sum(map(len, self[3].values()))
+
+
+class Delete(Effect):
+    """Remove the cells at or below the change's own timestamp; the whole row where no columns are named."""
+
+    __slots__ = ()
+
+    def __new__(cls, table: str | bytes, row: bytes, columns: Iterable[bytes] | None = None) -> Self:
+        """TypeError, ValueError: what is wrong with the arguments."""
+        if isinstance(columns, bytes | str):
+            raise TypeError(f"columns of a Delete are a list of bytes, not {columns!r}"[:200])
+        held = None if columns is None else list(columns)
+        if held is not None and not held:
+            raise ValueError("a Delete of no columns removes nothing; without columns it removes the row")
+        for column in held or ():
+            if type(column) is not bytes:
+                raise TypeError(f"columns of a Delete are bytes, not {column!r}"[:200])
+        return tuple.__new__(cls, (DELETE, _table(table), _row(row), held))
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self[2]) + sum(map(len, self[3] or ()))
+
+
+class Checkpoint(Effect):
+    """Everything yielded before is done: a function that runs again begins with this state (``Change.progress``)."""
+
+    __slots__ = ()
+
+    def __new__(cls, state: bytes) -> Self:
+        """TypeError, ValueError: what is wrong with the state."""
+        if type(state) is not bytes:
+            raise TypeError(f"the state of a Checkpoint is bytes, not {type(state).__name__}")
+        if len(state) > CHECKPOINT_BYTES:
+            raise ValueError(f"the state of a Checkpoint is {len(state)} bytes; the bound is {CHECKPOINT_BYTES}")
+        return tuple.__new__(cls, (CHECKPOINT, state))
+
+    @property
+    def state(self) -> bytes:
+        state: bytes = self[1]
+        return state
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.state)
+
+
+def _table(name: object) -> bytes:
+    if isinstance(name, str):
+        return name.encode()
+    if type(name) is bytes:
+        return name
+    raise TypeError(f"a table is named by text or bytes, not {name!r}"[:200])
+
+
+def _row(row: object) -> bytes:
+    if type(row) is not bytes:
+        raise TypeError(f"a row key is bytes, not {row!r}"[:200])
+    if not row:
+        raise ValueError("a row key is not empty")
+    return row

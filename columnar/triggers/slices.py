@@ -1,0 +1,157 @@
+"""A call of a trigger's function within the worker, run slice by slice.
+
+A function that returns an iterator of effects is cut into slices: after SLICE_EFFECTS effects, SLICE_S of time or
+EFFECT_BYTES of effects the call rests until the store has taken them.  Any other function is one slice.
+"""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Callable, Iterator
+from time import perf_counter
+from typing import Any, Final, NamedTuple, cast
+
+from columnar.client import Connection
+from columnar.model.effect import Checkpoint, Effect
+from columnar.triggers.api import Change, ChangedCell, Later, RowNotAsked, TriggerFunction
+
+SLICE_EFFECTS: Final = 500
+SLICE_S: Final = 0.02
+EFFECT_BYTES: Final = 4 * 1024 * 1024  # of the effects of one slice, but for its last
+ERROR_BYTES: Final = 16 * 1024
+WHAT: Final = 1  # places in an outcome
+OUTPUT: Final = 4
+USED_US: Final = 6
+_KINDS: Final = {1: "put", 2: "delete", 3: "delete family", 4: "delete version"}
+_NOT_ASKED: Final = RowNotAsked()
+
+
+class Function(NamedTuple):
+    """A function that can be a trigger."""
+
+    call: TriggerFunction
+    wants_client: bool
+
+
+def function_of(call: TriggerFunction) -> Function:
+    """TypeError: it does not take one or two arguments."""
+    wants_client = _takes(call, 2)
+    if not wants_client and not _takes(call, 1):
+        name = getattr(call, "__name__", call)
+        raise TypeError(f"{name} is no trigger: write def {name}(change) or def {name}(change, client)")
+    return Function(call, wants_client)
+
+
+def _takes(call: TriggerFunction, count: int) -> bool:
+    try:
+        inspect.signature(call).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:  # a built-in that does not say what it takes: as functions of today
+        return count == 2
+    return True
+
+
+class Call:
+    """Owned by the thread that runs it; between two slices by nobody."""
+
+    __slots__ = (
+        "begun_s", "change", "effects", "function", "id", "is_admitted", "is_dropped", "is_going_on", "is_told",
+        "side_by_side", "trigger",
+    )  # fmt: skip
+
+    def __init__(self, parts: list[Any]) -> None:
+        """``parts``: as in a "run" frame."""
+        self.id, self.trigger, self.function, self.side_by_side, change, progress = parts
+        self.change = change_from(change, progress)
+        self.effects: Iterator[Any] | None = None  # of a function that yields; set by its first slice
+        self.begun_s = 0.0  # when this slice began; 0: its module is being imported
+        self.is_told = False  # the store knows that this slice began
+        self.is_going_on = False  # it has had a slice, and there is another
+        self.is_admitted = False  # it counts already among those that are under way
+        self.is_dropped = False  # the store wants no more of it: its next slice only ends it
+
+    def run(self, load: Callable[[str], Function], connect: Callable[[], Connection]) -> list[Any]:
+        """Run one slice; its outcome as in a "did" frame, without output.  Raises nothing that user code raises."""
+        taken = _Slice()
+        what = "done"
+        error: str | float | None = None
+        self.begun_s, self.is_told = 0.0, False
+        begun_s = perf_counter()
+        try:
+            if self.effects is None:
+                function = load(self.function)
+                begun_s = self.begun_s = perf_counter()
+                found = function.call(self.change, connect()) if function.wants_client else function.call(self.change)
+                self.effects = _effects_of(found)
+            elif self.is_dropped:
+                self.effects = _ended(self.effects)
+            self.begun_s = begun_s
+            if taken.fill(self.effects, begun_s + SLICE_S):
+                what = "more"
+        except Later as later:
+            what, error = "later", later.seconds
+        except BaseException:  # noqa: BLE001 - user code: any exception, sys.exit too, is its outcome
+            what, error = "failed", traceback.format_exc()[-ERROR_BYTES:]
+        self.is_going_on = what == "more"
+        if error is not None:
+            taken.keep_what_is_checked()
+        used_us = int((perf_counter() - begun_s) * 1e6)
+        return [self.id, what, taken.effects, error, "", taken.checkpoint, used_us]
+
+
+class _Slice:
+    """The effects of one slice, and where its last checkpoint stands among them."""
+
+    __slots__ = ("_checked", "checkpoint", "effects")
+
+    def __init__(self) -> None:
+        self.effects: list[Effect] = []
+        self.checkpoint: bytes | None = None
+        self._checked = 0  # so many effects came before the checkpoint
+
+    def fill(self, yielded: Iterator[Any], ends_s: float) -> bool:
+        """Take effects; whether there may be more.  Raises what user code raises."""
+        effects, size_bytes = self.effects, 0
+        for effect in yielded:
+            if type(effect) is Checkpoint:
+                self.checkpoint, self._checked = effect.state, len(effects)
+            elif isinstance(effect, Effect):
+                effects.append(effect)
+                size_bytes += effect.size_bytes
+            else:
+                raise TypeError(f"a trigger yields Put, Delete or Checkpoint, not {effect!r}"[:200])
+            if len(effects) >= SLICE_EFFECTS or size_bytes >= EFFECT_BYTES or perf_counter() >= ends_s:
+                return True
+        return False
+
+    def keep_what_is_checked(self) -> None:
+        """The run did not end well: what follows its last checkpoint comes again with the next run."""
+        del self.effects[self._checked :]
+
+
+def _effects_of(found: Any) -> Iterator[Any]:
+    """The effects that a function returned; anything else that it returns is ignored, as ever."""
+    if isinstance(found, Iterator):
+        return found
+    if isinstance(found, Effect):
+        return iter((found,))
+    if isinstance(found, list) and any(isinstance(one, Effect) for one in found):
+        return iter(found)
+    return iter(())
+
+
+def _ended(yielded: Iterator[Any]) -> Iterator[Any]:
+    """Run the function's own clearing up, and nothing more of it."""
+    close = getattr(yielded, "close", None)
+    if close is not None:
+        close()
+    return iter(())
+
+
+def change_from(parts: list[Any], progress: bytes | None = None) -> Change:
+    table, row, stamp, sequence, changes, now, before, attempt, is_backfill, timestamp = parts
+    cells = tuple([ChangedCell(cast(Any, _KINDS[kind]), column, at, value) for kind, column, at, value in changes])
+    held = _NOT_ASKED if now is None else now
+    return Change(table, row, stamp, sequence, cells, held, before, attempt, is_backfill, timestamp, progress or b"")

@@ -1,0 +1,259 @@
+"""The threads of a worker: one leads, the others run what blocks.
+
+    leading    one thread at a time takes calls from the socket and runs them itself, one after the other: no call
+               costs a change of threads.  A call that runs longer than a tick keeps its thread, and another leads.
+    aside      calls of functions that take a client wait for answers of the store, so each has a thread at once; so
+               has a call of a function that ran longer than a tick when it ran last.
+    watching   while calls run one thread looks every TICK_S: it hands the lead on, tells the store which calls have
+               begun, and that the worker is alive
+
+Invariants, under ``_mutex``:
+    I1. At most one thread leads; what is gathered in ``_out`` is the leader's to send, and changes hands with the lead.
+    I2. A trigger has at most ``side_by_side`` calls under way, with those between two slices.
+    I3. There are at most PLACES + 1 threads: the store sends no more calls than PLACES before it has answers.
+
+Knows nothing of functions and frames: ``run`` and ``send`` are the worker's.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import deque
+from collections.abc import Iterable
+from time import perf_counter, sleep
+from typing import Any, Final, Protocol
+
+from columnar.client import Connection
+from columnar.triggers.slices import USED_US, Call
+
+TICK_S: Final = 0.002
+HEARTBEAT_S: Final = 0.5  # the store hears so often at least from a worker that has calls
+GATHERED: Final = 64  # outcomes of one frame
+GATHER_S: Final = 0.001  # an outcome waits so long for others
+_LEAD: Final = object()
+_END: Final = object()
+
+
+class Hand:
+    """The things that a thread has of its own."""
+
+    def __init__(self) -> None:
+        self.connection: Connection | None = None  # made when a function first wants a client
+
+
+class Work(Protocol):
+    """The worker, as its threads see it."""
+
+    def receive(self) -> Iterable[Call] | None:
+        """Block until something came; the calls among it.  None: the store has closed the socket."""
+
+    def run(self, call: Call, hand: Hand) -> list[Any]:
+        """Run one slice of the call; its outcome."""
+
+    def blocks(self, call: Call) -> bool:
+        """Its function takes a client."""
+
+    def tell(self, *parts: Any) -> None:
+        """Send a frame.  Thread-safe."""
+
+
+class Threads:
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._mutex = threading.Lock()
+        self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()  # for threads without one: a call, or the lead
+        self._count = self._idle = 0
+        self._leader = 0  # ident of the thread; 0: the lead waits for a thread
+        self._current: Call | None = None  # that the leader runs
+        self._runs = 0  # of the leader
+        self._aside: set[Call] = set()  # that other threads run
+        self._ready: deque[Call] = deque()  # the leader's
+        self._under_way: dict[str, int] = {}  # calls of each trigger
+        self._waiting: dict[str, deque[Call]] = {}  # of triggers that have as many under way as they may
+        self._slow: set[str] = set()  # functions that ran longer than a tick
+        self._out: list[Any] = []
+        self._out_since_s = 0.0
+        self._is_busy = False
+        self._busy = threading.Event()
+        self._ended = threading.Event()
+        self._told_s = 0.0
+
+    def serve(self) -> None:
+        """Return when the store has closed the socket; calls may be running."""
+        threading.Thread(target=self._watch, name="trigger-watch", daemon=True).start()
+        self._hire(_LEAD)
+        self._ended.wait()
+        self._busy.set()
+        for _ in range(self._count):
+            self._jobs.put(_END)
+
+    # --- any thread ----------------------------------------------------------------------------------
+
+    def _hire(self, job: Any) -> None:
+        """Give the job to an idle thread, or to a new one."""
+        with self._mutex:
+            if self._idle:
+                self._idle -= 1  # the job has a thread, whichever takes it
+            else:
+                self._count += 1
+                threading.Thread(target=self._life, name=f"trigger-{self._count}", daemon=True).start()
+        self._jobs.put(job)
+
+    def _life(self) -> None:
+        hand = Hand()
+        while True:
+            job = self._jobs.get()
+            if job is _END:
+                return
+            if job is _LEAD:
+                self._lead(hand)
+            else:
+                self._run_aside(job, hand)
+            with self._mutex:
+                self._idle += 1
+
+    def _run_aside(self, call: Call | None, hand: Hand) -> None:
+        """The call, and then those that waited for it."""
+        while call is not None:
+            with self._mutex:
+                self._aside.add(call)
+                self._wake()
+            outcome = self._work.run(call, hand)
+            with self._mutex:
+                self._aside.discard(call)
+                if outcome[USED_US] < TICK_S * 1e6:
+                    self._slow.discard(call.function)
+                call = self._ended_call(call)
+            self._work.tell("did", [outcome])
+
+    def _ended_call(self, call: Call) -> Call | None:
+        """I2.  A call of its trigger that waited, which is under way now."""
+        if call.is_going_on:
+            return None
+        waiting = self._waiting.get(call.trigger)
+        if waiting:
+            return waiting.popleft()
+        self._under_way[call.trigger] -= 1
+        return None
+
+    def _wake(self) -> None:
+        if not self._is_busy:
+            self._is_busy = True
+            self._busy.set()
+
+    # --- the leader ----------------------------------------------------------------------------------
+
+    def _lead(self, hand: Hand) -> None:
+        me = threading.get_ident()
+        with self._mutex:
+            self._leader = me
+        while True:
+            call = self._next()
+            if call is None:
+                self._flush()
+                if not self._take_in():
+                    return
+            elif not call.is_going_on and (self._work.blocks(call) or call.function in self._slow):
+                self._hire(call)
+            elif not self._run(call, hand, me):
+                return
+
+    def _take_in(self) -> bool:
+        """Wait for more calls; False: there will be none."""
+        calls = None
+        try:
+            calls = self._work.receive()
+        finally:  # without a leader the process would live on and answer nothing
+            if calls is None:
+                self._ended.set()
+        self._ready.extend(calls or ())
+        return calls is not None
+
+    def _next(self) -> Call | None:
+        """The next call that may run; those that may not yet wait for their neighbours."""
+        while self._ready:
+            call = self._ready.popleft()
+            if call.is_going_on or call.is_admitted:
+                return call
+            with self._mutex:
+                under_way = self._under_way.get(call.trigger, 0)
+                if under_way < call.side_by_side:
+                    self._under_way[call.trigger] = under_way + 1
+                    return call
+                self._waiting.setdefault(call.trigger, deque()).append(call)
+        return None
+
+    def _run(self, call: Call, hand: Hand, me: int) -> bool:
+        """Whether this thread still leads."""
+        with self._mutex:
+            self._current = call
+            self._runs += 1
+            self._wake()
+        outcome = self._work.run(call, hand)
+        with self._mutex:
+            leads = self._leader == me
+            if leads:
+                self._current = None
+                if not self._out:
+                    self._out_since_s = perf_counter()
+                self._out.append(outcome)
+            else:
+                self._aside.discard(call)
+            freed = self._ended_call(call)
+            if freed is not None and leads:
+                freed.is_admitted = True
+                self._ready.appendleft(freed)
+        if leads:
+            if len(self._out) >= GATHERED or perf_counter() - self._out_since_s >= GATHER_S:
+                self._flush()
+            return True
+        self._work.tell("did", [outcome])
+        self._run_aside(freed, hand)
+        return False
+
+    def _flush(self) -> None:
+        with self._mutex:
+            out, self._out = self._out, []
+            self._told_s = perf_counter()
+        if out:
+            self._work.tell("did", out)
+
+    # --- the watcher ---------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        seen = 0
+        while not self._ended.is_set():
+            self._busy.wait()
+            sleep(TICK_S)
+            seen = self._look(seen)
+
+    def _look(self, seen: int) -> int:
+        """One look.  ``seen``: which run of the leader the last look saw; that of this look, 0: none."""
+        now_s, out = perf_counter(), list[Any]()
+        with self._mutex:
+            current, running = self._current, self._runs
+            is_stuck = current is not None and running == seen
+            if is_stuck and current is not None:
+                self._leader, self._current = 0, None
+                self._aside.add(current)
+                self._slow.add(current.function)
+                out, self._out = self._out, []
+            late = [one for one in self._aside if one.begun_s and not one.is_told and now_s - one.begun_s >= TICK_S]
+            for one in late:
+                one.is_told = True
+            if self._current is None and not self._aside:
+                self._is_busy = False
+                self._busy.clear()
+            is_due = self._is_busy and now_s - self._told_s >= HEARTBEAT_S
+            if out or late or is_due:
+                self._told_s = now_s
+        if out:
+            self._work.tell("did", out)
+        if late:
+            self._work.tell("began", [one.id for one in late])
+        elif is_due and not out:
+            self._work.tell("alive", 0)
+        if is_stuck:
+            self._hire(_LEAD)
+        return 0 if is_stuck or current is None else running

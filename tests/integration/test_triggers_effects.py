@@ -1,0 +1,107 @@
+"""Triggers that yield: a real store, a real worker process, kills in the middle of a long one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from columnar.client import Connection
+from tests.support.serving import Serving
+from tests.support.store_process import StoreProcess
+from tests.support.trigger_functions import MODULE
+
+SPREAD = f"{MODULE}:spread"
+LONG = 6_000  # cells of a fan-out: a dozen slices
+
+
+def make(connection: Connection) -> None:
+    connection.create_table(b"out", {"f": {}}, attributes={"DELETE_MARKERS": "3600000"}, splits=[b"0500"])
+    connection.create_table(b"plain", {"f": {}})
+    connection.create_table(b"source", {"f": {}})
+    connection.triggers.add("spread", b"source", SPREAD, [b"f"], attempts=2, row=False)
+
+
+@pytest.fixture
+def serving(tmp_path: Path) -> Iterator[Serving]:
+    serving = Serving(tmp_path / "data").start()
+    make(serving.connect())
+    yield serving
+    serving.stop()
+
+
+def rows_with(connection: Connection, source: bytes) -> dict[bytes, tuple[bytes, int]]:
+    column = b"f:" + source
+    found = connection.table(b"out").scan(columns=[column], include_timestamp=True)
+    return {row: cells[column] for row, cells in found}
+
+
+def test_what_is_yielded_is_written_with_the_changes_own_stamp(serving: Serving) -> None:
+    connection = serving.connect()
+    source = connection.table(b"source")
+    source.put(b"a", {b"f:count": b"1234", b"f:value": b"old"})
+    source.put(b"b", {b"f:count": b"1", b"f:value": b"other"})
+    assert connection.triggers.wait("spread")
+    found = rows_with(connection, b"a")
+    assert sorted(found) == [b"%04d" % number for number in range(1_234)]
+    assert len(set(found.values())) == 1, "one value, one stamp"
+    source.put(b"a", {b"f:count": b"3", b"f:value": b"new"})
+    assert connection.triggers.wait("spread")
+    newer = rows_with(connection, b"a")
+    assert [newer[row][0] for row in (b"0000", b"0002", b"0003")] == [b"new", b"new", b"old"]
+    assert newer[b"0000"][1] > found[b"0000"][1]
+    assert list(rows_with(connection, b"b")) == [b"0000"]
+
+
+def test_deletes_need_markers_and_leave_no_other_row(serving: Serving) -> None:
+    connection = serving.connect()
+    source = connection.table(b"source")
+    source.put(b"a", {b"f:count": b"2", b"f:value": b"1"})
+    assert connection.triggers.wait("spread")
+    source.put(b"d", {b"f:do": b"delete"})
+    source.put(b"e", {b"f:do": b"delete unmarked"})
+    assert connection.triggers.wait("spread")
+    assert list(rows_with(connection, b"a")) == [b"0001"]
+    (letter,) = connection.triggers.dead_letters("spread")
+    assert letter.row == b"e"
+    assert "columnar alter plain --set DELETE_MARKERS=" in letter.error
+
+
+def test_a_change_that_is_put_off_comes_again_with_its_checkpoint(serving: Serving) -> None:
+    connection = serving.connect()
+    connection.table(b"source").put(b"a", {b"f:do": b"later"})
+    assert connection.triggers.wait("spread")
+    assert connection.triggers.dead_letters("spread") == []
+
+
+def test_a_function_may_read_and_yield(serving: Serving) -> None:
+    connection = serving.connect()
+    connection.create_table(b"read", {"f": {}})
+    connection.triggers.add("reads", b"read", f"{MODULE}:spread_with_client", [b"f"], side_by_side=1)
+    result = []
+    for number in range(5):
+        connection.table(b"read").put(b"r", {b"f:n": b"%d" % number})
+        assert connection.triggers.wait("reads")
+        result.append(len(connection.table(b"out").row(b"r")))
+    assert result == [1, 2, 3, 4, 5], "a later call sees what an earlier one yielded"
+
+
+def test_a_long_fan_out_goes_on_behind_its_checkpoint(tmp_path: Path) -> None:
+    """kill -9 of the worker, then of the store, in its middle; then the rest, and nothing is missing."""
+    store = StoreProcess(tmp_path / "data", MODULE)
+    store.start()
+    make(connection := store.connect())
+    connection.table(b"source").put(b"a", {b"f:count": b"%d" % LONG, b"f:value": b"1"})
+    pause = threading.Event()
+    for kill, share in ((store.kill_workers, 0.2), (store.kill, 0.5)):
+        while len(rows_with(connection, b"a")) < share * LONG:
+            pause.wait(0.002)
+        kill()
+    store.start()
+    connection = store.connect()
+    assert connection.triggers.wait("spread", timeout_ms=60_000)
+    assert len(rows_with(connection, b"a")) == LONG
+    assert connection.triggers.dead_letters("spread") == []
+    assert store.stop() == 0

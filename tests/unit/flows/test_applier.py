@@ -1,0 +1,193 @@
+"""Effects that become batches: in order, told when they are on disk, and never stuck behind one that cannot be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from columnar.errors import ColumnarError, RegionTooBusy
+from columnar.flows import applier as module
+from columnar.flows.applier import STEP_WRITES, Applier, Job
+from columnar.flows.background import Background
+from columnar.flows.effects import size_of, writes_of
+from columnar.flows.governor import Governor
+from columnar.model.schema import Family, make_table
+from columnar.regions.region import Region
+from columnar.storage.api import StoreBusy
+from tests.support.region_house import House
+
+T = make_table("t", [Family("f")], {"DELETE_MARKERS": "1000"})
+
+
+class Bench(House):
+    def __init__(self) -> None:
+        super().__init__(T, (b"m",))
+        self.background = Background()
+        self.applier = Applier(self.operations.access, self.operations.writes, Governor(), self.background)
+        self.told: list[tuple[str, ColumnarError | None]] = []
+
+    def apply(self, name: str, *effects: Any, stamp: int = 5_000) -> Job:  # type: ignore[override]
+        writes = writes_of(list(effects), stamp)
+        return self.applier.apply(writes, size_of(writes), lambda error: self.told.append((name, error)))
+
+    async def until_told(self, count: int) -> None:
+        while len(self.told) < count:  # noqa: ASYNC110 - as fsyncs end
+            await asyncio.sleep(0.001)
+
+    def values(self, row: bytes) -> list[bytes]:
+        return [value for _, value, _ in self.row(row)]
+
+
+def on_bench(test: Callable[[Bench], Awaitable[None]]) -> Callable[[], None]:
+    async def run() -> None:
+        bench = Bench()
+        try:
+            async with asyncio.timeout(20):
+                await test(bench)
+        finally:
+            bench.background.close()
+            await bench.close()
+
+    def wrapped() -> None:
+        asyncio.run(run())
+
+    wrapped.__name__ = test.__name__
+    return wrapped
+
+
+def put(row: bytes, value: bytes = b"1", table: bytes = b"t", column: bytes = b"f:a") -> list[Any]:
+    return [1, table, row, {column: value}]
+
+
+@on_bench
+async def test_a_job_is_told_when_it_is_on_disk(bench: Bench) -> None:
+    bench.gate.hold()
+    bench.apply("one", put(b"a"), put(b"z"))
+    while not bench.gate.entered.is_set():  # noqa: ASYNC110 - nobody tells
+        await asyncio.sleep(0.001)
+    assert bench.told == []
+    bench.gate.release()
+    await bench.until_told(1)
+    assert bench.told == [("one", None)]
+    assert [bench.row(b"a"), bench.row(b"z")] == [[(b"f:a", b"1", 5_000)]] * 2
+    assert bench.applier._held_bytes == 0
+
+
+@on_bench
+async def test_many_jobs_share_batches_and_fsyncs(bench: Bench) -> None:
+    bench.region(b"a")
+    batches: list[int] = []
+    apply_many = Region.apply_many
+
+    def counted(region: Region, mutations: Any) -> Any:
+        listed = list(mutations)
+        batches.append(len(listed))
+        return apply_many(region, listed)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Region, "apply_many", counted)
+        for number in range(3 * STEP_WRITES):
+            bench.apply(str(number), put(b"%03d" % number))
+        await bench.until_told(3 * STEP_WRITES)
+    assert batches == [STEP_WRITES] * 3
+    assert [error for _, error in bench.told] == [None] * 3 * STEP_WRITES
+
+
+@on_bench
+async def test_effects_on_one_row_keep_their_order(bench: Bench) -> None:
+    bench.apply("one", put(b"a", b"1"), put(b"a", b"2"), [2, b"t", b"b", None], put(b"a", b"3"))
+    bench.apply("two", put(b"a", b"4"))
+    await bench.until_told(2)
+    assert bench.values(b"a") == [b"4"]
+
+
+@on_bench
+async def test_an_error_is_its_own_jobs_alone(bench: Bench) -> None:
+    bench.apply("good", put(b"a"))
+    bench.apply("no table", put(b"b"), put(b"b", table=b"nowhere"))
+    bench.apply("no family", put(b"c", column=b"none:q"))
+    bench.apply("good too", put(b"d"))
+    await bench.until_told(4)
+    told = {name: None if error is None else type(error).__name__ for name, error in bench.told}
+    assert told == {"good": None, "no table": "TableNotFound", "no family": "NoSuchColumnFamily", "good too": None}
+    assert bench.values(b"d") == [b"1"]
+    assert bench.applier._held_bytes == 0
+
+
+@on_bench
+async def test_a_region_that_is_behind_or_full_holds_up_nobody_else(bench: Bench) -> None:
+    region = bench.region(b"a")
+    region.refuses_writes = True
+    bench.apply("full", put(b"a"))
+    bench.apply("free", put(b"z"))
+    await bench.until_told(1)
+    assert bench.told == [("free", None)]
+    region.refuses_writes = False
+    await bench.until_told(2)
+    assert bench.told[1] == ("full", None)
+    busy = [StoreBusy("behind")] * 2
+    apply_many, apply = Region.apply_many, Region.apply
+
+    def falls_behind(held: Region, *given: Any) -> Any:
+        if held is region and busy:
+            raise busy.pop()
+        return (apply_many if isinstance(given[0], list) else apply)(held, *given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Region, "apply_many", falls_behind)
+        patch.setattr(Region, "apply", falls_behind)
+        bench.apply("behind", put(b"b"))
+        await bench.until_told(3)
+    assert not busy
+    assert bench.values(b"b") == [b"1"]
+
+
+@on_bench
+async def test_what_a_failed_fsync_leaves_open_is_written_again(bench: Bench) -> None:
+    bench.gate.fail()
+    bench.apply("one", put(b"a"))
+    while bench.gate.syncs == 0:  # noqa: ASYNC110 - nobody tells
+        await asyncio.sleep(0.001)
+    await asyncio.sleep(0.01)
+    assert bench.told == []
+    bench.gate.release()
+    await bench.until_told(1)
+    assert bench.told == [("one", None)]
+    assert bench.values(b"a") == [b"1"]
+
+
+@on_bench
+async def test_an_error_that_stays_is_told_in_the_end(bench: Bench) -> None:
+    bench.region(b"a").refuses_writes = True
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "PATIENCE_S", 0.05)
+        bench.apply("full", put(b"a"))
+        await bench.until_told(1)
+    ((name, error),) = bench.told
+    assert name == "full"
+    assert isinstance(error, RegionTooBusy)
+
+
+@on_bench
+async def test_a_job_that_is_given_up_is_not_told_and_frees_its_room(bench: Bench) -> None:
+    bench.region(b"a").refuses_writes = True
+    aside = bench.apply("aside", put(b"a"))
+    while not aside.is_aside:  # noqa: ASYNC110 - nobody tells
+        await asyncio.sleep(0)
+    queued = bench.apply("queued", put(b"b", bytes(module.WAITING_BYTES)))
+    assert not bench.applier.has_room
+    bench.applier.give_up(queued)
+    bench.applier.give_up(aside)
+    bench.applier.give_up(aside)
+    assert bench.applier.has_room
+    assert bench.applier._held_bytes == 0
+    bench.region(b"a").refuses_writes = False
+    bench.apply("last", put(b"c"))
+    await bench.until_told(1)
+    while bench.background._tasks:  # noqa: ASYNC110 - nobody tells
+        await asyncio.sleep(0.001)
+    assert bench.told == [("last", None)]
+    assert bench.values(b"b") == []

@@ -1,0 +1,49 @@
+"""Effects as mutations: stamped, in order, refused where they cannot be written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from columnar.errors import IllegalArgument
+from columnar.flows.effects import for_table, writes_of
+from columnar.model.mutation import Delete, Put, RowMutation
+from columnar.model.schema import Family, make_table
+
+MARKED = make_table("m", [Family("f"), Family("g")], {"DELETE_MARKERS": "1000"})
+PLAIN = make_table("p", [Family("f")])
+
+
+def test_all_that_a_change_leads_to_bears_its_stamp() -> None:
+    found = writes_of([[1, b"t", b"r", {b"f:a": b"1", b"f:": b"2"}], [2, b"t", b"s", [b"f:a", b"g"]]], 77)
+    assert found == [
+        (b"t", RowMutation(b"r", (Put(b"f", b"a", b"1", 77), Put(b"f", b"", b"2", 77)))),
+        (b"t", RowMutation(b"s", (Delete(b"f", b"a", 77), Delete(b"g", None, 77)))),
+    ]
+
+
+def test_a_delete_without_columns_is_of_the_whole_row() -> None:
+    ((_, mutation),) = writes_of([[2, b"m", b"r", None]], 77)
+    assert for_table(mutation, MARKED).operations == (Delete(b"f", None, 77), Delete(b"g", None, 77))
+
+
+def test_a_delete_needs_markers_and_a_put_does_not() -> None:
+    (_, put), (_, delete) = writes_of([[1, b"p", b"r", {b"f:a": b"1"}], [2, b"p", b"r", [b"f:a"]]], 77)
+    assert for_table(put, PLAIN) is put
+    assert for_table(delete, MARKED) is delete
+    with pytest.raises(IllegalArgument, match="columnar alter p --set DELETE_MARKERS="):
+        for_table(delete, PLAIN)
+
+
+@pytest.mark.parametrize(
+    "effect",
+    [
+        5, [], [9, b"t", b"r", {}], [1, b"t", b"r", {}], [1, b"t", b"", {b"f:a": b"1"}], [1, b"t", b"r", {b"f": b"1"}],
+        [1, b"t", b"r", {b"f:a": 1}], [1, b"t", b"r", {5: b"1"}], [1, b"t", b"r", {b":a": b"1"}], [1, "t", b"r", {}],
+        [2, b"t", b"r", []], [2, b"t", b"r", [5]], [2, b"t", b"r", [b":q"]], [3, b"state"],
+    ],
+)  # fmt: skip
+def test_what_is_no_effect_is_refused(effect: Any) -> None:
+    with pytest.raises(IllegalArgument, match="an effect"):
+        writes_of([effect], 77)

@@ -1,0 +1,104 @@
+"""Background steps: in turn, at once where nobody asks, with pauses where somebody does."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from columnar.flows import governor
+from columnar.flows.governor import PAUSE, Governor
+
+
+def test_steps_take_turns_until_they_have_no_more() -> None:
+    async def run() -> None:
+        done: list[str] = []
+        held = Governor()
+
+        def step(name: str, times: int) -> None:
+            left = [times]
+
+            def work() -> bool:
+                done.append(name)
+                left[0] -= 1
+                return left[0] > 0
+
+            held.soon(work)
+
+        step("a", 3)
+        step("b", 1)
+        while len(done) < 4:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert done == ["a", "b", "a", "a"]
+        step("c", 1)
+        await asyncio.sleep(0)
+        assert done[-1] == "c"
+
+    asyncio.run(run())
+
+
+def paced(answered: list[int], steps: int) -> list[float]:
+    """The pauses after steps that take 10 ms by the test's clock."""
+    now = [0.0]
+    pauses: list[float] = []
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        held = Governor(lambda: answered[0])
+        left = [steps]
+
+        def work() -> bool:
+            now[0] += 0.010
+            answered[0] += answered[1]
+            left[0] -= 1
+            return left[0] > 0
+
+        later = loop.call_later
+
+        def noted(delay: float, *call: object) -> asyncio.TimerHandle:
+            pauses.append(delay)
+            return later(0, *call)  # type: ignore[arg-type]
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(loop, "call_later", noted)
+            patch.setattr(governor, "perf_counter", lambda: now[0])
+            held.soon(work)
+            while left[0]:  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0)
+
+    asyncio.run(run())
+    return pauses
+
+
+def test_while_requests_are_answered_a_pause_follows_each_step() -> None:
+    assert paced([0, 1], 4) == pytest.approx([PAUSE * 0.010] * 3)
+
+
+def test_without_requests_there_is_no_pause() -> None:
+    assert paced([0, 0], 4) == []
+
+
+def test_the_last_request_is_soon_forgotten() -> None:
+    assert paced([1, 0], 4) == pytest.approx([PAUSE * 0.010]), "the step after it is longer than FOREGROUND_S"
+
+
+def test_a_step_that_fails_does_not_hold_up_the_others() -> None:
+    async def run() -> None:
+        failures: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: failures.append(context["exception"]))
+        held, done = Governor(), []
+
+        def fails() -> bool:
+            raise KeyError("a fault")
+
+        held.soon(fails)
+        held.soon(lambda: bool(done.append(1)))  # type: ignore[func-returns-value]
+        begun_s = time.monotonic()
+        while not done and time.monotonic() < begun_s + 10:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0)
+        assert done == [1]
+        assert [type(one) for one in failures] == [KeyError]
+
+    asyncio.run(run())

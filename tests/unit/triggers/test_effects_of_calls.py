@@ -1,0 +1,259 @@
+"""Effects of calls: on disk before the change is done, in slices with checkpoints, and what becomes of failures."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from columnar.model.read import ReadSpec, projection
+from columnar.regions.region_reads import get_row
+from columnar.triggers import lane as lanes
+from tests.support.openings import region_at_once
+from tests.unit.triggers.test_feeder import Bench, on_bench
+
+USED_US = 1_000
+
+
+def put(row: bytes, value: bytes = b"1", table: bytes = b"out") -> list[Any]:
+    return [1, table, row, {b"f:a": value}]
+
+
+def did(bench: Bench, call_id: int, what: str = "done", *effects: Any, error: Any = None, state: Any = None) -> None:
+    bench.main.listener.answered(["did", [[call_id, what, list(effects), error, "", state, USED_US]]])
+
+
+def out(bench: Bench, row: bytes) -> dict[bytes, tuple[bytes, int]]:
+    region = region_at_once(bench.server, bench.out, row)
+    spec = ReadSpec(projection(bench.out.schema, []))
+    return {column: (value, at) for column, value, at in get_row(region, row, spec)}
+
+
+def stamp_of(bench: Bench, row: bytes) -> int:
+    last = bench.region(row).log.last_logged
+    assert last is not None
+    record = bench.region(row).log.record_at(last)
+    assert record is not None
+    return record.stamp
+
+
+async def until_sent(bench: Bench, *kinds: str) -> list[tuple[Any, ...]]:
+    await bench.main.until(lambda: any(parts[0] in kinds for parts in bench.main.sent))
+    found = [parts for parts in bench.main.sent if parts[0] in kinds]
+    bench.main.sent.clear()
+    return found
+
+
+@on_bench()
+async def test_a_change_is_done_when_its_effects_are_on_disk(bench: Bench) -> None:
+    await bench.add("t")
+    await bench.put(b"a")
+    stamp = stamp_of(bench, b"a")
+    ((call_id, _, _),) = bench.main.take()
+    did(bench, call_id, "done", put(b"x"), put(b"y", b"2"))
+    (consumer,) = bench.feeder.consumers_of("t")
+    assert consumer.state.in_flight_count == 1
+    assert bench.feeder.calls_in_flight() == 1
+    assert await bench.keeper.wait("t", "", 0.0) is False
+    assert await bench.keeper.wait("t", "", 10.0)
+    assert out(bench, b"x") == {b"f:a": (b"1", stamp)}
+    assert out(bench, b"y") == {b"f:a": (b"2", stamp)}
+    assert bench.feeder.calls_in_flight() == 0
+
+
+@on_bench()
+async def test_a_place_in_the_worker_is_free_while_effects_are_written(bench: Bench) -> None:
+    bench.feeder.main._width = 1
+    await bench.add("t")
+    await bench.put(b"a", b"b")
+    ((call_id, _, _),) = bench.main.take()
+    did(bench, call_id, "done", put(b"x"))
+    assert [row for _, _, row in bench.main.take()] == [b"b"]
+
+
+@on_bench()
+async def test_a_slice_is_on_disk_before_the_next_is_asked_for(bench: Bench) -> None:
+    await bench.add("t")
+    await bench.put(b"a")
+    ((call_id, _, _),) = bench.main.take()
+    did(bench, call_id, "more", put(b"x"), state=b"half")
+    assert bench.main.sent == []
+    assert await until_sent(bench, "go") == [("go", call_id)]
+    assert out(bench, b"x")
+    (consumer,) = bench.feeder.consumers_of("t")
+    assert consumer.state.cursor().progress == ((bench.region(b"a").log.last_logged, b"half"),)
+    did(bench, call_id, "done", put(b"y"))
+    assert await bench.keeper.wait("t", "", 10.0)
+    assert consumer.state.cursor().progress == ()
+    assert out(bench, b"y")
+
+
+@on_bench()
+async def test_a_change_goes_on_behind_its_checkpoint_after_a_restart(bench: Bench) -> None:
+    await bench.add("t")
+    await bench.put(b"a")
+    ((call_id, _, _),) = bench.main.take()
+    did(bench, call_id, "more", put(b"x"), state=b"half")
+    await until_sent(bench, "go")
+    await bench.restart()
+    bench.region(b"a")
+    ((frame),) = await until_sent(bench, "run")
+    ((_, _, _, _, change, progress),) = frame[1]
+    assert (change[1], change[7], progress) == (b"a", 1, b"half"), "nor is that an attempt"
+
+
+@on_bench()
+async def test_a_worker_that_dies_between_two_slices_blames_nobody(bench: Bench) -> None:
+    await bench.add("t")
+    await bench.put(b"a", b"b")
+    (first, _, _), (other, _, _) = bench.main.take()
+    did(bench, other)
+    did(bench, first, "more", put(b"x"), state=b"half")
+    await until_sent(bench, "go")
+    did(bench, first, "more", put(b"y"), state=b"later")
+    bench.main.die()  # while the effects of a slice are being written
+    (consumer,) = bench.feeder.consumers_of("t")
+    assert not consumer.suspects
+    bench.main.start()
+    ((_, calls),) = await until_sent(bench, "run")
+    assert (calls[0][4][1], calls[0][4][7], calls[0][5]) == (b"a", 1, b"half")
+    assert bench.feeder.calls_in_flight() == 1
+    did(bench, calls[0][0], "done", put(b"z"))
+    assert await bench.keeper.wait("t", "", 10.0)
+
+
+@on_bench()
+async def test_a_change_that_is_put_off_comes_again_without_blame(bench: Bench) -> None:
+    await bench.add("t", attempts=1)
+    await bench.put(b"a")
+    ((call_id, _, _),) = bench.main.take()
+    did(bench, call_id, "later", error=0.02)
+    assert bench.main.take() == []
+    ((_, calls),) = await until_sent(bench, "run")
+    assert (calls[0][4][1], calls[0][4][7]) == (b"a", 1)
+    did(bench, calls[0][0])
+    assert await bench.keeper.wait("t", "", 10.0)
+    assert await bench.keeper.dead_letters("t", 10) == []
+
+
+@on_bench()
+async def test_what_a_failed_run_had_checked_is_written_and_kept(bench: Bench) -> None:
+    await bench.add("t", attempts=2)
+    await bench.put(b"a")
+    ((call_id, _, _),) = bench.main.take()
+    did(bench, call_id, "failed", put(b"x"), error="Error: no", state=b"half")
+    ((_, calls),) = await until_sent(bench, "run")
+    assert (calls[0][4][7], calls[0][5]) == (2, b"half")
+    assert out(bench, b"x")
+    did(bench, calls[0][0], "later", put(b"y"), error=0.01, state=b"most")
+    ((_, calls),) = await until_sent(bench, "run")
+    assert (calls[0][4][7], calls[0][5]) == (2, b"most")
+    assert out(bench, b"y")
+
+
+@on_bench()
+async def test_effects_that_cannot_be_written_fail_the_change_that_yielded_them(bench: Bench) -> None:
+    await bench.add("t", attempts=1)
+    await bench.put(b"a", b"b", b"c")
+    calls = {row: call_id for call_id, _, row in bench.main.take()}
+    did(bench, calls[b"a"], "done", put(b"x", table=b"nowhere"))
+    did(bench, calls[b"b"], "done", put(b"x"))
+    did(bench, calls[b"c"], "done", [9, b"what", b"is", b"this"])
+    assert await bench.keeper.wait("t", "", 10.0)
+    letters = {letter.row: letter.error for letter in await bench.keeper.dead_letters("t", 10)}
+    assert sorted(letters) == [b"a", b"c"]
+    assert letters[b"a"] == "its effects cannot be written: TableNotFoundException: nowhere"
+    assert "an effect that is none" in letters[b"c"]
+
+
+@on_bench()
+async def test_a_call_whose_slice_cannot_be_written_is_ended(bench: Bench) -> None:
+    await bench.add("t", attempts=2)
+    await bench.put(b"a")
+    ((call_id, _, _),) = bench.main.take()
+    did(bench, call_id, "more", put(b"x", table=b"nowhere"))
+    assert await until_sent(bench, "drop") == [("drop", call_id)]
+    assert bench.feeder.main.calls, "it has its place until the worker says that it has ended"
+    did(bench, call_id)
+    assert bench.feeder.calls_in_flight() == 0
+    ((_, calls),) = await until_sent(bench, "run")
+    assert calls[0][4][7] == 2, "the second attempt"
+
+
+@on_bench()
+async def test_nothing_is_written_for_a_trigger_that_was_removed(bench: Bench) -> None:
+    await bench.add("t")
+    await bench.put(b"a", b"b", b"c")
+    (writing, _, _), (resting, _, _), (running, _, _) = bench.main.take()
+    did(bench, resting, "more", put(b"x"))
+    assert await until_sent(bench, "go") == [("go", resting)]
+    target = region_at_once(bench.server, bench.out, b"x")
+    target.refuses_writes = True  # both go on trying
+    did(bench, resting, "more", put(b"x2"))
+    did(bench, writing, "done", put(b"y"))
+    await bench.triggers.remove("t")
+    assert [parts for parts in bench.main.sent if parts[0] == "drop"] == [("drop", resting)]
+    did(bench, running, "more", put(b"z"))
+    assert ("drop", running) in bench.main.sent
+    for call_id in (resting, running):
+        did(bench, call_id)
+    assert bench.feeder.calls_in_flight() == 0
+    assert bench.keeper.feeder.outcomes.has_room
+    target.refuses_writes = False
+    while bench.hub.background._tasks:  # noqa: ASYNC110 - until nobody tries any more
+        await asyncio.sleep(0.001)
+    assert [out(bench, row) for row in (b"x2", b"y", b"z")] == [{}, {}, {}]
+    assert bench.feeder._places._taken == {}
+
+
+@on_bench()
+async def test_a_silent_worker_is_ended_and_its_calls_run_alone(bench: Bench) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lanes, "SILENCE_S", 0.01)
+        patch.setattr(lanes, "IMPORT_S", 0.01)
+        await bench.add("t", timeout_ms=10)
+        await bench.put(b"warm")
+        ((call_id, _, _),) = bench.main.take()
+        did(bench, call_id)
+        await bench.put(b"a", b"b")
+        assert len(bench.main.take()) == 2
+        await bench.main.until(lambda: bench.main.kills)
+    bench.main.die()
+    bench.main.start()
+    await bench.ward.until(lambda: bench.ward.sent)
+    ((_, _, row),) = bench.ward.take()
+    assert row == b"a"
+    (consumer,) = bench.feeder.consumers_of("t")
+    assert consumer.state.last_error == "", "nobody knows yet which it was"
+
+
+@on_bench()
+async def test_a_worker_that_says_something_is_not_silent(bench: Bench) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lanes, "SILENCE_S", 0.05)
+        await bench.add("t", timeout_ms=20)
+        await bench.put(b"warm")
+        ((call_id, _, _),) = bench.main.take()
+        did(bench, call_id)
+        await bench.put(b"a")
+        for _ in range(15):
+            await asyncio.sleep(0.01)
+            bench.main.listener.answered(["alive", 0])
+        assert bench.main.kills == 0
+        assert bench.feeder.calls_in_flight() == 1, "it has not begun: its time does not run"
+
+
+@on_bench()
+async def test_a_store_copy_waits_for_effects(bench: Bench) -> None:
+    """``RegionOwner._hold_deliveries``: nothing may be written while the store is copied."""
+    await bench.add("t")
+    await bench.put(b"a")
+    ((call_id, _, _),) = bench.main.take()
+    did(bench, call_id, "done", put(b"x"))
+    bench.feeder.upkeep.hold()
+    assert bench.feeder.calls_in_flight() == 1
+    while bench.feeder.calls_in_flight():  # noqa: ASYNC110 - as the owner does
+        await asyncio.sleep(0.001)
+    assert out(bench, b"x")
+    bench.feeder.upkeep.release()
