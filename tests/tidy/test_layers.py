@@ -26,6 +26,7 @@ LAYERS: dict[str, float] = {
     "columnar.operations": 4.2,  # a call of operations may be forwarded; routing knows no operation
     "columnar.flows": 4.5,
     "columnar.triggers": 5,
+    "columnar.views": 5,
     "columnar.thrift": 6,
     "columnar.thrift2": 6,
     "columnar.webui": 6,
@@ -67,6 +68,7 @@ LAYERS: dict[str, float] = {
 STRANGERS: list[set[str]] = [
     {"columnar.regions", "columnar.master", "columnar.client"},
     {"columnar.model", "columnar.storage", "columnar.coordination"},
+    {"columnar.triggers", "columnar.views"},
 ]
 # What may be imported from outside the store, by package.
 OUTSIDE: dict[str, tuple[str, ...]] = {
@@ -138,5 +140,6 @@ def test_the_checker_sees_an_upward_import() -> None:
     assert violations("columnar.regions.region", ["columnar.client"])
     assert violations("columnar.operations.access", ["columnar.thrift.translate"])
     assert violations("columnar.routing.routes", ["columnar.operations.access"])
+    assert violations("columnar.views.contributions", ["columnar.triggers.keeper"])
     assert violations("wikibench.trace", ["columnar.client"])
     assert not violations("columnar.regions.region", ["columnar.model.cell"])

@@ -1,0 +1,399 @@
+"""(pure) Turns of many triggers at the places of one worker process: events in, turns out.
+
+Start-time fair queueing (Goyal, Vin and Cheng 1996) over triggers, by the time that their slices used divided by
+their share; the trigger with the lowest tag is next.  Within a trigger its consumers (regions) take turns, and so do
+the calls that go on with another slice.  Rows within a region are the business of its ``DeliveryState``.
+
+    consumer    resting <-- ready / resting --> in line
+    call        begins (``take``) --> running --ended--> over
+                                      | ^                 ^
+                             paused   v | ``take``        | dropped
+                                     paused --goes_on--> in line
+
+A slice is charged the mean of its trigger's slices when it begins, and the difference when it is over: its length is
+not known before, and without a charge at the beginning the trigger that is first would take all free places.
+
+Invariants:
+    I1. At most ``places`` slices run.  A running slice holds one place; a paused call holds none.
+    I2. At most ``side_by_side`` calls of a trigger are begun, running and paused together.
+    I3. In any time t at most ``rate * t + 2`` calls of a rated trigger begin; further slices of a call are free.
+    I4. A trigger saves up no credit while it can take no turn, be it idle, at its ``side_by_side`` or over its rate:
+        its tag is at least the virtual time when it can again.
+    I5. Slow triggers, whose mean slice is over ``QUICK_S``, together hold seven eighths of the places at most, and with
+        new ones half of the rest: a quick trigger waits for slices of its own kind, never for calls of seconds.
+    I6. A new trigger, whose slices were never measured, runs one slice until that is over or has lasted ``QUICK_S``:
+        a start with many slow triggers leaves places to the others.
+
+Cost: O(log triggers) for an event or a turn.
+
+Knows nothing of processes, frames and clocks: ``now_s`` and ``used_s`` are arguments.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections import OrderedDict, deque
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from columnar.errors import IllegalArgument
+
+SHARE: Final = 10
+SIDE_BY_SIDE: Final = 8
+QUICK_S: Final = 0.01  # half a slice of a generator: fan-outs are slow
+RESERVED_PART: Final = 8  # of the places
+_SLOW, _NEW, _QUICK = range(3)  # places of the lines in ``_lines``
+_FIRST_GUESS_S: Final = 0.001  # a slice of a trigger that was never measured
+_MEMORY: Final = 8  # slices, in the mean of a trigger's slices
+_TOKENS: Final = 2.0  # a bucket's size: a look that comes late loses nothing
+_PERIODS_S: Final = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_RATE: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)/(s|min|h|d)")
+
+
+def rate_per_s(text: str) -> float:
+    """``10/s``, ``600/min``, ``5/h`` or ``1/d`` as calls a second.  IllegalArgument for anything else."""
+    match = _RATE.fullmatch(text)
+    if match is None or not float(match[1]):
+        raise IllegalArgument(f"rate '{text}': write it as 10/s, 600/min, 5/h or 1/d, more than 0")
+    return float(match[1]) / _PERIODS_S[match[2]]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a trigger may use."""
+
+    share: int = SHARE
+    side_by_side: int = SIDE_BY_SIDE
+    rate_per_s: float | None = None  # of calls; None: as many as its share gives
+
+
+class Turn(NamedTuple):
+    trigger: str
+    key: Hashable  # the consumer whose next change is to be called, or the paused call
+    begins: bool  # a new call
+
+
+class _Trigger:
+    __slots__ = (
+        "bound",
+        "charged",
+        "consumers",
+        "continues_next",
+        "continuing",
+        "counted",
+        "due",
+        "due_serial",
+        "filled_s",
+        "is_measured",
+        "is_removed",
+        "mean_s",
+        "name",
+        "paused",
+        "place_in_line",
+        "running",
+        "tag",
+        "terms",
+        "tokens",
+    )
+
+    def __init__(self, name: str, terms: Terms, now_s: float) -> None:
+        self.name = name  # constant
+        self.terms = terms
+        self.bound = terms.side_by_side  # above it only by calls begun before it was lowered
+        self.is_removed = False
+        self.consumers: OrderedDict[Hashable, None] = OrderedDict()  # that have a change ready
+        self.continuing: OrderedDict[Hashable, None] = OrderedDict()  # paused calls with a slice ready
+        self.continues_next = True  # continuing calls and new ones take turns
+        self.running = 0
+        self.counted = (_NEW, 0)  # pace and running slices, as they are in ``_running_at``
+        self.paused = 0
+        self.tag = 0.0  # virtual seconds: when its next slice starts
+        self.charged = 0.0  # virtual seconds, a part of the tag: for the slices that run
+        self.mean_s = _FIRST_GUESS_S
+        self.is_measured = False
+        self.tokens = 1.0  # as of ``filled_s``
+        self.filled_s = now_s
+        self.due: float | None = None  # when its next token is there; set while it waits for one
+        self.due_serial = 0  # of its entry in the heap of due triggers
+        self.place_in_line: tuple[int, float, int] | None = None  # pace, tag, serial: its entry in a line
+
+    @property
+    def begun(self) -> int:
+        return self.running + self.paused
+
+    @property
+    def wants_to_begin(self) -> bool:
+        return bool(self.consumers) and self.begun < (self.terms.side_by_side if self.is_measured else 1)  # I6
+
+    @property
+    def may_begin(self) -> bool:
+        return self.wants_to_begin and (self.terms.rate_per_s is None or self.tokens >= 1.0)
+
+    @property
+    def can_take(self) -> bool:
+        return bool(self.continuing) or self.may_begin
+
+    @property
+    def pace(self) -> int:
+        """How many of the places it may use (I5)."""
+        if not self.is_measured:
+            return _NEW
+        return _QUICK if self.mean_s <= QUICK_S else _SLOW
+
+    def fill(self, now_s: float) -> None:
+        if self.terms.rate_per_s is not None:
+            gained = max(0.0, now_s - self.filled_s) * self.terms.rate_per_s
+            self.tokens = min(_TOKENS, self.tokens + gained)
+        self.filled_s = max(now_s, self.filled_s)
+
+    def next_turn(self) -> Turn:
+        """The key whose turn it is; a consumer goes to the end of the line."""
+        if self.continuing and (self.continues_next or not self.may_begin):
+            self.continues_next = False
+            self.paused -= 1
+            return Turn(self.name, self.continuing.popitem(last=False)[0], False)
+        self.continues_next = True
+        consumer = next(iter(self.consumers))
+        self.consumers.move_to_end(consumer)
+        return Turn(self.name, consumer, True)
+
+
+class FairShare:
+    def __init__(self, places: int) -> None:
+        self.places = places  # constant
+        reserved = places // RESERVED_PART
+        self._bounds = (places - reserved, places - reserved // 2, places)  # constant; for each pace and all below it
+        self._running_at = [0, 0, 0]  # slices, by the pace of their triggers
+        self._virtual_s = 0.0  # the highest tag of a slice that began
+        self._triggers: dict[str, _Trigger] = {}
+        # Triggers that can take a turn, by their pace; an entry counts while its trigger names it.
+        self._lines: tuple[list[tuple[float, int, _Trigger]], ...] = ([], [], [])
+        self._due: list[tuple[float, int, _Trigger]] = []  # triggers that wait for a token
+        self._trials: deque[tuple[float, _Trigger]] = deque()  # when the first slice of a trigger began
+        self._serial = 0
+
+    # --- triggers ----------------------------------------------------------------------------------
+
+    def allow(self, trigger: str, terms: Terms, now_s: float) -> None:
+        """Add a trigger, or change the terms of one.  Calls that are begun go on."""
+        assert min(terms.share, terms.side_by_side) > 0, "checked where it is registered"
+        held = self._triggers.get(trigger)
+        if held is None:
+            self._triggers[trigger] = _Trigger(trigger, terms, now_s)
+            return
+        held.fill(now_s)
+        held.terms, held.is_removed, held.due = terms, False, None
+        held.bound = max(terms.side_by_side, held.begun)
+        self._settle(held)
+
+    def remove(self, trigger: str) -> None:
+        """No call of it begins any more; those that are begun go on to their end."""
+        held = self._triggers[trigger]
+        held.is_removed = True
+        held.consumers.clear()
+        self._settle(held)
+
+    # --- events ------------------------------------------------------------------------------------
+
+    def ready(self, trigger: str, consumer: Hashable) -> None:
+        """The consumer has a change to deliver.  It stays in line until ``resting``."""
+        held = self._triggers[trigger]
+        if not held.is_removed:
+            held.consumers.setdefault(consumer)
+            self._settle(held)
+
+    def resting(self, trigger: str, consumer: Hashable) -> None:
+        """The consumer has nothing to deliver, or is gone."""
+        held = self._triggers.get(trigger)
+        if held is not None:
+            held.consumers.pop(consumer, None)
+            self._settle(held)
+
+    def paused(self, trigger: str, used_s: float) -> None:
+        """A slice is over, its call is not: the place is free, and the call still counts (I2)."""
+        held = self._triggers[trigger]
+        held.paused += 1
+        self._slice_over(held, used_s)
+
+    def goes_on(self, trigger: str, call: Hashable) -> None:
+        """A paused call is ready for its next slice."""
+        held = self._triggers[trigger]
+        held.continuing[call] = None
+        assert len(held.continuing) <= held.paused, "only a paused call goes on"
+        self._settle(held)
+
+    def dropped(self, trigger: str, call: Hashable) -> None:
+        """A paused call is over without another slice."""
+        held = self._triggers[trigger]
+        held.continuing.pop(call, None)
+        held.paused -= 1
+        self._settle(held)
+
+    def ended(self, trigger: str, used_s: float) -> None:
+        """A running call is over: done, failed or lost."""
+        self._slice_over(self._triggers[trigger], used_s)
+
+    def returned(self, turn: Turn) -> None:
+        """The turn found nothing to run: it is as if it had not been taken.  A paused call is over."""
+        held = self._triggers[turn.trigger]
+        if turn.begins and held.terms.rate_per_s is not None:
+            held.tokens += 1.0
+        self._charge(held, 0.0)
+        self._settle(held)
+
+    # --- instructions ------------------------------------------------------------------------------
+
+    def take(self, now_s: float) -> Turn | None:
+        """The next slice to run; it holds a place until ``paused`` or ``ended``."""
+        self._wake(now_s)
+        held = self._first()
+        if held is None:
+            return None
+        self._virtual_s = max(self._virtual_s, held.tag)
+        held.fill(now_s)
+        turn = held.next_turn()
+        if turn.begins and held.terms.rate_per_s is not None:
+            held.tokens -= 1.0
+        held.running += 1
+        if not held.is_measured:
+            self._trials.append((now_s, held))
+        guess = held.mean_s / held.terms.share
+        held.charged += guess
+        held.tag += guess
+        self._settle(held)
+        return turn
+
+    def next_due_s(self) -> float | None:
+        """When a trigger may begin a call that it may not begin now: ``take`` then, if no event comes before."""
+        token_s = self._next_token_s()
+        while self._trials and self._trials[0][1].is_measured:
+            self._trials.popleft()
+        if not self._trials:
+            return token_s
+        trial_s = self._trials[0][0] + QUICK_S
+        return trial_s if token_s is None else min(token_s, trial_s)
+
+    # --- looks -------------------------------------------------------------------------------------
+
+    @property
+    def running_count(self) -> int:
+        return sum(self._running_at)
+
+    def begun_count(self, trigger: str) -> int:
+        """Calls of it that run or are paused."""
+        held = self._triggers.get(trigger)
+        return held.begun if held is not None else 0
+
+    def mean_slice_s(self, trigger: str) -> float:
+        return self._triggers[trigger].mean_s
+
+    # --- tags and lines ----------------------------------------------------------------------------
+
+    def _slice_over(self, held: _Trigger, used_s: float) -> None:
+        weight = 1 / _MEMORY if held.is_measured else 1.0
+        held.mean_s += (used_s - held.mean_s) * weight
+        held.is_measured = True
+        self._charge(held, used_s)
+        self._settle(held)
+
+    def _charge(self, held: _Trigger, used_s: float) -> None:
+        """Free a place, and replace the guess for one slice by what it used."""
+        assert held.running > 0, "only a running slice is over"
+        guessed = held.charged / held.running
+        held.running -= 1
+        held.charged = held.charged - guessed if held.running else 0.0
+        # A guess that was too high is given back, but not as credit below the virtual time (I4).
+        fresh = held.tag + used_s / held.terms.share - guessed
+        held.tag = max(fresh, min(held.tag, self._virtual_s))
+
+    def _settle(self, held: _Trigger) -> None:
+        """Bring the lines up to date after any change of a trigger."""
+        held.bound = max(held.terms.side_by_side, min(held.bound, held.begun))
+        self._running_at[held.counted[0]] -= held.counted[1]
+        held.counted = (held.pace, held.running)
+        self._running_at[held.pace] += held.running
+        self._await_token(held)
+        if not held.can_take:
+            held.place_in_line = None
+            if held.is_removed and not held.begun:
+                self._triggers.pop(held.name, None)
+            return
+        if held.place_in_line is None:
+            held.tag = max(held.tag, self._virtual_s)  # I4
+        elif held.place_in_line[:2] == (held.pace, held.tag):
+            return
+        self._serial += 1
+        held.place_in_line = (held.pace, held.tag, self._serial)
+        line = self._lines[held.pace]
+        heapq.heappush(line, (held.tag, self._serial, held))
+        if len(line) > 2 * len(self._triggers) + 64:  # most of it has been overtaken
+            line[:] = [entry for entry in line if self._is_live(entry)]
+            heapq.heapify(line)
+
+    def _await_token(self, held: _Trigger) -> None:
+        if not held.wants_to_begin or held.may_begin:
+            held.due = None
+        elif held.due is None:
+            assert held.terms.rate_per_s is not None
+            self._serial += 1
+            held.due = held.filled_s + (1.0 - held.tokens) / held.terms.rate_per_s
+            held.due_serial = self._serial
+            heapq.heappush(self._due, (held.due, self._serial, held))
+
+    def _wake(self, now_s: float) -> None:
+        """Put triggers into the line whose next token is there, or whose first slice is known to be long."""
+        while (due_s := self._next_token_s()) is not None and due_s <= now_s:
+            held = heapq.heappop(self._due)[2]
+            held.due = None
+            held.fill(now_s)
+            held.tokens = max(held.tokens, 1.0)  # whatever the rounding of the sum above
+            self._settle(held)
+        while self._trials and (self._trials[0][0] + QUICK_S <= now_s or self._trials[0][1].is_measured):
+            held = self._trials.popleft()[1]
+            if not held.is_measured and held.running:
+                held.is_measured, held.mean_s = True, 2 * QUICK_S  # or more: ``_slice_over`` will know
+                self._settle(held)
+
+    def _next_token_s(self) -> float | None:
+        while self._due and (self._due[0][2].due is None or self._due[0][1] != self._due[0][2].due_serial):
+            heapq.heappop(self._due)
+        return self._due[0][0] if self._due else None
+
+    def _first(self) -> _Trigger | None:
+        """The lowest tag among the triggers that may use a place."""
+        if self.running_count >= self.places:
+            return None
+        heads: list[tuple[float, int, _Trigger]] = []
+        running = 0
+        for at_pace, bound, line in zip(self._running_at, self._bounds, self._lines, strict=True):
+            running += at_pace
+            while line and not self._is_live(line[0]):
+                heapq.heappop(line)
+            heads += line[:1] if running < bound else []
+        return min(heads)[2] if heads else None
+
+    @staticmethod
+    def _is_live(entry: tuple[float, int, _Trigger]) -> bool:
+        place = entry[2].place_in_line
+        return place is not None and place[2] == entry[1]
+
+    def check(self) -> None:
+        """The invariants of the fields, for tests."""
+        assert 0 <= self.running_count <= self.places
+        for pace in (_SLOW, _NEW, _QUICK):
+            assert self._running_at[pace] == sum(one.running for one in self._triggers.values() if one.pace == pace)
+        entries = [(at, entry) for at, line in enumerate(self._lines) for entry in line]
+        live = {entry[2].name: (at, entry) for at, entry in entries if self._is_live(entry)}
+        for held in self._triggers.values():
+            assert held.begun <= held.bound
+            assert len(held.continuing) <= held.paused
+            assert (held.place_in_line is not None) == held.can_take == (held.name in live)
+            if held.name in live:
+                at, entry = live[held.name]
+                assert (at, entry[0]) == (held.pace, held.tag)
+            assert (held.due is not None) == (held.wants_to_begin and not held.may_begin)
+            assert held.charged >= -1e-9
+            assert held.running or held.charged == 0.0
+            assert not held.is_removed or held.begun

@@ -1,0 +1,233 @@
+"""(pure) The graph of flows: which table feeds which follower, and where each follower writes.
+
+    place     a family of a table, "pages/body"; a whole table, "pages"; a queue or a topic, "queue:thumbs"
+    flow      a trigger, a view, a feed, the consumer of a queue: it reads places and writes places
+    edge      from one flow to another, where a place that one writes overlaps a place that the other reads
+
+Edges are between families, so a flow from ``own`` to ``in`` of one table feeds nobody that reads ``own``.  A flow that
+names a table without a family is taken to write all of its families.
+
+Writes are declared or were seen; both are edges.  Writes through a trigger's client are in neither, so a cycle
+through them is not found.
+
+Knows nothing of where definitions are kept and of how writes are seen.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from columnar.errors import IllegalArgument
+
+_INDENT: Final = 4
+
+
+class Place(NamedTuple):
+    table: str  # or queue:NAME, topic:NAME
+    family: str = ""  # empty: all of it
+
+    def overlaps(self, other: Place) -> bool:
+        return self.table == other.table and (not self.family or not other.family or self.family == other.family)
+
+    def __str__(self) -> str:
+        return f"{self.table}/{self.family}" if self.family else self.table
+
+
+def place_of(text: str) -> Place:
+    """IllegalArgument: how a place is written."""
+    table, slash, family = text.partition("/")
+    if not table or (slash and not family) or "/" in family:
+        raise IllegalArgument(f"place '{text}': write table, table/family, queue:NAME or topic:NAME")
+    return Place(table, family)
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    kind: str  # as of ``FollowerName``: trigger, view, ...
+    name: str
+    reads: tuple[Place, ...]
+    writes: tuple[Place, ...] = ()
+    seen: tuple[Place, ...] = ()  # writes that nobody declared
+
+    @property
+    def all_writes(self) -> tuple[Place, ...]:
+        return (*self.writes, *(place for place in self.seen if place not in self.writes))
+
+    def feeds(self, other: Flow) -> tuple[Place, Place] | None:
+        """A write of its that the other reads, and how the other names it."""
+        for written in self.all_writes:
+            for read in other.reads:
+                if written.overlaps(read):
+                    return written, read
+        return None
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What is shown beside a flow."""
+
+    rate_per_s: float
+    lag: int  # changes
+    lag_s: float
+    note: str = ""  # paused, building, 3 parked
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """Flows that feed each other in a ring, the first one fed by the last."""
+
+    flows: tuple[Flow, ...]
+
+    def __str__(self) -> str:
+        parts = [str(self._into(0))]
+        for at, flow in enumerate(self.flows):
+            parts += [str(flow), str(self._into(at + 1))]
+        return " -> ".join(parts)
+
+    def _into(self, at: int) -> Place:
+        """The place by which a flow is fed; of two that overlap the narrower."""
+        fed = self.flows[at - 1].feeds(self.flows[at % len(self.flows)])
+        assert fed is not None, "the flows of a cycle feed each other"
+        written, read = fed
+        return written if written.family else read
+
+
+class Graph:
+    """Constant; O(flows squared) to make, which is done where definitions change."""
+
+    def __init__(self, flows: Iterable[Flow]) -> None:
+        self.flows = tuple(sorted(flows, key=_name))
+        self._fed_by_table: dict[str, list[Flow]] = {}
+        for flow in self.flows:
+            for table in {place.table for place in flow.reads}:
+                self._fed_by_table.setdefault(table, []).append(flow)
+        self._fed = {(flow.kind, flow.name): self._fed_by(flow) for flow in self.flows}
+
+    def _fed_by(self, flow: Flow) -> tuple[Flow, ...]:
+        tables = {place.table for place in flow.all_writes}
+        near = {_name(other): other for table in tables for other in self._fed_by_table.get(table, ())}
+        return tuple(near[name] for name in sorted(near) if flow.feeds(near[name]) is not None)
+
+    def fed_by(self, flow: Flow) -> tuple[Flow, ...]:
+        """Flows that read what this one writes, by name."""
+        return self._fed[flow.kind, flow.name]
+
+    def with_flow(self, flow: Flow) -> Graph:
+        """With a flow more, or another definition of one."""
+        return Graph([*(one for one in self.flows if _name(one) != _name(flow)), flow])
+
+    def cycle_through(self, flow: Flow) -> Cycle | None:
+        """The shortest cycle that the flow is part of, or would close if it were added."""
+        graph = self.with_flow(flow)
+        came_from: dict[tuple[str, str], Flow] = {}
+        waiting = deque([flow])
+        while waiting:
+            at = waiting.popleft()
+            for other in graph.fed_by(at):
+                if _name(other) == _name(flow):
+                    return Cycle(_path_to(at, flow, came_from))
+                if _name(other) not in came_from:
+                    came_from[_name(other)] = at
+                    waiting.append(other)
+        return None
+
+    def in_order(self) -> tuple[Flow, ...]:
+        """Each flow before those that it feeds, but for the edges that close a cycle."""
+        done: dict[tuple[str, str], None] = {}
+        begun: set[tuple[str, str]] = set()
+        for first in reversed(self.flows):  # so that flows that do not feed each other stay by name
+            if _name(first) in begun:
+                continue
+            begun.add(_name(first))
+            path = [(first, list(self.fed_by(first)))]
+            while path:
+                flow, left = path[-1]
+                if not left:
+                    done[_name(flow)] = None
+                    path.pop()
+                    continue
+                other = left.pop()
+                if _name(other) not in begun:
+                    begun.add(_name(other))
+                    path.append((other, list(self.fed_by(other))))
+        by_name = {_name(flow): flow for flow in self.flows}
+        return tuple(by_name[name] for name in reversed(done))
+
+    def downstream(self, flow: Flow) -> tuple[Flow, ...]:
+        """Flows that its writes lead to, at once or through others, in order; itself among them in a cycle."""
+        found: set[tuple[str, str]] = set()
+        waiting = [flow]
+        while waiting:
+            for other in self.fed_by(waiting.pop()):
+                if _name(other) not in found:
+                    found.add(_name(other))
+                    waiting.append(other)
+        return tuple(one for one in self.in_order() if _name(one) in found)
+
+    def writers_of(self, table: str) -> tuple[Flow, ...]:
+        return tuple(one for one in self.flows if any(place.table == table for place in one.all_writes))
+
+    # --- drawing -----------------------------------------------------------------------------------
+
+    def drawing(self, measures: Mapping[tuple[str, str], Measure] | None = None) -> str:
+        """The graph for a terminal, in lines; ``measures`` by kind and name.
+
+        A flow that is reached a second time is named, and drawn above.
+        """
+        lines: list[str] = []
+        drawn: set[tuple[str, str]] = set()
+        held = measures or {}
+        fed = {_name(other) for flow in self.flows for other in self.fed_by(flow)}
+        firsts = [flow for flow in self.in_order() if _name(flow) not in fed]
+        for flow in (*firsts, *self.in_order()):  # then those that are fed by a cycle alone
+            if _name(flow) not in drawn:
+                lines += [] if not lines else [""]
+                lines.append(", ".join(map(str, flow.reads)))
+                self._draw(flow, 0, held, drawn, lines)
+        return "\n".join(lines) + "\n" if lines else "no flows\n"
+
+    def _draw(
+        self,
+        first: Flow,
+        depth: int,
+        measures: Mapping[tuple[str, str], Measure],
+        drawn: set[tuple[str, str]],
+        lines: list[str],
+    ) -> None:
+        waiting = [(first, depth)]
+        while waiting:
+            flow, depth = waiting.pop()
+            indent = " " * (_INDENT * depth)
+            if _name(flow) in drawn:
+                lines.append(f"{indent}-> {flow} (above)")
+                continue
+            drawn.add(_name(flow))
+            lines.append(f"{indent}-> {flow}{_measured(measures.get(_name(flow)))}")
+            for place in flow.all_writes:
+                note = "" if place in flow.writes else " (seen, not declared)"
+                lines.append(f"{indent}   {place}{note}")
+            waiting += [(other, depth + 1) for other in reversed(self.fed_by(flow))]
+
+
+def _name(flow: Flow) -> tuple[str, str]:
+    return flow.kind, flow.name
+
+
+def _path_to(last: Flow, first: Flow, came_from: Mapping[tuple[str, str], Flow]) -> tuple[Flow, ...]:
+    path = [last]
+    while _name(path[-1]) != _name(first):
+        path.append(came_from[_name(path[-1])])
+    return tuple(reversed(path))
+
+
+def _measured(measure: Measure | None) -> str:
+    if measure is None:
+        return ""
+    lag = f"lag {measure.lag:,}" + (f" ({measure.lag_s:.1f} s)" if measure.lag else "")
+    return f"   {measure.rate_per_s:,.1f}/s  {lag}" + (f"  {measure.note}" if measure.note else "")

@@ -1,0 +1,48 @@
+r"""(pure) Columns and values as people write them in definitions of views and triggers.
+
+    column  := family:qualifier      the qualifier may be empty; blanks, quotes, commas, brackets and = ! < > as \xNN
+    quoted  := '...'  or "..."       of any characters but its own quote
+    \xNN    stands for a byte anywhere; any other character for its bytes in UTF-8, as a terminal sends them
+
+Knows nothing of what a column is used for.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from columnar.errors import IllegalArgument, printable
+
+COLUMN: Final = r"""[^\s:=!<>()\[\]'",]+:[^\s=!<>()\[\]'",]*"""
+QUOTED: Final = r"""'[^']*'|"[^"]*\""""
+_COLUMN: Final = re.compile(COLUMN)
+_BYTE: Final = re.compile(rb"\\x([0-9A-Fa-f]{2})")
+
+
+def bytes_of(text: str) -> bytes:
+    return _BYTE.sub(lambda found: bytes.fromhex(found[1].decode()), text.encode(errors="surrogateescape"))
+
+
+def unquoted(text: str) -> bytes:
+    return bytes_of(text[1:-1])
+
+
+def column_of(text: str) -> bytes:
+    """The column that is written so.  IllegalArgument: no column is."""
+    if not _COLUMN.fullmatch(text):
+        raise IllegalArgument(
+            rf"column '{text}': write it as family:qualifier, with blanks, quotes, commas, brackets and = ! < > as \xNN"
+        )
+    return bytes_of(text)
+
+
+def family_of(column: bytes) -> bytes:
+    return column.partition(b":")[0]
+
+
+def column_text(column: bytes) -> str:
+    """How a column is written: ``column_of`` reads it again."""
+    plain = printable(column.partition(b":")[2])
+    escaped = "".join(f"\\x{ord(c):02X}" if c in " =!<>()[]'\"," else c for c in plain)
+    return f"{printable(family_of(column))}:{escaped}"

@@ -1,0 +1,42 @@
+r"""(pure) Row keys of several parts, in the order of the parts: how they are joined and taken apart again.
+
+    key       := part                            of one part: as it is
+               | escaped (00 01 escaped)*        of several
+    escaped   := the part with 00 FF for each 00
+
+    (b"a",) -> 61    (b"a", b"bc") -> 61 00 01 62 63    (b"a\0", b"") -> 61 00 FF 00 01
+
+A part that begins another one comes before it, whatever follows: 00 01 is below 00 FF and below every byte from 01 on.
+
+Golden bytes: tests/golden/test_view_bytes.py; the page: docs/formats/views.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from columnar.errors import DamagedData
+
+SEPARATOR: Final = b"\0\1"
+_ESCAPED: Final = b"\0\xff"
+
+
+def escaped(part: bytes) -> bytes:
+    return part.replace(b"\0", _ESCAPED)
+
+
+def joined(parts: Sequence[bytes]) -> bytes:
+    """One key of all parts; of one part the part itself."""
+    assert parts, "a key has a part"
+    return parts[0] if len(parts) == 1 else SEPARATOR.join(map(escaped, parts))
+
+
+def parted(key: bytes, count: int) -> tuple[bytes, ...]:
+    """The ``count`` parts that ``joined`` made the key of.  DamagedData: it did not."""
+    if count == 1:
+        return (key,)
+    found = key.split(SEPARATOR)
+    if len(found) != count or any(part.count(b"\0") != part.count(_ESCAPED) for part in found):
+        raise DamagedData(f"a key of {count} parts: {key[:80]!r}")
+    return tuple(part.replace(_ESCAPED, b"\0") for part in found)

@@ -1,0 +1,186 @@
+"""(pure) What a row of a source gives to the groups of a view: the difference of two images of the row.
+
+    old = contributions(before)     new = contributions(after)
+
+    a group in old only             nothing any more, as of this change
+    a group in new                  its amounts, as of this change
+    equal in both                   no write at all
+
+A change makes at most one share for each group, so an amount that moves within a group cannot meet itself: the
+listing of Slatkin's talk writes two, which the same sequence makes one of.
+
+Images hold more than a view reads, or less, by what others asked for: only ``columns_read`` and ``families_read`` of
+the source count, so that a record and a whole row give the same.
+
+Invariants:
+    I1. Shares are a function of the two images: the order of columns in them, and other columns, change nothing.
+    I2. Shares of changes that follow each other end at what the last image alone gives.
+    I3. A row that cannot be read gives nothing to any group.
+
+Knows nothing of sequences, totals and disks; ``Share`` becomes a row operation elsewhere.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from columnar.errors import IllegalArgument
+from columnar.model.column_text import bytes_of, column_of, family_of
+from columnar.model.condition_text import RowCondition, column_tested, condition_of
+from columnar.model.extract import Extractor, Image, extractor_of, keys_of
+from columnar.model.number_cells import Number, Order, Unreadable, number_of, order_of
+from columnar.views.definition import LEFT, RIGHT, TOTALS, Source, View, total_columns
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one source row gives to one group."""
+
+    group: bytes  # the row of the view's table
+    member: bytes  # the source row, behind the letter of its side in a join
+    amounts: tuple[int, ...] | None  # in the order of ``Rules.totals``; None: nothing any more
+    order: bytes | None = None  # its order bytes; None: it stands in no order
+    carry: tuple[tuple[bytes, bytes], ...] = ()  # column, value
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    shares: Mapping[bytes, Share]  # by group
+    rejected: str = ""  # why the row could not be read
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    shares: tuple[Share, ...]  # by group, ascending
+    rejected: str = ""  # why the row cannot be read after the change
+    rejected_more: int = 0  # 1: a row more cannot be read than before; -1: a row less
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A source as it is read.  Constant."""
+
+    table: str
+    side: bytes  # empty but in a join
+    keys: tuple[Extractor, ...]
+    conditions: tuple[tuple[bytes, RowCondition], ...]
+    sums: tuple[Number, ...]
+    averages: tuple[Number, ...]
+    order: Order | None
+    include: tuple[bytes, ...]
+    spread: int
+    totals: tuple[tuple[bytes, bytes], ...]  # family and qualifier
+    columns_read: frozenset[bytes]
+    families_read: frozenset[bytes]  # of which every column counts
+
+    @property
+    def images(self) -> dict[bytes, frozenset[bytes] | None]:
+        """What a record must hold of a row: for a family its columns, or None for all of it."""
+        found: dict[bytes, frozenset[bytes] | None] = dict.fromkeys(self.families_read)
+        for column in self.columns_read:
+            family = family_of(column)
+            held = found.get(family, frozenset())
+            found[family] = None if held is None else held | {column[len(family) + 1 :]}
+        return found
+
+
+def rules_of(view: View) -> tuple[Rules, ...]:
+    """For each source of a view that was checked and bound.  IllegalArgument: a text within is mistaken."""
+    sides = (b"",) if view.join is None else (LEFT, RIGHT)
+    try:
+        return tuple(_rules(source, side, view.spread) for source, side in zip(view.sources, sides, strict=True))
+    except IllegalArgument as error:
+        raise IllegalArgument(f"view {view.name}: {error.text}") from error
+
+
+def _rules(source: Source, side: bytes, spread: int) -> Rules:
+    keys = tuple(extractor_of(text, source.key_parts) for text in source.key)
+    conditions = [condition_of(text) for text in source.where]
+    sums = tuple(number_of(text) for text in source.sums.values())
+    averages = tuple(number_of(text) for text in source.averages.values())
+    order = order_of(source.order) if source.order else None
+    include = tuple(column_of(text) for text in source.include)
+    columns = {column for key in keys for column in key.columns} | {column_tested(one) for one in conditions}
+    columns |= {one.column for one in (*sums, *averages)} | set(include) | ({order.column} if order else set())
+    families = {family for key in keys for family in key.families} | {bytes_of(one) for one in source.families}
+    if source.key_parts:
+        families.add(TOTALS)  # a group of a view is there while it has a total
+    if not columns and not families:
+        raise IllegalArgument(
+            f"nothing of {source.table} but row keys is named; say by families=('f',) which cells make a row"
+        )
+    conditions_by_column = tuple((column_tested(one), one) for one in conditions)
+    totals = total_columns(source, side)
+    return Rules(
+        source.table, side, keys, conditions_by_column, sums, averages, order, include, spread, totals,
+        frozenset(columns), frozenset(families),
+    )  # fmt: skip
+
+
+# --- one image ---------------------------------------------------------------------------------------
+
+
+def contributions(rules: Rules, row: bytes, image: Image) -> Given:
+    """What the row gives while it is as the image says; a row that is not there gives nothing."""
+    seen = _seen(rules, image)
+    if not seen or not all(condition.holds(seen.get(column)) for column, condition in rules.conditions):
+        return Given({})
+    try:
+        groups = _groups(rules, row, seen)
+        if not groups:
+            return Given({})
+        amounts = _amounts(rules, seen)
+        order = rules.order.key(seen) if rules.order is not None else None
+    except Unreadable as error:
+        return Given({}, str(error))
+    if order is not None:
+        order = rules.side + order
+    carry = tuple((column, seen[column]) for column in rules.include if column in seen)
+    member = rules.side + row
+    return Given({group: Share(group, member, amounts, order, carry) for group in groups})
+
+
+def _seen(rules: Rules, image: Image) -> dict[bytes, bytes]:
+    if not rules.families_read:
+        return {column: image[column] for column in rules.columns_read if column in image}
+    return {
+        column: value
+        for column, value in image.items()
+        if column in rules.columns_read or family_of(column) in rules.families_read
+    }
+
+
+def _groups(rules: Rules, row: bytes, seen: Image) -> list[bytes]:
+    last = (spread_part(row, rules.spread),) if rules.spread > 1 else ()
+    return keys_of(rules.keys, row, seen, last)
+
+
+def spread_part(row: bytes, spread: int) -> bytes:
+    """Which of the rows of its group a source row is in."""
+    return bytes((zlib.crc32(row) % spread,))
+
+
+def _amounts(rules: Rules, seen: Image) -> tuple[int, ...]:
+    amounts = [1, *(one.value(seen) or 0 for one in rules.sums)]
+    for one in rules.averages:
+        value = one.value(seen)
+        amounts += (0, 0) if value is None else (value, 1)
+    return tuple(amounts)
+
+
+# --- two images --------------------------------------------------------------------------------------
+
+
+def difference(rules: Rules, row: bytes, before: Image, after: Image) -> Difference:
+    """What a change of the row does to groups."""
+    old, new = contributions(rules, row, before), contributions(rules, row, after)
+    gone = [Share(group, share.member, None) for group, share in old.shares.items() if group not in new.shares]
+    fresh = [share for group, share in new.shares.items() if old.shares.get(group) != share]
+    shares = tuple(sorted((*gone, *fresh), key=_group))
+    return Difference(shares, new.rejected, bool(new.rejected) - bool(old.rejected))
+
+
+def _group(share: Share) -> bytes:
+    return share.group

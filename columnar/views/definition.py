@@ -1,0 +1,204 @@
+"""(pure) What a view is declared as: its sources, what it keeps of them, and its JSON in the catalogue.
+
+    view      its rows are groups: a table of the view's name, with the families v (totals), m (members), o (order)
+    source    a table, and how its rows come into groups: keys, conditions, amounts, order, carried columns
+    join      a view with two sources, whose keys have the same parts: a group holds the members of both sides
+
+    catalogue      vw/NAME -> {"version": 1, "name": ..., "sources": [{...}, {...}], "spread": 1}
+    total columns  v:count   v:NAME of a sum   v:NAME.sum and v:NAME.count of an average; in a join behind l. or r.
+
+An average counts the rows that have its cell; a sum takes a missing cell as 0.
+
+Knows nothing of regions, of the state of a view (building, live, replaced) and of who keeps it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final
+
+from columnar.errors import DamagedData, IllegalArgument
+from columnar.model.column_text import bytes_of
+from columnar.model.schema import SYSTEM_NAMESPACE, Table, checked_family_name, checked_table_name, namespace_of
+
+VERSION: Final = 1
+TOTALS, MEMBERS, ORDERED = b"v", b"m", b"o"  # families of a view
+COUNT: Final = "count"
+LEFT, RIGHT = b"l", b"r"  # sides of a join: what members and totals of each begin with
+KEY_PARTS: Final = 8
+SPREAD: Final = 256
+AMOUNTS: Final = 100  # of one source
+INCLUDED: Final = 100
+_TOTAL_NAME: Final = re.compile(r"[A-Za-z_][\w-]{0,99}", re.ASCII)
+_GENERATION: Final = re.compile(r".*\.\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    table: str
+    key: tuple[str, ...]  # ``model.extract``
+    where: tuple[str, ...] = ()  # ``model.condition_text``; all of them hold
+    sums: Mapping[str, str] = field(default_factory=dict)  # name of the total -> ``model.number_cells``
+    averages: Mapping[str, str] = field(default_factory=dict)
+    order: str = ""  # ``model.number_cells``; lowest, highest and top-k are by it
+    include: tuple[str, ...] = ()  # columns that a member carries, and a cell of the order
+    families: tuple[str, ...] = ()  # a row of any of them is there, where the columns above do not say so
+    key_parts: int = 0  # of the keys of the source, if it is a view; 0: it is a table (``bound``)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    name: str
+    source: Source
+    join: Source | None = None
+    spread: int = 1  # rows into which each group is cut; a reader adds them up
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return (self.source,) if self.join is None else (self.source, self.join)
+
+    @property
+    def key_parts(self) -> int:
+        """Parts of the keys of its own rows."""
+        return len(self.source.key) + (self.spread > 1)
+
+
+def total_columns(source: Source, side: bytes = b"") -> tuple[tuple[bytes, bytes], ...]:
+    """Family and qualifier of each total, in the order of the amounts of a member."""
+    names = [COUNT, *source.sums]
+    for name in source.averages:
+        names += [f"{name}.sum", f"{name}.count"]
+    prefix = side + b"." if side else b""
+    return tuple((TOTALS, prefix + name.encode()) for name in names)
+
+
+# --- checks ------------------------------------------------------------------------------------------
+
+
+def checked(view: View) -> View:
+    """The view with its names as they are kept.  IllegalArgument: what is wrong and what would be right.
+
+    The texts within a source are read by ``contributions.rules_of``, which is part of the check.
+    """
+    name = _checked_name(view.name)
+    if not 1 <= view.spread <= SPREAD:
+        raise IllegalArgument(f"view {name}: spread is the number of rows of a group, 1 to {SPREAD}")
+    if view.join is not None and view.spread > 1:
+        raise IllegalArgument(f"view {name}: a join is not spread, for pairs are made within one row")
+    if view.join is not None and len(view.join.key) != len(view.source.key):
+        raise IllegalArgument(f"view {name}: the keys of the two sides of a join have the same number of parts")
+    sources = [_checked_source(name, source) for source in view.sources]
+    return View(name, sources[0], sources[1] if len(sources) > 1 else None, view.spread)
+
+
+def _checked_name(given: str) -> str:
+    name = checked_table_name(given.encode(errors="surrogateescape"))
+    if namespace_of(name) == SYSTEM_NAMESPACE:
+        raise IllegalArgument(
+            f"view {name}: names of {SYSTEM_NAMESPACE}: are the store's own; choose another namespace"
+        )
+    if _GENERATION.fullmatch(name):
+        raise IllegalArgument(f"view {name}: a dot and a number end the name of a rebuilt view; choose another end")
+    return name
+
+
+def _checked_source(view: str, source: Source) -> Source:
+    table = checked_table_name(source.table.encode(errors="surrogateescape"))
+    if table == view:
+        raise IllegalArgument(f"view {view}: its source is another table, not the view itself")
+    if namespace_of(table) == SYSTEM_NAMESPACE:
+        raise IllegalArgument(f"view {view}: a table of the store's own, {table}, is no source")
+    if not 1 <= len(source.key) <= KEY_PARTS:
+        raise IllegalArgument(f"view {view}: a key has 1 to {KEY_PARTS} parts; name one, as key=('family:qualifier',)")
+    for name in (*source.sums, *source.averages):
+        _check_total_name(view, name)
+    both = sorted(source.sums.keys() & source.averages.keys())
+    if both:
+        raise IllegalArgument(f"view {view}: {both[0]} is a sum and an average; give one of them another name")
+    if len(source.sums) + len(source.averages) > AMOUNTS or len(source.include) > INCLUDED:
+        raise IllegalArgument(f"view {view}: at most {AMOUNTS} sums and averages and {INCLUDED} included columns")
+    twice = sorted({column for column in source.include if source.include.count(column) > 1})
+    if twice:
+        raise IllegalArgument(f"view {view}: {twice[0]} is included twice")
+    for family in source.families:
+        checked_family_name(bytes_of(family))
+    return replace(source, table=table, families=tuple(family.removesuffix(":") for family in source.families))
+
+
+def _check_total_name(view: str, name: str) -> None:
+    if name == COUNT:
+        raise IllegalArgument(f"view {view}: the total {COUNT} is kept of every group; give the sum another name")
+    if not _TOTAL_NAME.fullmatch(name):
+        raise IllegalArgument(
+            f"view {view}: total '{name}': use up to 100 letters, digits, '_' and '-', a letter first"
+        )
+
+
+def bound(view: View, views: Mapping[str, View]) -> View:
+    """The view with ``key_parts`` of those sources that are views."""
+
+    def with_parts(source: Source) -> Source:
+        other = views.get(source.table)
+        return replace(source, key_parts=other.key_parts if other is not None else 0)
+
+    return replace(view, source=with_parts(view.source), join=None if view.join is None else with_parts(view.join))
+
+
+def check_families(view: str, table: Table, families: frozenset[bytes]) -> None:
+    """The families that a source reads are there and keep their cells.  IllegalArgument, NoSuchColumnFamily."""
+    for name in sorted(families):
+        family = table.family(name)
+        if family.ttl_s is not None:
+            raise IllegalArgument(
+                f"view {view}: cells of {table.name}, family {family.name}, expire after {family.ttl_s} s unheard, "
+                "so no view can follow them; use a family without TTL"
+            )
+
+
+# --- JSON --------------------------------------------------------------------------------------------
+
+_SEQUENCES: Final = frozenset({"key", "where", "include", "families"})
+
+
+def to_json(view: View) -> bytes:
+    held = {
+        "version": VERSION,
+        "name": view.name,
+        "sources": [_source_to_json(source) for source in view.sources],
+        "spread": view.spread,
+    }
+    return json.dumps(held, sort_keys=True).encode()
+
+
+def _source_to_json(source: Source) -> dict[str, Any]:
+    held = {one.name: getattr(source, one.name) for one in fields(source)}
+    held["sums"], held["averages"] = (list(map(list, each.items())) for each in (source.sums, source.averages))
+    return {name: value for name, value in held.items() if value or name in ("table", "key")}
+
+
+def from_json(data: bytes) -> View:
+    """DamagedData: the bytes are none of ours, or a newer version's."""
+    try:
+        held: dict[str, Any] = json.loads(data)
+        if held["version"] != VERSION:
+            raise DamagedData(f"view of version {held['version']}; this program knows {VERSION}: upgrade")
+        strange = set(held) - {"version", "name", "sources", "spread"}
+        if strange or len(held["sources"]) not in (1, 2):
+            raise DamagedData(f"view {held['name']} was changed by a newer version: upgrade")
+        sources = [_source_from_json(one) for one in held["sources"]]
+        return View(held["name"], sources[0], sources[1] if len(sources) > 1 else None, held["spread"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DamagedData(f"definition of a view: {error}") from error
+
+
+def _source_from_json(held: dict[str, Any]) -> Source:
+    known = {one.name for one in fields(Source)}
+    if set(held) - known:
+        raise DamagedData(f"a view's source was changed by a newer version ({sorted(set(held) - known)}): upgrade")
+    plain: dict[str, Any] = {name: tuple(value) if name in _SEQUENCES else value for name, value in held.items()}
+    for name in ("sums", "averages"):
+        plain[name] = dict(held.get(name, ()))
+    return Source(**plain)
