@@ -62,7 +62,7 @@ def rate_per_s(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a trigger may use."""
+    """The part of the worker that a trigger may use."""
 
     share: int = SHARE
     side_by_side: int = SIDE_BY_SIDE

@@ -70,7 +70,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What is shown beside a flow."""
+    """The figures beside a flow."""
 
     rate_per_s: float
     lag: int  # changes

@@ -27,7 +27,7 @@ def escaped(part: bytes) -> bytes:
 
 
 def joined(parts: Sequence[bytes]) -> bytes:
-    """One key of all parts; of one part the part itself."""
+    """The key of all parts; a single part is the key itself."""
     assert parts, "a key has a part"
     return parts[0] if len(parts) == 1 else SEPARATOR.join(map(escaped, parts))
 

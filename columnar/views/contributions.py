@@ -36,7 +36,7 @@ from columnar.views.definition import LEFT, RIGHT, TOTALS, Source, View, total_c
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one source row gives to one group."""
+    """The part of one source row in one group."""
 
     group: bytes  # the row of the view's table
     member: bytes  # the source row, behind the letter of its side in a join
@@ -77,7 +77,7 @@ class Rules:
 
     @property
     def images(self) -> dict[bytes, frozenset[bytes] | None]:
-        """What a record must hold of a row: for a family its columns, or None for all of it."""
+        """The images that a record must hold of a row: columns by family, None for all of it."""
         found: dict[bytes, frozenset[bytes] | None] = dict.fromkeys(self.families_read)
         for column in self.columns_read:
             family = family_of(column)
@@ -123,7 +123,7 @@ def _rules(source: Source, side: bytes, spread: int) -> Rules:
 
 
 def contributions(rules: Rules, row: bytes, image: Image) -> Given:
-    """What the row gives while it is as the image says; a row that is not there gives nothing."""
+    """The shares of a row that is as the image says; a row that is not there gives nothing."""
     seen = _seen(rules, image)
     if not seen or not all(condition.holds(seen.get(column)) for column, condition in rules.conditions):
         return Given({})
@@ -158,7 +158,7 @@ def _groups(rules: Rules, row: bytes, seen: Image) -> list[bytes]:
 
 
 def spread_part(row: bytes, spread: int) -> bytes:
-    """Which of the rows of its group a source row is in."""
+    """The part of the key that says in which of its group's rows a source row is."""
     return bytes((zlib.crc32(row) % spread,))
 
 
@@ -174,7 +174,7 @@ def _amounts(rules: Rules, seen: Image) -> tuple[int, ...]:
 
 
 def difference(rules: Rules, row: bytes, before: Image, after: Image) -> Difference:
-    """What a change of the row does to groups."""
+    """The shares that a change of the row makes."""
     old, new = contributions(rules, row, before), contributions(rules, row, after)
     gone = [Share(group, share.member, None) for group, share in old.shares.items() if group not in new.shares]
     fresh = [share for group, share in new.shares.items() if old.shares.get(group) != share]

@@ -37,7 +37,7 @@ class Group:
 
 
 def order_qualifier(share: Share) -> bytes:
-    """Where a member stands in the ordered family of its group."""
+    """The place of a member in the ordered family of its group."""
     assert share.order is not None, "only a member with an order stands in it"
     return escaped(share.order) + SEPARATOR + share.member
 
@@ -65,7 +65,7 @@ def recomputed(sides: Iterable[tuple[Rules, Iterable[tuple[bytes, Image]]]]) -> 
 
 
 def shares_of(rules: Rules, rows: Iterable[tuple[bytes, Image]]) -> Iterator[tuple[bytes, Given]]:
-    """What each row gives."""
+    """The shares of each row."""
     return ((row, contributions(rules, row, image)) for row, image in rows)
 
 

@@ -25,5 +25,5 @@ def test_a_view_reads_the_families_that_it_names() -> None:
 def test_a_trigger_that_leads_back_to_the_source_is_refused() -> None:
     back = Flow("trigger", "back", (Place("by_author", "v"),), (Place("pages", "meta"),))
     check_no_cycle(made("by_author", "pages"), Graph([]))
-    with pytest.raises(IllegalArgument, match="view by_author would follow its own changes: .*trigger back"):
+    with pytest.raises(IllegalArgument, match=r"view by_author would follow its own changes: .*trigger back"):
         check_no_cycle(made("by_author", "pages"), Graph([back]))
