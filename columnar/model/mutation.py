@@ -99,6 +99,45 @@ class Append(_Value):
         return self.family, self.qualifier, self.value
 
 
+class Contribute(_Value):
+    """What one source gives to totals of this row, as of a sequence: exact, however often and however late it is said.
+
+    The cell ``family:source`` (a member) keeps what the source gives.  A sequence at or below the member's own changes
+    nothing.  Any other replaces the member, adds the difference to each total and moves the source's cell in the order.
+    A total of 0 is no cell.  Totals are counters of eight bytes and wrap at 64 bits, as HBase's do.
+    """
+
+    __slots__ = ("amounts", "carry", "family", "order", "order_family", "relative", "sequence", "source", "totals")
+
+    def __init__(
+        self,
+        family: bytes,
+        source: bytes,
+        sequence: tuple[int, int, int],
+        amounts: tuple[int, ...] | None,
+        totals: tuple[tuple[bytes, bytes], ...],
+        order_family: bytes = b"",
+        order: bytes | None = None,
+        carry: tuple[tuple[bytes, bytes], ...] = (),
+        relative: bool = False,
+    ) -> None:
+        self.family = family  # of the members
+        self.source = source
+        self.sequence = sequence  # origin, epoch, n of the source's change; they compare as tuples
+        self.amounts = amounts  # one for each total; None: the source gives nothing any more
+        self.totals = totals  # family and qualifier
+        self.order_family = order_family  # of the ordered cells; empty: the row keeps none
+        self.order = order  # the place of the source among them, as bytes; None: it has none
+        self.carry = carry  # column and value: what member and ordered cell hold beside
+        self.relative = relative  # ``amounts`` are added to what the member holds
+
+    def _held(self) -> tuple[Any, ...]:
+        return (
+            self.family, self.source, self.sequence, self.amounts, self.totals,
+            self.order_family, self.order, self.carry, self.relative,
+        )  # fmt: skip
+
+
 Operation = Put | Delete | Increment | Append
 
 

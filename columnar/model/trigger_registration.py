@@ -16,6 +16,9 @@ DEFAULT_TIMEOUT_MS: Final = 30_000
 DEFAULT_ATTEMPTS: Final = 8  # with growing pauses: some 25 s until a change is given up
 DEFAULT_SIDE_BY_SIDE: Final = 8
 MOST_SIDE_BY_SIDE: Final = 64
+DEFAULT_SHARE: Final = 10
+MOST_SHARE: Final = 1_000
+BATCH_CHANGES: Final = 1_000
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
 _FUNCTION: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
 
@@ -32,6 +35,11 @@ class Registration:
     attempts: int = DEFAULT_ATTEMPTS
     row: bool = True  # changes carry the row as it is when they are delivered
     side_by_side: int = DEFAULT_SIDE_BY_SIDE  # runs at a time, on each server
+    share: int = DEFAULT_SHARE  # of the worker's time, beside the shares of others
+    rate: str = ""  # calls that begin, as 10/s (``flows.fair_share.rate_per_s``); empty: unbounded
+    batch: int = 0  # changes of one call, at most; 0: the function gets one change, not a sequence
+    within_ms: int = 0  # a batch is delivered when it is full or its first change is so old
+    process: str = ""  # label: triggers of one label share a worker process; empty: the server's common one
 
     @property
     def family_bytes(self) -> frozenset[bytes]:
@@ -39,7 +47,10 @@ class Registration:
 
 
 _UNSAID: Final = object()
-_LATER: Final[dict[str, object]] = {"row": True, "side_by_side": DEFAULT_SIDE_BY_SIDE}
+_LATER: Final[dict[str, object]] = {
+    "row": True, "side_by_side": DEFAULT_SIDE_BY_SIDE, "share": DEFAULT_SHARE, "rate": "", "batch": 0, "within_ms": 0,
+    "process": "",
+}  # fmt: skip
 
 
 def checked(registration: Registration, allowed_modules: tuple[str, ...]) -> Registration:
