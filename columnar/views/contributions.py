@@ -31,7 +31,7 @@ from columnar.model.column_text import bytes_of, column_of, family_of
 from columnar.model.condition_text import RowCondition, column_tested, condition_of
 from columnar.model.extract import Extractor, Image, extractor_of, keys_of
 from columnar.model.number_cells import Number, Order, Unreadable, number_of, order_of
-from columnar.views.definition import LEFT, RIGHT, TOTALS, Source, View, total_columns
+from columnar.model.view_definition import LEFT, RIGHT, TOTALS, Source, View, total_columns
 
 
 @dataclass(frozen=True, slots=True)

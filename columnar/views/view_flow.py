@@ -6,8 +6,8 @@ from typing import Final
 
 from columnar.errors import IllegalArgument
 from columnar.flows.graph import Flow, Graph, Place
+from columnar.model.view_definition import MEMBERS, ORDERED, TOTALS, View
 from columnar.views.contributions import Rules
-from columnar.views.definition import MEMBERS, ORDERED, TOTALS, View
 
 KIND: Final = "view"
 

@@ -18,8 +18,8 @@ from datetime import UTC, datetime
 from typing import Any
 from zlib import crc32
 
+from columnar.model.view_definition import Source, View, bound, checked, from_json, to_json
 from columnar.views.contributions import difference, rules_of
-from columnar.views.definition import Source, View, bound, checked, from_json, to_json
 from columnar.views.recompute import Group, applied, images_of, recomputed
 from tests.support.seeds import seed
 

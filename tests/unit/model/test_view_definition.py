@@ -10,8 +10,17 @@ import pytest
 from columnar.errors import DamagedData, IllegalArgument, NoSuchColumnFamily
 from columnar.flows.graph import Flow, Graph, Place
 from columnar.model.schema import Family, make_table
+from columnar.model.view_definition import (
+    Source,
+    View,
+    bound,
+    check_families,
+    checked,
+    from_json,
+    to_json,
+    total_columns,
+)
 from columnar.views.contributions import rules_of
-from columnar.views.definition import Source, View, bound, check_families, checked, from_json, to_json, total_columns
 from columnar.views.view_flow import check_no_cycle, flow_of
 
 PAGES = Source(
