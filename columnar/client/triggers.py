@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from columnar.wire.idl import columnar
+from columnar.model.trigger_registration import Registration
+from columnar.wire.trigger_specs import registration_of, spec_of
 
 if TYPE_CHECKING:
     from columnar.client.connection import Connection
@@ -27,6 +28,7 @@ class TriggerStatus:
     dead_letters: int
     last_error: str
     silent_servers: tuple[str, ...] = ()  # of several servers: those whose part is not in the numbers
+    registration: Registration | None = None  # None: of an older server, or of a trigger that cannot be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,16 @@ class Triggers:
         attempts: int = 0,
         row: bool = True,
         side_by_side: int = 0,
+        share: int = 0,
+        rate: str = "",
+        batch: int = 0,
+        within_ms: int = 0,
+        process: str = "",
+        columns: Sequence[bytes] = (),
+        where: Sequence[str] = (),
+        look: Sequence[tuple[str, str, str]] = (),
+        images: bool = False,
+        writes: Sequence[str] = (),
     ) -> None:
         """Register ``function`` ("module:function") on ``families`` of ``table`` under ``name``.
 
@@ -65,21 +77,37 @@ class Triggers:
         taken is an IllegalArgument.  ``before``: changes carry the cells as they were.
         ``from_where``: ``now``, or ``beginning``: every row that is there counts as changed.  ``row``: changes
         carry the row as it is then, which costs a read each.  ``side_by_side``: how many run at a time on each
-        server.  0 for it, timeout and attempts means the server's default.
+        server.  ``columns``, ``where``, ``look``, ``images``: see ``triggers.api.on``.  0 for a number means the
+        default.
         """
-        spec = columnar.TriggerSpec(
-            name=name,
-            table=table,
-            functionName=function,
-            families=list(families),
-            fromWhere=from_where,
-            timeoutMs=timeout_ms,
-            attempts=attempts,
-            withBefore=before,
-            withoutRow=not row,
-            sideBySide=side_by_side,
+        self.register(
+            Registration(
+                name=name,
+                table=table.decode(),
+                function=function,
+                families=tuple(sorted(family.decode("latin-1") for family in families)),
+                before=before,
+                from_where=from_where,
+                timeout_ms=timeout_ms,
+                attempts=attempts,
+                row=row,
+                side_by_side=side_by_side,
+                share=share,
+                rate=rate,
+                batch=batch,
+                within_ms=within_ms,
+                process=process,
+                columns=tuple(sorted(column.decode("latin-1") for column in columns)),
+                where=tuple(where),
+                look=tuple(look),
+                images=images,
+                writes=tuple(sorted(writes)),
+            )
         )
-        self._connection.call("columnarTriggerAdd", spec)
+
+    def register(self, registration: Registration) -> None:
+        """As ``add``; a number of 0 means the server's default."""
+        self._connection.call("columnarTriggerAdd", spec_of(registration))
 
     def remove(self, name: str) -> None:
         self._connection.call("columnarTriggerRemove", name)
@@ -124,6 +152,7 @@ def _status(wire: Any) -> TriggerStatus:
         wire.deadLetters,
         _text(wire.lastError),
         tuple(_text(name) for name in wire.silentServers or ()),
+        registration_of(wire.spec) if wire.spec is not None else None,
     )
 
 

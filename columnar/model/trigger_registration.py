@@ -1,6 +1,7 @@
 """(pure) A trigger's registration: what runs on which families of which table.
 
-The catalogue has one row for each (``master.trigger_rows``), with the JSON of this dataclass.
+The catalogue has one row for each (``master.trigger_rows``), with the JSON of this dataclass.  Columns,
+conditions, looks and images get their meaning from ``trigger_scope``.  Bytes are written as latin-1.
 """
 
 from __future__ import annotations
@@ -8,9 +9,12 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from columnar.errors import DamagedData, IllegalArgument, TriggerError
+
+if TYPE_CHECKING:
+    from columnar.model.trigger_scope import Scope
 
 DEFAULT_TIMEOUT_MS: Final = 30_000
 DEFAULT_ATTEMPTS: Final = 8  # with growing pauses: some 25 s until a change is given up
@@ -30,7 +34,7 @@ class Registration:
     function: str  # ``module:function``
     families: tuple[str, ...]  # latin-1 of the bytes
     before: bool = False  # changes carry the touched cells as they were
-    from_where: Literal["now", "beginning"] = "now"
+    from_where: str = "now"  # or beginning
     timeout_ms: int = DEFAULT_TIMEOUT_MS
     attempts: int = DEFAULT_ATTEMPTS
     row: bool = True  # changes carry the row as it is when they are delivered
@@ -40,16 +44,28 @@ class Registration:
     batch: int = 0  # changes of one call, at most; 0: the function gets one change, not a sequence
     within_ms: int = 0  # a batch is delivered when it is full or its first change is so old
     process: str = ""  # label: triggers of one label share a worker process; empty: the server's common one
+    columns: tuple[str, ...] = ()  # family or family:qualifier: a change counts if it touches one; none: any
+    where: tuple[str, ...] = ()  # conditions on the row after the change (``condition_text``), all of which hold
+    look: tuple[tuple[str, str, str], ...] = ()  # name, table and extractor of a row that comes along
+    images: bool = False  # changes carry ``after``, and ``before`` whole: of columns, where and look
+    writes: tuple[str, ...] = ()  # tables, or table:family, that the function says it writes
+    of_module: str = ""  # whose sync made it (``columnar trigger sync``); empty: made by hand
 
     @property
     def family_bytes(self) -> frozenset[bytes]:
         return frozenset(family.encode("latin-1") for family in self.families)
 
+    def scope(self) -> Scope:
+        """The changes that count, and their images.  IllegalArgument: a text of it cannot be read."""
+        from columnar.model.trigger_scope import scope_of  # a server without triggers needs none of it
+
+        return scope_of(self.families, self.columns, self.where, self.look, images=self.images)
+
 
 _UNSAID: Final = object()
 _LATER: Final[dict[str, object]] = {
     "row": True, "side_by_side": DEFAULT_SIDE_BY_SIDE, "share": DEFAULT_SHARE, "rate": "", "batch": 0, "within_ms": 0,
-    "process": "",
+    "process": "", "columns": (), "where": (), "look": (), "images": False, "writes": (), "of_module": "",
 }  # fmt: skip
 
 
@@ -68,6 +84,9 @@ def checked(registration: Registration, allowed_modules: tuple[str, ...]) -> Reg
     if not 1 <= registration.side_by_side <= MOST_SIDE_BY_SIDE:
         times = registration.side_by_side
         raise IllegalArgument(f"a trigger runs 1 to {MOST_SIDE_BY_SIDE} times side by side, not {times}")
+    from columnar.model.trigger_scope import checked_scope  # as in ``scope``
+
+    checked_scope(registration.families, registration.columns, registration.where, registration.look)
     module = registration.function.partition(":")[0]
     if module not in allowed_modules:
         allowed = ", ".join(allowed_modules) or "none"
@@ -88,6 +107,9 @@ def from_json(data: bytes) -> Registration:
     """DamagedData when the bytes are none of ours."""
     try:
         held: dict[str, Any] = json.loads(data)
-        return Registration(**{**held, "families": tuple(held["families"])})
+        for key in ("families", "columns", "where", "writes"):
+            held[key] = tuple(held.get(key, ()))
+        held["look"] = tuple((name, table, row) for name, table, row in held.get("look", ()))
+        return Registration(**held)
     except (ValueError, KeyError, TypeError) as error:
         raise DamagedData(f"registration of a trigger: {error}") from error

@@ -69,6 +69,13 @@ struct FamilyOptions {
 
 // --- triggers ------------------------------------------------------------------------------------
 
+// A row of another table that comes along with a change; row says how its key is made of the changed one.
+struct TriggerLook {
+  1: string name,
+  2: binary table,
+  3: string row
+}
+
 // fromWhere is "now" or "beginning"; timeoutMs and attempts of 0 mean the server's default.
 struct TriggerSpec {
   1: string name,
@@ -82,7 +89,27 @@ struct TriggerSpec {
   // withoutRow: changes do not carry the row as it is when they are delivered
   9: bool withoutRow = 0,
   // how many run at a time on each server; 0 means the server's default
-  10: i32 sideBySide = 0
+  10: i32 sideBySide = 0,
+  // of the worker's time, beside the shares of others; 0 means the server's default
+  11: i32 share = 0,
+  // calls that begin, as "10/s"; empty: unbounded
+  12: string rate = "",
+  // changes of one call, at most; 0: one change, not a list of them
+  13: i32 batch = 0,
+  14: i32 withinMs = 0,
+  // triggers of one label share a worker process
+  15: string process = "",
+  // family or family:qualifier: a change counts if it touches one of them; none: any of the families
+  16: list<binary> columns,
+  // conditions on the row after the change, all of which hold; a change that meets them not is passed
+  17: list<string> conditions,
+  18: list<TriggerLook> looks,
+  // changes carry the columns of columns, conditions and looks as they were after the change
+  19: bool images = 0,
+  // tables, or table:family, that the function writes
+  20: list<string> writes,
+  // the module whose columnarTriggerSync made it
+  21: string ofModule = ""
 }
 
 // state is "running", "paused" or "blocked".
@@ -100,7 +127,9 @@ struct TriggerStatus {
   11: i64 deadLetters,
   12: string lastError,
   // of several servers: those that did not answer in time, whose part is not in the numbers
-  13: list<string> silentServers
+  13: list<string> silentServers,
+  // all that was asked for; none of a trigger that cannot be read
+  14: TriggerSpec spec
 }
 
 struct DeadLetter {

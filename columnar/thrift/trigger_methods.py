@@ -5,16 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from columnar.errors import IllegalArgument, TriggerError
-from columnar.model.schema import table_name_text
-from columnar.model.trigger_registration import (
-    DEFAULT_ATTEMPTS,
-    DEFAULT_SIDE_BY_SIDE,
-    DEFAULT_TIMEOUT_MS,
-    Registration,
-)
+from columnar.model.trigger_registration import Registration
 from columnar.triggers.burials import LETTERS_PER_CALL
 from columnar.triggers.keeper import Summary, TriggerKeeper
 from columnar.wire.idl import columnar
+from columnar.wire.trigger_specs import registration_of, spec_of
 
 if TYPE_CHECKING:  # a server of a cluster has no master within
     from columnar.master.trigger_changes import TriggerChanges
@@ -33,21 +28,7 @@ class TriggerChangeMethods:
     def columnarTriggerAdd(self, _ctx: Any, spec: Any) -> Any:
         if spec is None:
             raise IllegalArgument("columnarTriggerAdd needs a TriggerSpec")
-        families = tuple(sorted({(f or b"").removesuffix(b":").decode("latin-1") for f in spec.families or ()}))
-        return self._changes.add(
-            Registration(
-                name=spec.name or "",
-                table=table_name_text(spec.table or b""),
-                function=spec.functionName or "",
-                families=families,
-                before=bool(spec.withBefore),
-                from_where=spec.fromWhere or "now",
-                timeout_ms=spec.timeoutMs or DEFAULT_TIMEOUT_MS,
-                attempts=spec.attempts or DEFAULT_ATTEMPTS,
-                row=not spec.withoutRow,
-                side_by_side=spec.sideBySide or DEFAULT_SIDE_BY_SIDE,
-            )
-        )
+        return self._changes.add(registration_of(spec))
 
     def columnarTriggerRemove(self, _ctx: Any, trigger: str) -> Any:
         return self._changes.remove(trigger or "")
@@ -124,4 +105,5 @@ def _status(look: Summary | TriggerLook, letters: int, registration: Registratio
         deadLetters=letters,
         lastError=look.error,
         silentServers=silent,
+        spec=spec_of(registration) if registration.table else None,
     )

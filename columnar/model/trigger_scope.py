@@ -1,0 +1,158 @@
+"""(pure) What a trigger's registration asks of its table: the changes that count, and the images that come with them.
+
+    columns    a change counts only if it touches one of these; a family stands for all its columns
+    where      ... and only if the row meets all of these conditions after it
+    look       rows of other tables that come along; the key of each is made of the row and its image
+    images     the columns of the three as they were after the change, and where asked for before it
+
+A registration without columns is for all changes of its families, and its images hold these families whole.
+
+Knows nothing of records, and of how rows and images are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from columnar.errors import IllegalArgument
+from columnar.model.column_text import bytes_of
+from columnar.model.condition_text import RowCondition, column_tested, condition_of
+from columnar.model.extract import Cell, Extractor, Image, Row, RowPiece, Time, extractor_of
+from columnar.model.number_cells import Unreadable
+
+MOST_COLUMNS: Final = 100
+MOST_CONDITIONS: Final = 16
+MOST_LOOKS: Final = 4
+LOOKED_CELLS: Final = 1_000  # of a row that comes along with a change; a function reads further ones in pages
+_ONE_ROW: Final = (Cell, Row, RowPiece, Time)
+
+Images = Mapping[bytes, frozenset[bytes] | None]  # family -> qualifiers; None: all of it
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    name: str
+    table: bytes
+    key: Extractor
+
+    def row(self, row: bytes, image: Image) -> bytes:
+        """The key of the looked-up row; empty: the changed row says none that can be read."""
+        try:
+            parts = self.key.parts(row, image)
+        except Unreadable:
+            return b""
+        return parts[0] if parts else b""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Constant."""
+
+    touched: Mapping[bytes, frozenset[bytes] | None]  # family -> qualifiers whose changes count; None: all
+    conditions: tuple[RowCondition, ...]
+    looks: tuple[Look, ...]
+    images: Images  # empty: none are asked for
+
+    def touches(self, family: bytes, qualifier: bytes | None) -> bool:
+        """``qualifier``: None where the whole family was deleted."""
+        if family not in self.touched:
+            return False
+        wanted = self.touched[family]
+        return wanted is None or qualifier is None or qualifier in wanted
+
+    def holds(self, after: Image) -> bool:
+        return all(condition.holds(after.get(column_tested(condition))) for condition in self.conditions)
+
+    def pictures(self, column: bytes) -> bool:
+        """Whether the images have this column."""
+        family, _, qualifier = column.partition(b":")
+        wanted = self.images.get(family, frozenset())
+        return wanted is None or qualifier in wanted
+
+
+def scope_of(
+    families: Iterable[str],
+    columns: Sequence[str],
+    where: Sequence[str],
+    look: Sequence[tuple[str, str, str]],
+    *,
+    images: bool,
+) -> Scope:
+    """IllegalArgument: what is wrong and what would be right."""
+    named = [bytes_of_latin(text) for text in columns] or [bytes_of_latin(family) for family in families]
+    touched = _by_family(map(family_and_qualifier, named))
+    conditions = tuple(map(condition_of, where))
+    looks = tuple(Look(name, table.encode(), _key_of(name, key)) for name, table, key in look)
+    if not images and not conditions and not looks:
+        return Scope(touched, conditions, looks, {})
+    tested = [column_tested(condition) for condition in conditions]
+    read = [column for one in looks for column in one.key.columns]
+    seen = _by_family([*map(_column, [*tested, *read]), *(map(family_and_qualifier, named) if images else ())])
+    return Scope(touched, conditions, looks, seen)
+
+
+def checked_scope(
+    families: Sequence[str], columns: Sequence[str], where: Sequence[str], look: Sequence[tuple[str, str, str]]
+) -> None:
+    """IllegalArgument."""
+    for what, held, most in (
+        ("columns", columns, MOST_COLUMNS), ("conditions", where, MOST_CONDITIONS), ("looks", look, MOST_LOOKS),
+    ):  # fmt: skip
+        if len(held) > most:
+            raise IllegalArgument(f"a trigger has at most {most} {what}, not {len(held)}")
+    names = [name for name, _, _ in look]
+    if len(set(names)) < len(names):
+        raise IllegalArgument(f"looks of a trigger have names of their own, not twice {max(names, key=names.count)}")
+    scope_of(families, columns, where, look, images=True)
+    outside = {column.partition(":")[0] for column in columns} - set(families)
+    if columns and outside:
+        raise IllegalArgument(f"columns of family {min(outside)}, which is none of the trigger's families")
+
+
+def families_of(columns: Iterable[str]) -> tuple[str, ...]:
+    """The families whose changes count, where columns are named."""
+    return tuple(sorted({column.partition(":")[0] for column in columns}))
+
+
+def column_of_latin(text: str) -> str:
+    r"""A column or family as people write it (``column_text``, with ``\xNN``), as registrations hold it."""
+    return bytes_of(text).decode("latin-1")
+
+
+def bytes_of_latin(text: str) -> bytes:
+    try:
+        return text.encode("latin-1")
+    except UnicodeEncodeError as error:
+        raise IllegalArgument(f"'{text}' has characters that are no bytes: write them as \\xNN") from error
+
+
+def family_and_qualifier(column: bytes) -> tuple[bytes, bytes | None]:
+    """None: all of the family.  IllegalArgument: there is no family."""
+    family, _, qualifier = column.partition(b":")
+    if not family:
+        raise IllegalArgument("a column of a trigger is written family:qualifier, or family for all of it")
+    return family, qualifier or None
+
+
+def _column(column: bytes) -> tuple[bytes, bytes | None]:
+    family, _, qualifier = column.partition(b":")
+    return family, qualifier
+
+
+def _by_family(columns: Iterable[tuple[bytes, bytes | None]]) -> dict[bytes, frozenset[bytes] | None]:
+    found: dict[bytes, frozenset[bytes] | None] = {}
+    for family, qualifier in columns:
+        held = found.get(family, frozenset())
+        found[family] = None if qualifier is None or held is None else held | {qualifier}
+    return found
+
+
+def _key_of(name: str, text: str) -> Extractor:
+    if not name.isidentifier():
+        raise IllegalArgument(f"look '{name}': name it by letters, digits and '_'")
+    extractor = extractor_of(text)
+    if not isinstance(extractor, _ONE_ROW):
+        raise IllegalArgument(f"look '{name}': '{text}' may give several rows; a look is of one row")
+    return extractor

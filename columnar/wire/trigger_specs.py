@@ -1,0 +1,69 @@
+"""(pure) Registrations of triggers as structs of our IDL, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from columnar.model.schema import table_name_text
+from columnar.model.trigger_registration import (
+    DEFAULT_ATTEMPTS,
+    DEFAULT_SHARE,
+    DEFAULT_SIDE_BY_SIDE,
+    DEFAULT_TIMEOUT_MS,
+    Registration,
+)
+from columnar.wire.idl import columnar
+
+
+def registration_of(spec: Any) -> Registration:
+    """A field that the client left out, or said as 0, has the server's default."""
+    return Registration(
+        name=spec.name or "",
+        table=table_name_text(spec.table or b""),
+        function=spec.functionName or "",
+        families=tuple(sorted({(f or b"").removesuffix(b":").decode("latin-1") for f in spec.families or ()})),
+        before=bool(spec.withBefore),
+        from_where=spec.fromWhere or "now",
+        timeout_ms=spec.timeoutMs or DEFAULT_TIMEOUT_MS,
+        attempts=spec.attempts or DEFAULT_ATTEMPTS,
+        row=not spec.withoutRow,
+        side_by_side=spec.sideBySide or DEFAULT_SIDE_BY_SIDE,
+        share=spec.share or DEFAULT_SHARE,
+        rate=spec.rate or "",
+        batch=spec.batch or 0,
+        within_ms=spec.withinMs or 0,
+        process=spec.process or "",
+        columns=tuple(sorted({(c or b"").removesuffix(b":").decode("latin-1") for c in spec.columns or ()})),
+        where=tuple(text or "" for text in spec.conditions or ()),
+        look=tuple((one.name or "", table_name_text(one.table or b""), one.row or "") for one in spec.looks or ()),
+        images=bool(spec.images),
+        writes=tuple(sorted({text or "" for text in spec.writes or ()})),
+        of_module=spec.ofModule or "",
+    )
+
+
+def spec_of(registration: Registration) -> Any:
+    """Every field is said: ``registration_of`` makes the same of it."""
+    return columnar.TriggerSpec(
+        name=registration.name,
+        table=registration.table.encode(),
+        functionName=registration.function,
+        families=sorted(registration.family_bytes),
+        fromWhere=registration.from_where,
+        timeoutMs=registration.timeout_ms,
+        attempts=registration.attempts,
+        withBefore=registration.before,
+        withoutRow=not registration.row,
+        sideBySide=registration.side_by_side,
+        share=registration.share,
+        rate=registration.rate,
+        batch=registration.batch,
+        withinMs=registration.within_ms,
+        process=registration.process,
+        columns=[column.encode("latin-1") for column in registration.columns],
+        conditions=list(registration.where),
+        looks=[columnar.TriggerLook(name=n, table=table.encode(), row=row) for n, table, row in registration.look],
+        images=registration.images,
+        writes=list(registration.writes),
+        ofModule=registration.of_module,
+    )
