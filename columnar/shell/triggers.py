@@ -225,7 +225,7 @@ def wait(server: Server, name: str, sequence: str, timeout: float) -> None:
 
 def _as_json(value: Any) -> dict[str, object]:
     """A status or a dead letter; bytes as they are typed."""
-    return {key: _plain(held) for key, held in asdict(value).items()}
+    return {key: _plain(held) for key, held in asdict(value).items() if key != "registration"}
 
 
 def _plain(value: object) -> object:

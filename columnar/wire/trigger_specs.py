@@ -18,27 +18,27 @@ from columnar.wire.idl import columnar
 def registration_of(spec: Any) -> Registration:
     """A field that the client left out, or said as 0, has the server's default."""
     return Registration(
-        name=spec.name or "",
+        name=_text(spec.name),
         table=table_name_text(spec.table or b""),
-        function=spec.functionName or "",
+        function=_text(spec.functionName),
         families=tuple(sorted({(f or b"").removesuffix(b":").decode("latin-1") for f in spec.families or ()})),
         before=bool(spec.withBefore),
-        from_where=spec.fromWhere or "now",
+        from_where=_text(spec.fromWhere) or "now",
         timeout_ms=spec.timeoutMs or DEFAULT_TIMEOUT_MS,
         attempts=spec.attempts or DEFAULT_ATTEMPTS,
         row=not spec.withoutRow,
         side_by_side=spec.sideBySide or DEFAULT_SIDE_BY_SIDE,
         share=spec.share or DEFAULT_SHARE,
-        rate=spec.rate or "",
+        rate=_text(spec.rate),
         batch=spec.batch or 0,
         within_ms=spec.withinMs or 0,
-        process=spec.process or "",
+        process=_text(spec.process),
         columns=tuple(sorted({(c or b"").removesuffix(b":").decode("latin-1") for c in spec.columns or ()})),
-        where=tuple(text or "" for text in spec.conditions or ()),
-        look=tuple((one.name or "", table_name_text(one.table or b""), one.row or "") for one in spec.looks or ()),
+        where=tuple(map(_text, spec.conditions or ())),
+        look=tuple((_text(one.name), table_name_text(one.table or b""), _text(one.row)) for one in spec.looks or ()),
         images=bool(spec.images),
-        writes=tuple(sorted({text or "" for text in spec.writes or ()})),
-        of_module=spec.ofModule or "",
+        writes=tuple(sorted(set(map(_text, spec.writes or ())))),
+        of_module=_text(spec.ofModule),
     )
 
 
@@ -67,3 +67,8 @@ def spec_of(registration: Registration) -> Any:
         writes=list(registration.writes),
         ofModule=registration.of_module,
     )
+
+
+def _text(value: Any) -> str:
+    """A client's connection does not decode strings, a server's does."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value or "")

@@ -187,7 +187,7 @@ def test_trigger_add(shell: Shell, pages: str, heard: list[tuple[Any, ...]]) -> 
     assert (first.name, first.table, first.functionName) == ("pages-backlinks", b"pages", "my.triggers:backlinks")
     assert (first.families, first.fromWhere, first.withBefore) == ([b"meta", b"text"], "now", False)
     assert (first.timeoutMs, first.attempts) == (0, 0)
-    assert (second.name, second.families, second.fromWhere) == ("x", [b"text", b"meta"], "beginning")
+    assert (second.name, second.families, second.fromWhere) == ("x", [b"meta", b"text"], "beginning")
     assert (second.withBefore, second.timeoutMs, second.attempts) == (True, 2_500, 7)
 
 

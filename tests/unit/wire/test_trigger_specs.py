@@ -32,3 +32,10 @@ def test_what_is_left_out_has_the_default() -> None:
 def test_families_and_columns_come_in_one_order() -> None:
     spec = spec_of(replace(FULL, families=("g\xff", "f"), columns=("g\xff:a", "f", "f")))
     assert registration_of(spec) == FULL
+
+
+def test_a_connection_that_does_not_decode_strings_gives_the_same() -> None:
+    spec = spec_of(FULL)
+    spec.name, spec.conditions, spec.rate = b"links", [b"f:b=1"], b"10/s"
+    spec.looks = [columnar.TriggerLook(name=b"fans", table=b"followers", row=b"row")]
+    assert registration_of(spec) == FULL
