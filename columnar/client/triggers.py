@@ -77,8 +77,10 @@ class Triggers:
         taken is an IllegalArgument.  ``before``: changes carry the cells as they were.
         ``from_where``: ``now``, or ``beginning``: every row that is there counts as changed.  ``row``: changes
         carry the row as it is then, which costs a read each.  ``side_by_side``: how many run at a time on each
-        server.  ``columns``, ``where``, ``look``, ``images``: see ``triggers.api.on``.  0 for a number means the
-        default.
+        server.  ``share``: of the worker's time, beside the shares of others.  ``rate``: of calls that begin, as
+        10/s, 600/min, 5/h or 1/d.  ``batch``: the function takes a sequence of so many changes at most, which waits
+        ``within_ms`` for more of them.  ``process``: triggers of one label share a worker process of their own.
+        ``columns``, ``where``, ``look``, ``images``: see ``triggers.api.on``.  0 for a number means the default.
         """
         self.register(
             Registration(

@@ -32,13 +32,10 @@ Knows nothing of processes, frames and clocks: ``now_s`` and ``used_s`` are argu
 from __future__ import annotations
 
 import heapq
-import re
 from collections import OrderedDict, deque
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
-
-from columnar.errors import IllegalArgument
 
 SHARE: Final = 10
 SIDE_BY_SIDE: Final = 8
@@ -48,16 +45,6 @@ _SLOW, _NEW, _QUICK = range(3)  # places of the lines in ``_lines``
 _FIRST_GUESS_S: Final = 0.001  # a slice of a trigger that was never measured
 _MEMORY: Final = 8  # slices, in the mean of a trigger's slices
 _TOKENS: Final = 2.0  # a bucket's size: a look that comes late loses nothing
-_PERIODS_S: Final = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_RATE: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)/(s|min|h|d)")
-
-
-def rate_per_s(text: str) -> float:
-    """``10/s``, ``600/min``, ``5/h`` or ``1/d`` as calls a second.  IllegalArgument for anything else."""
-    match = _RATE.fullmatch(text)
-    if match is None or not float(match[1]):
-        raise IllegalArgument(f"rate '{text}': write it as 10/s, 600/min, 5/h or 1/d, more than 0")
-    return float(match[1]) / _PERIODS_S[match[2]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from columnar.errors import ColumnarError, IllegalArgument, TableNotEnabled, Tab
 from columnar.master.catalogue import Catalogue
 from columnar.model import region_messages as messages
 from columnar.model.region_messages import Peer
-from columnar.model.trigger_registration import Registration, checked
+from columnar.model.trigger_registration import MOST_PROCESSES, Registration, checked
 from columnar.model.trigger_set import State, Trigger, Triggers
 
 _log = logging.getLogger(__name__)
@@ -70,6 +70,7 @@ class TriggerChanges:
                     return
                 raise IllegalArgument(f"trigger {registration.name} exists with other settings; remove it first")
             self._check_table(registration)
+            self._check_process(registration)
             problem = await self._owner.ask(messages.CheckFunction(registration.function))
             if problem is not None:
                 raise TriggerError(f"{registration.function} cannot be used: {problem}")
@@ -88,6 +89,14 @@ class TriggerChanges:
             raise IllegalArgument(f"{name} is a table of the system; triggers go on your own")
         for family in registration.family_bytes:
             entry.schema.family(family)
+
+    def _check_process(self, registration: Registration) -> None:
+        labels = {one.registration.process for one in self.triggers.all if one.registration.process}
+        if registration.process and len(labels | {registration.process}) > MOST_PROCESSES:
+            raise TriggerError(
+                f"triggers have {MOST_PROCESSES} processes of their own already; take one of their labels: "
+                + ", ".join(sorted(labels))
+            )
 
     async def _add(self, registration: Registration) -> None:
         name = registration.name

@@ -23,6 +23,10 @@ MOST_SIDE_BY_SIDE: Final = 64
 DEFAULT_SHARE: Final = 10
 MOST_SHARE: Final = 1_000
 BATCH_CHANGES: Final = 1_000
+LONGEST_WITHIN_MS: Final = 60_000
+MOST_PROCESSES: Final = 16  # labels of the triggers of a store
+_PERIODS_S: Final = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_RATE: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)/(s|min|h|d)", re.ASCII)
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
 _FUNCTION: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
 
@@ -40,7 +44,7 @@ class Registration:
     row: bool = True  # changes carry the row as it is when they are delivered
     side_by_side: int = DEFAULT_SIDE_BY_SIDE  # runs at a time, on each server
     share: int = DEFAULT_SHARE  # of the worker's time, beside the shares of others
-    rate: str = ""  # calls that begin, as 10/s (``flows.fair_share.rate_per_s``); empty: unbounded
+    rate: str = ""  # calls that begin (``rate_per_s``); empty: unbounded
     batch: int = 0  # changes of one call, at most; 0: the function gets one change, not a sequence
     within_ms: int = 0  # a batch is delivered when it is full or its first change is so old
     process: str = ""  # label: triggers of one label share a worker process; empty: the server's common one
@@ -60,6 +64,14 @@ class Registration:
         from columnar.model.trigger_scope import scope_of  # a server without triggers needs none of it
 
         return scope_of(self.families, self.columns, self.where, self.look, images=self.images)
+
+
+def rate_per_s(text: str) -> float:
+    """``10/s``, ``600/min``, ``5/h`` or ``1/d`` as calls a second.  IllegalArgument for anything else."""
+    match = _RATE.fullmatch(text)
+    if match is None or not float(match[1]):
+        raise IllegalArgument(f"rate '{text}': write it as 10/s, 600/min, 5/h or 1/d, more than 0")
+    return float(match[1]) / _PERIODS_S[match[2]]
 
 
 _UNSAID: Final = object()
@@ -84,6 +96,7 @@ def checked(registration: Registration, allowed_modules: tuple[str, ...]) -> Reg
     if not 1 <= registration.side_by_side <= MOST_SIDE_BY_SIDE:
         times = registration.side_by_side
         raise IllegalArgument(f"a trigger runs 1 to {MOST_SIDE_BY_SIDE} times side by side, not {times}")
+    _check_pace(registration)
     from columnar.model.trigger_scope import checked_scope  # as in ``scope``
 
     checked_scope(registration.families, registration.columns, registration.where, registration.look)
@@ -95,6 +108,23 @@ def checked(registration: Registration, allowed_modules: tuple[str, ...]) -> Reg
             f"start the store with --trigger-modules {module}"
         )
     return registration
+
+
+def _check_pace(registration: Registration) -> None:
+    """Share, rate, batch and process."""
+    if not 1 <= registration.share <= MOST_SHARE:
+        raise IllegalArgument(f"the share of a trigger is 1 to {MOST_SHARE}, not {registration.share}")
+    if registration.rate:
+        rate_per_s(registration.rate)
+    if not 0 <= registration.batch <= BATCH_CHANGES:
+        raise IllegalArgument(f"a batch has up to {BATCH_CHANGES} changes, not {registration.batch}; 0 for no batches")
+    if not 0 <= registration.within_ms <= LONGEST_WITHIN_MS:
+        raise IllegalArgument(f"a batch waits 0 to {LONGEST_WITHIN_MS} ms for changes, not {registration.within_ms}")
+    if registration.within_ms and not registration.batch:
+        raise IllegalArgument("only a batch waits for more changes: say how many changes it has at most")
+    if registration.process and not _NAME.fullmatch(registration.process):
+        label = registration.process
+        raise IllegalArgument(f"process label '{label}': use up to 100 letters, digits, '_', '-' and '.'")
 
 
 def to_json(registration: Registration) -> bytes:

@@ -8,7 +8,15 @@ from typing import Any
 
 import click
 
-from columnar.model.trigger_registration import DEFAULT_SIDE_BY_SIDE, MOST_SIDE_BY_SIDE
+from columnar.model.trigger_registration import (
+    BATCH_CHANGES,
+    DEFAULT_SHARE,
+    DEFAULT_SIDE_BY_SIDE,
+    LONGEST_WITHIN_MS,
+    MOST_SHARE,
+    MOST_SIDE_BY_SIDE,
+    Registration,
+)
 from columnar.shell.completion import completing, table_argument
 from columnar.shell.connecting import Refused, Server, with_server
 from columnar.shell.showing import remark_on_silent, time_text
@@ -42,7 +50,10 @@ def list_triggers(server: Server) -> None:
     if not found and server.output.is_terminal:
         click.echo("There are none. Register one: columnar trigger add TABLE MODULE:FUNCTION")
         return
-    headings = ("Trigger", "Table", "Families", "Function", "State", "Lag", "Seconds", "Retrying", "Dead", "Last error")
+    headings = (
+        "Trigger", "Table", "Families", "Function", "State", "Lag", "Seconds", "Retrying", "Dead", "Settings",
+        "Last error",
+    )  # fmt: skip
     rows = [
         (
             one.name,
@@ -54,6 +65,7 @@ def list_triggers(server: Server) -> None:
             f"{one.lag_seconds:.1f}",
             one.parked_rows,
             one.dead_letters,
+            _settings(one.registration),
             _line(one.last_error),
         )
         for one in found
@@ -85,6 +97,19 @@ def list_triggers(server: Server) -> None:
     "--side-by-side", type=click.IntRange(1, MOST_SIDE_BY_SIDE), metavar="N",
     help=f"At most N runs at a time on each server; {DEFAULT_SIDE_BY_SIDE} where nothing is said.",
 )  # fmt: skip
+@click.option(
+    "--share", type=click.IntRange(1, MOST_SHARE), metavar="N",
+    help=f"Of the worker's time, beside the shares of others; {DEFAULT_SHARE} where nothing is said.",
+)  # fmt: skip
+@click.option("--rate", default="", metavar="N/s", help="So many runs begin at most, as 10/s, 600/min, 5/h or 1/d.")
+@click.option(
+    "--batch", type=click.IntRange(1, BATCH_CHANGES), metavar="N", help="A run gets a sequence of up to N changes."
+)
+@click.option(
+    "--within", type=click.FloatRange(0, LONGEST_WITHIN_MS / 1_000), metavar="S",
+    help="A batch waits up to S seconds for more changes.",
+)  # fmt: skip
+@click.option("--process", default="", metavar="LABEL", help="A worker process of its own, for all of this label.")
 @with_server
 def add(
     server: Server,
@@ -98,6 +123,11 @@ def add(
     attempts: int | None,
     row: bool,
     side_by_side: int | None,
+    share: int | None,
+    rate: str,
+    batch: int | None,
+    within: float | None,
+    process: str,
 ) -> None:
     """Register a trigger.
 
@@ -123,6 +153,11 @@ def add(
         attempts=attempts or 0,
         row=row,
         side_by_side=side_by_side or 0,
+        share=share or 0,
+        rate=rate,
+        batch=batch or 0,
+        within_ms=round((within or 0.0) * 1_000),
+        process=process,
     )
     server.output.done(f"trigger {called} runs {function} on {table}", {"added": called})
 
@@ -223,6 +258,21 @@ def wait(server: Server, name: str, sequence: str, timeout: float) -> None:
     server.output.done("delivered", {"delivered": True})
 
 
+def _settings(one: Registration | None) -> str:
+    """Settings of pace that somebody has chosen, as options of ``add``."""
+    if one is None:
+        return ""
+    chosen = {
+        "side-by-side": one.side_by_side if one.side_by_side != DEFAULT_SIDE_BY_SIDE else 0,
+        "share": one.share if one.share != DEFAULT_SHARE else 0,
+        "rate": one.rate,
+        "batch": one.batch,
+        "within": f"{one.within_ms / 1_000:g}" if one.within_ms else "",
+        "process": one.process,
+    }
+    return " ".join(f"{name}={value}" for name, value in chosen.items() if value)
+
+
 def _as_json(value: Any) -> dict[str, object]:
     """A status or a dead letter; bytes as they are typed."""
     return {key: _plain(held) for key, held in asdict(value).items() if key != "registration"}
@@ -233,6 +283,8 @@ def _plain(value: object) -> object:
         return readable(value)
     if isinstance(value, tuple):
         return [_plain(one) for one in value]
+    if isinstance(value, dict):
+        return {key: _plain(held) for key, held in value.items()}
     return value
 
 

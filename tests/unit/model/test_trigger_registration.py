@@ -9,7 +9,7 @@ import pytest
 
 from columnar.errors import IllegalArgument, TriggerError
 from columnar.flows.backpressure import LONGEST_DELAY_S, LogBounds, backpressure_of
-from columnar.model.trigger_registration import Registration, checked
+from columnar.model.trigger_registration import Registration, checked, from_json, to_json
 
 GOOD = Registration("links", "pages", "wiki.triggers:links", ("link",))
 
@@ -33,11 +33,28 @@ def test_a_good_one_is_returned() -> None:
         ({"from_where": "middle"}, "not from 'middle'"),
         ({"timeout_ms": 0}, "positive"),
         ({"attempts": -1}, "positive"),
+        ({"share": 0}, "share of a trigger is 1 to 1000, not 0"),
+        ({"share": 1_001}, "not 1001"),
+        ({"rate": "10"}, "write it as 10/s"),
+        ({"rate": "0/s"}, "more than 0"),
+        ({"batch": -1}, "up to 1000 changes, not -1"),
+        ({"batch": 1_001}, "not 1001"),
+        ({"batch": 5, "within_ms": 60_001}, "not 60001"),
+        ({"within_ms": 50}, "how many changes it has"),
+        ({"process": "a b"}, "process label 'a b'"),
+        ({"process": "a\n"}, "process label"),
     ],
 )
 def test_what_is_wrong_is_told(change: dict[str, Any], message: str) -> None:
     with pytest.raises(IllegalArgument, match=message):
         checked(replace(GOOD, **change), ("wiki.triggers",))
+
+
+def test_pace_and_process_are_settings() -> None:
+    chosen = replace(GOOD, share=1_000, rate="600/min", batch=1_000, within_ms=60_000, process="a.b-c_1")
+    assert checked(chosen, ("wiki.triggers",)) is chosen
+    assert from_json(to_json(chosen)) == chosen
+    assert b"share" not in to_json(GOOD), "earlier programs read registrations that say nothing of it"
 
 
 @pytest.mark.parametrize("allowed", [(), ("wiki",), ("wiki.triggers.more",), ("triggers",)])

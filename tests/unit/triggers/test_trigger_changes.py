@@ -14,7 +14,7 @@ from columnar.master.catalogue import Catalogue
 from columnar.master.trigger_changes import TriggerChanges
 from columnar.model import region_messages as messages
 from columnar.model.region_info import RegionInfo
-from columnar.model.trigger_registration import Registration
+from columnar.model.trigger_registration import MOST_PROCESSES, Registration
 from columnar.model.trigger_set import Triggers
 from columnar.regions.region import Region
 from columnar.regions.tables import ServedTable
@@ -266,3 +266,15 @@ async def test_a_change_that_is_not_written_changes_nothing(bench: Bench) -> Non
     with pytest.raises(TriggerError, match="there is no trigger"):
         await bench.triggers.resume("u")
     assert bench.catalogue.triggers != Triggers()
+
+
+@on_bench()
+async def test_processes_of_labels_are_bounded(bench: Bench) -> None:
+    for number in range(MOST_PROCESSES):
+        await bench.add(f"t{number}", process=f"label-{number}")
+    await bench.add("shared", process="label-0")
+    await bench.add("common")
+    with pytest.raises(TriggerError, match="take one of their labels: label-0, label-1"):
+        await bench.triggers.add(Registration("more", "t", "m:f", ("f",), process="another"))
+    await bench.triggers.remove("t3")
+    await bench.add("more", process="another")
