@@ -42,11 +42,6 @@ def registration_of(spec: Any) -> Registration:
     )
 
 
-def _text(value: Any) -> str:
-    """happybase's reader leaves text undecoded."""
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value or "")
-
-
 def spec_of(registration: Registration) -> Any:
     """Every field is said: ``registration_of`` makes the same of it."""
     return columnar.TriggerSpec(
