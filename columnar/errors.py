@@ -21,6 +21,8 @@ from __future__ import annotations
 from asyncio import Future
 from typing import ClassVar
 
+from columnar.limits import IMAGE_BYTES, IMAGE_CELLS
+
 
 def printable(data: bytes) -> str:
     """``data`` as one line, as HBase's ``Bytes.toStringBinary`` writes it."""
@@ -168,6 +170,20 @@ class PutTooBig(IllegalArgument):
 
 class RequestTooBig(CallerError):
     hbase_class = "RequestTooBigException"
+
+
+class ImageTooBig(CallerError):
+    """A follower wants all of a family with each change of a row, and the row has too much there."""
+
+    def __init__(self, table: str, row: bytes, family: bytes, asker: str) -> None:
+        super().__init__(
+            f"row {shown(row)} of table {table} has over {IMAGE_CELLS} cells or {IMAGE_BYTES} bytes in family "
+            f"{shown(family)}, all of which {asker} reads with each change; nothing was stored: spread the cells over "
+            f"more rows, or remove {asker} or have it name columns"
+        )
+        self.row = row
+        self.family = family
+        self.asker = asker
 
 
 class ScannerNotFound(IllegalArgument):

@@ -81,6 +81,10 @@ LOG_RECORDS: Final = 1_000_000  # of one region, that a trigger still needs: fro
 LOG_BYTES: Final = 1024 * MIB
 LOG_TAIL_BYTES: Final = MIB  # of one region: its last change records in memory, where somebody follows them
 LOG_TAILS_BYTES: Final = 64 * MIB  # of all regions
+IMAGE_CELLS: Final = (
+    10_000  # of one family of a row, where a follower wants all of it: each write of the row reads them
+)
+IMAGE_BYTES: Final = MIB
 KEPT_LOG_BYTES: Final = 256 * MIB  # of one region, that CHANGE_LOG keeps though no trigger needs them; CHANGE_LOG_BYTES
 
 # --- turns on the loop -----------------------------------------------------------------------------

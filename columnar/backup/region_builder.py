@@ -16,12 +16,12 @@ from typing import Final
 from columnar.backup.cell_blocks import ExportedCell
 from columnar.errors import CallerError, shown
 from columnar.model.schema import Table
+from columnar.regions.column_draft import VERSIONS_SPACE
 from columnar.regions.drafting import FUTURE
 from columnar.regions.family_view import FamilyView, views_of
 from columnar.regions.log_retention import META_SPACE
 from columnar.regions.reached import REACHED
 from columnar.regions.region import spaces_of
-from columnar.regions.row_draft import VERSIONS_SPACE
 from columnar.regions.spaces import options_of_spaces
 from columnar.storage.api import Engine, SortedFile
 from columnar.storage.layout import cell_key, pack_cell, version_key

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from operator import itemgetter
 
 from columnar.backup.cell_blocks import ExportedCell
+from columnar.regions.column_draft import VERSIONS_SPACE
 from columnar.regions.family_view import FamilyView, kept_versions
-from columnar.regions.row_draft import VERSIONS_SPACE
 from columnar.storage.api import Store
 from columnar.storage.layout import range_start, split_cell_key, version_prefix
 

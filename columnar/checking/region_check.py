@@ -27,9 +27,9 @@ from columnar.model.schema import Table
 from columnar.regions.change_log import LOG_SPACE, cursors_in
 from columnar.regions.change_record import Kind, unpack_key
 from columnar.regions.change_record import unpack as unpack_record
+from columnar.regions.column_draft import VERSIONS_SPACE
 from columnar.regions.family_view import FamilyView, views_of
 from columnar.regions.log_retention import META_SPACE
-from columnar.regions.row_draft import VERSIONS_SPACE
 from columnar.storage.api import Store
 from columnar.storage.layout import (
     END_OF_ROW,

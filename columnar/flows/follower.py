@@ -13,13 +13,13 @@ from abc import ABC, abstractmethod
 from asyncio import Future
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
 from columnar.flows.delivery_state import Cursor, DeliveryState, pack_cursor, unpack_cursor
 from columnar.flows.follower_name import FollowerName
-from columnar.regions.change_record import ChangeRecord, Sequence
+from columnar.regions.change_record import ChangeRecord, Images, Sequence
 from columnar.regions.region import Region
 
 FILL_RECORDS: Final = 256
@@ -48,6 +48,7 @@ class Subscription:
     families: frozenset[bytes]  # whose entries are recorded
     before: frozenset[bytes]  # a subset: whose cells before the change are recorded
     follow: Callable[[Region, DeliveryState], Follower]
+    images: Images = field(default_factory=dict)  # of which a record holds both images; of ``families``
 
 
 class Follower(ABC):

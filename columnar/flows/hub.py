@@ -21,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 from columnar.errors import ColumnarError, RegionElsewhere
 from columnar.flows.background import Background
@@ -34,7 +35,6 @@ from columnar.flows.region_followers import RegionFollowers
 from columnar.flows.region_openings import RegionOpenings
 from columnar.flows.subscriptions import Subscriptions
 from columnar.flows.waiting import Waits
-from columnar.regions.hooks import LogPolicy
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 
@@ -92,11 +92,11 @@ class Hub:
                 self.upkeep.save(region)
 
     def _apply_policy(self, table: str) -> None:
-        families, before = self._subscriptions.wanted(table)
+        policy = self._subscriptions.wanted(table)
         served = self._server.tables.find(table.encode())
         if served is not None and served.schema.change_log_s is not None:
-            families = frozenset(family.bytes_name for family in served.schema.families)
-        self._server.set_policy(table, LogPolicy(families, before) if families else None)
+            policy = replace(policy, families=frozenset(family.bytes_name for family in served.schema.families))
+        self._server.set_policy(table, policy if policy.families else None)
 
     async def undelivered(self, table: str, names: Sequence[FollowerName]) -> dict[FollowerName, int]:
         """How many changes of a table that is dropped these had still to see; its regions are closed afterwards."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from columnar.flows.follower import Subscription
 from columnar.flows.follower_name import FollowerName
+from columnar.regions.hooks import LogPolicy
+from columnar.regions.images import union
 
 
 class Subscriptions:
@@ -39,8 +41,18 @@ class Subscriptions:
     def tables(self) -> list[str]:
         return list(dict.fromkeys(held.table for held in self._by_name.values()))
 
-    def wanted(self, table: str) -> tuple[frozenset[bytes], frozenset[bytes]]:
-        """Families whose entries are recorded, and those whose cells before a change are."""
+    def wanted(self, table: str) -> LogPolicy:
+        """The union of what they want: whoever asked for more is answered, and sees more than it asked for."""
         held = [*self.of_table(table), *self.beginning(table)]
-        families = frozenset(family for one in held for family in one.families)
-        return families, frozenset(family for one in held for family in one.before)
+        images = union(one.images for one in held)
+        askers: dict[bytes, str] = {}
+        for one in held:
+            for family, qualifiers in one.images.items():
+                if qualifiers is None:
+                    askers.setdefault(family, str(one.name))
+        return LogPolicy(
+            frozenset(family for one in held for family in one.families).union(images),
+            frozenset(family for one in held for family in one.before),
+            images,
+            askers,
+        )

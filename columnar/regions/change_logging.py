@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from columnar.regions import row_images
 from columnar.regions.applied import Step
 from columnar.regions.change_log import ChangeLog
 from columnar.regions.change_record import Appended, ChangeRecord, Sequence
@@ -31,12 +32,27 @@ class ChangeLogging:
     def record(
         self, batch: Batch, draft: RowDraft, sequence: Sequence, stamp: int, policy: LogPolicy
     ) -> Appended | None:
-        """Add the record of the draft; None if none of its families is logged."""
+        """Add the record of the draft, whose cells are emitted; None if none of its families is logged."""
         entries = tuple(entry for entry in draft.entries if entry.family in policy.families)
         if not entries:
             return None
         timestamp = max(entry.timestamp for entry in entries)
-        record = ChangeRecord(draft.row, timestamp, entries, draft.before(policy.before), None, stamp)
+        before = draft.before(policy.before)
+        if not policy.images:
+            record = ChangeRecord(draft.row, timestamp, entries, before, None, stamp)
+        else:
+            cells, after = row_images.taken(draft, policy, before)
+            record = ChangeRecord(
+                draft.row,
+                timestamp,
+                entries,
+                cells,
+                None,
+                stamp,
+                after=after,
+                images=policy.images,
+                touched=len(before),
+            )
         return self.log.append(batch, sequence, record)
 
     def add(self, batch: Batch, records: Iterable[ChangeRecord], now_ms: int) -> list[Step]:

@@ -1,15 +1,17 @@
 r"""(pure) One record of a region's change log: what a row mutation changed, and its key.
 
     key     := origin:u64 epoch:u32 n:u64                                    big-endian
-    record  := version:u8(2) flags:u8 timestamp:u64 stamp:u64 hops:u8 row [only-for] entries before after sends
+    record  := version:u8(2) flags:u8 timestamp:u64 stamp:u64 hops:u8 row [only-for] entries before after sends [images]
     row     := length:u16 bytes
     flags   := 1 made for one trigger only (a backfill): its name follows the row as ``only-for``, u16-length bytes
-               | 2 more records of the same atomic step follow | 4 the images are whole
+               | 2 more records of the same atomic step follow | 4 ``images`` follow the sends
     entries, before, after := count:u32 entry*
     entry   := kind:u8 timestamp:u64 family:u8-length bytes  qualifier:u32-length bytes  value:u32-length bytes
     sends   := count:u32 send*
     send    := target:u16-length bytes  key:u16-length bytes  name:u16-length bytes  group:u16-length bytes
                delay_ms:u64 priority:u8 body:u32-length bytes
+    images  := touched:u32 count:u16 covered*
+    covered := family:u8-length bytes  whole:u8  count:u32 (qualifier:u32-length bytes)*     ascending; whole: count 0
 
 Version 1, which is read for ever, has neither ``stamp`` nor ``hops``, ``after`` nor ``sends``; its
 ``timestamp`` was its stamp too.
@@ -20,8 +22,12 @@ row can be ordered by it.
 
 ``kind`` of an entry: 1 put, 2 delete of a column at or below the timestamp, 3 delete of a whole
 family, 4 delete of exactly the version of a column at the timestamp.  Increments and appends are
-recorded as the put they amount to.  ``before`` are the cells that the touched columns held before, where
-somebody asked for them.  ``hops``, ``after``, ``sends`` and the flags 2 and 4 are written empty so far.
+recorded as the put they amount to.  ``hops``, ``sends`` and the flag 2 are written empty so far.
+
+``before`` begins with the cells that the touched columns of some families held, where somebody asked for those
+(``touched``: how many; all, where the record has no images).  Images are what a reader saw of the ``covered`` columns
+before and after the change: in ``before`` each cell of them that was there, in ``after`` those alone whose value is
+another, as a put, or as a delete of the column where no cell is left.  ``regions.images`` reads them.
 
 The sequence of a change is ``(origin, epoch, n)``: origin is the region in which it was made, so
 that daughters of a split can inherit a log and merged regions cannot clash (design D13); a new
@@ -33,8 +39,10 @@ Golden bytes: tests/golden/test_change_record_golden.py; the page: docs/formats/
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -54,7 +62,10 @@ _VERSION: Final = 2
 _OLD_VERSION: Final = 1
 _FOR_ONE: Final = 1
 _MORE_FOLLOWS: Final = 2
-_WHOLE_IMAGES: Final = 4
+_IMAGES: Final = 4
+_COVERED: Final = Struct(">BI")
+
+Images = Mapping[bytes, frozenset[bytes] | None]  # columns: of a family its qualifiers; None: every one
 
 
 class Sequence(NamedTuple):
@@ -115,7 +126,13 @@ class ChangeRecord:
     after: tuple[Entry, ...] = ()
     sends: tuple[Send, ...] = ()
     more_follows: bool = False  # the next record is of the same atomic step
-    whole_images: bool = False
+    images: Images | None = None  # of which ``before`` and ``after`` hold the images; None: the record has none
+    touched: int = 0  # where it has images: how many cells of ``before`` are there for being touched
+
+    @property
+    def touched_before(self) -> tuple[Entry, ...]:
+        """What touched columns held before, of families for which somebody asked that."""
+        return self.before if self.images is None else self.before[: self.touched]
 
 
 Appended = tuple[Sequence, ChangeRecord, int]  # to a log, and how many bytes it is there
@@ -133,13 +150,13 @@ def pack(record: ChangeRecord) -> bytes:
     flags = 0 if record.only_for is None else _FOR_ONE
     if record.more_follows:
         flags |= _MORE_FOLLOWS
-    if record.whole_images:
-        flags |= _WHOLE_IMAGES
+    if record.images is not None:
+        flags |= _IMAGES
     parts = [_HEAD.pack(_VERSION, flags, record.timestamp, record.stamp, record.hops, len(record.row)), record.row]
     if record.only_for is not None:
         name = record.only_for.encode()
         parts += [_SHORT.pack(len(name)), name]
-    is_plain = not record.after and not record.sends
+    is_plain = not record.after and not record.sends and record.images is None
     for entries in (record.entries, record.before) if is_plain else (record.entries, record.before, record.after):
         parts.append(_COUNT.pack(len(entries)))
         for kind, family, qualifier, timestamp, value in entries:
@@ -159,6 +176,19 @@ def pack(record: ChangeRecord) -> bytes:
         for short in (send.target, send.key, send.name, send.group):
             parts += [_SHORT.pack(len(short)), short]
         parts += [_SEND.pack(send.delay_ms, send.priority), _COUNT.pack(len(send.body)), send.body]
+    if record.images is not None:
+        parts += [_COUNT.pack(record.touched), pack_images(record.images)]
+    return b"".join(parts)
+
+
+def pack_images(images: Images) -> bytes:
+    """``count`` and what follows it."""
+    parts = [_SHORT.pack(len(images))]
+    for family, qualifiers in sorted(images.items()):
+        named = () if qualifiers is None else sorted(qualifiers)
+        parts += [bytes((len(family),)), family, _COVERED.pack(qualifiers is None, len(named))]
+        for qualifier in named:
+            parts += [_COUNT.pack(len(qualifier)), qualifier]
     return b"".join(parts)
 
 
@@ -183,12 +213,16 @@ def _unpacked(data: bytes) -> ChangeRecord:
     row, only_for, at = _row(data, _HEAD.size, row_length, flags)
     entries, at = _entries(data, at)
     before, at = _entries(data, at)
-    if data[at:] == _NO_MORE and not flags & (_MORE_FOLLOWS | _WHOLE_IMAGES):
+    if data[at:] == _NO_MORE and not flags & (_MORE_FOLLOWS | _IMAGES):
         return ChangeRecord(row, timestamp, entries, before, only_for, stamp, hops)
     after, at = _entries(data, at)
-    sends = _sends(data, at)
-    more, whole = bool(flags & _MORE_FOLLOWS), bool(flags & _WHOLE_IMAGES)
-    return ChangeRecord(row, timestamp, entries, before, only_for, stamp, hops, after, sends, more, whole)
+    sends, at = _sends(data, at)
+    more = bool(flags & _MORE_FOLLOWS)
+    if not flags & _IMAGES:
+        return ChangeRecord(row, timestamp, entries, before, only_for, stamp, hops, after, sends, more)
+    (touched,) = _COUNT.unpack_from(data, at)
+    images = _images(data[at + 4 :])
+    return ChangeRecord(row, timestamp, entries, before, only_for, stamp, hops, after, sends, more, images, touched)
 
 
 def _unpacked_old(data: bytes) -> ChangeRecord:
@@ -212,7 +246,28 @@ def _short(data: bytes, at: int) -> tuple[bytes, int]:
     return data[at + 2 : at + 2 + length], at + 2 + length
 
 
-def _sends(data: bytes, at: int) -> tuple[Send, ...]:
+@lru_cache(maxsize=64)
+def _images(data: bytes) -> Images:
+    """The same for many records: what one table's followers ask for."""
+    (count,), at = _SHORT.unpack_from(data), 2
+    found: dict[bytes, frozenset[bytes] | None] = {}
+    for _ in range(count):
+        length = data[at]
+        family, at = data[at + 1 : at + 1 + length], at + 1 + length
+        whole, named = _COVERED.unpack_from(data, at)
+        at += _COVERED.size
+        qualifiers = []
+        for _ in range(named):
+            (length,) = _COUNT.unpack_from(data, at)
+            qualifiers.append(data[at + 4 : at + 4 + length])
+            at += 4 + length
+        found[family] = None if whole else frozenset(qualifiers)
+    if at != len(data):
+        raise ValueError(f"images end {abs(len(data) - at)} bytes {'early' if at > len(data) else 'late'}")
+    return found
+
+
+def _sends(data: bytes, at: int) -> tuple[tuple[Send, ...], int]:
     (count,) = _COUNT.unpack_from(data, at)
     at += 4
     found = []
@@ -226,7 +281,7 @@ def _sends(data: bytes, at: int) -> tuple[Send, ...]:
         at += _SEND.size + 4
         found.append(Send(target, key, name, group, delay_ms, priority, data[at : at + length]))
         at += length
-    return tuple(found)
+    return tuple(found), at
 
 
 def _entries(data: bytes, at: int) -> tuple[tuple[Entry, ...], int]:

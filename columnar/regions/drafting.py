@@ -16,6 +16,7 @@ from typing import Final
 
 from columnar.model.mutation import RowMutation, RowPuts
 from columnar.model.schema import Table
+from columnar.regions import row_images
 from columnar.regions.applied import Counted, Step
 from columnar.regions.change_logging import ChangeLogging
 from columnar.regions.family_view import Views
@@ -77,7 +78,9 @@ class Drafting:
         failed = draft.check(mutation.conditions)
         if failed is not None:
             return Step(sequence, now_ms, (), failed)
-        if len(mutation.operations) > 1:
+        if policy is not None and policy.images:
+            row_images.read(draft, mutation, policy)
+        elif len(mutation.operations) > 1:
             draft.prefetch(mutation.operations)
         for operation in mutation.operations:
             draft.apply(operation)

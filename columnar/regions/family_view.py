@@ -35,10 +35,10 @@ class Views(dict[bytes, FamilyView]):
 
     def __init__(self, table: str, views: dict[bytes, FamilyView]) -> None:
         super().__init__(views)
-        self._table = table
+        self.table = table
 
     def __missing__(self, name: bytes) -> FamilyView:
-        raise NoSuchColumnFamily(name, self._table)
+        raise NoSuchColumnFamily(name, self.table)
 
 
 def view_of(family: Family) -> FamilyView:

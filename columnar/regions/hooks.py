@@ -1,15 +1,15 @@
 """The hooks into which followers of changes plug: regions imports neither triggers nor streams.
 
-A table with a consumer has a ``LogPolicy``: it says which families go into the change log, and
-of which the cells before a change are kept too.  After each fsync of a region with a log the
+A table with a consumer has a ``LogPolicy``: it says which families go into the change log, of which the cells before
+a change are kept too, and of which columns both images are.  After each fsync of a region with a log the
 server calls ``ChangeListener.changes_durable``; a listener reads the log from its own cursor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from columnar.model.region_info import RegionInfo
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LogPolicy:
-    families: frozenset[bytes]
-    before: frozenset[bytes]  # a subset: whose previous cells are recorded
+    families: frozenset[bytes]  # whose entries are recorded: a change of no other family makes a record
+    before: frozenset[bytes]  # a subset: of which a record holds what its touched columns held
+    images: change_record.Images = field(default_factory=dict)  # of which it holds both images; families are a subset
+    askers: Mapping[bytes, str] = field(default_factory=dict)  # who asked for all of a family's images, for people
 
 
 class ChangeListener(Protocol):

@@ -35,12 +35,12 @@ from columnar.regions.applied import Applied, Step, touches_synced, wants_sync
 from columnar.regions.change_log import LOG_SPACE, ChangeLog
 from columnar.regions.change_logging import ChangeLogging
 from columnar.regions.change_record import ChangeRecord
+from columnar.regions.column_draft import VERSIONS_SPACE
 from columnar.regions.drafting import FUTURE, Drafting
 from columnar.regions.family_view import Views, views_of
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.log_retention import META_SPACE
 from columnar.regions.reached import REACHED, Reached
-from columnar.regions.row_draft import VERSIONS_SPACE
 from columnar.regions.row_range import delete_spans, row_spans
 from columnar.regions.row_stamps import STAMP, RowStamps
 from columnar.regions.spaces import follow_spaces

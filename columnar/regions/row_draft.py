@@ -23,19 +23,17 @@ the future move it on by 1 ms, or take its timestamp (observed rows 21, 22).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import islice
 from typing import Final
 
 from columnar.errors import CellTooBig, NotALong, RequestTooBig, shown
 from columnar.limits import APPENDED_BYTES, CELL_BYTES, ROW_OPERATIONS
 from columnar.model.mutation import Append, Condition, Delete, Increment, Operation, Put
-from columnar.regions.change_record import Entry, Kind
-from columnar.regions.family_view import FamilyView, kept_versions, visible_value
+from columnar.regions.change_record import Entry, Images, Kind
+from columnar.regions.column_draft import VERSIONS_SPACE, ColumnDraft, Growth
+from columnar.regions.family_view import Views, visible_value
 from columnar.storage.api import Batch, Store
 from columnar.storage.layout import (
     HEADER_BYTES,
-    MARKER,
     TIMESTAMP_MAX,
     escape,
     pack_cell,
@@ -43,126 +41,13 @@ from columnar.storage.layout import (
     row_end,
     row_prefix,
     row_versions_range,
-    split_version_key,
     timestamp_of,
     unescape,
-    version_end,
-    version_from,
-    version_key,
-    version_prefix,
 )
 
-VERSIONS_SPACE: Final = "versions"
 WIDE_ROW: Final = 1_000  # columns of a family; where more are deleted as a whole, one range delete does it
-SINGLE_DELETES: Final = 64  # over it one range delete: fewer bytes, but dearer to later reads
 _LONG_MIN: Final = -(1 << 63)
 _U64: Final = 1 << 64
-_NONE: Final[frozenset[int]] = frozenset()
-
-
-class Growth:
-    """A cell that was appended to, while nothing else has taken its place."""
-
-    __slots__ = ("entry", "raw", "result", "value")
-
-    def __init__(self, raw: bytes, entry: int, result: int) -> None:
-        self.raw = raw  # the cell after the first append; it stands for the whole until ``RowDraft._settle``
-        self.value: bytearray | None = None  # after the second append and later ones
-        self.entry = entry  # its place among ``entries`` and ``appended``
-        self.result = result
-
-
-class ColumnDraft:
-    """The next state of one column."""
-
-    __slots__ = ("cut_at", "growth", "key", "newest", "original", "pushed", "removed", "view")
-
-    def __init__(self, view: FamilyView, key: bytes, raw: bytes | None) -> None:
-        self.view = view
-        self.key = key
-        self.original = raw
-        self.newest = raw
-        self.pushed: dict[int, bytes] = {}  # timestamp -> raw, on their way to the older versions
-        self.cut_at: int | None = None  # older versions at or below it go
-        self.removed = _NONE  # older versions that go, by their timestamps
-        self.growth: Growth | None = None
-
-    def put(self, timestamp: int, raw: bytes, now_ms: int) -> None:
-        held = self.newest
-        if held is None:
-            self.newest = raw
-            return
-        held_at = timestamp_of(held)
-        if timestamp >= held_at:
-            if timestamp > held_at and self.view.max_versions > 1 and held[0] != MARKER:
-                self.pushed[held_at] = held
-            self.newest = raw
-        elif self.view.max_versions > 1:
-            self.pushed[timestamp] = raw
-        elif held[0] != MARKER and visible_value(held, self.view, now_ms) is None:
-            self.newest = raw  # what outranked it has expired
-
-    def delete(self, timestamp: int, marker: bytes | None) -> None:
-        held = self.newest
-        self.pushed = {at: raw for at, raw in self.pushed.items() if at > timestamp}
-        self.cut_at = timestamp if self.cut_at is None else max(self.cut_at, timestamp)
-        if held is None or timestamp_of(held) <= timestamp:
-            self.newest = marker
-
-    def delete_version(self, timestamp: int | None, store: Store, now_ms: int) -> int | None:
-        """Remove one version that a reader sees, None: the newest; its timestamp, or None where there is none.
-
-        The next one becomes the newest (I1).  What the family does not keep goes with it, or it would
-        come to light.  O(versions that the family keeps).
-        """
-        stored = self._versions(store)
-        kept = {one.timestamp: stored[one.timestamp] for one in kept_versions(stored.values(), self.view, now_ms)}
-        target = next(iter(kept), None) if timestamp is None else timestamp
-        if target is None or kept.pop(target, None) is None:
-            return None
-        newest = next(iter(kept), None)
-        self.newest = kept.pop(newest) if newest is not None else None
-        self.pushed = {at: raw for at, raw in self.pushed.items() if at in kept}
-        self.removed = self.removed.union(stored).difference(kept)
-        return target
-
-    def _versions(self, store: Store) -> dict[int, bytes]:
-        """Every version as it would be after ``emit``, newest first."""
-        if self.newest is None:
-            return {}
-        versions = dict(self.pushed)
-        if self.view.max_versions > 1 and self.original is not None:
-            cut, prefix = -1 if self.cut_at is None else self.cut_at, version_prefix(self.view.number, self.key)
-            for key, raw in store.scan(VERSIONS_SPACE, prefix, version_end(prefix)):
-                at = split_version_key(key)[1]
-                if at > cut and at not in self.removed:
-                    versions.setdefault(at, raw)
-        versions[timestamp_of(self.newest)] = self.newest
-        return dict(sorted(versions.items(), reverse=True))
-
-    def emit(self, batch: Batch, store: Store) -> None:
-        if self.cut_at is not None and self.view.max_versions > 1 and self.original is not None:
-            self._emit_cut(batch, store, self.cut_at)
-        for timestamp in self.removed:
-            batch.delete(VERSIONS_SPACE, version_key(self.view.number, self.key, timestamp))
-        for timestamp, raw in self.pushed.items():
-            batch.put(VERSIONS_SPACE, version_key(self.view.number, self.key, timestamp), raw)
-        if self.newest is self.original:
-            return
-        if self.newest is None:
-            batch.delete(self.view.space, self.key)
-        else:
-            batch.put(self.view.space, self.key, self.newest)
-
-    def _emit_cut(self, batch: Batch, store: Store, timestamp: int) -> None:
-        prefix = version_prefix(self.view.number, self.key)
-        first, last = version_from(prefix, timestamp), version_end(prefix)
-        doomed = [key for key, _ in islice(store.scan(VERSIONS_SPACE, first, last), SINGLE_DELETES + 1)]
-        if len(doomed) > SINGLE_DELETES:
-            batch.delete_range(VERSIONS_SPACE, first, last)
-        else:
-            for key in doomed:
-                batch.delete(VERSIONS_SPACE, key)
 
 
 class RowDraft:
@@ -177,7 +62,7 @@ class RowDraft:
     def __init__(
         self,
         store: Store,
-        views: Mapping[bytes, FamilyView],
+        views: Views,
         row: bytes,
         *,
         now_ms: int,
@@ -189,6 +74,7 @@ class RowDraft:
     ) -> None:
         self._store = store
         self._views = views
+        self.table = views.table
         self._now = now_ms
         self._sequence = sequence
         self._markers = markers
@@ -217,7 +103,7 @@ class RowDraft:
             held = self.columns[family, qualifier] = ColumnDraft(view, key, raw)
         return held
 
-    def prefetch(self, operations: tuple[Operation, ...]) -> None:
+    def prefetch(self, operations: tuple[Operation, ...], images: Images | None = None) -> None:
         """Read all columns that are named in one call per family: cheaper than one by one.
 
         But for appends, which are large where puts are not (I6).
@@ -228,6 +114,10 @@ class RowDraft:
                 continue
             if (operation.family, operation.qualifier) not in self.columns:
                 wanted.setdefault(operation.family, {})[operation.qualifier] = None
+        for family, named in (images or {}).items():
+            for qualifier in named or ():
+                if (family, qualifier) not in self.columns and family in self._views:
+                    wanted.setdefault(family, {})[qualifier] = None
         for family, qualifiers in wanted.items():
             view = self._views[family]
             keys = [self._prefix + escape(qualifier) for qualifier in qualifiers]
@@ -326,6 +216,31 @@ class RowDraft:
             if (family, qualifier) not in self.columns:
                 found[family, qualifier] = ColumnDraft(view, key, raw)
         self.columns.update(found)
+
+    def read_family_within(self, family: bytes, most_columns: int, most_bytes: int) -> bool:
+        """All columns of the family are in the draft; False: there are more, or qualifiers and cells have more bytes.
+
+        Delete markers count as columns.  A family that the table does not have has none.
+        """
+        view = self._views.get(family)
+        if view is None:
+            return True
+        for key, raw in self._store.scan(view.space, self._prefix, row_end(self.row)):
+            qualifier = unescape(key[len(self._prefix) :])
+            most_columns -= 1
+            most_bytes -= len(qualifier) + len(raw)
+            if most_columns < 0 or most_bytes < 0:
+                return False
+            if (family, qualifier) not in self.columns:
+                self.columns[family, qualifier] = ColumnDraft(view, key, raw)
+        return True
+
+    def seen(self, column: ColumnDraft) -> tuple[bytes, int] | None:
+        """Value and timestamp of what a reader sees of the column after the mutation."""
+        return column.seen(self._store, self._now)
+
+    def seen_before(self, column: ColumnDraft) -> tuple[bytes, int] | None:
+        return column.seen_before(self._store, self._now)
 
     def _delete_versions(self, operation: Delete) -> None:
         """Exactly one version, of a column or of every column of a family.  Logged as the columns it removes."""

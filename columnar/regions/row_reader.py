@@ -14,8 +14,8 @@ from itertools import islice
 
 from columnar.model.cell import Cell
 from columnar.model.read import ALL_TIME, Projection, ReadSpec
+from columnar.regions.column_draft import VERSIONS_SPACE
 from columnar.regions.family_view import FamilyView, is_alive, kept_versions
-from columnar.regions.row_draft import VERSIONS_SPACE
 from columnar.storage.api import Store
 from columnar.storage.layout import (
     CELL,

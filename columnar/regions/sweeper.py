@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from columnar.limits import STEP_CELLS
 from columnar.model.schema import Table
+from columnar.regions.column_draft import VERSIONS_SPACE
 from columnar.regions.family_view import FamilyView, is_alive
 from columnar.regions.patience import patiently
-from columnar.regions.row_draft import VERSIONS_SPACE
 from columnar.storage.api import Store
 from columnar.storage.layout import MARKER, marker_made_ms, split_version_key, unpack, version_end, version_prefix
 

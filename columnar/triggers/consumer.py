@@ -115,7 +115,7 @@ class Consumer(Follower):
             None if cells is None else {column: value for column, value, _ in cells},
             {
                 entry.family + b":" + entry.qualifier: entry.value
-                for entry in (record.before if self.registration.before else ())
+                for entry in (record.touched_before if self.registration.before else ())
                 if entry.family in self.families
             },
             delivery.attempt,

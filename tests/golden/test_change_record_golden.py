@@ -21,6 +21,9 @@ from tests.support.golden import FOLDER, hold_to
 PUT = Entry(Kind.PUT, b"f", b"q", 5, b"value")
 DELETES = (PUT, Entry(Kind.DELETE_COLUMN, b"f", b"", 9, b""), Entry(Kind.DELETE_FAMILY, b"g", b"", 8, b""))
 OLD = (Entry(Kind.PUT, b"f", b"q", 4, b"old"),)
+OTHER = Entry(Kind.PUT, b"g", b"", 3, b"untouched")
+GONE = Entry(Kind.DELETE_COLUMN, b"g", b"", 6, b"")
+IMAGES = {b"f": frozenset({b"q", b"a"}), b"g": None}
 SEND = Send(b"q:mail", b"key", b"name", b"group", 1_500, 3, b"body\x00")
 RECORDS = {
     "one put": ChangeRecord(b"row", 5, (PUT,), stamp=1_000),
@@ -28,7 +31,13 @@ RECORDS = {
     "with what was before": ChangeRecord(b"row", 6, (PUT,), OLD, stamp=1_002),
     "a delete of one version": ChangeRecord(b"row", 9, (Entry(Kind.DELETE_VERSION, b"f", b"q", 5, b""),), stamp=1_003),
     "a backfill": ChangeRecord(b"row", 5, (), (), "trigger-1", 1_004),
-    "everything there can be": ChangeRecord(b"row", 6, (PUT,), OLD, "t", 1_005, 7, (PUT,), (SEND, SEND), True, True),
+    "with images": ChangeRecord(
+        b"row", 6, (PUT,), (*OLD, OTHER), None, 1_006, 0, (PUT, GONE), images=IMAGES, touched=1
+    ),
+    "images of nothing": ChangeRecord(b"row", 6, (PUT,), stamp=1_007, images={}),
+    "everything there can be": ChangeRecord(
+        b"row", 6, (PUT,), OLD, "t", 1_005, 7, (PUT,), (SEND, SEND), True, IMAGES, 1
+    ),
 }
 OF_VERSION_1 = {
     "one put": ChangeRecord(b"row", 5, (PUT,), stamp=5),

@@ -11,10 +11,15 @@ from columnar.flows.delivery_state import DeliveryState
 from columnar.flows.follower import Follower, Kind, Subscription
 from columnar.flows.follower_name import FollowerName
 from columnar.flows.log_upkeep import LogUpkeep
+from columnar.model.mutation import Put
+from columnar.regions.change_record import Images
+from columnar.regions.hooks import LogPolicy
+from columnar.regions.images import RowImages, images_of
 from columnar.regions.region import Region
 from tests.unit.triggers.test_feeder import Bench, on_bench
 
 COLLECTOR = "collector"
+F = frozenset({b"f"})
 
 
 class Collector(Follower):
@@ -22,6 +27,8 @@ class Collector(Follower):
 
     seen: list[bytes]
     is_off = False
+    wanted: Images | None = None
+    images: list[RowImages | None]
 
     def step(self) -> float | None:
         if self.is_off:
@@ -31,6 +38,10 @@ class Collector(Follower):
         if delivery is None:
             return 0.0 if more else None
         self.seen.append(delivery.row)
+        if self.wanted is not None:
+            record = self.region.log.record_at(delivery.sequence)
+            assert record is not None
+            self.images.append(images_of(record, self.wanted))
         self.state.done(delivery.sequence)
         self.dirty = True
         return 0.0
@@ -41,23 +52,24 @@ class Collecting:
 
     def __init__(self, bench: Bench, *, promises: bool = True) -> None:
         self.seen: list[bytes] = []
+        self.images: dict[str, list[RowImages | None]] = {}
         self.removed: set[int] = set()
         self.hub = bench.hub
         bench.hub.register(Kind(COLLECTOR, promises, lambda _name, number: number in self.removed))
 
-    def subscription(self, name: str, number: int) -> Subscription:
-        follow = partial(self._follow, FollowerName(COLLECTOR, name))
-        return Subscription(FollowerName(COLLECTOR, name), number, "t", frozenset({b"f"}), frozenset(), follow)
+    def subscription(self, name: str, number: int, images: Images | None = None) -> Subscription:
+        follow = partial(self._follow, FollowerName(COLLECTOR, name), images)
+        return Subscription(FollowerName(COLLECTOR, name), number, "t", F, frozenset(), follow, images or {})
 
-    def _follow(self, name: FollowerName, region: Region, state: DeliveryState) -> Collector:
-        made = Collector(name, region, frozenset({b"f"}), state)
-        made.seen = self.seen
+    def _follow(self, name: FollowerName, images: Images | None, region: Region, state: DeliveryState) -> Collector:
+        made = Collector(name, region, F, state)
+        made.seen, made.wanted, made.images = self.seen, images, self.images.setdefault(name.name, [])
         return made
 
-    async def add(self, name: str, number: int = 1) -> None:
+    async def add(self, name: str, number: int = 1, images: Images | None = None) -> None:
         async with self.hub.lock:
-            await self.hub.begin(self.subscription(name, number))
-            await self.hub.follow(self.subscription(name, number))
+            await self.hub.begin(self.subscription(name, number, images))
+            await self.hub.follow(self.subscription(name, number, images))
 
     async def drain(self) -> None:
         assert await self.hub.waits.wait(FollowerName(COLLECTOR, ""), "", 5.0)
@@ -225,3 +237,27 @@ async def test_a_held_region_is_not_followed_until_it_is_released(bench: Bench) 
     bench.hub.listener.release(region)
     await collecting.drain()
     assert collecting.seen == [b"a"]
+
+
+@on_bench()
+async def test_followers_find_the_images_that_they_asked_for_from_their_beginning_on(bench: Bench) -> None:
+    """Others ask for less before them, for more beside them, and leave again."""
+    collecting = Collecting(bench)
+    narrow: Images = {b"f": frozenset({b"a"})}
+    whole: Images = {b"f": None}
+    await bench.put(b"r")
+    await collecting.add("narrow", 1, narrow)
+    await bench.apply(b"r", Put(b"f", b"x", b"2"))
+    await collecting.add("whole", 2, whole)
+    await bench.apply(b"r", Put(b"f", b"y", b"3"))
+    await collecting.drain()
+    assert bench.server.policy_of("t") == LogPolicy(F, frozenset(), whole, {b"f": "collector whole"})
+    bench.hub.unsubscribe(FollowerName(COLLECTOR, "whole"))
+    assert bench.server.policy_of("t") == LogPolicy(F, frozenset(), narrow)
+    await bench.apply(b"r", Put(b"f", b"a", b"4"))
+    await collecting.drain()
+    one, four = {b"f:a": b"1"}, {b"f:a": b"4"}
+    assert collecting.images == {
+        "narrow": [(one, one), (one, one), (one, four)],
+        "whole": [({**one, b"f:x": b"2"}, {**one, b"f:x": b"2", b"f:y": b"3"})],
+    }

@@ -16,7 +16,7 @@ from columnar.flows.follower_name import trigger
 from columnar.flows.hub import Hub
 from columnar.master.catalogue import Catalogue
 from columnar.master.trigger_changes import TriggerChanges
-from columnar.model.mutation import Put, RowMutation
+from columnar.model.mutation import Operation, Put, RowMutation
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
 from columnar.model.trigger_registration import DEFAULT_SIDE_BY_SIDE as THREADS
@@ -102,6 +102,13 @@ class Bench:
         for wait in waits:
             assert wait is not None
             await wait
+        await asyncio.sleep(0)
+
+    async def apply(self, row: bytes, *operations: Operation) -> None:
+        """As ``put``."""
+        durable = self.region(row).apply(RowMutation(row, operations)).durable
+        assert durable is not None
+        await durable
         await asyncio.sleep(0)
 
     async def close(self) -> None:
