@@ -38,6 +38,7 @@ COMPLETED_NAMES: Final = 1_000  # of one kind, remembered for completion
 REPLY_BYTES: Final = 32 * MIB  # a longer scannerGetList is cut after the row that passes it
 ROWS_PER_REPLY: Final = 100_000
 GATHERED_BYTES: Final = 64 * MIB  # what all replies that take several turns hold together while they are made
+SLICE_CELLS: Final = 10_000  # of columnarRowSlice, read as one step: some 8 ms
 ROWS_BYTES: Final = 64 * MIB  # rows asked for by name: more is refused, for such a reply cannot be cut
 
 # --- open things -----------------------------------------------------------------------------------

@@ -99,6 +99,25 @@ class Table(happybase.Table):  # type: ignore[misc]
             None if result.failedCondition < 0 else result.failedCondition,
         )
 
+    def slice(
+        self,
+        row: bytes,
+        family: bytes,
+        start: bytes = b"",
+        stop: bytes = b"",
+        *,
+        limit: int = 1_000,
+        reverse: bool = False,
+    ) -> list[tuple[bytes, bytes]]:
+        """(qualifier, value) of cells of one family, from ``start`` up to ``stop`` and not with it (empty: no bound).
+
+        In the order of qualifiers, or with ``reverse`` from the last on.  At most ``limit`` (10,000), and fewer where
+        they have over 4 MiB: none says that there are none.  The cost is that of the answer, however wide the row is.
+        """
+        found = self.connection.call("columnarRowSlice", self.name, row, family, start, stop, limit, reverse)
+        cut = len(family.removesuffix(b":")) + 1
+        return [(one.columnName[cut:], one.cell.value) for held in found for one in held.sortedColumns]
+
     def mutate(self, row: bytes, operations: Sequence[Operation]) -> CheckResult:
         """``check_and_mutate`` without conditions."""
         return self.check_and_mutate(row, (), operations)

@@ -26,6 +26,10 @@ def escaped(part: bytes) -> bytes:
     return part.replace(b"\0", _ESCAPED)
 
 
+def unescaped(part: bytes) -> bytes:
+    return part.replace(_ESCAPED, b"\0")
+
+
 def joined(parts: Sequence[bytes]) -> bytes:
     """The key of all parts; a single part is the key itself."""
     assert parts, "a key has a part"
@@ -39,4 +43,10 @@ def parted(key: bytes, count: int) -> tuple[bytes, ...]:
     found = key.split(SEPARATOR)
     if len(found) != count or any(part.count(b"\0") != part.count(_ESCAPED) for part in found):
         raise DamagedData(f"a key of {count} parts: {key[:80]!r}")
-    return tuple(part.replace(_ESCAPED, b"\0") for part in found)
+    return tuple(map(unescaped, found))
+
+
+def after_prefix(prefix: bytes) -> bytes | None:
+    """The first key behind all that begin with ``prefix``; None: there is none."""
+    bare = prefix.rstrip(b"\xff")
+    return bare[:-1] + bytes((bare[-1] + 1,)) if bare else None

@@ -23,7 +23,7 @@ from typing import Final
 
 from columnar.errors import IllegalArgument, shown
 from columnar.model.column_text import COLUMN, column_of, column_text
-from columnar.model.key_parts import SEPARATOR, escaped
+from columnar.model.key_parts import SEPARATOR, escaped, unescaped
 
 HIGHEST_SCALE: Final = 18
 ORDER_TEXT_BYTES: Final = 4096
@@ -106,6 +106,12 @@ class Order:
         if not isinstance(self.by, Number):
             return None
         return int.from_bytes(key.translate(_TURNED) if self.is_descending else key, "big") + _LOWEST
+
+    def text(self, key: bytes) -> bytes:
+        """The text that order bytes were made of."""
+        if not self.is_descending:
+            return key
+        return unescaped(key.translate(_TURNED).removesuffix(SEPARATOR))
 
 
 def number_of(text: str) -> Number:

@@ -19,7 +19,7 @@ from columnar.model.read import Projection, ReadSpec, cut_by_family
 from columnar.operations.access import Caller, TableAccess, after, after_all, joined
 from columnar.regions.found_rows import CELL_OVERHEAD_BYTES, ScanRow, size_of
 from columnar.regions.patience import patiently
-from columnar.regions.region_reads import get_column, get_family, get_row
+from columnar.regions.region_reads import get_column, get_family, get_row, get_slice
 from columnar.regions.row_reader import Cells
 from columnar.regions.tables import ServedTable
 from columnar.routing.row_forms import THRIFT1
@@ -144,6 +144,26 @@ class RowReads:
             self._access.admit(served, writes=False)
         region = self._access.region_for(served, row)
         cells = get_row(region, row, spec)
+        if served.is_throttled:
+            self._access.charge(served, 1, size_of((row, cells)), writes=False)
+        return after(region.barrier(row), answer(row, cells))
+
+    def slice(
+        self,
+        served: ServedTable,
+        row: bytes,
+        family: bytes,
+        span: tuple[bytes, bytes],
+        limit: int,
+        answer: RowAnswer,
+        *,
+        reverse: bool,
+    ) -> Any:
+        """Cells of ``get_slice``; ``span``: from a qualifier to another."""
+        if served.is_throttled:
+            self._access.admit(served, writes=False)
+        region = self._access.region_for(served, row)
+        cells = get_slice(region, row, family, *span, limit, reverse=reverse)
         if served.is_throttled:
             self._access.charge(served, 1, size_of((row, cells)), writes=False)
         return after(region.barrier(row), answer(row, cells))

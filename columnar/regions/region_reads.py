@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from itertools import islice
 
+from columnar.limits import STEP_BYTES
 from columnar.model.read import ReadSpec
+from columnar.regions.family_view import visible_value
 from columnar.regions.region import Region
-from columnar.regions.row_reader import Cells, RawRow, column_versions, fetch_row, read_column, visible_cells
-from columnar.storage.layout import unescape
+from columnar.regions.row_reader import Cells, RawRow, WireCell, column_versions, fetch_row, read_column, visible_cells
+from columnar.storage.layout import cell_key, row_end, row_prefix, split_cell_key, timestamp_of, unescape
 
 
 def fetch(region: Region, row: bytes, spec: ReadSpec) -> RawRow:
@@ -39,4 +41,28 @@ def get_family(region: Region, row: bytes, family: bytes, spec: ReadSpec) -> lis
         for qualifier, raw in group:
             versions = column_versions(region.store, view, row, unescape(qualifier), raw, spec, now_ms)
             found += [(cell.value, cell.timestamp) for cell in islice(versions, spec.max_versions)]
+    return found
+
+
+def get_slice(
+    region: Region, row: bytes, family: bytes, start: bytes, stop: bytes, limit: int, *, reverse: bool
+) -> list[WireCell]:
+    """Newest visible cells of ``start <= qualifier < stop`` (empty: no bound), at most ``limit``; ends over STEP_BYTES.
+
+    O(cells that are answered), and those that are deleted but not yet cleaned up.
+    """
+    region.reads += 1
+    view, now_ms = region.views[family], region.now_ms
+    low = cell_key(row, start) if start else row_prefix(row)
+    high = cell_key(row, stop) if stop else row_end(row)
+    scan = region.store.scan_back if reverse else region.store.scan
+    found: list[WireCell] = []
+    size_bytes = 0
+    for key, raw in scan(view.space, low, high):
+        value = visible_value(raw, view, now_ms)
+        if value is not None:
+            found.append((view.column_prefix + split_cell_key(key)[1], value, timestamp_of(raw)))
+            size_bytes += len(key) + len(raw)
+            if len(found) >= limit or size_bytes > STEP_BYTES:
+                break
     return found

@@ -40,7 +40,10 @@ def _listed(way: Way, names: str) -> dict[str, Way]:
 
 
 _THRIFT1: Final = {
-    **_listed(Way.READ, "get getVer getVerTs getRow getRowWithColumns getRowTs getRowWithColumnsTs columnarLoadTarget"),
+    **_listed(
+        Way.READ,
+        "get getVer getVerTs getRow getRowWithColumns getRowTs getRowWithColumnsTs columnarLoadTarget columnarRowSlice",
+    ),
     **_listed(
         Way.WRITE,
         "mutateRow mutateRowTs atomicIncrement increment deleteAll deleteAllTs deleteAllRow deleteAllRowTs append"

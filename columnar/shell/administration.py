@@ -11,11 +11,12 @@ import click
 from columnar.client import ClusterAdmin, RegionStatus
 from columnar.client.cluster import RegionLocation
 from columnar.errors import IllegalArgument
+from columnar.model.key_parts import after_prefix
 from columnar.shell.cluster import region_json
 from columnar.shell.completion import complete_column, completing, table_argument
 from columnar.shell.connecting import Misused, Server, ask, with_server
 from columnar.shell.private_connection import with_cluster
-from columnar.shell.text import attribute_of, bytes_text, family_of, readable, typed, upper_end
+from columnar.shell.text import attribute_of, bytes_text, family_of, readable, typed
 
 LONG_ANSWER_S: Final = 3_600.0  # of one region's compaction
 _TABLE_ATTRIBUTES: Final = "DELETE_MARKERS, CHANGE_LOG, CHANGE_LOG_BYTES, DURABILITY, READONLY, MAX_FILESIZE, THROTTLE"
@@ -170,7 +171,7 @@ def delete_rows(server: Server, table: str, start: str, stop: str, prefix: str, 
         raise Misused("say which rows: --start and --stop, --prefix, or --all")
     first, last = typed(start or prefix), typed(stop)
     if prefix:
-        last = upper_end(first) or b""
+        last = after_prefix(first) or b""
     what = "all rows" if everything else f"the rows of this range of {table}"
     ask(f"Remove {what} of {table} for good?" if everything else f"Remove {what} for good?", yes)
     with closing(server.patient(LONG_ANSWER_S)) as connection:

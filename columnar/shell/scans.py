@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import click
 
+from columnar.model.key_parts import after_prefix
 from columnar.shell.completion import complete_column, complete_filter, table_argument
 from columnar.shell.connecting import Misused, Server, with_server
 from columnar.shell.looks import Look, look_options
-from columnar.shell.text import typed, upper_end
+from columnar.shell.text import typed
 
 BATCH_ROWS: Final = 500
 COUNT_BATCH_ROWS: Final = 5_000
@@ -88,7 +89,7 @@ def _rows(
     first: bytes | None = typed(start) or None
     last: bytes | None = typed(stop) or None
     if wanted:
-        first, last = (upper_end(wanted), None) if backwards else (wanted, upper_end(wanted))
+        first, last = (after_prefix(wanted), None) if backwards else (wanted, after_prefix(wanted))
     found = server.connection.table(typed(table)).scan(
         row_start=first,
         row_stop=last,

@@ -159,9 +159,3 @@ def age_text(age_ms: int) -> str:
     if days:
         return f"{days} d {hours} h"
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"
-
-
-def upper_end(prefix: bytes) -> bytes | None:
-    """The first key behind all that begin with ``prefix``; None: there is none."""
-    bare = prefix.rstrip(b"\xff")
-    return bare[:-1] + bytes([bare[-1] + 1]) if bare else None

@@ -409,6 +409,14 @@ service ColumnarStore extends hbase.Hbase {
   binary columnarMerge(1: binary region, 2: binary other)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
 
+  // Cells of one family of a row, from the column start up to stop and not with it (family left out; empty: where the
+  // family begins or ends), in the order of columns or, reversed, from the last on.  At most limit cells, and fewer where
+  // they have over 4 MiB: only an answer without a row says that there are none left.  Costs what it answers, however
+  // many cells the row has.
+  list<hbase.TRowResult> columnarRowSlice(1: binary table, 2: binary row, 3: binary family, 4: binary start,
+    5: binary stop, 6: i32 limit, 7: bool reversed)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+
   StatusReport columnarStatus() throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
 
   // Administration (structs above, "administration").

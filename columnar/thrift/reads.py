@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from columnar.errors import VersionsNotPositive
+from columnar.errors import IllegalArgument, VersionsNotPositive
+from columnar.limits import SLICE_CELLS
 from columnar.model.cell import checked_row, split_column
 from columnar.model.read import ReadSpec
 from columnar.operations.reads import RowQuery
@@ -94,6 +95,27 @@ class ReadMethods:
         spec = self._spec(served, columns, timestamp)
         return self._reads.row(served, checked_row(row), spec, _row_list)
 
+    def columnarRowSlice(
+        self,
+        _ctx: Any,
+        table: Sent,
+        row: Sent,
+        family: Sent,
+        start: Sent,
+        stop: Sent,
+        limit: SentNumber,
+        reverse: bool | None,
+    ) -> Any:
+        served = self._access.table(table)
+        name = (family or b"").removesuffix(b":")
+        served.schema.family(name)
+        if not 0 < (limit or 0) <= SLICE_CELLS:
+            raise IllegalArgument(f"a slice of a row has 1 to {SLICE_CELLS} cells, not {limit}; ask for the next one")
+        span = (start or b"", stop or b"")
+        return self._reads.slice(
+            served, checked_row(row), name, span, limit or 0, _sorted_list, reverse=bool(reverse)
+        )  # fmt: skip
+
     def getRows(self, ctx: Any, table: Sent, rows: Any, _attributes: Any) -> Any:
         return self._rows(ctx, table, rows, None, None)
 
@@ -118,3 +140,7 @@ class ReadMethods:
 
 def _row_list(row: bytes, cells: Cells) -> RowList:
     return RowList([(row, cells)] if cells else [])
+
+
+def _sorted_list(row: bytes, cells: Cells) -> RowList:
+    return RowList([(row, cells)] if cells else [], sorted=True)

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from columnar.errors import DamagedData
-from columnar.model.key_parts import joined, parted
+from columnar.model.key_parts import after_prefix, joined, parted
 from tests.support.seeds import seed
 
 AWKWARD = (b"", b"\0", b"\0\0", b"\0\1", b"\0\xff", b"\1", b"a", b"a\0", b"a\0b", b"ab", b"\xff", b"\xff\0\1")
@@ -42,3 +42,8 @@ def test_random_parts() -> None:
 def test_other_keys_do_not_come_apart(key: bytes) -> None:
     with pytest.raises(DamagedData, match="2 parts"):
         parted(key, 2)
+
+
+@pytest.mark.parametrize(("prefix", "end"), [(b"a", b"b"), (b"a\xff", b"b"), (b"\xff", None), (b"", None)])
+def test_the_key_behind_a_prefix(prefix: bytes, end: bytes | None) -> None:
+    assert after_prefix(prefix) == end

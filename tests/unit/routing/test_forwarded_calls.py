@@ -43,6 +43,7 @@ def calls1(row: bytes) -> list[tuple[str, tuple[Any, ...]]]:
         ("getRow", (T, row, {})),
         ("getRowWithColumns", (T, row, [b"a:q", b"a:none"], {})),
         ("getRowTs", (T, row, 4_000, {})),
+        ("columnarRowSlice", (T, row, b"a", b"", b"", 10, True)),
         ("getRowWithColumnsTs", (T, row, [b"a"], 4_000, {})),
         ("atomicIncrement", (T, row, b"a:n", 5)),
         ("increment", (h1.TIncrement(table=T, row=row, column=b"a:n", ammount=2),)),

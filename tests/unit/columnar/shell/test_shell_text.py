@@ -15,7 +15,6 @@ from columnar.shell.text import (
     readable,
     seconds_of,
     typed,
-    upper_end,
 )
 
 
@@ -97,11 +96,6 @@ def test_addresses() -> None:
     for wrong in ("", "a:b", "a:99999", "::1", "http://a:1"):
         with pytest.raises(IllegalArgument):
             address_of(wrong)
-
-
-@pytest.mark.parametrize(("prefix", "end"), [(b"a", b"b"), (b"a\xff", b"b"), (b"\xff", None), (b"", None)])
-def test_the_key_behind_a_prefix(prefix: bytes, end: bytes | None) -> None:
-    assert upper_end(prefix) == end
 
 
 def test_sizes_are_short() -> None:
