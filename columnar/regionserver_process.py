@@ -46,6 +46,9 @@ SEEN_S: Final = 0.1  # between two looks at the loop
 CANNOT_START: Final = 2
 ORPHANED: Final = 3
 _PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
+_PR_SET_NAME: Final = 15
+SPARE: Final = "columnar spare"  # the process' name for ps and top until it is told its settings
+_NAME_BYTES: Final = 15
 
 
 def die_with_parent() -> None:
@@ -55,6 +58,15 @@ def die_with_parent() -> None:
     import ctypes  # Linux alone needs it
 
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def show_as(name: str) -> None:
+    """The name that ps and top show, where the kernel has such a thing; cut to 15 bytes."""
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode()[:_NAME_BYTES], 0, 0, 0)
 
 
 def _gone(why: str) -> NoReturn:
@@ -143,13 +155,16 @@ def _stop_on_signals() -> asyncio.Event:
 
 def main(arguments: list[str]) -> int:
     die_with_parent()
+    show_as(SPARE)
     control, doorbell, beats, lock = map(int, arguments)
     for descriptor in (beats, lock):
         os.set_inheritable(descriptor, False)
     line = sys.stdin.buffer.readline()
     if not line:
         return CANNOT_START  # the supervisor has gone, or needs no server any more
-    return run(RegionServerConfig.from_json(line), control, doorbell, beats)
+    config = RegionServerConfig.from_json(line)
+    show_as(f"columnar {config.name}")
+    return run(config, control, doorbell, beats)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,9 @@
     leaving    it hands its clients over to other servers, before it stops: where it alone is to stop
     ended      it was reaped: it answers nothing any more
 
+The supervisor starts one process ahead (``keep_spare``): it has imported all that a server needs, and takes the place
+of the next server that dies.  A server that a person starts again never takes it, for its code may be older than the folder's.
+
 A server that ended is replaced at once, after the third death within 5 minutes 1, 2, 4, 8 s later.  Each start is an
 incarnation of its own, whose number was never given before.
 
@@ -42,6 +45,7 @@ PAUSES_S: Final = (1.0, 2.0, 4.0, 8.0)
 STOP_S: Final = 30.0  # what a server has for its stopping, before it is killed
 ANSWER_S: Final = 5.0  # beyond LEAVING_S: a server that has not said by then how its hand-over went hangs
 OUTLIVES_S: Final = 0.2  # a process whose link has ended has so long to end, too
+SPARE_AFTER_S: Final = 5.0  # of a start or a death: until then regions that open need the processor
 
 
 class Events(Protocol):
@@ -101,6 +105,8 @@ class ServerProcesses:
         self._tasks: set[asyncio.Task[None]] = set()
         self._ends: dict[Incarnation, asyncio.Future[None]] = {}
         self._children: set[Child] = set()  # started, and not reaped
+        self._spare: tuple[Child, list[Server]] | None = None  # started, and nobody yet
+        self._spare_timer: asyncio.TimerHandle | None = None
 
     def follow(self, events: Events, hello: Hello, next_number: Callable[[], Awaitable[int]]) -> None:
         """``hello``: the master's own; ``next_number``: never given before, and on disk."""
@@ -122,6 +128,36 @@ class ServerProcesses:
         self._children.add(child)
         child.ended.add_done_callback(lambda _: self._children.discard(child))
         return child, known
+
+    def keep_spare(self) -> None:
+        """From now on a process waits for the next death; it is started SPARE_AFTER_S after this call."""
+        if self._spare_timer is None and self._spare is None and not self.is_stopping:
+            self._spare_timer = asyncio.get_running_loop().call_later(SPARE_AFTER_S, self._start_spare)
+
+    def _start_spare(self) -> None:
+        self._spare_timer = None
+        try:
+            spare = self._spare = self.start()
+        except OSError as error:
+            _log.warning("no process can be started ahead of the next death: %s", error)
+            self.keep_spare()
+            return
+        spare[0].ended.add_done_callback(lambda _: self._spare_ended(spare))
+
+    def _spare_ended(self, spare: tuple[Child, list[Server]]) -> None:
+        if self._spare is spare:  # it was killed while it was nobody
+            self._spare = None
+            spare[0].control.close()
+            self.keep_spare()
+
+    def _taken_spare(self) -> tuple[Child, list[Server]]:
+        """The spare process, or a new one where there is none.  OSError."""
+        spare, self._spare = self._spare, None
+        if self._spare_timer is not None:  # count from now
+            self._spare_timer.cancel()
+            self._spare_timer = None
+        self.keep_spare()
+        return spare if spare is not None and not spare[0].is_over else self.start()
 
     async def join(self, name: str, begun: tuple[Child, list[Server]]) -> None:
         """Number the process, tell it its settings, and link with it.  A process that is dead is reported as ended."""
@@ -204,7 +240,7 @@ class ServerProcesses:
             try:
                 async with self._turn(name):
                     if name not in self._stopped:  # by somebody who had the turn before
-                        await self._start(name)
+                        await self._start(name, self._taken_spare if not server.is_stopping else self.start)
                 return
             except (OSError, ColumnarError) as error:
                 _log.error("server %s cannot be started: %s; trying again", name, error)
@@ -216,13 +252,13 @@ class ServerProcesses:
     def _living_of(self, name: str) -> list[Server]:
         return [server for server in self.living.values() if server.incarnation.name == name]
 
-    async def _start(self, name: str) -> None:
+    async def _start(self, name: str, begin: Callable[[], tuple[Child, list[Server]]]) -> None:
         """Start one, in the turn of its name; nothing where one of the name lives.  Errors as of ``join``, OSError."""
         if self._living_of(name) or self.is_stopping:
             return
         number = await self._next_number()
         if not self.is_stopping:
-            self._joined(Incarnation(name, number), self.start())
+            self._joined(Incarnation(name, number), begin())
 
     # --- asking --------------------------------------------------------------------------------------
 
@@ -292,7 +328,7 @@ class ServerProcesses:
         """Start a server that was stopped, or waits for its next start; nothing where it lives.  OSError."""
         self._stopped.discard(name)
         async with self._turn(name):
-            await self._start(name)
+            await self._start(name, self.start)
 
     # --- the end -------------------------------------------------------------------------------------
 
@@ -310,6 +346,9 @@ class ServerProcesses:
     async def kill(self) -> None:
         """Nothing of them is left when this returns."""
         self.is_stopping = True
+        if self._spare_timer is not None:
+            self._spare_timer.cancel()
+            self._spare_timer = None
         for child in list(self._children):
             if child in {server.child for server in self.living.values()}:
                 _log.warning("process %d of a server does not stop; it is killed", child.pid)

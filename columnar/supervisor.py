@@ -137,6 +137,7 @@ class Supervisor:
             if self._web is not None:
                 await self._web.start()
             undo.pop_all()
+        self.processes.keep_spare()
 
     async def _lead(self) -> None:
         catalogue, data = self.leading.catalogue, self.folder.path

@@ -36,6 +36,8 @@ from columnar.master.load_splits import split_large
 from columnar.master.placement import OPENING_TRIES, Current, Desired, Phase, Place
 from columnar.master.plan_draft import Chance, Draft
 
+SHARE_MS: Final = 5_000  # for so long a server that came takes regions that others have not opened yet
+SHARED_AT_ONCE: Final = 4  # fewer are not worth a write of the catalogue and a question to the server that has them
 RETRY_MS: Final = 1_000  # an opening is tried again by the same server, where there is no other
 OPENING_WAITS_MS: Final = (0, 1_000, 2_000, 4_000)  # after so many tries
 assert len(OPENING_WAITS_MS) == OPENING_TRIES - 1
@@ -175,8 +177,8 @@ def _send_home(draft: Draft) -> None:
     for name, regions in draft.current.astray.items():
         if not draft.current.is_up(name) or not draft.may_take(name):
             continue
-        if draft.current.servers[name].since_ms == draft.now_ms:
-            _share_openings(draft, name)
+        if draft.now_ms - draft.current.servers[name].since_ms < SHARE_MS and _share_openings(draft, name):
+            continue  # a region that nobody has opened goes before one that is only elsewhere
         if not draft.has_slot(name):
             continue
         for region in regions:
@@ -189,11 +191,19 @@ def _send_home(draft: Draft) -> None:
             draft.move(place, name, place.why_ideal or f"{name} is back", reason)
 
 
-def _share_openings(draft: Draft, name: str) -> None:
-    """A server that has just come takes its share of its regions that nobody has opened yet, least loaded first."""
-    places = draft.current.places
+def _share_openings(draft: Draft, name: str) -> bool:
+    """A server that has just come takes its share of its regions that nobody has opened yet, least loaded first.
+
+    The shares are equal where each server opens as many as any other from now on, so none is taken twice.  Whether
+    there are such regions.
+    """
+    places, server = draft.current.places, draft.current.servers[name]
     waiting = [places[region] for region in draft.current.astray[name] if places[region].phase is Phase.OPENING]
     waiting = [place for place in waiting if place.owner is not None and draft.current.is_alive(place.owner.server)]
-    waiting.sort(key=lambda place: place.load)
-    for place in waiting[: len(waiting) // max(2, len(draft.eligible))]:
-        draft.move(place, name, f"{name} is back, and {place.server} has not opened it yet", Reason.HOME)
+    servers = max(2, len(draft.eligible))
+    share = (len(waiting) - (servers - 1) * len(server.opening)) // servers
+    if share >= SHARED_AT_ONCE or not server.opening:
+        waiting.sort(key=lambda place: place.load)
+        for place in waiting[: max(0, share)]:
+            draft.move(place, name, f"{name} is back, and {place.server} has not opened it yet", Reason.HOME)
+    return bool(waiting)

@@ -1,9 +1,10 @@
 """python -m tests.proofs.recovery: how long rows are without answers when a server is killed, or stopped.
 
 A table has so many regions for each server, and a client for each region (``region_clients``).  Before each shot every
-server has its share of the regions, all of them were written since their owner opened them, and nothing moves.  Then
-one server gets ``kill -9``, or SIGSTOP, all clients ask at once, and for each the time counts until a call that
-it began afterwards is answered.  A shot's figure is that of its slowest region.
+server has its share of the regions, all of them were written since their owner opened them, nothing moves, and the
+process that takes the place of a dead server waits.  Then one server gets ``kill -9``, or SIGSTOP, all clients ask at
+once, and for each the time counts until a call that it began afterwards is answered.  A shot's figure is that of its
+slowest region.
 
 After its third death within five minutes a server gets no regions for a while.  So the supervisor is stopped and
 started again before.  In the end every acknowledged write must be in the table.
@@ -28,8 +29,9 @@ import click
 from columnar.client import ClusterAdmin, Connection
 from columnar.client.cluster import RegionLocation
 from columnar.client.errors import IOError
+from columnar.regionserver_process import SPARE
 from tests.proofs.region_clients import FAMILY, Crowd, prefixes, quantile
-from tests.support.cluster_process import ClusterProcess
+from tests.support.cluster_process import ClusterProcess, children, shown_as
 
 TABLE: Final = b"recovered"
 DEATHS: Final = 2  # of a server, before the supervisor is started again
@@ -141,6 +143,7 @@ class Trial:
                         self._tell(f"not moved: {error.message!r}")
                 self._wait(lambda: self._all_open(admin))
             self._fill(connection)
+            self._wait(lambda: SPARE in map(shown_as, children(store.pid)))
         finally:
             connection.close()
 

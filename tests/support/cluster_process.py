@@ -15,6 +15,7 @@ from thriftpy2.protocol import TCyBinaryProtocolFactory
 from thriftpy2.thrift import TClient
 from thriftpy2.transport import TCyBufferedTransportFactory, TSocket
 
+from columnar.regionserver_process import SPARE
 from columnar.wire.idl import SERVICE, hbase
 from tests.support.standalone_store import LOOK_S, WAIT_S, StoreProcess
 
@@ -37,12 +38,12 @@ class ClusterProcess(StoreProcess):
             self.thrift2_port = int(line.split(" thrift2=")[1].split()[0].rpartition(":")[2])
 
     def servers(self) -> list[int]:
-        """The processes of the servers."""
-        return children(self.pid)
+        """The processes of the servers, without the one that waits for the next death."""
+        return [child for child in children(self.pid) if shown_as(child) != SPARE]
 
     def family(self) -> list[int]:
         """The supervisor, its servers, and their trigger workers."""
-        servers = self.servers()
+        servers = children(self.pid)
         return [self.pid, *servers, *(child for server in servers for child in children(server))]
 
     def kill_workers_of(self, server: int) -> int:
@@ -104,6 +105,14 @@ class Rows:
     def get(self, table: bytes, row: bytes) -> bytes | None:
         found = self.client.getRow(table, row, {})
         return found[0].columns[b"f:q"].value if found else None
+
+
+def shown_as(pid: int) -> str:
+    """The name of a process in ps; empty where it has ended."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().rstrip("\n")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def children(pid: int) -> list[int]:

@@ -206,6 +206,49 @@ def test_a_process_that_cannot_join_is_killed_and_tried_again(monkeypatch: pytes
     in_world(monkeypatch, scenario)
 
 
+def test_a_process_that_waits_takes_the_place_of_the_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(world: World) -> None:
+        monkeypatch.setattr(server_processes, "SPARE_AFTER_S", 0.0)
+        world.processes.keep_spare()
+        await world.until(lambda: len(world.started) == 2)
+        waiting = world.started[1]
+        world.process().die()
+        await world.until(lambda: bool(world.living) and not world.process().is_over)
+        assert world.process() is waiting
+        await world.until(lambda: len(world.started) == 3)
+        assert len(world.living) == 1, "the third one is nobody"
+
+    in_world(monkeypatch, scenario)
+
+
+def test_a_process_that_waits_and_is_killed_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(world: World) -> None:
+        monkeypatch.setattr(server_processes, "SPARE_AFTER_S", 0.0)
+        world.processes.keep_spare()
+        await world.until(lambda: len(world.started) == 2)
+        world.started[1].die()
+        await world.until(lambda: len(world.started) == 3)
+        assert world.deaths == [], "it was no server"
+
+    in_world(monkeypatch, scenario)
+
+
+def test_a_server_that_a_person_starts_again_is_a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program may have been replaced since the waiting one imported it."""
+
+    async def scenario(world: World) -> None:
+        monkeypatch.setattr(server_processes, "SPARE_AFTER_S", 0.0)
+        world.processes.keep_spare()
+        await world.until(lambda: len(world.started) == 2)
+        (old,) = world.living
+        await world.processes.stop_one(old, 0.01)
+        await world.processes.start_one("s1")
+        await world.settle()
+        assert world.process() is world.started[2]
+
+    in_world(monkeypatch, scenario)
+
+
 def test_whatever_comes_between_there_is_one_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """``World.joined`` counts at each start."""
     first = seed(20261123)

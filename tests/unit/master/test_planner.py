@@ -23,7 +23,7 @@ from columnar.master.instructions import (
 )
 from columnar.master.load_scores import AVERAGED_OVER_MS, averaged, score
 from columnar.master.placement import BENCHED_MS, Current, Desired, Phase, Place, Server, ServerState
-from columnar.master.planner import plan
+from columnar.master.planner import SHARE_MS, plan
 from columnar.master.wishes import Wishes
 from columnar.model.owner import Incarnation, Owner, first_owner
 from columnar.model.owner_messages import RegionRates
@@ -212,6 +212,45 @@ def test_a_server_that_is_back_gets_its_regions_two_at_a_time() -> None:
     assert len(made) == 2
     assert set(made) <= set(mine)
     assert set(made.values()) == {"s1"}
+
+
+def opening_elsewhere(stage: Stage, count: int) -> list[Place]:
+    """Regions of s1 that s2 was told to open when s1 died."""
+    places = [stage.region("s2", load=1.0 + n, ideal="s1") for n in range(count)]
+    for place in places:
+        stage.current.set_phase(place, Phase.OPENING, NOW_MS - 50)
+    return places
+
+
+def test_a_server_that_came_takes_half_of_what_the_other_has_not_opened_yet_least_loaded_first() -> None:
+    """At whichever moment it came: the next owners of its regions may still be on their way to the disk then."""
+    for late_ms in (0, 1, SHARE_MS - 1):
+        stage = Stage(2)
+        places = opening_elsewhere(stage, 64)
+        open_already = stage.region("s2", ideal="s1")
+        stage.current.servers["s1"].since_ms = NOW_MS - late_ms
+        made = given(stage.made())
+        assert made == {place.info.region_id: "s1" for place in places[:32]}
+        assert open_already.info.region_id not in made, "a region that is served waits until all are"
+
+
+def test_openings_are_shared_again_where_one_server_is_quicker() -> None:
+    stage = Stage(2)
+    opening_elsewhere(stage, 20)
+    for number in range(17):
+        stage.current.set_phase(stage.region("s1"), Phase.OPENING if number < 13 else Phase.OPEN, NOW_MS - 50)
+    stage.current.servers["s1"].since_ms = NOW_MS - 500
+    assert given(stage.made()) == {}, "20 and 13: three more are not worth it"
+    for place in list(stage.current.places.values())[-9:]:
+        stage.current.set_phase(place, Phase.OPEN, NOW_MS - 50)
+    assert len(given(stage.made())) == 6, "20 and 8: 14 each"
+
+
+def test_a_server_that_is_here_for_long_takes_nothing_that_is_being_opened() -> None:
+    stage = Stage(2)
+    opening_elsewhere(stage, 64)
+    stage.current.servers["s1"].since_ms = NOW_MS - SHARE_MS
+    assert given(stage.made()) == {}
 
 
 def test_no_transition_begins_in_a_table_that_is_copied() -> None:
