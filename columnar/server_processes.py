@@ -7,7 +7,8 @@
     ended      it was reaped: it answers nothing any more
 
 The supervisor starts one process ahead (``keep_spare``): it has imported all that a server needs, and takes the place
-of the next server that dies.  A server that a person starts again never takes it, for its code may be older than the folder's.
+of the next server that dies.  A server that a person starts again is always a new process: the program may have been
+replaced since.
 
 A server that ended is replaced at once, after the third death within 5 minutes 1, 2, 4, 8 s later.  Each start is an
 incarnation of its own, whose number was never given before.
