@@ -204,6 +204,13 @@ class TriggerError(CallerError):
     """A trigger cannot be registered, found or run as asked."""
 
 
+class TooManyHops(TriggerError):
+    """A change of a client led to so many others, one after the other, that it must go round."""
+
+    def __init__(self, hops: int, most: int) -> None:
+        super().__init__(f"{hops} changes led to this one, and its effects would be more than {most}: they go round")
+
+
 # --- nobody but time -----------------------------------------------------------------------------
 
 

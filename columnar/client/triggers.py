@@ -70,17 +70,17 @@ class Triggers:
         look: Sequence[tuple[str, str, str]] = (),
         images: bool = False,
         writes: Sequence[str] = (),
+        allow_cycle: bool = False,
     ) -> None:
         """Register ``function`` ("module:function") on ``families`` of ``table`` under ``name``.
 
-        Adding the very same registration again changes nothing; another one under a name that is
-        taken is an IllegalArgument.  ``before``: changes carry the cells as they were.
-        ``from_where``: ``now``, or ``beginning``: every row that is there counts as changed.  ``row``: changes
-        carry the row as it is then, which costs a read each.  ``side_by_side``: how many run at a time on each
-        server.  ``share``: of the worker's time, beside the shares of others.  ``rate``: of calls that begin, as
-        10/s, 600/min, 5/h or 1/d.  ``batch``: the function takes a sequence of so many changes at most, which waits
-        ``within_ms`` for more of them.  ``process``: triggers of one label share a worker process of their own.
-        ``columns``, ``where``, ``look``, ``images``: see ``triggers.api.on``.  0 for a number means the default.
+        Adding the very same registration again changes nothing; another one under a name that is taken is an
+        IllegalArgument.  ``before``: changes carry the cells as they were.  ``from_where``: ``now``, or
+        ``beginning``: every row that is there counts as changed.  ``row``: changes carry the row as it is then,
+        which costs a read each.  ``rate``: of calls that begin, as 10/s, 600/min, 5/h or 1/d.  ``batch``: the
+        function takes a sequence of so many changes at most, which waits ``within_ms`` for more.  ``process``:
+        triggers of one label share a worker process.  ``columns``, ``where``, ``look``, ``images``: see
+        ``triggers.api.on``.  ``allow_cycle``: it may run for its own changes.  0 means the default.
         """
         self.register(
             Registration(
@@ -104,6 +104,7 @@ class Triggers:
                 look=tuple(look),
                 images=images,
                 writes=tuple(sorted(writes)),
+                allow_cycle=allow_cycle,
             )
         )
 

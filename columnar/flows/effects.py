@@ -20,9 +20,15 @@ _ALL_FAMILIES: Final = b""  # of the table, whose schema is not known where effe
 Write = tuple[bytes, RowMutation]  # table and mutation
 
 
-def writes_of(effects: list[Any], stamp: int) -> list[Write]:
-    """The mutations, in order.  IllegalArgument: an effect is none that can be written."""
-    return [_write_of(effect, stamp) for effect in effects]
+def writes_of(effects: list[Any], stamp: int, hops: int = 0) -> list[Write]:
+    """The mutations, in order.  IllegalArgument: an effect is none that can be written.
+
+    ``hops``: of the change that they follow.
+    """
+    writes = [_write_of(effect, stamp) for effect in effects]
+    for _, mutation in writes:
+        mutation.hops = hops + 1
+    return writes
 
 
 def size_of(writes: list[Write]) -> int:
@@ -60,7 +66,7 @@ def for_table(mutation: RowMutation, table: Table) -> RowMutation:
         return mutation
     stamp = first.timestamp
     deletes: tuple[Operation, ...] = tuple([Delete(family.bytes_name, None, stamp) for family in table.families])
-    return RowMutation(mutation.row, deletes)
+    return RowMutation(mutation.row, deletes, hops=mutation.hops)
 
 
 def _put(column: Any, value: Any, stamp: int) -> Put:

@@ -12,13 +12,14 @@ import time
 from abc import ABC, abstractmethod
 from asyncio import Future
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
 from columnar.flows.delivery_state import Cursor, DeliveryState, pack_cursor, unpack_cursor
 from columnar.flows.follower_name import FollowerName
+from columnar.model.flow_graph import Flow
 from columnar.regions.change_record import ChangeRecord, Images, Sequence
 from columnar.regions.region import Region
 
@@ -36,6 +37,7 @@ class Kind:
     promises: bool  # the log keeps what such a follower needs, and slows its writers for it
     is_removed: Callable[[str, int], bool]  # name and number of a cursor: is the removal of its registration recorded?
     marks: tuple[bytes, ...] = ()  # prefixes of keys in ``meta`` that go with a cursor, each before the name
+    flows: Callable[[], Iterable[Flow]] = tuple  # its registrations as parts of the graph
 
 
 @dataclass(frozen=True, slots=True)

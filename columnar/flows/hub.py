@@ -35,6 +35,7 @@ from columnar.flows.region_followers import RegionFollowers
 from columnar.flows.region_openings import RegionOpenings
 from columnar.flows.subscriptions import Subscriptions
 from columnar.flows.waiting import Waits
+from columnar.model.flow_graph import Flow
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 
@@ -64,6 +65,10 @@ class Hub:
 
     def register(self, kind: Kind) -> None:
         self._kinds.register(kind)
+
+    def flows(self) -> list[Flow]:
+        """The registrations of all kinds as parts of the graph, as far as this server knows them."""
+        return self._kinds.flows()
 
     def start(self) -> None:
         """Open the regions that may have something to deliver, in the background."""

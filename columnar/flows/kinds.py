@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from columnar.flows.follower import Kind
 from columnar.flows.follower_name import FollowerName
+from columnar.model.flow_graph import Flow
 from columnar.regions.region import Region
 
 
@@ -18,6 +19,10 @@ class Kinds:
         """Whether the log keeps what a follower needs; it does where nobody knows the kind."""
         kind = self._kinds.get(name.kind)
         return kind is None or kind.promises
+
+    def flows(self) -> list[Flow]:
+        """All registrations as parts of the graph."""
+        return [flow for kind in self._kinds.values() for flow in kind.flows()]
 
     def is_removed(self, region: Region, name: FollowerName) -> bool:
         """Whether the removal of its registration is recorded; an unknown kind's never is."""

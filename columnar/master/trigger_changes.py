@@ -18,12 +18,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from columnar.errors import ColumnarError, IllegalArgument, TableNotEnabled, TableNotFound, TriggerError, shown
 from columnar.master.catalogue import Catalogue
 from columnar.model import region_messages as messages
+from columnar.model.flow_graph import Flow, Graph
 from columnar.model.region_messages import Peer
+from columnar.model.trigger_flow import check_no_cycle, flow_of, with_places
 from columnar.model.trigger_registration import MOST_PROCESSES, Registration, checked
 from columnar.model.trigger_set import State, Trigger, Triggers
 
@@ -36,6 +39,7 @@ class TriggerChanges:
         self._catalogue = catalogue
         self._owner = owner
         self._modules = modules
+        self.other_flows: Callable[[], Iterable[Flow]] = tuple  # of other kinds, as parts of the graph
         self.lock = asyncio.Lock()
         self.at: Callable[[str], None] = lambda _step: None  # called when a step is over: tests die there
 
@@ -64,17 +68,32 @@ class TriggerChanges:
         checked(registration, self._modules)
         async with self.lock:
             await self._settle()
+            registration = with_places(registration, self._catalogue.tables)
             held = self.triggers.find(registration.name)
             if held is not None and not held.rests:
                 if held.registration == registration:
                     return
-                raise IllegalArgument(f"trigger {registration.name} exists with other settings; remove it first")
+                await self._change(held.registration, registration)
+                return
             self._check_table(registration)
             self._check_process(registration)
+            check_no_cycle(registration, self.graph())
             problem = await self._owner.ask(messages.CheckFunction(registration.function))
             if problem is not None:
                 raise TriggerError(f"{registration.function} cannot be used: {problem}")
             await self._add(registration)
+
+    async def _change(self, held: Registration, wanted: Registration) -> None:
+        """Change what it says of its effects, which it may while it runs; anything else is another trigger."""
+        if replace(held, writes=wanted.writes, allow_cycle=wanted.allow_cycle) != wanted:
+            raise IllegalArgument(f"trigger {wanted.name} exists with other settings; remove it first")
+        check_no_cycle(wanted, self.graph())
+        await self._catalogue.write_triggers(self.triggers.with_registration(wanted))
+        await self.publish()
+
+    def graph(self) -> Graph:
+        """All flows as they are declared."""
+        return Graph([*(flow_of(one.registration) for one in self.triggers.all if not one.rests), *self.other_flows()])
 
     def _check_table(self, registration: Registration) -> None:
         name = registration.table

@@ -186,7 +186,7 @@ class Durability(Enum):
 
 
 class RowMutation(_Value):
-    __slots__ = ("conditions", "durability", "operations", "row")
+    __slots__ = ("conditions", "durability", "hops", "operations", "row")
 
     def __init__(
         self,
@@ -194,14 +194,16 @@ class RowMutation(_Value):
         operations: tuple[Operation, ...],
         conditions: tuple[Condition, ...] = (),
         durability: Durability = Durability.SYNC,
+        hops: int = 0,
     ) -> None:
         self.row = row
         self.operations = operations
         self.conditions = conditions
         self.durability = durability
+        self.hops = hops  # how many changes led to this one: 0 for a client's, one more for each flow it went through
 
     def _held(self) -> tuple[Any, ...]:
-        return self.row, self.operations, self.conditions, self.durability
+        return self.row, self.operations, self.conditions, self.durability, self.hops
 
 
 class RowPuts(_Value):

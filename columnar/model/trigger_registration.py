@@ -52,8 +52,9 @@ class Registration:
     where: tuple[str, ...] = ()  # conditions on the row after the change (``condition_text``), all of which hold
     look: tuple[tuple[str, str, str], ...] = ()  # name, table and extractor of a row that comes along
     images: bool = False  # changes carry ``after``, and ``before`` whole: of columns, where and look
-    writes: tuple[str, ...] = ()  # tables, or table:family, that the function says it writes
+    writes: tuple[str, ...] = ()  # tables, or table/family, that the function says it writes (``model.trigger_flow``)
     of_module: str = ""  # whose sync made it (``columnar trigger sync``); empty: made by hand
+    allow_cycle: bool = False  # it may follow its own changes, through others; ``model.trigger_flow.HOPS`` bounds that
 
     @property
     def family_bytes(self) -> frozenset[bytes]:
@@ -78,6 +79,7 @@ _UNSAID: Final = object()
 _LATER: Final[dict[str, object]] = {
     "row": True, "side_by_side": DEFAULT_SIDE_BY_SIDE, "share": DEFAULT_SHARE, "rate": "", "batch": 0, "within_ms": 0,
     "process": "", "columns": (), "where": (), "look": (), "images": False, "writes": (), "of_module": "",
+    "allow_cycle": False,
 }  # fmt: skip
 
 

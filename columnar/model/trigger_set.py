@@ -94,6 +94,11 @@ class Triggers:
         numbers = freed._readable().with_next()
         return freed._with(Trigger(registration, "adding", numbers.given), numbers)
 
+    def with_registration(self, registration: Registration) -> Triggers:
+        held = self.find(registration.name)
+        assert held is not None, "only a trigger that is there has settings"
+        return self._with(replace(held, registration=registration), self.numbers)
+
     def with_state(self, name: str, state: State) -> Triggers:
         held = self.find(name)
         assert held is not None, "only a trigger that is there has a state"

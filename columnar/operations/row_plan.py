@@ -29,20 +29,22 @@ PUT_BYTES: Final = 64  # ... in a row of a bulk load, which costs a third
 class _Joined:
     """Several mutations of one row in one call: one step."""
 
-    __slots__ = ("durability", "operations", "row")
+    __slots__ = ("durability", "hops", "operations", "row")
 
     def __init__(self, first: RowMutation) -> None:
         self.row = first.row
         self.operations: list[Operation] = list(first.operations)
         self.durability = first.durability
+        self.hops = first.hops
 
     def add(self, other: RowMutation) -> None:
         self.operations += other.operations
         if other.durability is Durability.SYNC:
             self.durability = Durability.SYNC
+        self.hops = max(self.hops, other.hops)
 
     def mutation(self) -> RowMutation:
-        return RowMutation(self.row, tuple(self.operations), (), self.durability)
+        return RowMutation(self.row, tuple(self.operations), (), self.durability, self.hops)
 
 
 def _spelled_out(write: RowWrite) -> RowMutation:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from columnar.regions import row_images
 from columnar.regions.applied import Step
 from columnar.regions.change_log import ChangeLog
-from columnar.regions.change_record import Appended, ChangeRecord, Sequence
+from columnar.regions.change_record import MOST_HOPS, Appended, ChangeRecord, Sequence
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.row_draft import RowDraft
 from columnar.regions.row_stamps import STAMP, RowStamps
@@ -30,16 +30,16 @@ class ChangeLogging:
         self.stamps = stamps
 
     def record(
-        self, batch: Batch, draft: RowDraft, sequence: Sequence, stamp: int, policy: LogPolicy
+        self, batch: Batch, draft: RowDraft, sequence: Sequence, stamp: int, policy: LogPolicy, hops: int
     ) -> Appended | None:
         """Add the record of the draft, whose cells are emitted; None if none of its families is logged."""
         entries = tuple(entry for entry in draft.entries if entry.family in policy.families)
         if not entries:
             return None
         timestamp = max(entry.timestamp for entry in entries)
-        before = draft.before(policy.before)
+        before, hops = draft.before(policy.before), min(hops, MOST_HOPS)
         if not policy.images:
-            record = ChangeRecord(draft.row, timestamp, entries, before, None, stamp)
+            record = ChangeRecord(draft.row, timestamp, entries, before, None, stamp, hops)
         else:
             cells, after = row_images.taken(draft, policy, before)
             record = ChangeRecord(
@@ -49,6 +49,7 @@ class ChangeLogging:
                 cells,
                 None,
                 stamp,
+                hops,
                 after=after,
                 images=policy.images,
                 touched=len(before),

@@ -22,7 +22,8 @@ row can be ordered by it.
 
 ``kind`` of an entry: 1 put, 2 delete of a column at or below the timestamp, 3 delete of a whole
 family, 4 delete of exactly the version of a column at the timestamp.  Increments and appends are
-recorded as the put they amount to.  ``hops``, ``sends`` and the flag 2 are written empty so far.
+recorded as the put they amount to.  ``hops`` counts the changes that led to this one through flows; it is 0 for a
+client's.  ``sends`` and the flag 2 are written empty so far.
 
 ``before`` begins with the cells that the touched columns of some families held, where somebody asked for those
 (``touched``: how many; all, where the record has no images).  Images are what a reader saw of the ``covered`` columns
@@ -59,6 +60,7 @@ _ENTRY: Final = Struct(">BQB")
 _SEND: Final = Struct(">QB")
 _NO_MORE: Final = bytes(8)  # neither ``after`` nor ``sends``
 _VERSION: Final = 2
+MOST_HOPS: Final = 255  # that a record can say
 _OLD_VERSION: Final = 1
 _FOR_ONE: Final = 1
 _MORE_FOLLOWS: Final = 2

@@ -91,7 +91,9 @@ class Drafting:
                 if counted is None:
                     counted = []
                 counted.append(self._hot.trim(batch, column, now_ms))
-        logged = self._logging.record(batch, draft, sequence, now_ms, policy) if policy is not None else None
+        logged = None
+        if policy is not None:
+            logged = self._logging.record(batch, draft, sequence, now_ms, policy, mutation.hops)
         return Step(sequence, draft.timestamp, draft.results, None, logged, draft.highest, counted)
 
     def puts(self, batch: Batch, mutation: RowPuts, now_ms: int, policy: LogPolicy | None) -> Step:

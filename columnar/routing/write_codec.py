@@ -3,6 +3,7 @@
     writes     {"shapes": [[[family, qualifier], ...], ...], "rows": [puts | mutation, ...]}
     puts       [row, number of its shape, [value, ...]]              ``RowPuts``: a value for each column of the shape
     mutation   [row, nil, is synced, [operation, ...]]               ``RowMutation`` without conditions
+               [row, nil, is synced, [operation, ...], hops]         ... of a flow
     operation  [0, family, qualifier, value, timestamp | nil, ttl_ms | nil]      put
                [1, family, qualifier | nil, timestamp | nil, exact]              delete
                [2, family, qualifier, amount]                                    increment
@@ -60,7 +61,8 @@ def _encode(writes: tuple[RowWrite, ...]) -> dict[str, Any]:
         else:
             assert not write.conditions, "a call with a condition concerns one row, and goes to its owner as it came"
             is_synced = write.durability is Durability.SYNC
-            rows.append([write.row, None, is_synced, [_plain(operation) for operation in write.operations]])
+            sent: list[Any] = [write.row, None, is_synced, [_plain(operation) for operation in write.operations]]
+            rows.append([*sent, write.hops] if write.hops else sent)
     return {"shapes": _SHAPES.encode(tuple(shapes)), "rows": rows}
 
 
@@ -93,7 +95,8 @@ def _write(plain: Any, shapes: tuple[_Columns, ...]) -> RowWrite:
     row, shape = BYTES.decode(held[0]), _MAYBE_INT.decode(held[1])
     if shape is None:
         durability = Durability.SYNC if BOOL.decode(held[2]) else Durability.ASYNC
-        return RowMutation(row, tuple([_operation(one) for one in _list(_list(held, 4)[3], 0)]), (), durability)
+        operations = tuple([_operation(one) for one in _list(_list(held, 4)[3], 0)])
+        return RowMutation(row, operations, (), durability, INT.decode(held[4]) if len(held) > 4 else 0)
     values = list(_VALUES.decode(held[2]))
     if not 0 <= shape < len(shapes) or len(values) != len(shapes[shape]):
         raise BadValue("values without their columns")

@@ -110,6 +110,11 @@ def list_triggers(server: Server) -> None:
     help="A batch waits up to S seconds for more changes.",
 )  # fmt: skip
 @click.option("--process", default="", metavar="LABEL", help="A worker process of its own, for all of this label.")
+@click.option(
+    "--writes", multiple=True, metavar="T[/F][,...]",
+    help="Where its effects go: tables, or TABLE/FAMILY. It may be given anew while the trigger runs.",
+)  # fmt: skip
+@click.option("--allow-cycle", is_flag=True, help="It may run for its own changes, through others: 16 times at most.")
 @with_server
 def add(
     server: Server,
@@ -128,6 +133,8 @@ def add(
     batch: int | None,
     within: float | None,
     process: str,
+    writes: tuple[str, ...],
+    allow_cycle: bool,
 ) -> None:
     """Register a trigger.
 
@@ -158,6 +165,8 @@ def add(
         batch=batch or 0,
         within_ms=round((within or 0.0) * 1_000),
         process=process,
+        writes=[one for text in writes for one in text.split(",") if one],
+        allow_cycle=allow_cycle,
     )
     server.output.done(f"trigger {called} runs {function} on {table}", {"added": called})
 

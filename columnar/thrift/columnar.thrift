@@ -109,7 +109,9 @@ struct TriggerSpec {
   // tables, or table:family, that the function writes
   20: list<string> writes,
   // the module whose columnarTriggerSync made it
-  21: string ofModule = ""
+  21: string ofModule = "",
+  // it may run for its own changes, through others, 16 times at most
+  30: optional bool allowCycle
 }
 
 // state is "running", "paused" or "blocked".

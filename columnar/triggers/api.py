@@ -65,6 +65,7 @@ class Change:
     is_backfill: bool = False  # the row was there before the trigger, or is retried from the dead letters
     client_timestamp: int = 0  # the highest of the changed cells, in a backfill of the row's cells: maybe invented
     progress: bytes = b""  # of the last Checkpoint of an earlier run; empty: begin at the beginning
+    hops: int = 0  # changes that led to this one through what functions yielded; 0: a client's
 
 
 class Later(Exception):

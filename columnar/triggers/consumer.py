@@ -121,6 +121,7 @@ class Consumer(Follower):
             delivery.attempt,
             record.only_for is not None,
             record.timestamp,
+            record.hops,
         ]
 
     # --- backfill ------------------------------------------------------------------------------------

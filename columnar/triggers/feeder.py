@@ -252,7 +252,7 @@ class Feeder:
         if change is None:  # its record is gone: only after a repair by hand
             loop.call_soon(outcomes.done, call)
             return
-        call.stamp = change[2]
+        call.stamp, call.hops = change[2], change[10]
         self._last_call += 1
         lane.calls[self._last_call] = call
         self._places.take(consumer.registration.name)

@@ -19,6 +19,8 @@ from columnar.flows.follower import Kind, Subscription
 from columnar.flows.follower_name import TRIGGER, trigger
 from columnar.flows.governor import Governor
 from columnar.flows.hub import Hub
+from columnar.model.flow_graph import Flow
+from columnar.model.trigger_flow import flow_of
 from columnar.model.trigger_registration import Registration
 from columnar.model.trigger_set import Trigger, Triggers
 from columnar.operations.table_operations import TableOperations
@@ -27,6 +29,7 @@ from columnar.regions.server import RegionServer
 from columnar.triggers.burials import Burials
 from columnar.triggers.consumer import BACKFILL, Consumer
 from columnar.triggers.dead_letters import DeadLetter
+from columnar.triggers.effect_places import EffectPlaces
 from columnar.triggers.feeder import Feeder
 from columnar.triggers.function_checks import FunctionChecks
 from columnar.triggers.lane import MakeLink
@@ -66,7 +69,9 @@ class TriggerKeeper:
         self.burials = Burials(server, self.system)
         self.feeder = Feeder(hub.followers, hub.upkeep, self.burials.bury)
         self._checks = FunctionChecks(self.feeder)
-        hub.register(Kind(TRIGGER, True, self._is_removed, (BACKFILL,)))
+        self.places_of_effects = EffectPlaces(lambda: self.triggers, hub.flows)
+        self.feeder.outcomes.places_of_effects = self.places_of_effects
+        hub.register(Kind(TRIGGER, True, self._is_removed, (BACKFILL,), self.flows))
 
     # --- start and stop ----------------------------------------------------------------------------
 
@@ -95,6 +100,7 @@ class TriggerKeeper:
         """Work by these from now on (``PublishTriggers``)."""
         async with self.hub.lock:
             held, self._triggers = self.triggers, told
+            self.places_of_effects.follow()
             before, now = _by_number(held), _by_number(told)
             for one in [one for key, one in before.items() if key not in now]:
                 self.hub.unsubscribe(trigger(one.name))
@@ -148,6 +154,10 @@ class TriggerKeeper:
 
     def registrations(self) -> list[Registration]:
         return [one.registration for one in self.triggers.in_use()]
+
+    def flows(self) -> list[Flow]:
+        """The triggers as parts of the graph, with places that their effects went to from here."""
+        return [flow_of(one, self.places_of_effects.seen(one.name)) for one in self.registrations()]
 
     def summaries(self) -> list[Summary]:
         """Every trigger as the wire, the page and the metrics show it."""

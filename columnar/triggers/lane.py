@@ -51,6 +51,7 @@ class Call:
     consumer: Consumer
     delivery: Delivery
     stamp: int = 0  # of the change
+    hops: int = 0  # changes that led to it
     is_sent: bool = False
     is_cold: bool = False  # its module may have to be imported
     rests: bool = False  # its effects are being written; the worker waits for "go"

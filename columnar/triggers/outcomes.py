@@ -19,13 +19,14 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
-from columnar.errors import ColumnarError
+from columnar.errors import ColumnarError, TooManyHops
 from columnar.flows.applier import Applier
 from columnar.flows.delivery_state import Delivery, pause_s
 from columnar.flows.effects import size_of, writes_of
 from columnar.regions import change_record
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter
+from columnar.triggers.effect_places import EffectPlaces
 from columnar.triggers.lane import Call, Lane
 from columnar.triggers.places import Places
 
@@ -65,6 +66,7 @@ class Outcomes:
         self._places = places
         self.bury = bury
         self.applier: Applier | None = None  # set before there are workers
+        self.places_of_effects: EffectPlaces | None = None  # None: nobody looks for cycles
         self.applying: set[Call] = set()  # whose effects are being written
         self._burials: set[asyncio.Task[None]] = set()
         self._closing = asyncio.Event()
@@ -119,7 +121,9 @@ class Outcomes:
         assert self.applier is not None, "calls are made while there are workers"
         call = outcome.call
         try:
-            writes = writes_of(effects, call.stamp)
+            writes = writes_of(effects, call.stamp, call.hops)
+            if self.places_of_effects is not None:
+                self.places_of_effects.check(call.consumer.registration.name, writes, call.hops)
         except ColumnarError as error:
             self._written(outcome, error)
             return
@@ -136,7 +140,8 @@ class Outcomes:
             call.is_abandoned = True  # what it would still yield is not wanted
             if call.rests:
                 call.lane.go_on(outcome.number, call)
-            self.failed(call, f"its effects cannot be written: {error.wire_message}", outcome.output)
+            text, is_last = f"its effects cannot be written: {error.wire_message}", isinstance(error, TooManyHops)
+            self.failed(call, text, outcome.output, is_last=is_last)
             return
         if outcome.checkpoint is not None:
             state.came_to(sequence, outcome.checkpoint)
@@ -228,13 +233,14 @@ class Outcomes:
 
     # --- failures ----------------------------------------------------------------------------------
 
-    def failed(self, call: Call, error: str, output: str) -> None:
+    def failed(self, call: Call, error: str, output: str, *, is_last: bool = False) -> None:
+        """``is_last``: another attempt would end in the same way."""
         consumer, delivery = call.consumer, call.delivery
         registration = consumer.registration
         last_line = error.strip().rpartition("\n")[2]
         _log.info("trigger %s failed at attempt %d: %s", registration.name, delivery.attempt, last_line)
         now_s = asyncio.get_running_loop().time()
-        if consumer.state.failed(delivery.sequence, error, now_s, registration.attempts):
+        if consumer.state.failed(delivery.sequence, error, now_s, 0 if is_last else registration.attempts):
             letter = DeadLetter(
                 registration.name,
                 registration.table,
@@ -274,6 +280,10 @@ class Outcomes:
     def _progress(self, consumer: Consumer) -> None:
         consumer.dirty = True
         self._feeder.moved(consumer)
+
+    @property
+    def burials_under_way(self) -> int:
+        return len(self._burials)
 
     # --- the stop ----------------------------------------------------------------------------------
 

@@ -151,7 +151,9 @@ def _ended(yielded: Iterator[Any]) -> Iterator[Any]:
 
 
 def change_from(parts: list[Any], progress: bytes | None = None) -> Change:
-    table, row, stamp, sequence, changes, now, before, attempt, is_backfill, timestamp = parts
+    table, row, stamp, sequence, changes, now, before, attempt, is_backfill, timestamp, hops = parts
     cells = tuple([ChangedCell(cast(Any, _KINDS[kind]), column, at, value) for kind, column, at, value in changes])
     held = _NOT_ASKED if now is None else now
-    return Change(table, row, stamp, sequence, cells, held, before, attempt, is_backfill, timestamp, progress or b"")
+    return Change(
+        table, row, stamp, sequence, cells, held, before, attempt, is_backfill, timestamp, progress or b"", hops
+    )

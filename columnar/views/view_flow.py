@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from columnar.errors import IllegalArgument
-from columnar.flows.graph import Flow, Graph, Place
+from columnar.model.flow_graph import Flow, Graph, Place
 from columnar.model.view_definition import MEMBERS, ORDERED, TOTALS, View
 from columnar.views.contributions import Rules
 

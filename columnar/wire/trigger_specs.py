@@ -39,6 +39,7 @@ def registration_of(spec: Any) -> Registration:
         images=bool(spec.images),
         writes=tuple(sorted(set(map(_text, spec.writes or ())))),
         of_module=_text(spec.ofModule),
+        allow_cycle=bool(spec.allowCycle),
     )
 
 
@@ -66,6 +67,7 @@ def spec_of(registration: Registration) -> Any:
         images=registration.images,
         writes=list(registration.writes),
         ofModule=registration.of_module,
+        allowCycle=registration.allow_cycle,
     )
 
 

@@ -47,6 +47,7 @@ WRITES = (
     RowMutation(b"r3", (Put(b"a", b"q", b"v"), Put(b"a", b"q", b"v", -1, 5), Delete(b"a", None))),
     RowMutation(b"r4", (Delete(b"a", b"", 1 << 62, True), Increment(b"a", b"q", -1)), (), Durability.ASYNC),
     RowMutation(b"r5", (Append(b"a", b"q", b"more"),)),
+    RowMutation(b"r6", (Put(b"a", b"q", b"v", 7),), hops=2),
 )
 
 ANSWERS: list[tuple[Message[Any], Any]] = [

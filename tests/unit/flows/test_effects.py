@@ -16,11 +16,13 @@ PLAIN = make_table("p", [Family("f")])
 
 
 def test_all_that_a_change_leads_to_bears_its_stamp() -> None:
-    found = writes_of([[1, b"t", b"r", {b"f:a": b"1", b"f:": b"2"}], [2, b"t", b"s", [b"f:a", b"g"]]], 77)
+    found = writes_of([[1, b"t", b"r", {b"f:a": b"1", b"f:": b"2"}], [2, b"t", b"s", [b"f:a", b"g"]]], 77, 2)
     assert found == [
-        (b"t", RowMutation(b"r", (Put(b"f", b"a", b"1", 77), Put(b"f", b"", b"2", 77)))),
-        (b"t", RowMutation(b"s", (Delete(b"f", b"a", 77), Delete(b"g", None, 77)))),
+        (b"t", RowMutation(b"r", (Put(b"f", b"a", b"1", 77), Put(b"f", b"", b"2", 77)), hops=3)),
+        (b"t", RowMutation(b"s", (Delete(b"f", b"a", 77), Delete(b"g", None, 77)), hops=3)),
     ]
+    ((_, whole),) = writes_of([[2, b"m", b"r", None]], 77)
+    assert for_table(whole, MARKED).hops == 1
 
 
 def test_a_delete_without_columns_is_of_the_whole_row() -> None:

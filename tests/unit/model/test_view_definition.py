@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from columnar.errors import DamagedData, IllegalArgument, NoSuchColumnFamily
-from columnar.flows.graph import Flow, Graph, Place
+from columnar.model.flow_graph import Flow, Graph, Place
 from columnar.model.schema import Family, make_table
 from columnar.model.view_definition import (
     Source,

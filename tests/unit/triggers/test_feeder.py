@@ -85,9 +85,17 @@ class Bench:
         self.links.append(FakeLink(listener))
         return self.links[-1]
 
+    def registration(self, name: str, table: str = "t", **settings: Any) -> Registration:
+        return Registration(name, table, "m:f", ("f",), **settings)
+
     async def add(self, name: str, **settings: Any) -> None:
-        adding = asyncio.ensure_future(self.triggers.add(Registration(name, "t", "m:f", ("f",), **settings)))
-        await self.main.until(lambda: any(parts[0] == "check" for parts in self.main.sent))
+        adding = asyncio.ensure_future(self.triggers.add(self.registration(name, **settings)))
+        checked = asyncio.ensure_future(self.main.until(lambda: any(parts[0] == "check" for parts in self.main.sent)))
+        await asyncio.wait([adding, checked], return_when=asyncio.FIRST_COMPLETED)
+        if adding.done():  # it was refused
+            checked.cancel()
+            await adding
+            return
         (check,) = [parts for parts in self.main.sent if parts[0] == "check"]
         self.main.sent.clear()
         self.main.listener.answered(["checked", check[1], None])
@@ -110,6 +118,13 @@ class Bench:
         assert durable is not None
         await durable
         await asyncio.sleep(0)
+
+    async def settle(self) -> None:
+        """Returns when all effects and dead letters are written, and what they led to is fed."""
+        outcomes = self.feeder.outcomes
+        regions = self.server.all_open()
+        while outcomes.applying or outcomes.burials_under_way or not all(one.is_quiet for one in regions):  # noqa: ASYNC110
+            await asyncio.sleep(0)  # fsyncs end in iterations of the loop
 
     async def close(self) -> None:
         await self.keeper.close()

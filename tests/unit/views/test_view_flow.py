@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from columnar.errors import IllegalArgument
-from columnar.flows.graph import Flow, Graph, Place
+from columnar.model.flow_graph import Flow, Graph, Place
 from columnar.model.view_definition import Source, View, checked
 from columnar.views.contributions import rules_of
 from columnar.views.view_flow import check_no_cycle, flow_of

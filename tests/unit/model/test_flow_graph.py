@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from columnar.errors import IllegalArgument
-from columnar.flows.graph import Flow, Graph, Measure, Place, place_of
+from columnar.model.flow_graph import Flow, Graph, Measure, Place, place_of
 
 
 def flow(name: str, reads: str, writes: str = "", seen: str = "", kind: str = "trigger") -> Flow:

@@ -1,0 +1,90 @@
+"""Places that the effects of triggers went to: whether those that nobody declared lead back to their trigger.
+
+An effect into a place that closes a cycle is refused where nobody allowed it: the trigger would run for its own
+changes, through others, for ever.  Places are known by what this server's triggers yielded; a cycle whose parts run on
+several servers may not be seen here, and ends by ``model.trigger_flow.HOPS``.
+
+Invariants:
+    I1. A place is looked at when its trigger first writes there, and again after each change of registrations.
+    I2. At most SEEN_PLACES are remembered of a trigger; HOPS bounds what goes elsewhere.
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from columnar.errors import TooManyHops, TriggerError
+from columnar.flows.effects import Write
+from columnar.model.flow_graph import Flow, Graph, Place
+from columnar.model.mutation import Contribute, RowMutation
+from columnar.model.trigger_flow import HOPS, KIND, flow_of
+from columnar.model.trigger_set import Triggers
+
+SEEN_PLACES: Final = 64
+_Target = tuple[bytes, bytes]  # table, family; empty: all of them
+
+
+class EffectPlaces:
+    def __init__(self, triggers: Callable[[], Triggers], flows: Callable[[], Iterable[Flow]]) -> None:
+        """``flows``: all that there are, of every kind."""
+        self._triggers = triggers
+        self._flows = flows
+        self._seen: dict[str, dict[_Target, None]] = {}  # by trigger
+        self._sound: dict[str, set[_Target]] = {}  # looked at since registrations changed
+
+    def seen(self, trigger: str) -> list[Place]:
+        return [_place(target) for target in self._seen.get(trigger, ())]
+
+    def follow(self) -> None:
+        """Registrations have changed (I1)."""
+        self._sound.clear()
+        there = {one.name for one in self._triggers().all}
+        for name in self._seen.keys() - there:
+            del self._seen[name]
+
+    def check(self, trigger: str, writes: Iterable[Write], hops: int) -> None:
+        """Before effects of a change are written.  TriggerError: they would go round; TooManyHops."""
+        if hops >= HOPS:
+            raise TooManyHops(hops, HOPS)
+        sound = self._sound.get(trigger)
+        if sound is None:
+            sound = self._sound[trigger] = set()
+        for table, mutation in writes:
+            for family in _families(mutation):
+                if (table, family) not in sound:
+                    self._look(trigger, (table, family), sound)
+
+    def _look(self, trigger: str, target: _Target, sound: set[_Target]) -> None:
+        held = self._triggers().find(trigger)
+        seen = self._seen.setdefault(trigger, {})
+        if held is None or (len(seen) >= SEEN_PLACES and target not in seen):  # I2
+            return
+        registration = held.registration
+        place = _place(target)
+        declared = flow_of(registration, (place,))
+        if declared.seen and not registration.allow_cycle:
+            cycle = Graph(self._flows()).cycle_through(Flow(KIND, trigger, declared.reads, declared.seen))
+            if cycle is not None:
+                raise TriggerError(
+                    f"trigger {trigger} would run for its own changes: {cycle}; write elsewhere, or let it go round at "
+                    f"most {HOPS} times: columnar trigger add ... --allow-cycle with its other settings as they are"
+                )
+        sound.add(target)
+        seen[target] = None
+
+
+def _families(mutation: RowMutation) -> Iterator[bytes]:
+    for operation in mutation.operations:
+        yield operation.family
+        if isinstance(operation, Contribute):
+            yield from {family for family, _ in operation.totals}
+            if operation.order_family:
+                yield operation.order_family
+
+
+def _place(target: _Target) -> Place:
+    table, family = target
+    return Place(table.decode("utf-8", "replace"), family.decode("latin-1"))
