@@ -81,6 +81,10 @@ class TableAccess:
         """TableNotFound, TableNotEnabled; IllegalArgument for what can be no table's name."""
         return self._tables.enabled(name)
 
+    def meant(self, name: bytes | None) -> ServedTable:
+        """As ``table``, of a name that a client gave: it may be an alias."""
+        return self._tables.meant_now(name)
+
     def find(self, name: bytes | None) -> ServedTable | None:
         return self._tables.find(name)
 

@@ -40,12 +40,24 @@ class Descriptions:
         """Enabled or not.  TableNotFound; IllegalArgument for what can be no table's name."""
         return self._tables.known(name)
 
+    def find_meant(self, name: bytes | None) -> ServedTable | None:
+        """As ``find``, of a name that a client gave: it may be an alias."""
+        return self._tables.meant(name)
+
+    def meant(self, name: bytes | None) -> ServedTable:
+        """As ``known``, of such a name."""
+        return self._tables.meant_known(name)
+
     def all(self) -> list[ServedTable]:
         """By name, ascending."""
         return self._tables.all()
 
     def of_users(self) -> list[ServedTable]:
         return [served for served in self._tables.all() if not served.schema.is_system]
+
+    def names_of_users(self) -> dict[bytes, bool]:
+        """Names by which clients may ask for tables, aliases among them, and whether each is enabled."""
+        return {name: served.enabled for name, served in self._tables.names() if not served.schema.is_system}
 
     # --- regions -----------------------------------------------------------------------------------
 

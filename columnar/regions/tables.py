@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, Final
 
 from columnar.errors import IllegalArgument, TableNotEnabled, TableNotFound, shown
@@ -11,6 +13,7 @@ from columnar.model.read import ReadSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 
+GENERATION: Final = b"@"  # in an alias that means a generation of a view by its number; no table's name has it
 READ_SPECS: Final = 256  # different column lists remembered per table
 
 
@@ -49,11 +52,17 @@ class ServedTable:
 
 
 class Tables:
-    """By name; raises the errors that HBase's clients know."""
+    """By name; raises the errors that HBase's clients know.
+
+    A client may mean a table by another name than its own: an alias, which goes before a table of that very name
+    (``meant`` and ``meant_now``).  Everybody else names tables by their own names.
+    """
 
     def __init__(self) -> None:
         self._by_name: dict[str, ServedTable] = {}
         self._by_wire_name: dict[bytes, ServedTable] = {}
+        self._aliases: Mapping[str, str] = {}
+        self._by_client_name: dict[bytes, ServedTable] = {}  # ``_by_wire_name``, and aliases of tables that are there
 
     def install(self, served: ServedTable) -> None:
         held = self._by_name.get(served.schema.name)
@@ -61,10 +70,22 @@ class Tables:
             served.throttle = held.throttle  # an alter of something else leaves the quotas as they are
         self._by_name[served.schema.name] = served
         self._by_wire_name[served.schema.name.encode()] = served
+        self._name_again()
 
     def remove(self, name: str) -> ServedTable | None:
         self._by_wire_name.pop(name.encode(), None)
-        return self._by_name.pop(name, None)
+        removed = self._by_name.pop(name, None)
+        self._name_again()
+        return removed
+
+    def name_also(self, aliases: Mapping[str, str]) -> None:
+        """From now on clients mean these tables by these names, and none by those of before."""
+        self._aliases = dict(aliases)
+        self._name_again()
+
+    def _name_again(self) -> None:
+        also = {alias.encode(): self._by_name[name] for alias, name in self._aliases.items() if name in self._by_name}
+        self._by_client_name = {**self._by_wire_name, **also} if also else self._by_wire_name
 
     def serves(self, info: RegionInfo) -> bool:
         """Whether ``info`` is a region of its table now: it may have been split, merged or dropped."""
@@ -73,6 +94,10 @@ class Tables:
 
     def all(self) -> list[ServedTable]:
         return [self._by_name[name] for name in sorted(self._by_name)]
+
+    def names(self) -> list[tuple[bytes, ServedTable]]:
+        """Names of tables and aliases, ascending, but for those that are no name of a table (``GENERATION``)."""
+        return sorted((one for one in self._by_client_name.items() if GENERATION not in one[0]), key=itemgetter(0))
 
     def named(self, name: str) -> ServedTable | None:
         return self._by_name.get(name)
@@ -83,14 +108,19 @@ class Tables:
             return None
         return self._by_wire_name.get(name) or self._by_wire_name.get(name.removeprefix(b"default:"))
 
+    def meant(self, name: bytes | None) -> ServedTable | None:
+        """As ``find``, of a name that a client gave."""
+        if name is None:
+            return None
+        return self._by_client_name.get(name) or self._by_client_name.get(name.removeprefix(b"default:"))
+
     def known(self, name: bytes | None) -> ServedTable:
         """TableNotFound, or IllegalArgument for what can be no table's name."""
-        if not name:
-            raise IllegalArgument("table name is empty")
-        served = self.find(name)
-        if served is None:
-            raise TableNotFound(shown(name))
-        return served
+        return _there(self.find(name), name)
+
+    def meant_known(self, name: bytes | None) -> ServedTable:
+        """As ``known``, of a name that a client gave."""
+        return _there(self.meant(name), name)
 
     def enabled(self, name: bytes | None) -> ServedTable:
         """The table, if requests may use it now."""
@@ -100,3 +130,20 @@ class Tables:
         if not served.enabled:
             raise TableNotEnabled(served.schema.name)
         return served
+
+    def meant_now(self, name: bytes | None) -> ServedTable:
+        """As ``enabled``, of a name that a client gave."""
+        served = self._by_client_name.get(name) if name is not None else None
+        if served is None:
+            served = self.meant_known(name)
+        if not served.enabled:
+            raise TableNotEnabled(served.schema.name)
+        return served
+
+
+def _there(served: ServedTable | None, name: bytes | None) -> ServedTable:
+    if not name:
+        raise IllegalArgument("table name is empty")
+    if served is None:
+        raise TableNotFound(shown(name))
+    return served

@@ -83,7 +83,7 @@ class WayOut:
             table = getattr(table, "table", None)  # of TIncrement and TAppend
         if type(table) is not bytes or type(row) is not bytes:
             return None
-        served = self._tables.find(table)
+        served = self._tables.meant(table)
         if served is None or not served.enabled or not self._server.is_elsewhere(served, row):
             return None
         self._count(method.name)

@@ -36,10 +36,10 @@ class AdminMethods:
     # --- tables ------------------------------------------------------------------------------------
 
     def columnarTableExists(self, _ctx: Any, table: bytes) -> bool:
-        return self._descriptions.find(table or b"") is not None
+        return self._descriptions.find_meant(table) is not None
 
     def columnarDescribeTable(self, _ctx: Any, table: bytes) -> Any:
-        served = self._descriptions.known(table or b"")
+        served = self._descriptions.meant(table or b"")
         schema = served.schema
         return columnar.TableDescription(
             name=schema.name.encode(),
@@ -65,9 +65,10 @@ class AdminMethods:
         first, last = checked_bound(start), checked_bound(stop)
         if last and first >= last:
             raise IllegalArgument("the range is empty: stop comes before start, or is start itself")
-        if self._access.table(table or b"").schema.is_system:
+        schema = self._access.meant(table or b"").schema
+        if schema.is_system:
             raise IllegalArgument("rows of the system's tables are not deleted by hand")
-        deleted = await delete_rows(self._access, table or b"", first, last)
+        deleted = await delete_rows(self._access, schema.name.encode(), first, last)
         return columnar.DeletedRows(
             rows=-1 if deleted.rows is None else deleted.rows,
             done=deleted.next_row is None,
@@ -77,7 +78,7 @@ class AdminMethods:
     # --- upkeep ------------------------------------------------------------------------------------
 
     async def columnarRegions(self, _ctx: Any, table: bytes) -> Any:
-        served = self._descriptions.known(table or b"")
+        served = self._descriptions.meant(table or b"")
         return [_region(state) for state in await self._descriptions.with_sizes([served])]
 
     def columnarFlush(self, _ctx: Any, name: bytes) -> Any:

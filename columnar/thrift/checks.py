@@ -20,7 +20,7 @@ class CheckMethods:
         self._writes = operations.writes
 
     def atomicIncrement(self, ctx: Any, table: Sent, row: Sent, column: Sent, amount: SentNumber) -> Any:
-        served = self._access.table(table)
+        served = self._access.meant(table)
         family, qualifier = translate.counter_column(served.schema, column)
         mutation = RowMutation(checked_row(row), (Increment(family, qualifier, amount or 0),))
         return self._writes.write(ctx, served, mutation, _counter)
@@ -34,7 +34,7 @@ class CheckMethods:
         for one in increments or ():
             if one is None:
                 raise IllegalArgument("increment needs to be told what")
-            served = self._access.table(one.table)
+            served = self._access.meant(one.table)
             family, qualifier = translate.counter_column(served.schema, one.column)
             mutation = RowMutation(checked_row(one.row), (Increment(family, qualifier, one.ammount or 0),))
             asked.append((served, mutation))
@@ -44,7 +44,7 @@ class CheckMethods:
         """The new cells in the order of the columns asked for (observed row 24)."""
         if append is None:
             raise IllegalArgument("append needs to be told what")
-        served = self._access.table(append.table)
+        served = self._access.meant(append.table)
         columns, values = append.columns or (), append.values or ()
         if not columns or len(columns) != len(values):
             raise IllegalArgument(f"append needs one value for each column, not {len(columns)} and {len(values)}")
@@ -59,7 +59,7 @@ class CheckMethods:
         self, ctx: Any, table: Sent, row: Sent, column: Sent, value: Sent, mutation: Any, attributes: Any
     ) -> Any:
         """No value, or an empty one, expects the cell to be absent or empty (observed row 23)."""
-        served = self._access.table(table)
+        served = self._access.meant(table)
         family, qualifier = translate.full_column(served.schema, column)
         op = CompareOp.EQUAL if value else CompareOp.ABSENT
         if mutation is None:

@@ -57,7 +57,7 @@ class ExtensionMethods:
         self, ctx: Any, table: bytes, row: bytes, conditions: Any, operations: Any, _attributes: Any
     ) -> Any:
         """The conditions are looked at and the operations applied, in the order given, as one step."""
-        served = self._access.table(table)
+        served = self._access.meant(table)
         checked = tuple(translate.condition_from_wire(served.schema, one) for one in conditions or ())
         translate.checked_operations(len(operations or ()), row or b"")
         asked = tuple(translate.row_operation_from_wire(served.schema, one) for one in operations or ())

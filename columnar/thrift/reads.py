@@ -32,7 +32,7 @@ class ReadMethods:
     # --- cells -------------------------------------------------------------------------------------
 
     def _cells(self, table: Sent, row: Sent, column: Sent, timestamp: SentNumber, versions: int) -> Any:
-        served = self._access.table(table)
+        served = self._access.meant(table)
         row = checked_row(row)
         if versions <= 0:
             raise VersionsNotPositive(versions)
@@ -91,7 +91,7 @@ class ReadMethods:
         return self._row(table, row, columns, timestamp)
 
     def _row(self, table: Sent, row: Sent, columns: Any, timestamp: SentNumber) -> Any:
-        served = self._access.table(table)
+        served = self._access.meant(table)
         spec = self._spec(served, columns, timestamp)
         return self._reads.row(served, checked_row(row), spec, _row_list)
 
@@ -106,7 +106,7 @@ class ReadMethods:
         limit: SentNumber,
         reverse: bool | None,
     ) -> Any:
-        served = self._access.table(table)
+        served = self._access.meant(table)
         name = (family or b"").removesuffix(b":")
         served.schema.family(name)
         if not 0 < (limit or 0) <= SLICE_CELLS:
@@ -132,7 +132,7 @@ class ReadMethods:
 
     def _rows(self, ctx: Any, table: Sent, rows: list[bytes] | None, columns: Any, timestamp: SentNumber) -> Any:
         """In the order asked, without those that are not there (gateway behaviour 8)."""
-        served = self._access.table(table)
+        served = self._access.meant(table)
         spec = self._spec(served, columns, timestamp)
         asked = [checked_row(row) for row in rows or ()]
         return self._reads.rows(ctx, served, RowQuery(asked, [spec] * len(asked)), RowList)

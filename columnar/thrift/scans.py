@@ -24,7 +24,7 @@ class ScanMethods:
         self._scans = operations.scans
 
     def scannerOpenWithScan(self, ctx: Any, table: Sent, scan: Any, _attributes: Any) -> Any:
-        served = self._access.table(table)
+        served = self._access.meant(table)
         if scan is None:
             raise IllegalArgument("scannerOpenWithScan needs a scan; an empty one reads everything")
         return self._scans.open(ctx, served, translate.scan_spec(served.schema, scan))
@@ -48,13 +48,13 @@ class ScanMethods:
         return self._open_range(ctx, table, start, stop, columns, timestamp)
 
     def _open_range(self, ctx: Any, table: Sent, start: Sent, stop: Sent, columns: Any, timestamp: SentNumber) -> Any:
-        served = self._access.table(table)
+        served = self._access.meant(table)
         read = translate.read_spec(served.schema, columns, timestamp)
         spec = ScanSpec(translate.checked_bound(start), translate.checked_bound(stop), read)
         return self._scans.open(ctx, served, spec)
 
     def scannerOpenWithPrefix(self, ctx: Any, table: Sent, prefix: Sent, columns: Any, _attributes: Any) -> Any:
-        served = self._access.table(table)
+        served = self._access.meant(table)
         return self._scans.open(ctx, served, translate.prefix_spec(served.schema, prefix or b"", columns))
 
     def scannerGet(self, ctx: Any, scanner_id: SentNumber) -> Any:

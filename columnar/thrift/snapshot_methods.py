@@ -62,13 +62,13 @@ class SnapshotMethods:
         return self._snapshots.adopt_staged(token or "", table or b"")
 
     def columnarLoadTarget(self, _ctx: Any, table: bytes) -> Any:
-        served = self._access.table(table or b"")
+        served = self._access.meant(table or b"")
         obstacles = obstacles_of(self._access.open_region(served, served.regions[0]))
         text = schema.to_json(served.schema).decode()
         return columnar.LoadTarget(schemaJson=text, starts=served.starts, obstacles=obstacles)
 
     def columnarIngest(self, _ctx: Any, table: bytes, token: str, files: Any) -> Any:
-        served = self._access.table(table or b"")
+        served = self._access.meant(table or b"")
         if files is None or not files.files:
             raise IllegalArgument("columnarIngest needs sorted files")
         first, last = checked_row(files.firstRow), checked_row(files.lastRow)
@@ -86,7 +86,7 @@ class SnapshotMethods:
         return ingest_rows(self._access, served, incoming)
 
     def columnarLoadRows(self, ctx: Any, table: bytes, rows: Any) -> Any:
-        served = self._access.table(table or b"")
+        served = self._access.meant(table or b"")
         mutations = {}
         for one in rows or ():
             row = checked_row(one.row)

@@ -51,16 +51,16 @@ class TableMethods:
     # --- looks -------------------------------------------------------------------------------------
 
     def isTableEnabled(self, _ctx: Any, table: bytes) -> bool:
-        return self._descriptions.known(table).enabled
+        return self._descriptions.meant(table).enabled
 
     def getTableNames(self, _ctx: Any) -> list[bytes]:
-        return [served.schema.name.encode() for served in self._descriptions.of_users()]
+        return list(self._descriptions.names_of_users())
 
     def getTableNamesWithIsTableEnabled(self, _ctx: Any) -> dict[bytes, bool]:
-        return {served.schema.name.encode(): served.enabled for served in self._descriptions.of_users()}
+        return self._descriptions.names_of_users()
 
     def getColumnDescriptors(self, _ctx: Any, table: bytes) -> dict[bytes, Any]:
-        schema = self._descriptions.known(table).schema
+        schema = self._descriptions.meant(table).schema
         return {
             family.bytes_name + b":": translate.family_to_wire(hbase.ColumnDescriptor, family)
             for family in schema.families
@@ -68,13 +68,13 @@ class TableMethods:
 
     def getTableRegions(self, _ctx: Any, table: bytes) -> list[Any]:
         """A table that is not there has none; it is no error (gateway behaviour 8)."""
-        served = self._descriptions.find(table)
+        served = self._descriptions.find_meant(table)
         return [self._region(info) for info in served.regions] if served is not None else []
 
     def getRegionInfo(self, _ctx: Any, row: bytes) -> Any:
         """The region whose ``table,start,id`` is the last at or before ``row``."""
         table, _, rest = (row or b"").partition(b",")
-        served = self._descriptions.find(table)
+        served = self._descriptions.find_meant(table)
         if served is None:
             raise TableNotFound(shown(table))
         start = rest.rpartition(b",")[0] if b"," in rest else rest

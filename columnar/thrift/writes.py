@@ -57,7 +57,7 @@ class WriteMethods:
         if not mutations:
             checked_row(row)
             return None  # as HBase, which does not even look for the table
-        served = self._access.table(table)
+        served = self._access.meant(table)
         ttl_ms = translate.ttl_of(attributes) if attributes else None
         stamp = translate.checked_timestamp(timestamp)
         if isinstance(mutations, SentPuts) and stamp is None and ttl_ms is None:
@@ -79,7 +79,7 @@ class WriteMethods:
         """Everything is checked before anything is written (observed row 4); the answer is made from the last row."""
         if not batches:
             return answer(None)
-        served = self._access.table(table)
+        served = self._access.meant(table)
         ttl_ms = translate.ttl_of(attributes) if attributes else None
         stamp = translate.checked_timestamp(timestamp)
         if len(batches) == 1:
@@ -100,7 +100,7 @@ class WriteMethods:
         return self._delete(ctx, table, row, column, timestamp)
 
     def _delete(self, ctx: Any, table: Sent, row: Sent, column: Sent, timestamp: SentNumber) -> Any:
-        served = self._access.table(table)
+        served = self._access.meant(table)
         stamp = translate.checked_timestamp(timestamp)
         family, qualifier = split_column(column or b"")
         served.schema.family(family)
@@ -114,7 +114,7 @@ class WriteMethods:
         return self._delete_row(ctx, table, row, timestamp)
 
     def _delete_row(self, ctx: Any, table: Sent, row: Sent, timestamp: SentNumber) -> Any:
-        served = self._access.table(table)
+        served = self._access.meant(table)
         stamp = translate.checked_timestamp(timestamp)
         operations = tuple(Delete(family.bytes_name, None, stamp) for family in served.schema.families)
         return self._writes.write(ctx, served, RowMutation(checked_row(row), operations), _nothing)

@@ -78,7 +78,7 @@ class RowMethods2:
         return self._reads.rows(ctx, served, query, answer, self._scans.one_row)
 
     def _table(self, table: bytes | None) -> ServedTable:
-        return self._access.table(translate.given(table, "table name"))
+        return self._access.meant(translate.given(table, "table name"))
 
     # --- writes ------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ class ScanMethods2:
         self._scans = operations.scans
 
     def _scanner(self, ctx: Any, table: bytes | None, tscan: Any, use: Use) -> Any:
-        served = self._access.table(translate.given(table, "table name"))
+        served = self._access.meant(translate.given(table, "table name"))
         spec = translate.scan_spec(served.schema, translate.given(tscan, "TScan"))
         return self._scans.scanner(ctx, served, spec, use)
 
