@@ -131,7 +131,11 @@ class Laws:
         self.sealed[server] = extents
 
     def reads(self, server: Incarnation, extents: Segments) -> None:
-        """D1: nothing behind a seal is read."""
+        """D1: nothing behind a seal is read.
+
+        ``extents`` are those that the log still has: a reader may have been told of a segment that the writer removed
+        while it lived, as every region had what it held.
+        """
         sealed = self.sealed.get(server)
         if sealed is not None and any(length > dict(sealed).get(name, 0) for name, length in extents):
             self.broken(f"C6: the log of {server} was sealed at {sealed} and is read to {extents}")

@@ -183,7 +183,8 @@ class Owning:
         if log is None:
             self._world.laws.broken(f"C6: the log of {name} is gone, and it is needed")
         extents = log.measured() if self._world.has("seal ignored") else self._sealed.get(server, ())
-        self._world.laws.reads(server, extents)
+        there = {name for name, _ in log.measured()}
+        self._world.laws.reads(server, tuple((name, length) for name, length in extents if name in there))
         return log, extents
 
     def _opened(self, store: OpenStore) -> None:
