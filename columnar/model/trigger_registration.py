@@ -142,6 +142,9 @@ def from_json(data: bytes) -> Registration:
         for key in ("families", "columns", "where", "writes"):
             held[key] = tuple(held.get(key, ()))
         held["look"] = tuple((name, table, row) for name, table, row in held.get("look", ()))
-        return Registration(**held)
-    except (ValueError, KeyError, TypeError) as error:
+        found = Registration(**held)
+        if found.columns or found.where or found.look:
+            found.scope()  # what cannot be read is found now, not where a region's changes are followed
+        return found
+    except (ValueError, KeyError, TypeError, IllegalArgument) as error:
         raise DamagedData(f"registration of a trigger: {error}") from error

@@ -54,6 +54,7 @@ class Scope:
     conditions: tuple[RowCondition, ...]
     looks: tuple[Look, ...]
     images: Images  # empty: none are asked for
+    tested: Images  # a part of them: what conditions look at
 
     def touches(self, family: bytes, qualifier: bytes | None) -> bool:
         """``qualifier``: None where the whole family was deleted."""
@@ -86,11 +87,11 @@ def scope_of(
     conditions = tuple(map(condition_of, where))
     looks = tuple(Look(name, table.encode(), _key_of(name, key)) for name, table, key in look)
     if not images and not conditions and not looks:
-        return Scope(touched, conditions, looks, {})
-    tested = [column_tested(condition) for condition in conditions]
-    read = [column for one in looks for column in one.key.columns]
-    seen = _by_family([*map(_column, [*tested, *read]), *(map(family_and_qualifier, named) if images else ())])
-    return Scope(touched, conditions, looks, seen)
+        return Scope(touched, conditions, looks, {}, {})
+    tested = [_column(column_tested(condition)) for condition in conditions]
+    read = [_column(column) for one in looks for column in one.key.columns]
+    seen = _by_family([*tested, *read, *(map(family_and_qualifier, named) if images else ())])
+    return Scope(touched, conditions, looks, seen, _by_family(tested))
 
 
 def checked_scope(

@@ -1,28 +1,35 @@
 """The module that authors of triggers import.
 
 A trigger is a function at the top level of a module that the operator allowed with ``--trigger-modules``.  It runs in
-a worker process, at least once for each durable change of the families it is registered on.  The changes of a row are
-delivered in order, changes of different rows in parallel.
+a worker process, at least once for each durable change that it asks for.  The changes of a row are delivered in order,
+changes of different rows in parallel.
 
-    def spread(change: Change):                       yields what the store is to write
-        yield Put("timeline", reader, {b"t:" + change.row: text})
+    @on("pages", columns=["meta:tags"], before=True, writes=["tags"])
+    def tags(change: Change):                         yields what the store is to write
+        for tag in change.gone("meta:tags", split=","):
+            yield Delete("tags", tag, [b"p:" + change.row])
+        for tag in change.came("meta:tags", split=","):
+            yield Put("tags", tag, {b"p:" + change.row: b""})
 
     def notify(change: Change, client: Connection):   writes by itself, or reads first; it may yield, too
 
-The store writes what a function yields in batches of its own, stamped with ``change.timestamp``; the change is done
-when all of it is on disk.  That is some ten times cheaper than a write through ``client``.  A function that yields
-much is cut into slices, between which others run; ``Checkpoint(state)`` lets it begin with ``change.progress`` after a
-crash.  ``raise Later(seconds)`` puts the change off and counts no attempt.
+``on`` says which changes; ``columnar trigger sync MODULE`` makes it so.  The store writes what a function yields in
+batches of its own, stamped with ``change.stamp``; the change is done when all of it is on disk.  That is some ten
+times cheaper than a write through ``client``.  A function that yields much is cut into slices, between which others
+run; ``Checkpoint(state)`` lets it begin with ``change.progress`` after a crash.  ``raise Later(seconds)`` puts the
+change off and counts no attempt.
 
 To lead to the same tables however often and however late it runs, a trigger
     * writes only cells whose qualifier (or row) names their source,
-    * stamps its puts and deletes with ``change.timestamp`` where it writes through ``client``,
+    * removes what the row no longer gives (``gone``), as well as writing what it gives now,
+    * stamps its puts and deletes with ``change.stamp`` where it writes through ``client``,
     * writes into tables with the attribute DELETE_MARKERS, without which a Delete is refused.
+``columnar.triggers.testing`` finds whoever does not.  ``docs/triggers.md`` is the page about all this.
 
-The store gives ``change.timestamp``, which rises with each change of a row.  Timestamps that a client gave its cells
-need not rise: each of ``change.changes`` has its own, and ``change.client_timestamp`` is the highest.  With timestamps
-from clients a change may leave the row as it was (a put older than the present cell, a delete older than the present
-cell), so such a trigger derives from ``change.now``, not from the steps.
+The store gives ``change.stamp``, which rises with each change of a row.  Timestamps that a client gave its cells
+need not rise: each of ``change.changes`` has its own, and ``change.client_timestamp`` is the highest.  ``after`` and
+``before`` are what a reader saw, so a change that left the row as it was (a put older than the present cell) has equal
+images.
 
 A function that raises is run again after a pause.  After its last attempt the change is put into the table
 ``columnar:dead_letters``, together with the function's output.
@@ -36,9 +43,13 @@ from typing import Any, Literal, NoReturn
 
 from columnar.client import Connection
 from columnar.model.effect import Checkpoint, Delete, Effect, Put
+from columnar.triggers.declared import on
+from columnar.triggers.differences import added
+from columnar.triggers.looked import Looked
 
 __all__ = [
-    "Change", "ChangedCell", "Checkpoint", "Connection", "Delete", "Effect", "Later", "Put", "TriggerFunction",
+    "Change", "ChangedCell", "Checkpoint", "Connection", "Delete", "Effect", "Later", "Looked", "Put",
+    "TriggerFunction", "on",
 ]  # fmt: skip
 
 
@@ -60,12 +71,42 @@ class Change:
     sequence: str  # opaque; names the change for ever
     changes: tuple[ChangedCell, ...]  # in their order; empty in a backfill or a retry of a dead letter
     now: Mapping[bytes, bytes]  # the row's cells in the trigger's families at the call: maybe newer than the change
-    before: Mapping[bytes, bytes] = field(default_factory=dict)  # touched cells before the change, if asked for
+    before: Mapping[bytes, bytes] = field(default_factory=dict)  # as ``after``, before the change; without ``on``: the
+    # touched cells alone; empty in a backfill
     attempt: int = 1
     is_backfill: bool = False  # the row was there before the trigger, or is retried from the dead letters
     client_timestamp: int = 0  # the highest of the changed cells, in a backfill of the row's cells: maybe invented
     progress: bytes = b""  # of the last Checkpoint of an earlier run; empty: begin at the beginning
     hops: int = 0  # changes that led to this one through what functions yielded; 0: a client's
+    after: Mapping[bytes, bytes] = field(default_factory=dict)  # the columns of ``columns``, ``where`` and ``look`` as
+    # the change left them; in a backfill as they are
+    looked: Mapping[str, Looked] = field(default_factory=dict)
+
+    @property
+    def stamp(self) -> int:
+        """``timestamp``."""
+        return self.timestamp
+
+    def look(self, name: str) -> Looked:
+        """The row that ``on(look=...)`` calls so.  LookupError: it calls none so."""
+        try:
+            return self.looked[name]
+        except KeyError:
+            raise LookupError(
+                f"there is no look '{name}': name it in @on(..., look={{'{name}': (table, key)}})"
+            ) from None
+
+    def came(self, of: bytes | str, split: bytes | str = b"") -> tuple[bytes, ...]:
+        """The values that the row gives since this change, ascending: of a column, its pieces, or columns of a family.
+
+        ``of``: ``b"f:author"``; with ``split`` the pieces of the value between separators; ``b"f:"`` the qualifiers
+        of a family; text as a view's keys are written, ``"day(f:time)"``.
+        """
+        return added(of, split, self.row, self.before, self.after)
+
+    def gone(self, of: bytes | str, split: bytes | str = b"") -> tuple[bytes, ...]:
+        """The values that the row gave before this change, and gives no more."""
+        return added(of, split, self.row, self.after, self.before)
 
 
 class Later(Exception):
@@ -81,11 +122,14 @@ class Later(Exception):
     LONGEST_S = 86_400
 
 
-class RowNotAsked(Mapping[bytes, bytes]):
-    """``Change.now`` of a trigger that is registered without the row; every look at it says so."""
+class NotAsked(Mapping[bytes, bytes]):
+    """Cells that the trigger is registered without; every look at them says so."""
+
+    def __init__(self, problem: str) -> None:
+        self._problem = problem
 
     def _refuse(self) -> NoReturn:
-        raise LookupError("change.now is not read for this trigger: register it with the row, or read it by a client")
+        raise LookupError(self._problem)
 
     def __getitem__(self, _column: bytes) -> NoReturn:
         self._refuse()
@@ -97,4 +141,10 @@ class RowNotAsked(Mapping[bytes, bytes]):
         self._refuse()
 
 
+NO_ROW = NotAsked(
+    "change.now is not read for this trigger: use change.after, register it with the row (@on(..., row=True)), or read "
+    "it by a client"
+)
+NO_BEFORE = NotAsked("change.before is not kept for this trigger: @on(..., before=True)")
+NO_AFTER = NotAsked("change.after is kept for triggers of @on alone, which columnar trigger sync registers")
 TriggerFunction = Callable[..., Any]  # (change) or (change, client); None, or an iterator of effects

@@ -22,12 +22,15 @@ from columnar.flows.follower import Follower
 from columnar.flows.follower_name import trigger
 from columnar.model.read import Projection, ReadSpec
 from columnar.model.trigger_registration import Registration
-from columnar.regions.change_record import ChangeRecord, Sequence
+from columnar.regions.change_record import ChangeRecord, Entry, Kind, Sequence
+from columnar.regions.images import images_of
 from columnar.regions.patience import patiently
 from columnar.regions.region import Region
 from columnar.regions.region_reads import get_row
 from columnar.regions.row_reader import RowCursor, latest_timestamp
 from columnar.storage.layout import range_start
+from columnar.triggers.looking import Looking
+from columnar.triggers.picture import Picture, picture_of
 
 _log = logging.getLogger(__name__)
 
@@ -52,9 +55,18 @@ class Delivering(Protocol):
 
 class Consumer(Follower):
     def __init__(
-        self, registration: Registration, region: Region, state: DeliveryState, feeder: Delivering, spawn: Spawn
+        self,
+        registration: Registration,
+        region: Region,
+        state: DeliveryState,
+        feeder: Delivering,
+        spawn: Spawn,
+        looking: Looking | None = None,
     ) -> None:
+        """``looking``: given where the registration has looks.  IllegalArgument: it cannot be read."""
         self.registration = registration
+        self.scope = registration.scope()
+        self._looking = looking
         self.suspects: set[Sequence] = set()  # changes that ran when their worker died or had to be ended
         self.failed_reads = 0  # of the region, since a change was delivered
         self._feeder = feeder
@@ -94,12 +106,33 @@ class Consumer(Follower):
             return f"trigger {name} is paused{self.failure}; columnar trigger resume {name}, or remove it"
         return super().obstacle()
 
+    def wants(self, record: ChangeRecord) -> bool:
+        """A change that its registration does not ask for passes without a call."""
+        if not self.region.info.holds(record.row):
+            return False
+        if record.only_for is not None:
+            return record.only_for == self.name.key
+        scope = self.scope
+        if not any(scope.touches(entry.family, _qualifier(entry)) for entry in record.entries):
+            return False
+        if not scope.conditions:
+            return True
+        images = images_of(record, scope.tested)
+        return images is None or scope.holds(images.after)  # None: the call decides, by the row as it is
+
     # --- calls ---------------------------------------------------------------------------------------
 
     def change_of(self, delivery: Delivery) -> list[Any] | None:
-        """The change as a frame carries it, with the row as it is now; None when its record is gone."""
+        """The change as a frame carries it, with the row as it is now; None when there is nothing to call for.
+
+        That is where its record is gone, and where a row that is seen as it is now does not meet the conditions.
+        """
         record = self.region.log.record_at(delivery.sequence)
         if record is None:
+            return None
+        scope = self.scope
+        picture = picture_of(self.region, record, scope) if scope.images else None
+        if picture is not None and not scope.holds(picture.after):
             return None
         cells = get_row(self.region, record.row, self._spec) if self.registration.row else None
         return [
@@ -110,19 +143,33 @@ class Consumer(Follower):
             [
                 [entry.kind, _column(entry.family, entry.qualifier, entry.kind), entry.timestamp, entry.value]
                 for entry in record.entries
-                if entry.family in self.families
+                if scope.touches(entry.family, _qualifier(entry))
             ],
             None if cells is None else {column: value for column, value, _ in cells},
-            {
-                entry.family + b":" + entry.qualifier: entry.value
-                for entry in (record.touched_before if self.registration.before else ())
-                if entry.family in self.families
-            },
+            self._before(record, picture),
             delivery.attempt,
-            record.only_for is not None,
+            record.only_for is not None or (picture is not None and not picture.is_exact),
             record.timestamp,
             record.hops,
+            picture.after if picture is not None and self.registration.images else None,
+            self._looked(record.row, picture),
         ]
+
+    def _before(self, record: ChangeRecord, picture: Picture | None) -> dict[bytes, bytes] | None:
+        """The image, or the touched cells of a registration without images; None: there is no image."""
+        if self.registration.images:
+            return picture.before if picture is not None and self.registration.before else None
+        return {
+            entry.family + b":" + entry.qualifier: entry.value
+            for entry in (record.touched_before if self.registration.before else ())
+            if entry.family in self.families
+        }
+
+    def _looked(self, row: bytes, picture: Picture | None) -> dict[str, list[Any]] | None:
+        if self._looking is None or not self.scope.looks:
+            return None
+        image = picture.after if picture is not None else {}
+        return {look.name: self._looking.looked(look, row, image) for look in self.scope.looks}
 
     # --- backfill ------------------------------------------------------------------------------------
 
@@ -170,6 +217,11 @@ class Consumer(Follower):
             region.log_records([], {self._mark: _DONE})
             return None
         return region.log_records(records, {self._mark: b"@" + range_start(last + b"\x00")})
+
+
+def _qualifier(entry: Entry) -> bytes | None:
+    """None: of the whole family."""
+    return None if entry.kind == Kind.DELETE_FAMILY else entry.qualifier
 
 
 def _column(family: bytes, qualifier: bytes, kind: int) -> bytes:

@@ -26,7 +26,7 @@ from columnar.flows.followers import Followers
 from columnar.flows.log_upkeep import LogUpkeep
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter
-from columnar.triggers.frames import PLACES
+from columnar.triggers.frames import IS_BACKFILL, PLACES
 from columnar.triggers.lane import Call, Lane, MakeLink
 from columnar.triggers.outcomes import Outcomes
 from columnar.triggers.places import Places
@@ -256,7 +256,8 @@ class Feeder:
         self._last_call += 1
         lane.calls[self._last_call] = call
         self._places.take(consumer.registration.name)
-        barrier = consumer.region.barrier(delivery.row) if consumer.registration.row else None
+        sees_now = consumer.registration.row or change[IS_BACKFILL]
+        barrier = consumer.region.barrier(delivery.row) if sees_now else None
         if barrier is None:
             lane.send(self._last_call, call, change)
         else:  # the row as it is now holds what a crash could take back: nothing may be derived from that

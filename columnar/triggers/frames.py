@@ -15,7 +15,9 @@
     effects := [effect, ...] as in ``model.effect``, of this slice; where it failed, those before its checkpoint
     checkpoint := bytes | nil; used: microseconds of this slice
     change := [table, row, stamp, sequence, [[kind, column, timestamp, value], ...],
-               {column: value} now | nil, {column: value} before, attempt, is_backfill, the client's timestamp]
+               {column: value} now | nil, {column: value} before | nil, attempt, is_backfill, the client's timestamp,
+               hops, {column: value} after | nil, {look: looked} | nil]
+    looked := [table, row, [family from which to read on, ...], [[column, value], ...], why it cannot be read | ""]
 
 Both ends are of one version and one machine; nothing of this is stored.
 """
@@ -30,6 +32,7 @@ _LENGTH: Final = Struct(">I")
 PLACES: Final = 64  # calls that a worker has at most; it has a thread for each that blocks
 FRAME_BYTES: Final = 256 * 1024 * 1024  # one change of one row: cells now, before and changed
 FULL_FRAME_BYTES: Final = 256 * 1024  # calls and outcomes are gathered up to about this
+IS_BACKFILL: Final = 8  # its place in a change
 
 
 def pack(*parts: Any) -> bytes:
@@ -37,6 +40,17 @@ def pack(*parts: Any) -> bytes:
 
     body: bytes = msgpack.packb(parts)
     return _LENGTH.pack(len(body)) + body
+
+
+def size_of(change: list[Any]) -> int:
+    """About the bytes of a change's cells."""
+    size = sum([len(step[3]) for step in change[4]])
+    for image in (change[5], change[6], change[11]):
+        if image:
+            size += sum(map(len, image)) + sum(map(len, image.values()))
+    for looked in (change[12] or {}).values():
+        size += sum([len(column) + len(value) for column, value in looked[3]])
+    return size
 
 
 class Frames:

@@ -33,6 +33,7 @@ from columnar.triggers.effect_places import EffectPlaces
 from columnar.triggers.feeder import Feeder
 from columnar.triggers.function_checks import FunctionChecks
 from columnar.triggers.lane import MakeLink
+from columnar.triggers.looking import Looking
 from columnar.triggers.system_tables import SystemTables
 from columnar.triggers.worker_link import WorkerLink
 
@@ -62,6 +63,7 @@ class TriggerKeeper:
         self.hub = hub
         self.governor = Governor()
         self._operations = operations
+        self._looking = Looking(operations.access)
         self._server = server
         self._modules = modules
         self._triggers: Triggers | None = None  # None: the master has not told of any yet
@@ -121,17 +123,19 @@ class TriggerKeeper:
 
     def _subscription(self, one: Trigger) -> Subscription:
         registration, families = one.registration, one.registration.family_bytes
+        touched_before = registration.before and not registration.images
         return Subscription(
             trigger(one.name),
             one.number,
             registration.table,
             families,
-            families if registration.before else frozenset(),
+            families if touched_before else frozenset(),
             partial(self._consumer, registration),
+            registration.scope().images,
         )
 
     def _consumer(self, registration: Registration, region: Region, state: DeliveryState) -> Consumer:
-        return Consumer(registration, region, state, self.feeder, self.hub.background.spawn)
+        return Consumer(registration, region, state, self.feeder, self.hub.background.spawn, self._looking)
 
     def _is_removed(self, name: str, number: int) -> bool:
         return self._triggers is not None and self._triggers.is_removed(name, number)

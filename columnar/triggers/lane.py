@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol
 from columnar.flows.applier import Job
 from columnar.flows.delivery_state import Delivery
 from columnar.triggers.consumer import Consumer
-from columnar.triggers.frames import FULL_FRAME_BYTES
+from columnar.triggers.frames import FULL_FRAME_BYTES, size_of
 from columnar.triggers.worker_link import Listener
 
 IMPORT_S: Final = 20.0  # a call whose module must be imported first has so long until it begins
@@ -129,7 +129,7 @@ class Lane:
         progress = call.delivery.progress or None
         parts = [call_id, registration.name, registration.function, registration.side_by_side, change, progress]
         self._outgoing.append(parts)
-        self._outgoing_bytes += sum(len(step[3]) for step in change[4])
+        self._outgoing_bytes += size_of(change)
         if self._outgoing_bytes >= FULL_FRAME_BYTES:
             self.flush()
 

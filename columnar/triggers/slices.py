@@ -14,7 +14,8 @@ from typing import Any, Final, NamedTuple, cast
 
 from columnar.client import Connection
 from columnar.model.effect import Checkpoint, Effect
-from columnar.triggers.api import Change, ChangedCell, Later, RowNotAsked, TriggerFunction
+from columnar.triggers.api import NO_AFTER, NO_BEFORE, NO_ROW, Change, ChangedCell, Later, TriggerFunction
+from columnar.triggers.looked import looked_from
 
 SLICE_EFFECTS: Final = 500
 SLICE_S: Final = 0.02
@@ -24,7 +25,6 @@ WHAT: Final = 1  # places in an outcome
 OUTPUT: Final = 4
 USED_US: Final = 6
 _KINDS: Final = {1: "put", 2: "delete", 3: "delete family", 4: "delete version"}
-_NOT_ASKED: Final = RowNotAsked()
 
 
 class Function(NamedTuple):
@@ -57,14 +57,15 @@ class Call:
     """Owned by the thread that runs it; between two slices by nobody."""
 
     __slots__ = (
-        "begun_s", "change", "effects", "function", "id", "is_admitted", "is_dropped", "is_going_on", "is_told",
-        "side_by_side", "trigger",
+        "_connect", "begun_s", "change", "effects", "function", "id", "is_admitted", "is_dropped", "is_going_on",
+        "is_told", "side_by_side", "trigger",
     )  # fmt: skip
 
     def __init__(self, parts: list[Any]) -> None:
         """``parts``: as in a "run" frame."""
         self.id, self.trigger, self.function, self.side_by_side, change, progress = parts
-        self.change = change_from(change, progress)
+        self._connect: Callable[[], Connection] | None = None  # of the thread that runs the slice
+        self.change = change_from(change, progress, self._table)
         self.effects: Iterator[Any] | None = None  # of a function that yields; set by its first slice
         self.begun_s = 0.0  # when this slice began; 0: its module is being imported
         self.is_told = False  # the store knows that this slice began
@@ -75,6 +76,7 @@ class Call:
     def run(self, load: Callable[[str], Function], connect: Callable[[], Connection]) -> list[Any]:
         """Run one slice; its outcome as in a "did" frame, without output.  Raises nothing that user code raises."""
         taken = _Slice()
+        self._connect = connect
         what = "done"
         error: str | float | None = None
         self.begun_s, self.is_told = 0.0, False
@@ -99,6 +101,11 @@ class Call:
             taken.keep_what_is_checked()
         used_us = int((perf_counter() - begun_s) * 1e6)
         return [self.id, what, taken.effects, error, "", taken.checkpoint, used_us]
+
+    def _table(self, name: bytes) -> Any:
+        """A table of the connection that this slice may use."""
+        assert self._connect is not None, "a change is looked at within a slice"
+        return self._connect().table(name)
 
 
 class _Slice:
@@ -150,10 +157,25 @@ def _ended(yielded: Iterator[Any]) -> Iterator[Any]:
     return iter(())
 
 
-def change_from(parts: list[Any], progress: bytes | None = None) -> Change:
-    table, row, stamp, sequence, changes, now, before, attempt, is_backfill, timestamp, hops = parts
+def change_from(
+    parts: list[Any], progress: bytes | None = None, table_of: Callable[[bytes], Any] | None = None
+) -> Change:
+    """``table_of``: of the client that further cells of looks are read by."""
+    table, row, stamp, sequence, changes, now, before, attempt, is_backfill, timestamp, hops, after, looked = parts
     cells = tuple([ChangedCell(cast(Any, _KINDS[kind]), column, at, value) for kind, column, at, value in changes])
-    held = _NOT_ASKED if now is None else now
     return Change(
-        table, row, stamp, sequence, cells, held, before, attempt, is_backfill, timestamp, progress or b"", hops
+        table,
+        row,
+        stamp,
+        sequence,
+        cells,
+        NO_ROW if now is None else now,
+        NO_BEFORE if before is None else before,
+        attempt,
+        is_backfill,
+        timestamp,
+        progress or b"",
+        hops,
+        NO_AFTER if after is None else after,
+        looked_from(looked, table_of) if looked else {},
     )

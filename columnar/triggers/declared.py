@@ -1,0 +1,143 @@
+"""(pure) Triggers as their module declares them: ``@on(table, ...)`` above a function.
+
+``on`` leaves a mark on the function and calls nothing.  ``columnar trigger sync`` reads the marks of a module and
+registers what they say; ``testing`` runs the functions as they say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from types import ModuleType
+from typing import Any, Final, TypeVar
+
+from columnar.errors import IllegalArgument
+from columnar.model.trigger_registration import (
+    DEFAULT_ATTEMPTS,
+    DEFAULT_SHARE,
+    DEFAULT_SIDE_BY_SIDE,
+    DEFAULT_TIMEOUT_MS,
+    Registration,
+)
+from columnar.model.trigger_scope import checked_scope, column_of_latin, families_of
+
+F = TypeVar("F", bound=Callable[..., Any])
+Looks = Mapping[str, tuple[str, str]]  # name -> table and key (``model.extract``)
+
+_MARK: Final = "__columnar_on__"
+
+
+@dataclass(frozen=True, slots=True)
+class On:
+    """A mark: the registration but for its families, where all of the table's count."""
+
+    registration: Registration
+
+    def with_families(self, families: Sequence[bytes]) -> Registration:
+        """``families``: all that the table has."""
+        held = self.registration
+        if held.families:
+            return held
+        return replace(held, families=tuple(sorted(family.removesuffix(b":").decode("latin-1") for family in families)))
+
+
+def on(
+    table: str,
+    *,
+    columns: Sequence[str | bytes] = (),
+    where: Sequence[str] = (),
+    before: bool = False,
+    row: bool = False,
+    look: Looks | None = None,
+    batch: int = 0,
+    within_ms: int = 0,
+    side_by_side: int = DEFAULT_SIDE_BY_SIDE,
+    share: int = DEFAULT_SHARE,
+    timeout_s: float = DEFAULT_TIMEOUT_MS / 1000,
+    attempts: int = DEFAULT_ATTEMPTS,
+    rate: str = "",
+    process: str = "",
+    writes: Sequence[str] = (),
+    allow_cycle: bool = False,
+    start: str | datetime = "now",
+    name: str = "",
+) -> Callable[[F], F]:
+    """Mark the function below as a trigger of ``table``; ``columnar trigger sync MODULE`` registers it.
+
+    ``docs/triggers.md`` says what each setting means.  ``start`` is "now", "beginning" (every row counts as changed),
+    or a time from which the log is replayed.  ``name`` is TABLE-FUNCTION where nothing is said.
+
+    IllegalArgument: what is wrong and what would be right.
+    """
+    named = tuple(sorted({_column(column) for column in columns}))
+    looks = tuple((label, *of) for label, of in (look or {}).items())
+    checked_scope(families_of(named), named, tuple(where), looks)
+
+    asked = Registration(
+        name=name,
+        table=table,
+        function="",
+        families=families_of(named),
+        before=before,
+        from_where=_start(start),
+        timeout_ms=max(1, round(timeout_s * 1000)),
+        attempts=attempts,
+        row=row,
+        side_by_side=side_by_side,
+        share=share,
+        rate=rate,
+        batch=batch,
+        within_ms=within_ms,
+        process=process,
+        columns=named,
+        where=tuple(where),
+        look=looks,
+        images=True,
+        writes=tuple(sorted(writes)),
+        allow_cycle=allow_cycle,
+    )
+    return partial(_marked, asked)
+
+
+def _marked(asked: Registration, function: F) -> F:
+    module, label = function.__module__, getattr(function, "__name__", "")
+    held = replace(asked, name=asked.name or f"{asked.table}-{label}", function=f"{module}:{label}", of_module=module)
+    setattr(function, _MARK, (On(held), *marks_of(function)))
+    return function
+
+
+def marks_of(function: Callable[..., Any]) -> tuple[On, ...]:
+    """Every ``on`` above the function, the uppermost first."""
+    marks: tuple[On, ...] = getattr(function, _MARK, ())
+    return marks
+
+
+def declared_in(module: ModuleType) -> list[On]:
+    """The marks of a module's own functions, by name.  IllegalArgument: two have one name, or one is out of reach."""
+    found: dict[str, On] = {}
+    for label, function in vars(module).items():
+        if not callable(function) or getattr(function, "__module__", "") != module.__name__:
+            continue
+        for mark in marks_of(function):
+            held = mark.registration
+            if held.function != f"{module.__name__}:{label}":
+                raise IllegalArgument(f"{module.__name__}:{label} is {held.function} by another name; mark one of them")
+            if held.name in found:
+                raise IllegalArgument(f"two triggers are called {held.name}: give one of them a name=")
+            found[held.name] = mark
+    return [mark for _, mark in sorted(found.items())]
+
+
+def _column(column: str | bytes) -> str:
+    text = column_of_latin(column) if isinstance(column, str) else column.decode("latin-1")
+    return text.removesuffix(":")
+
+
+def _start(start: str | datetime) -> str:
+    """As registrations say it; a time in UTC where it names no zone."""
+    if not isinstance(start, datetime):
+        return start
+    at = start if start.tzinfo is not None else start.replace(tzinfo=UTC)
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,98 @@
+"""A row of another table that a function looks at: ``Change.look(name)``.
+
+Its first cells may have come along with the change; all others are read through the client, in pages of PAGE_CELLS, as
+the function gets to them.
+
+Consistency: a page is the row as it is at one moment, and holds nothing that a crash could take back.  Pages follow one
+another in the order of columns: a column that is there all the while comes exactly once; a column that comes or goes
+meanwhile may be seen or not.  The row may be newer than the change.  A change of it calls no function of this trigger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Protocol
+
+PAGE_CELLS: Final = 2_000
+
+
+class Table(Protocol):
+    def slice(self, row: bytes, family: bytes, start: bytes, stop: bytes, *, limit: int) -> list[tuple[bytes, bytes]]:
+        """(qualifier, value): ``client.table.Table.slice``."""
+
+
+class Looked:
+    """Iterates over the row's columns, ascending; each iteration reads further pages anew."""
+
+    __slots__ = ("_cells", "_families", "_problem", "_table_of", "row", "table")
+
+    def __init__(
+        self,
+        table: bytes,
+        row: bytes,
+        cells: Mapping[bytes, bytes],
+        families: list[bytes] | None = None,
+        table_of: Callable[[bytes], Any] | None = None,
+        problem: str = "",
+    ) -> None:
+        """``cells``: its first, or all where ``families``, from which to read on, are none."""
+        self.table = table
+        self.row = row  # empty: the changed row does not say which row that is
+        self._cells = dict(cells)
+        self._families = families or []
+        self._table_of = table_of
+        self._problem = problem
+
+    def __iter__(self) -> Iterator[bytes]:
+        for column, _ in self.items():
+            yield column
+
+    def items(self) -> Iterator[tuple[bytes, bytes]]:
+        """(column, value) of each cell.  LookupError: there is no such table.  The client's errors."""
+        self._check()
+        yield from self._cells.items()
+        last_family, _, last = next(reversed(self._cells), b"").partition(b":")
+        for family in self._families:
+            start = last + b"\x00" if family == last_family else b""
+            while page := self._held().slice(self.row, family, start, b"", limit=PAGE_CELLS):
+                for qualifier, value in page:
+                    yield family + b":" + qualifier, value
+                start = page[-1][0] + b"\x00"
+
+    def get(self, column: bytes, default: bytes | None = None) -> bytes | None:
+        """The cell's value, as of the first page or as of now; ``default`` where there is none."""
+        self._check()
+        if column in self._cells or not self._families:
+            return self._cells.get(column, default)
+        family, _, qualifier = column.partition(b":")
+        if family not in self._families:
+            return default
+        found = self._held().slice(self.row, family, qualifier, qualifier + b"\x00", limit=1)
+        return found[0][1] if found else default
+
+    def __getitem__(self, column: bytes) -> bytes:
+        """KeyError: the row has no such cell."""
+        value = self.get(column)
+        if value is None:
+            raise KeyError(column)
+        return value
+
+    def __contains__(self, column: bytes) -> bool:
+        return self.get(column) is not None
+
+    def _check(self) -> None:
+        if self._problem:
+            raise LookupError(self._problem)
+
+    def _held(self) -> Table:
+        assert self._table_of is not None, "a look that goes on has a client"
+        table: Table = self._table_of(self.table)
+        return table
+
+
+def looked_from(parts: Mapping[str, list[Any]] | None, table_of: Callable[[bytes], Any] | None) -> dict[str, Looked]:
+    """As frames carry them (``looking``)."""
+    return {
+        name: Looked(table, row, dict(cells), families, table_of, problem)
+        for name, (table, row, families, cells, problem) in (parts or {}).items()
+    }

@@ -1,0 +1,60 @@
+"""Rows that come along with a change: their first cells, where this server has them at hand.
+
+The first LOOKED_CELLS are read as a change is sent to the worker, if the row's region is open here and nothing that it
+holds waits for its fsync.  Otherwise the function's client reads them, as it reads all further cells (``looked``).
+Reading never waits, and costs what it gives.  Owned by the loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from columnar.errors import CallerError, RetryLater
+from columnar.limits import STEP_BYTES
+from columnar.model.extract import Image
+from columnar.model.trigger_scope import LOOKED_CELLS, Look
+from columnar.operations.access import TableAccess
+from columnar.regions.region import Region
+from columnar.regions.region_reads import get_slice
+from columnar.regions.row_reader import WireCell
+
+_CELL_BYTES: Final = 64  # beside key and value, as ``get_slice`` counts, and more
+
+
+class Looking:
+    def __init__(self, access: TableAccess) -> None:
+        self._access = access
+
+    def looked(self, look: Look, row: bytes, image: Image) -> list[Any]:
+        """The row as a frame carries it: table, key, families from which the client reads on, cells, problem."""
+        key = look.row(row, image)
+        if not key:
+            return [look.table, b"", [], [], ""]
+        try:
+            served = self._access.table(look.table)
+        except CallerError as error:
+            return [look.table, key, [], [], error.text]
+        families = sorted(family.bytes_name for family in served.schema.families)
+        try:
+            region = self._access.region_for(served, key)
+        except (RetryLater, CallerError):  # it opens just now, or is another server's: the client waits for it
+            return [look.table, key, families, [], ""]
+        if region.barrier(key) is not None:
+            return [look.table, key, families, [], ""]
+        return [look.table, key, *_first_cells(region, key, families), ""]
+
+
+def _first_cells(region: Region, key: bytes, families: list[bytes]) -> tuple[list[bytes], list[list[bytes]]]:
+    cells: list[list[bytes]] = []
+    for at, family in enumerate(families):
+        left = LOOKED_CELLS - len(cells)
+        found = get_slice(region, key, family, b"", b"", left, reverse=False)
+        cells += [[column, value] for column, value, _ in found]
+        if len(found) == left or _may_be_cut(key, found):
+            return families[at:], cells
+    return [], cells
+
+
+def _may_be_cut(key: bytes, found: list[WireCell]) -> bool:
+    """A slice ends over STEP_BYTES of stored keys and values; escaping makes a key twice as long at most."""
+    return sum(2 * (len(key) + len(column)) + len(value) + _CELL_BYTES for column, value, _ in found) > STEP_BYTES

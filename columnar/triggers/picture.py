@@ -1,0 +1,41 @@
+"""A row before and after a change, as its trigger asked for it.
+
+Exact where the change's record has the images (``regions.images``).  A record has none that was written before the
+trigger asked for them, or that stands for no change (a row that a trigger begins with, a dead letter that is retried):
+then the row after the change is the row as it is now, and before it what the record has, mostly nothing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from columnar.model.read import Projection, ReadSpec
+from columnar.model.trigger_scope import Scope
+from columnar.regions.change_record import ChangeRecord
+from columnar.regions.images import images_of
+from columnar.regions.region import Region
+from columnar.regions.region_reads import get_row
+
+
+class Picture(NamedTuple):
+    before: dict[bytes, bytes]
+    after: dict[bytes, bytes]
+    is_exact: bool
+
+
+def picture_of(region: Region, record: ChangeRecord, scope: Scope) -> Picture:
+    held = images_of(record, scope.images)
+    if held is not None:
+        return Picture(held.before, held.after, is_exact=True)
+    families = [
+        (family, None if qualifiers is None else tuple(sorted(qualifiers)))
+        for family, qualifiers in sorted(scope.images.items())
+        if family in region.views
+    ]
+    cells = get_row(region, record.row, ReadSpec(Projection(tuple(families))))
+    before = {entry.family + b":" + entry.qualifier: entry.value for entry in record.before}
+    return Picture(
+        {column: value for column, value in before.items() if scope.pictures(column)},
+        {column: value for column, value, _ in cells},
+        is_exact=False,
+    )
