@@ -96,6 +96,10 @@ class Arrivals(Generic[C]):
             at += 1
         return at - self._at
 
+    def stop(self) -> None:
+        """Begin no more calls; those under way may still be answered."""
+        del self._due[self._at :]
+
     def under_way(self) -> int:
         return len(self._due_of)
 

@@ -1,6 +1,7 @@
 """``columnar bench``: measure one endpoint, two against each other, how cost grows, or the machine alone.
 
-The commands that start stores of several servers of their own stand in ``cluster_commands``.
+The commands that start stores of several servers of their own stand in ``cluster_commands``, the ETH experiment in
+``flows_command``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from columnar.bench.address import Endpoint, EndpointFailed, spoken_to
 from columnar.bench.cluster_commands import forwarding, scale
 from columnar.bench.dataset import DataSet
 from columnar.bench.endpoint import drop_tables, prepare, prepare_ycsb
+from columnar.bench.flows_command import flows
 from columnar.bench.growth_plan import PARTS, GrowthPlan
 from columnar.bench.measuring import Line, Plan, generators, measure, turns_of
 from columnar.bench.open_report import open_lines_of, open_remarks_of, open_table_of
@@ -105,6 +107,7 @@ def bench() -> None:
     """
 
 
+bench.add_command(flows)
 bench.add_command(forwarding)
 bench.add_command(scale)
 

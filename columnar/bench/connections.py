@@ -24,14 +24,13 @@ class Stream(Protocol):
     def close(self) -> None: ...
 
 
-class Connection:
-    """To the endpoint; what is not sent or not received yet."""
+class FrameStream:
+    """Frames to the endpoint and back; what is not sent or not received yet."""
 
-    __slots__ = ("have", "parts", "sent_ns", "session", "sock", "unsent")
+    __slots__ = ("have", "parts", "sent_ns", "sock", "unsent")
 
-    def __init__(self, sock: Stream, session: Session) -> None:
+    def __init__(self, sock: Stream) -> None:
         self.sock = sock
-        self.session = session
         self.parts: list[bytes] = []
         self.have = 0  # bytes in ``parts``
         self.unsent = memoryview(b"")
@@ -78,6 +77,16 @@ class Connection:
         self.parts = []
         self.have = 0
         return whole
+
+
+class Connection(FrameStream):
+    """A stream with the calls that go over it."""
+
+    __slots__ = ("session",)
+
+    def __init__(self, sock: Stream, session: Session) -> None:
+        super().__init__(sock)
+        self.session = session
 
 
 def plain_socket(host: str, port: int) -> socket.socket:

@@ -60,7 +60,7 @@ def own_store(servers: int, folder: str) -> Iterator[OwnStore]:
     EndpointFailed.
     """
     with tempfile.TemporaryDirectory(prefix="columnar-bench-", dir=folder) as data:
-        started, said = Started.with_ready_line(_command(servers, data))
+        started, said = Started.with_ready_line(store_command(data, "--servers", str(servers)))
         try:
             endpoint = parse_endpoint(said["store"])
             with _admin(endpoint) as admin:
@@ -74,11 +74,12 @@ def own_store(servers: int, folder: str) -> Iterator[OwnStore]:
             started.stop()
 
 
-def _command(servers: int, data: str) -> list[str]:
+def store_command(data: str, *options: str, port: int = 0) -> list[str]:
+    """The command that starts a store of this program on the folder ``data``, which says only errors."""
     finds_modules_here = sys.path[:1] == [os.getcwd()]  # as this process was started, ``python -m`` or a script
     program = [sys.executable, *([] if finds_modules_here else ["-P"]), "-m", "columnar", "standalone"]
-    ports = ["--port", "0", "--web-port", "-1", "--log-level", "error"]
-    return [*program, "--data", data, "--servers", str(servers), *ports]
+    ports = ["--port", str(port), "--web-port", "-1", "--log-level", "error"]
+    return [*program, "--data", data, *ports, *options]
 
 
 def _seen(admin: ClusterAdmin, is_so: Callable[[ClusterStatus], bool], obstacle: str) -> ClusterStatus:

@@ -7,7 +7,8 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from columnar.bench.address import Endpoint, EndpointFailed
@@ -29,6 +30,16 @@ def cpu_s_of(pids: Iterable[int]) -> tuple[float, ...]:
     """
     tick_s = 1 / os.sysconf("SC_CLK_TCK")
     return tuple(sum(_ticks(pid) for pid in family) * tick_s for family in _families(pids))
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that it started and that run; none where it is gone itself."""
+    found = []
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", "rb") as children:
+                found += [int(child) for child in children.read().split()]
+    return found
 
 
 def _families(pids: Iterable[int]) -> list[set[int]]:
@@ -105,13 +116,17 @@ class Started:
         return started
 
     @classmethod
-    def with_ready_line(cls, command: Sequence[str]) -> tuple[Started, dict[str, str]]:
+    def with_ready_line(
+        cls, command: Sequence[str], environment: Mapping[str, str] | None = None
+    ) -> tuple[Started, dict[str, str]]:
         """A store of ours, and what its ready line says, as ``store``: host and port.  Blocks until it is ready.
 
-        EndpointFailed: it ended instead.
+        EndpointFailed: it ended instead.  ``environment``: beside that of this process.
         """
         began = time.monotonic()
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, start_new_session=True, env={**os.environ, **(environment or {})}
+        )
         started = cls(process)
         try:
             assert process.stdout is not None, "it is a pipe"
@@ -134,8 +149,7 @@ class Started:
         return [self._process.pid] if self._process.poll() is None else []
 
     def stop(self) -> None:
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        self._close_output()
         if self._process.poll() is not None:
             return
         os.killpg(self._process.pid, signal.SIGTERM)
@@ -144,3 +158,14 @@ class Started:
         except subprocess.TimeoutExpired:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
+
+    def kill(self, *, with_children: bool) -> None:
+        """``kill -9``, of it alone or of its whole session at once.  Does nothing where it has ended."""
+        self._close_output()
+        if self._process.poll() is None:
+            (os.killpg if with_children else os.kill)(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+    def _close_output(self) -> None:
+        if self._process.stdout is not None:
+            self._process.stdout.close()

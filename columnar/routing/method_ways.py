@@ -78,8 +78,7 @@ _THRIFT1: Final = {
     **_listed(
         Way.OWNERS,
         "compact majorCompact columnarStatus columnarRegions columnarFlush columnarCompact columnarDeadLetters"
-        " columnarTriggerList columnarTriggerRetry columnarTriggerWait columnarTriggerDeadShow columnarTriggerDeadRetry"
-        " columnarTriggerDeadSkip columnarTriggerDeadPurge",
+        " columnarTriggerList columnarTriggerRetry columnarTriggerWait",
     ),
 }
 _THRIFT2: Final = {

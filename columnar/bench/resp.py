@@ -1,0 +1,82 @@
+"""(pure) The protocol of Redis, as far as the experiment's queue needs it.
+
+    command := "*" count CRLF ("$" length CRLF bytes CRLF)*
+    reply   := "+" text CRLF | "-" text CRLF | ":" number CRLF | "$" length CRLF bytes CRLF | "*" count CRLF reply*
+               a length or count of -1 is nil
+
+Knows nothing of sockets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+_CRLF: Final = b"\r\n"
+
+
+class RedisError(Exception):
+    """An error that Redis answers; its first word names the kind."""
+
+
+class _Unfinished(Exception):
+    """The reply goes on in bytes that have not come yet."""
+
+
+def command(*words: bytes | str | int) -> bytes:
+    parts = [b"*%d\r\n" % len(words)]
+    for word in words:
+        data = word if isinstance(word, bytes) else str(word).encode()
+        parts.append(b"$%d\r\n%b\r\n" % (len(data), data))
+    return b"".join(parts)
+
+
+class Replies:
+    """Pieces of the stream in, whole replies out: bytes, int, None, lists of these, RedisError as a value."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Any]:
+        """ValueError where the stream is none of Redis."""
+        self._held += data
+        at = 0
+        try:
+            while at < len(self._held):
+                reply, at = self._reply(at)
+                yield reply
+        except _Unfinished:
+            pass
+        finally:
+            del self._held[:at]
+
+    def _reply(self, at: int) -> tuple[Any, int]:
+        end = self._held.find(_CRLF, at)
+        if end < 0:
+            raise _Unfinished
+        kind, text, at = bytes(self._held[at : at + 1]), bytes(self._held[at + 1 : end]), end + len(_CRLF)
+        if kind == b"+":
+            return text, at
+        if kind == b"-":
+            return RedisError(text.decode(errors="replace")), at
+        if kind == b":":
+            return int(text), at
+        if kind not in (b"$", b"*"):
+            raise ValueError(f"no reply of Redis begins with {kind!r}")
+        count = int(text)
+        if count < 0:
+            return None, at
+        return self._bulk(at, count) if kind == b"$" else self._array(at, count)
+
+    def _bulk(self, at: int, length: int) -> tuple[bytes, int]:
+        end = at + length
+        if len(self._held) < end + len(_CRLF):
+            raise _Unfinished
+        return bytes(self._held[at:end]), end + len(_CRLF)
+
+    def _array(self, at: int, count: int) -> tuple[list[Any], int]:
+        found = []
+        for _ in range(count):
+            one, at = self._reply(at)
+            found.append(one)
+        return found, at

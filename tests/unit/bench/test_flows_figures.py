@@ -1,0 +1,102 @@
+"""Figures of a turn of the ETH experiment, from times that were made up."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+
+from columnar.bench.flows_figures import (
+    FlowTurns,
+    Turn,
+    at_share,
+    drained_after_s,
+    figures_of,
+    gap_ms,
+    pauses_ms,
+    phases_ms,
+    saturation_of,
+    spread_of,
+)
+from columnar.bench.flows_load import Sent
+from columnar.bench.flows_oracle import Verdict
+from columnar.bench.flows_plan import Phase, burst
+from columnar.bench.flows_report import remarks_of, table_of
+
+S = 1_000_000_000
+MS = 1_000_000
+
+
+def sent(due: list[int], acknowledged: list[int], **more: object) -> Sent:
+    return Sent(0, 0, array("q", due), array("q", acknowledged), 9 * S, **more)  # type: ignore[arg-type]
+
+
+def turn(found: Sent, *phases: Phase, drained_ns: int = 0, executions: int = 0, **more: object) -> Turn:
+    return Turn("v", phases or (Phase(1.0, 4.0),), found, drained_ns, True, executions, 100, **more)  # type: ignore[arg-type]
+
+
+def test_a_response_counts_from_when_the_tweet_was_due_also_if_it_was_never_answered() -> None:
+    found = figures_of(turn(sent([0, S // 2, 2 * S], [10 * MS, S // 2 + 20 * MS, 0])))
+    assert found.response_ms["p50"] == 20
+    assert found.response_ms["max"] == 7_000
+    assert (found.tweets, found.unanswered, found.backlog) == (2, 1, 1)
+
+
+def test_the_rate_counts_until_all_is_spread() -> None:
+    one = sent([0] * 6, [S // 2] * 6)
+    assert figures_of(turn(one, drained_ns=3 * S, executions=6)).rate == 2
+    assert figures_of(turn(one, drained_ns=S // 4, executions=6)).rate == 6, "the load's own time at least"
+
+
+def test_the_rate_of_an_application_that_writes_everything_is_of_the_loads_time() -> None:
+    found = figures_of(turn(sent([0, 0, 0], [S // 2, S, 5 * S]), drained_ns=6 * S))
+    assert (found.rate, found.backlog, found.drain_s) == (2, 1, 0)
+
+
+def test_processor_time_and_bytes_are_for_each_tweet() -> None:
+    noted = sent([0, 0], [1, 2], bytes=700, cpu_s=0.004)
+    found = figures_of(turn(noted, executions=3, cpu_s={"store": 0.01}))
+    assert found.cpu_us == {"app": 2_000, "store": 5_000}
+    assert (found.app_bytes, found.executions) == (350, 1.5)
+
+
+def test_percentiles_are_values_that_were_measured() -> None:
+    held = sorted(range(1, 101))
+    assert [at_share(held, share) for share in (50, 99, 99.9)] == [50, 99, 100]
+    assert spread_of([2.0, 4.0])["stddev"] == 1
+    assert spread_of([]) == {}
+
+
+def test_gaps_and_pauses_are_between_acknowledgements() -> None:
+    noted = sent([0] * 5, [1 * S, 2 * S, 5 * S, 6 * S, 8 * S])
+    assert gap_ms(noted) == 3_000
+    assert pauses_ms(turn(noted, kills_ns=(S + S // 2, 6 * S + 1))) == [3_000, 2_000 - 1e-6]
+
+
+def test_each_phase_has_the_responses_of_the_tweets_that_were_due_in_it() -> None:
+    phases = burst(10, 1)
+    found = phases_ms(turn(sent([0, 2 * S, 3 * S], [1 * MS, 2 * S + 5 * MS, 3 * S + 2 * MS]), *phases))
+    assert [each["max"] for each in found] == [1, 5, 2]
+
+
+def test_a_burst_is_drained_when_what_was_due_is_done() -> None:
+    due = [2 * S] * 10
+    samples = [(2 * S, 100), (3 * S, 104), (4 * S, 108), (5 * S, 110)]
+    noted = sent(due, [2 * S] * 10, samples=samples)
+    assert drained_after_s(turn(noted, *burst(1, 1), executions=10)) == 2
+    assert drained_after_s(turn(noted, *burst(1, 1))) == 0, "the application writes everything: acknowledged is done"
+    assert drained_after_s(turn(sent(due, [0] * 10, samples=samples), *burst(1, 1))) is None
+
+
+def test_remarks_say_what_went_wrong_and_the_saturation_is_of_sync() -> None:
+    slow = sent([0] * 100, [2 * S] * 100, late_us=Counter({9_000: 5}), refusals=Counter({"too busy": 3}))
+    turns = (turn(slow, Phase(1.0, 100.0)),)
+    found = [FlowTurns("W2", "80%", "sync", turns), FlowTurns("W2", "80%", "integrated", turns)]
+    said = remarks_of(found, {"sync": Verdict(missing=1, examples=("tweet 9 lacks 1",))})
+    assert sum("the rate was not kept, 100 tweets" in one for one in said) == 2
+    assert sum("9.0 ms late" in one for one in said) == 2
+    assert "sync, W2, 80%: refused 3 times: too busy" in said
+    assert said[-1] == "sync: tweet 9 lacks 1"
+    quick = sent([0] * 5, [S // 2] * 5)
+    closed = [FlowTurns("W1", "closed", name, (turn(quick, Phase(1.0, None)),)) for name in ("integrated", "sync")]
+    assert saturation_of(closed) == 5
+    assert [table_of(one, found).row_count for one in ("W2", "W4")] == [2, 2]
