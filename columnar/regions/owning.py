@@ -44,6 +44,7 @@ from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.regions.told import (
     BringIn,
+    CallOff,
     Leave,
     MayServe,
     RaiseEpoch,
@@ -154,6 +155,8 @@ class Owning:
             match one:
                 case BringIn():
                     self._bring_in(one.region, one.owner)
+                case CallOff():
+                    self._call_off(one.region, one.epoch)
                 case MayServe():
                     # Its store has what an earlier tenure here left in this run's log: segments need not wait for it.
                     self._logs.server_log.brought_in(self._infos[one.region].encoded)
@@ -205,6 +208,13 @@ class Owning:
     def _bring_in(self, region_id: int, owner: Owner) -> None:
         self._lacking.lacks(region_id, owner.behind)
         self._bring_in_soon(region_id)
+
+    def _call_off(self, region_id: int, epoch: int) -> None:
+        """An opening is one step of the loop, so one that has not ended has not begun; reading its logs may have."""
+        self._to_bring_in.pop(region_id, None)
+        self._lacking.has_all(region_id)
+        self._hosting.call_off_openings(lambda one: one.region_id == region_id)
+        self._carry_out(self.told.not_opened(region_id, epoch, "it was given to another server", is_damaged=False))
 
     def _bring_in_soon(self, region_id: int) -> None:
         self._to_bring_in[region_id] = None

@@ -11,6 +11,8 @@
     renumber    leaves, then opens     its epoch rises in place    opens when it has left  as open
     close       LEAVING                LEAVING                     waits                   closed
 
+A region that is to leave while it is BRINGING has its opening called off: its next owner would open it once more.
+
 Each line is about a later epoch than the region's; a close also about the same.  An ask that comes again is answered
 again, and nothing is done again; to open at an older epoch is refused, and to close at one is done already.
 
@@ -61,6 +63,14 @@ class BringIn:
 
     region: int
     owner: Owner
+
+
+@dataclass(frozen=True, slots=True)
+class CallOff:
+    """Report ``not_opened`` now if the opening for a ``BringIn`` has not begun; else its end is reported as ever."""
+
+    region: int
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +127,9 @@ class Refuse:
     why: Why
 
 
-Told: TypeAlias = BringIn | MayServe | RaiseEpoch | Leave | ReportOpened | ReportClosed | ReportFailed | Refuse
+Told: TypeAlias = (
+    BringIn | CallOff | MayServe | RaiseEpoch | Leave | ReportOpened | ReportClosed | ReportFailed | Refuse
+)
 
 
 @dataclass(slots=True)
@@ -326,8 +338,8 @@ class ToldRegions:
         was_bringing, held.stage = held.stage is Stage.BRINGING, Stage.LEAVING
         epoch = held.owner.epoch
         self._hosting.give_up(region)
-        if was_bringing:  # it is closed once it is open
-            return (Refuse(region, epoch, Why.GIVEN_UP),)
+        if was_bringing:
+            return (Refuse(region, epoch, Why.GIVEN_UP), CallOff(region, epoch))
         return (Leave(region, epoch),)
 
     def _left(self, region: int, held: _Held) -> tuple[Told, ...]:

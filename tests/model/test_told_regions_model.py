@@ -14,6 +14,7 @@ from columnar.model.owner import Incarnation, Owner, Tenure
 from columnar.regions.hosting_state import HAS_STORE, SERVING, Do, Event, HostingState, OutOfPlace, State
 from columnar.regions.told import (
     BringIn,
+    CallOff,
     Leave,
     MayServe,
     RaiseEpoch,
@@ -96,6 +97,12 @@ class World:
                 self.may_begin(model, do.owner)
                 self.hosting.told(region, Event.WANTED)
                 model.to_bring_in, model.is_complete = do, False
+            elif isinstance(do, CallOff):
+                assert model.to_bring_in is not None, "its opening was not reported yet"
+                if self.rng.random() < 0.5:  # it has not begun
+                    model.to_bring_in = None
+                    self.hosting.told(region, Event.NOT_OPENED)
+                    self.carry_out(region, self.told.not_opened(region, do.epoch, "called off", is_damaged=False))
             elif isinstance(do, MayServe):
                 self.may_begin(model, do.owner)
                 assert not do.owner.behind, "T2"
@@ -219,7 +226,17 @@ def test_whatever_is_told_a_region_is_served_only_by_right() -> None:
         for model in world.models:
             assert not model.waiting, f"T3: {model.waiting}"
         seen += world.seen
-    forms = {"BringIn", "MayServe", "RaiseEpoch", "Leave", "ReportOpened", "ReportClosed", "ReportFailed", "Refuse"}
+    forms = {
+        "BringIn",
+        "CallOff",
+        "MayServe",
+        "RaiseEpoch",
+        "Leave",
+        "ReportOpened",
+        "ReportClosed",
+        "ReportFailed",
+        "Refuse",
+    }
     assert forms | {"OLD_LEADER", "OLD_EPOCH", "GIVEN_UP"} <= set(seen), "the sequences do not reach everything"
 
 
@@ -296,14 +313,33 @@ def test_a_close_above_the_epoch_at_which_it_is_had_answers_when_it_has_left() -
     assert told.told_open(1, Owner(HERE, 9), 1) == (Refuse(1, 9, Why.GIVEN_UP),)
 
 
-def test_a_close_while_it_is_brought_in_waits_for_the_store() -> None:
+def test_a_close_while_it_is_brought_in_calls_the_opening_off() -> None:
     told, hosting = served()
     row = Owner(HERE, 4, behind=(Tenure(OTHER, 3),))
     assert told.told_open(2, row, 1) == (BringIn(2, row),)
     hosting.told(2, Event.WANTED)
-    assert told.told_close(2, 4, 1) == (Refuse(2, 4, Why.GIVEN_UP),)
+    assert told.told_close(2, 4, 1) == (Refuse(2, 4, Why.GIVEN_UP), CallOff(2, 4))
+    hosting.told(2, Event.NOT_OPENED)
+    assert told.not_opened(2, 4, "called off", is_damaged=False) == (ReportClosed(2, 4, is_behind=False),)
+
+
+def test_a_close_while_it_is_brought_in_waits_for_an_opening_that_has_begun() -> None:
+    told, hosting = served()
+    row = Owner(HERE, 4, behind=(Tenure(OTHER, 3),))
+    assert told.told_open(2, row, 1) == (BringIn(2, row),)
+    hosting.told(2, Event.WANTED)
+    assert told.told_close(2, 4, 1) == (Refuse(2, 4, Why.GIVEN_UP), CallOff(2, 4))
     hosting.told(2, Event.OPENED)
     assert told.opened(2, 4) == (Leave(2, 4),)
+
+
+def test_a_region_that_is_called_off_keeps_what_this_servers_own_log_has_of_it_behind() -> None:
+    """The move back was called off, the store was closed meanwhile, and was not opened again."""
+    told, hosting = served()
+    row = Owner(HERE, 4, behind=(Tenure(HERE, 3),))
+    assert told.told_open(2, row, 1) == (BringIn(2, row),)
+    told.told_close(2, 4, 1)
+    assert told.not_opened(2, 4, "called off", is_damaged=False) == (ReportClosed(2, 4, is_behind=True),)
 
 
 def test_a_leader_that_was_replaced_is_refused_by_all() -> None:

@@ -16,6 +16,7 @@ from columnar.model.route import Route
 from columnar.regions.hosting_state import Event, State
 from columnar.regions.told import (
     BringIn,
+    CallOff,
     Leave,
     MayServe,
     RaiseEpoch,
@@ -79,6 +80,7 @@ class Owning:
         self._sealed: Sealed = {}
         self._flushing: dict[int, None] = {}
         self._bringing: dict[int, None] = {}
+        self._wants: dict[int, object] = {}  # openings that have not begun
         self._dropped: dict[int, None] = {}  # no table has them any more, and they are not forgotten yet
 
     # --- told by a master ----------------------------------------------------------------------------
@@ -112,6 +114,8 @@ class Owning:
                 self._world.laws.begins(self._server, do.region, do.owner.epoch)
                 self._bringing[do.region] = None
                 self._want(do.region, do.owner)
+            elif isinstance(do, CallOff):
+                self._call_off(do.region, do.epoch)
             elif isinstance(do, MayServe):
                 self._world.laws.begins(self._server, do.region, do.owner.epoch)
                 self._lacking.pop(do.region, None)
@@ -145,9 +149,22 @@ class Owning:
             parts = [LogPart(THIS_RUN, one) for one in own]
         ownership = Ownership(region_name(region), epoch, tuple(parts))
         files = self._world.disk.stores[region]
-        self._agenda.later(
-            self._server.process, self._agenda.drawn(3 * MS, 12 * MS), lambda: self._open(region, files, ownership)
-        )
+        want = self._wants[region] = object()
+
+        def begin() -> None:
+            if self._wants.get(region) is want:
+                del self._wants[region]
+                self._open(region, files, ownership)
+
+        self._agenda.later(self._server.process, self._agenda.drawn(3 * MS, 12 * MS), begin)
+
+    def _call_off(self, region: int, epoch: int) -> None:
+        """An opening that has begun goes on."""
+        if self._wants.pop(region, None) is not None:
+            del self._bringing[region]
+            self.hosting.told(region, Event.NOT_OPENED)
+            self.carry_out(self.told.not_opened(region, epoch, "it was given to another server", is_damaged=False))
+            self.release(region)
 
     def _part(self, tenure: Tenure) -> LogPart:
         return LogPart(THIS_RUN if tenure.server == self._server.me else str(tenure.server), tenure.epoch)

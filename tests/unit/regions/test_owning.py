@@ -359,6 +359,28 @@ def test_a_close_overtakes_an_opening() -> None:
         with pytest.raises(NotServingRegion, match="given it up"):
             await asked
         assert house.logs.dead_logs.of("s2.3") is None
+        await house.settled()
+        assert house.engine.claims == [], "the next owner opens it, and nobody twice"
+
+    run(check)
+
+
+def test_a_close_calls_off_an_opening_that_waits_for_its_turn_and_requests_go_elsewhere() -> None:
+    async def check(house: House) -> None:
+        owner = Owner(HERE, 2, behind=(Tenure(DEAD, 1),))
+        asked = [asyncio.ensure_future(house.open(owner, info, (DEAD, ()))) for info in REGIONS[:2]]
+        await asyncio.sleep(0)
+        request = asyncio.ensure_future(house.region(REGIONS[1]))
+        await asyncio.sleep(0)
+        assert house.owning._hosting.state.state(REGIONS[1].region_id) is State.OPENING
+        assert await house.close_at(2, REGIONS[1]) == GivenUp(2, is_behind=False)
+        with pytest.raises(RegionElsewhere):
+            await request
+        await asked[0]
+        with pytest.raises(NotServingRegion, match="given it up"):
+            await asked[1]
+        assert [claim.region for claim in house.engine.claims] == [FIRST.encoded]
+        house.owning.check()
 
     run(check)
 
