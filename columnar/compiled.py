@@ -28,6 +28,7 @@ from typing import Final
 
 HOT: Final = (
     "columnar.model.cell",
+    "columnar.model.contribution",
     "columnar.model.mutation",
     "columnar.model.read",
     "columnar.model.schema",
@@ -42,9 +43,11 @@ HOT: Final = (
     "columnar.regions.async_writes",
     "columnar.regions.change_logging",
     "columnar.regions.column_draft",
+    "columnar.regions.contributions",
     "columnar.regions.drafting",
     "columnar.regions.family_view",
     "columnar.regions.found_rows",
+    "columnar.regions.guards",
     "columnar.regions.hot_cells",
     "columnar.regions.images",
     "columnar.regions.log_tail",

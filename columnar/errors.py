@@ -151,6 +151,18 @@ class NotALong(CallerError):
         self.width_bytes = width_bytes
 
 
+class NotAMember(CallerError):
+    """Somebody else's cell stands where a contribution keeps what its source gives."""
+
+    def __init__(self, table: str, row: bytes, column: bytes, why: str) -> None:
+        super().__init__(
+            f"the cell {shown(column)} of row {shown(row)} of {table} was not written by a contribution ({why}); "
+            "nothing was stored: delete the cell, or keep members in another family"
+        )
+        self.row = row
+        self.column = column
+
+
 class CellTooBig(CallerError):
     hbase_class = "DoNotRetryIOException"
 

@@ -86,6 +86,7 @@ IMAGE_CELLS: Final = (
     10_000  # of one family of a row, where a follower wants all of it: each write of the row reads them
 )
 IMAGE_BYTES: Final = MIB
+GUARD_MS: Final = 3_600_000  # at least so long a withdrawn member refuses what its source said before
 KEPT_LOG_BYTES: Final = 256 * MIB  # of one region, that CHANGE_LOG keeps though no trigger needs them; CHANGE_LOG_BYTES
 
 # --- turns on the loop -----------------------------------------------------------------------------

@@ -12,7 +12,17 @@ from columnar.client.cluster import ClusterAdmin
 from columnar.client.connection import Connection, ConnectionPool
 from columnar.client.regions import RegionAdmin
 from columnar.client.snapshots import Snapshot, Snapshots
-from columnar.client.table import Append, CheckResult, Delete, Expect, Increment, Put, Table
+from columnar.client.table import (
+    Append,
+    CheckResult,
+    Contribute,
+    Delete,
+    Expect,
+    Increment,
+    MemberCell,
+    Put,
+    Table,
+)
 from columnar.client.tls import ClientTls
 from columnar.client.triggers import DeadLetter, Triggers, TriggerStatus
 from columnar.model.presplit import hex_splits, uniform_splits
@@ -25,11 +35,13 @@ __all__ = [
     "ClusterAdmin",
     "Connection",
     "ConnectionPool",
+    "Contribute",
     "DeadLetter",
     "Delete",
     "Expect",
     "FamilyDescription",
     "Increment",
+    "MemberCell",
     "Put",
     "RegionAdmin",
     "RegionStatus",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import happybase
 
+from columnar.model.contribution import unpack as unpack_member
 from columnar.wire.idl import columnar
 
 if TYPE_CHECKING:
@@ -61,7 +62,36 @@ class Append:
     value: bytes
 
 
-Operation = Put | Delete | Increment | Append
+@dataclass(frozen=True, slots=True)
+class Contribute:
+    """A source says what it gives to totals of the row: exact, however often and however late it is said.
+
+    The server keeps it in the cell ``members:source``.  A sequence at or below the kept one changes nothing; any other
+    adds the difference to each total.  With ``order`` the source has a cell in the family ``ordered``, sorted by the
+    order's bytes, which holds ``carry``.  Families with a time to live are refused.
+    """
+
+    source: bytes
+    sequence: int | str  # rises with each change of the source: a number, or ``Change.sequence`` of a trigger
+    amounts: Mapping[bytes, int] | None  # by the column of each total, a counter; None: nothing any more
+    members: bytes = b"m"
+    order: bytes | None = None
+    ordered: bytes = b"o"
+    carry: Mapping[bytes, bytes] = field(default_factory=dict)
+    relative: bool = False  # the amounts are added to what the source gave
+
+
+Operation = Put | Delete | Increment | Append | Contribute
+
+
+@dataclass(frozen=True, slots=True)
+class MemberCell:
+    """The amounts that a source gives to its row, and what it has beside."""
+
+    amounts: dict[bytes, int]  # by the column of the total
+    sequence: str
+    order: bytes | None
+    carry: dict[bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +148,18 @@ class Table(happybase.Table):  # type: ignore[misc]
         cut = len(family.removesuffix(b":")) + 1
         return [(one.columnName[cut:], one.cell.value) for held in found for one in held.sortedColumns]
 
+    def members(self, row: bytes, family: bytes = b"m") -> dict[bytes, MemberCell]:
+        """The sources that give to the row (``Contribute``); those that were withdrawn are not among them."""
+        prefix = family + b":"
+        found = {}
+        for column, value in self.row(row, columns=[family]).items():
+            member = unpack_member(value)
+            if not member.is_gone:
+                order = member.order if member.ordered else None
+                sequence = "-".join(map(str, member.sequence))
+                found[column[len(prefix) :]] = MemberCell(dict(member.amounts), sequence, order, dict(member.carried))
+        return found
+
     def mutate(self, row: bytes, operations: Sequence[Operation]) -> CheckResult:
         """``check_and_mutate`` without conditions."""
         return self.check_and_mutate(row, (), operations)
@@ -137,7 +179,30 @@ def _to_wire(operation: Operation) -> Any:
         return make(kind=1, column=operation.column, timestamp=operation.timestamp)
     if isinstance(operation, Increment):
         return make(kind=2, column=operation.column, amount=operation.amount)
+    if isinstance(operation, Contribute):
+        column = operation.members + b":" + operation.source
+        return make(kind=4, column=column, contribution=_contribution(operation))
     return make(kind=3, column=operation.column, value=operation.value)
+
+
+def _contribution(said: Contribute) -> Any:
+    sequence = (0, 0, said.sequence) if isinstance(said.sequence, int) else _numbers(said.sequence)
+    return columnar.Contribution(
+        sequence=list(sequence),
+        amounts=dict(said.amounts or {}),
+        withdrawn=said.amounts is None,
+        relative=said.relative,
+        orderFamily=said.ordered if said.order is not None else b"",
+        order=said.order,
+        carry=dict(said.carry),
+    )
+
+
+def _numbers(token: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in token.split("-"))
+    except ValueError:
+        raise ValueError(f"a sequence is a number, or that of a change, as 7-1-42; not {token!r}") from None
 
 
 def _text(value: bytes | str) -> str:

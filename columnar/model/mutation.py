@@ -104,7 +104,8 @@ class Contribute(_Value):
 
     The cell ``family:source`` (a member) keeps what the source gives.  A sequence at or below the member's own changes
     nothing.  Any other replaces the member, adds the difference to each total and moves the source's cell in the order.
-    A total of 0 is no cell.  Totals are counters of eight bytes and wrap at 64 bits, as HBase's do.
+    A total of 0 is no cell.  Totals are counters of eight bytes and wrap at 64 bits, as HBase's do.  A member names its
+    totals and its place in the order, so what withdraws a source names neither (``model.contribution``).
     """
 
     __slots__ = ("amounts", "carry", "family", "order", "order_family", "relative", "sequence", "source", "totals")
@@ -131,14 +132,35 @@ class Contribute(_Value):
         self.carry = carry  # column and value: what member and ordered cell hold beside
         self.relative = relative  # ``amounts`` are added to what the member holds
 
-    def _held(self) -> tuple[Any, ...]:
+    @property
+    def families(self) -> tuple[bytes, ...]:
+        """All that it names; the member may name others, whose cells go."""
+        ordered = (self.order_family,) if self.order_family else ()
+        return (self.family, *dict.fromkeys([family for family, _ in self.totals]), *ordered)
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the member that it makes, roughly."""
+        size = len(self.source) + len(self.order or b"")
+        for column, value in self.carry:
+            size += len(column) + len(value)
+        for family, qualifier in self.totals:
+            size += len(family) + len(qualifier) + 8
+        return size
+
+    @property
+    def fields(self) -> tuple[Any, ...]:
+        """In the order in which they are given."""
         return (
             self.family, self.source, self.sequence, self.amounts, self.totals,
             self.order_family, self.order, self.carry, self.relative,
         )  # fmt: skip
 
+    def _held(self) -> tuple[Any, ...]:
+        return self.fields
 
-Operation = Put | Delete | Increment | Append
+
+Operation = Put | Delete | Increment | Append | Contribute
 
 
 class CompareOp(IntEnum):

@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 from columnar.errors import RegionElsewhere, RegionTooBusy
-from columnar.model.mutation import RowPuts, RowWrite
+from columnar.model.mutation import Contribute, RowPuts, RowWrite
 from columnar.model.region_info import RegionInfo
 from columnar.model.throttle_limits import limits_of
 from columnar.operations.throttle import Throttle
@@ -152,6 +152,9 @@ def _bytes_of(write: RowWrite) -> int:
         return len(write.row) + cells + len(write.values) * CELL_OVERHEAD_BYTES
     size = len(write.row)
     for operation in write.operations:
+        if isinstance(operation, Contribute):
+            size += operation.size_bytes + CELL_OVERHEAD_BYTES * (2 + len(operation.totals))
+            continue
         value = getattr(operation, "value", b"")
         size += len(operation.family) + len(operation.qualifier or b"") + len(value) + CELL_OVERHEAD_BYTES
     return size

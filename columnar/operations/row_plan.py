@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import Any, Final
 
 from columnar.limits import BATCH_BYTES, ROW_OPERATIONS
-from columnar.model.mutation import Durability, Operation, Put, RowMutation, RowPuts, RowWrite
+from columnar.model.mutation import Contribute, Durability, Operation, Put, RowMutation, RowPuts, RowWrite
 from columnar.operations.access import TableAccess
 from columnar.regions.tables import ServedTable
 
@@ -148,4 +148,6 @@ def size_of(mutation: RowWrite) -> int:
     for operation in mutation.operations:
         if isinstance(operation, Put):
             size += len(operation.value)
+        elif isinstance(operation, Contribute):
+            size += operation.size_bytes
     return size

@@ -21,7 +21,7 @@ from time import perf_counter
 from typing import Any, Final
 
 from columnar.errors import ColumnarError, RegionAway, RegionElsewhere
-from columnar.model.mutation import Append, Increment, RowMutation, RowWrite
+from columnar.model.mutation import Append, Contribute, Increment, RowMutation, RowWrite
 from columnar.operations.access import Caller, TableAccess, after, joined
 from columnar.operations.row_plan import STEP_S, Make, RowPlan, Work
 from columnar.regions.applied import Applied
@@ -283,7 +283,7 @@ def _counters_alone(work: Work) -> Iterator[tuple[ServedTable, list[RowWrite]]]:
 
 
 def _may_be_refused(row: RowMutation) -> bool:
-    return any(isinstance(operation, Increment | Append) for operation in row.operations)
+    return any(isinstance(operation, Increment | Append | Contribute) for operation in row.operations)
 
 
 def _as_they_are(_served: ServedTable) -> Make:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from columnar.model.mutation import Durability, RowPuts, RowWrite
+from columnar.model.mutation import Contribute, Durability, RowPuts, RowWrite
 from columnar.regions.change_record import Appended, Sequence
 
 Results = tuple[tuple[bytes, bytes, int], ...]  # column, new value, timestamp of increments and appends
@@ -20,7 +20,7 @@ class Step:
     A refused batch is drafted again, or never: what it would have changed in memory goes with its steps.
     """
 
-    __slots__ = ("counted", "failed_condition", "highest_ms", "logged", "results", "sequence", "timestamp")
+    __slots__ = ("counted", "failed_condition", "guarded", "highest_ms", "logged", "results", "sequence", "timestamp")
 
     def __init__(
         self,
@@ -31,6 +31,7 @@ class Step:
         logged: Appended | None = None,
         highest_ms: int = 0,
         counted: list[Counted] | None = None,
+        guarded: dict[int, int] | None = None,
     ) -> None:
         self.sequence = sequence
         self.timestamp = timestamp
@@ -39,6 +40,7 @@ class Step:
         self.logged = logged
         self.highest_ms = highest_ms  # of the timestamps put, where any may lie ahead of the clock
         self.counted = counted
+        self.guarded = guarded  # marks of families that got a guard (``guards``)
 
 
 class Applied:
@@ -66,7 +68,7 @@ def touches_synced(mutation: RowWrite, unsynced: frozenset[bytes]) -> bool:
     if isinstance(mutation, RowPuts):
         return any(family not in unsynced for family, _ in mutation.columns)
     return mutation.durability is Durability.SYNC and any(
-        operation.family not in unsynced for operation in mutation.operations
+        operation.family not in unsynced or isinstance(operation, Contribute) for operation in mutation.operations
     )
 
 

@@ -20,6 +20,7 @@ from columnar.regions import row_images
 from columnar.regions.applied import Counted, Step
 from columnar.regions.change_logging import ChangeLogging
 from columnar.regions.family_view import Views
+from columnar.regions.guards import Guards
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.hot_cells import HotCells
 from columnar.regions.log_retention import META_SPACE
@@ -35,10 +36,13 @@ _NO_FAMILIES: Final[frozenset[bytes]] = frozenset()
 class Drafting:
     """The drafting of one region; owned by the loop's thread."""
 
-    def __init__(self, store: Store, logging: ChangeLogging, future_ms: int, table: Table, views: Views) -> None:
+    def __init__(
+        self, store: Store, logging: ChangeLogging, guards: Guards, future_ms: int, table: Table, views: Views
+    ) -> None:
         """``future_ms``: the value of ``meta/future``."""
         self._store = store
         self._logging = logging
+        self._guards = guards
         self.future_ms = future_ms
         self._hot = HotCells(store)
         self.follow(table, views)
@@ -94,7 +98,8 @@ class Drafting:
         logged = None
         if policy is not None:
             logged = self._logging.record(batch, draft, sequence, now_ms, policy, mutation.hops)
-        return Step(sequence, draft.timestamp, draft.results, None, logged, draft.highest, counted)
+        guarded = self._guards.cover(batch, draft.guarded, now_ms) if draft.guarded else None
+        return Step(sequence, draft.timestamp, draft.results, None, logged, draft.highest, counted, guarded)
 
     def puts(self, batch: Batch, mutation: RowPuts, now_ms: int, policy: LogPolicy | None) -> Step:
         """Add a row of a bulk load to ``batch``, with the same outcome as ``row``."""
@@ -130,6 +135,8 @@ class Drafting:
         for step in steps:
             if step.counted is not None:
                 self._hot.written(step.counted)
+            if step.guarded is not None:
+                self._guards.written(step.guarded)
 
     def can_delete_unread(self, now_ms: int) -> bool:
         """Whether deletes need no reading: no delete marker is kept, no cell in the future has to be spared."""

@@ -52,9 +52,9 @@ class Merging(Replacement):
         for name, state in self.server.listener.merged_cursors(self.regions, read_to).items():
             batch.put(META_SPACE, CURSOR + name.encode(), state)
         one, other = self.regions
-        others = other.highest_marks()
-        for mark, highest in one.highest_marks().items():
-            batch.put(META_SPACE, mark, max(highest, others[mark]).to_bytes(8, "big"))
+        marks, others = one.highest_marks(), other.highest_marks()
+        for mark in marks | others:
+            batch.put(META_SPACE, mark, max(marks.get(mark, 0), others.get(mark, 0)).to_bytes(8, "big"))
         if one.table.change_log_s is not None:
             batch.put(META_SPACE, *log_retention.mark(one.now_ms, read_to))
         store.write(batch)

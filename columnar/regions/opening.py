@@ -12,6 +12,7 @@ from columnar.model.schema import Table
 from columnar.regions.change_log import begin_log
 from columnar.regions.drafting import FUTURE
 from columnar.regions.family_view import views_of
+from columnar.regions.guards import Guards, read_marks
 from columnar.regions.ingestion import undo_cut_off
 from columnar.regions.log_retention import META_SPACE
 from columnar.regions.reached import REACHED, Reached
@@ -55,7 +56,8 @@ def region_of(store: Store, info: RegionInfo, table: Table, committer: Committer
     log = begin_log(store, info.region_id)
     reached_ms = _number(store, REACHED)
     clock.observe(reached_ms)
-    return Region(info, table, store, log, Reached(store, clock, reached_ms), _number(store, FUTURE), committer, clock)
+    reached, guards = Reached(store, clock, reached_ms), Guards(read_marks(store))
+    return Region(info, table, store, log, reached, guards, _number(store, FUTURE), committer, clock)
 
 
 def _number(store: Store, key: bytes) -> int:

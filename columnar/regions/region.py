@@ -38,6 +38,7 @@ from columnar.regions.change_record import ChangeRecord
 from columnar.regions.column_draft import VERSIONS_SPACE
 from columnar.regions.drafting import FUTURE, Drafting
 from columnar.regions.family_view import Views, views_of
+from columnar.regions.guards import Guards
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.log_retention import META_SPACE
 from columnar.regions.reached import REACHED, Reached
@@ -73,6 +74,7 @@ class Region:
         store: Store,
         log: ChangeLog,
         reached: Reached,
+        guards: Guards,
         future_ms: int,
         committer: Committer,
         clock: Clock,
@@ -98,7 +100,8 @@ class Region:
         self._groups: deque[_Group] = deque()
         self._reached = reached
         self.logging = ChangeLogging(self.log, RowStamps(self.store, self.log, future_ms))
-        self.drafting = Drafting(self.store, self.logging, future_ms, table, self.views)
+        self.guards = guards
+        self.drafting = Drafting(self.store, self.logging, guards, future_ms, table, self.views)
         self._async_dirty = False
         self._refusing: ColumnarError | None = None  # why it takes no writes now, whatever its table says
         self._obey(table)
@@ -232,7 +235,9 @@ class Region:
     def highest_marks(self) -> dict[bytes, int]:
         """The marks in ``meta`` that successors of this region begin with; of two regions the higher."""
         stamp = self.logging.stamps.mark(self._clock())
-        return {FUTURE: self.drafting.future_ms, STAMP: stamp, REACHED: self._reached.highest_ms}
+        return {
+            FUTURE: self.drafting.future_ms, STAMP: stamp, REACHED: self._reached.highest_ms, **self.guards.marks()
+        }  # fmt: skip
 
     async def note(self, key: bytes, value: bytes | None, highest: int) -> None:
         """``key`` of ``meta`` (None: gone), and that timestamps up to ``highest`` may come; after the fsync."""

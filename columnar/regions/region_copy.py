@@ -14,6 +14,7 @@ from columnar.errors import RegionElsewhere, TableNotFound
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.change_log import LOG_SPACE
+from columnar.regions.guards import GUARDS
 from columnar.regions.log_retention import META_SPACE
 from columnar.regions.patience import patiently
 from columnar.regions.region import Region, spaces_of
@@ -79,7 +80,7 @@ def forget_log(store: Store) -> None:
     store.add_space(LOG_SPACE)
     batch = store.batch()
     for key, _ in store.scan(META_SPACE, b"", None):
-        if key not in KEPT:
+        if key not in KEPT and not key.startswith(GUARDS):
             batch.delete(META_SPACE, key)
     store.write(batch)
     store.sync()

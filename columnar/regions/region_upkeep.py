@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 from columnar.errors import ColumnarError, RegionTooBusy
 from columnar.model.schema import Table
+from columnar.regions.guards import sweepable_before
 from columnar.regions.hosting_state import State
+from columnar.regions.patience import patiently
 from columnar.regions.region import Region
 from columnar.regions.spaces import untuned
-from columnar.regions.sweeper import needs_sweep, sweep
+from columnar.regions.sweeper import needs_sweep, sweep, sweep_guards
 from columnar.storage.api import StoreClosed
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ class RegionUpkeep:
         self._refuse_replaced(region)
         with region.kept_up():
             await _sweep(region)
+            await sweep_region_guards(region, self._guards_before(region))
             await region.aside(partial(region.store.compact, everything=True))
 
     def _refuse_replaced(self, region: Region) -> None:
@@ -54,7 +57,7 @@ class RegionUpkeep:
     # --- sweeps ------------------------------------------------------------------------------------
 
     def start_sweeping(self) -> None:
-        """Sweep, one after the other, the open regions that were written to since their last sweep."""
+        """Sweep, one after the other, the open regions that were written to since their last sweep, or have guards."""
         self._sweeping = asyncio.ensure_future(self._sweep_for_ever())
 
     def stop(self) -> None:
@@ -63,22 +66,28 @@ class RegionUpkeep:
 
     async def _sweep_for_ever(self) -> None:
         swept: dict[int, int] = {}  # region id -> how many writes it had seen when it was swept
+        guards: dict[int, int] = {}  # region id -> before which time its guards were swept
         while True:
             await asyncio.sleep(SWEEP_EVERY_S)
             for region in self._server.all_open():
-                region_id, writes = region.info.region_id, region.writes
-                if writes == swept.get(region_id, 0) or not needs_sweep(region.table):
+                region_id, writes, before_ms = region.info.region_id, region.writes, self._guards_before(region)
+                all_of_it = writes != swept.get(region_id, 0) and needs_sweep(region.table)
+                if not all_of_it and not (region.guards and before_ms > guards.get(region_id, 0)):
                     continue
                 if self._server.hosting.state_of(region) is not State.OPEN:
                     continue
                 try:
                     with region.kept_up():
-                        gone = await _sweep(region)
+                        gone = await _sweep(region) if all_of_it else 0
+                        gone += await sweep_region_guards(region, before_ms)
                 except ColumnarError as error:  # closed meanwhile, or the disk refuses: its writers hear that
                     _log.warning("sweep of region %s stopped: %s", region.info.encoded, error.text)
                     continue
-                swept[region_id] = writes
+                swept[region_id], guards[region_id] = writes, before_ms
                 _log.debug("sweep of region %s removed %d stored values", region.info.encoded, gone)
+
+    def _guards_before(self, region: Region) -> int:
+        return sweepable_before(region.info.table, region.now_ms, self._server.guards_needed_from)
 
     # --- altered tables ----------------------------------------------------------------------------
 
@@ -119,6 +128,20 @@ async def _sweep(region: Region) -> int:
         schema = region.table
         is_current = partial(_has_schema, region, schema)
         gone += await sweep(region.store, schema, region.views, region.now_ms, is_current)
+    return gone
+
+
+async def sweep_region_guards(region: Region, before_ms: int) -> int:
+    """Remove the guards made before ``before_ms``, and the marks of families that have none left."""
+    gone, schema = 0, region.table
+    views = {view.number: view for view in region.views.values()}
+    for family in region.guards.families():
+        was_over = region.guards.is_over(family, before_ms)
+        if family in views:
+            is_current = partial(_has_schema, region, schema)
+            gone += await sweep_guards(region.store, views[family], before_ms, is_current)
+        if was_over and region.table is schema:
+            await patiently(partial(region.guards.forget_swept, region.store, family, before_ms))
     return gone
 
 

@@ -27,10 +27,11 @@ from typing import Final
 
 from columnar.errors import CellTooBig, NotALong, RequestTooBig, shown
 from columnar.limits import APPENDED_BYTES, CELL_BYTES, ROW_OPERATIONS
-from columnar.model.mutation import Append, Condition, Delete, Increment, Operation, Put
+from columnar.model.mutation import Append, Condition, Contribute, Delete, Increment, Operation, Put
+from columnar.regions import contributions
 from columnar.regions.change_record import Entry, Images, Kind
 from columnar.regions.column_draft import VERSIONS_SPACE, ColumnDraft, Growth
-from columnar.regions.family_view import Views, visible_value
+from columnar.regions.family_view import FamilyView, Views, visible_value
 from columnar.storage.api import Batch, Store
 from columnar.storage.layout import (
     HEADER_BYTES,
@@ -93,6 +94,7 @@ class RowDraft:
         # Column, new value, timestamp: of each increment, in their order, and of each cell that was appended to.
         self.counters: list[tuple[bytes, bytes, int]] = []
         self.appended: list[tuple[bytes, bytes, int]] = []
+        self.guarded: list[int] = []  # numbers of families in which a member was withdrawn
 
     def column(self, family: bytes, qualifier: bytes) -> ColumnDraft:
         held = self.columns.get((family, qualifier))
@@ -110,6 +112,11 @@ class RowDraft:
         """
         wanted: dict[bytes, dict[bytes, None]] = {}
         for operation in operations:
+            if isinstance(operation, Contribute):
+                for family, qualifier in ((operation.family, operation.source), *operation.totals):
+                    if (family, qualifier) not in self.columns:
+                        wanted.setdefault(family, {})[qualifier] = None
+                continue
             if operation.qualifier is None or isinstance(operation, Append):
                 continue
             if (operation.family, operation.qualifier) not in self.columns:
@@ -149,8 +156,10 @@ class RowDraft:
                 self._delete_column(operation.family, operation.qualifier, operation.timestamp)
         elif isinstance(operation, Increment):
             self._increment(operation)
-        else:
+        elif isinstance(operation, Append):
             self._append(operation)
+        else:
+            contributions.contribute(self, operation)
 
     def _put(self, operation: Put) -> None:
         timestamp = self.timestamp if operation.timestamp is None else operation.timestamp
@@ -339,6 +348,45 @@ class RowDraft:
         if self._logged:
             self.entries.append(Entry(Kind.PUT, family, qualifier, timestamp, value))
         return raw
+
+    # --- cells that an operation of several cells reads and writes (``contributions``) -----------------
+
+    @property
+    def now_ms(self) -> int:
+        return self._now
+
+    def view(self, family: bytes) -> FamilyView:
+        """NoSuchColumnFamily."""
+        return self._views[family]
+
+    def has_family(self, family: bytes) -> bool:
+        return family in self._views
+
+    def value_of(self, family: bytes, qualifier: bytes) -> bytes | None:
+        """As a reader sees it after the operations so far."""
+        column = self.column(family, qualifier)
+        if column.growth is not None:
+            self._settle(column, family, qualifier)
+        return self._current(column)[0]
+
+    def write_cell(self, family: bytes, qualifier: bytes, value: bytes) -> None:
+        """It is the newest version from now on, also where the present one lies in the future."""
+        column = self.column(family, qualifier)
+        if column.growth is not None:
+            self._settle(column, family, qualifier)
+        self._write_back(column, family, qualifier, value, self._current(column)[1])
+
+    def remove_cell(self, family: bytes, qualifier: bytes) -> None:
+        """With all versions, also where one lies in the future."""
+        column = self.column(family, qualifier)
+        if column.growth is not None:
+            self._settle(column, family, qualifier)
+        if column.newest is None:
+            return
+        at = max(timestamp_of(column.newest), self.timestamp)
+        column.delete(at, self._marker(at))
+        if self._logged:
+            self.entries.append(Entry(Kind.DELETE_COLUMN, family, qualifier, at, b""))
 
     def before(self, families: frozenset[bytes]) -> tuple[Entry, ...]:
         """What the touched columns of ``families`` held before."""

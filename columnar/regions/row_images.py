@@ -15,7 +15,7 @@ from typing import Final
 
 from columnar.errors import ImageTooBig
 from columnar.limits import IMAGE_BYTES, IMAGE_CELLS
-from columnar.model.mutation import RowMutation
+from columnar.model.mutation import Contribute, RowMutation
 from columnar.regions.change_record import Entry, Kind
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.row_draft import RowDraft
@@ -25,7 +25,7 @@ _NOTHING: Final[frozenset[bytes]] = frozenset()
 
 def read(draft: RowDraft, mutation: RowMutation, policy: LogPolicy) -> None:
     """Before the first operation: the columns whose images are wanted are in the draft.  ImageTooBig."""
-    if not any(operation.family in policy.families for operation in mutation.operations):
+    if not any(one.family in policy.families or isinstance(one, Contribute) for one in mutation.operations):
         draft.prefetch(mutation.operations)
         return
     draft.prefetch(mutation.operations, policy.images)

@@ -1,4 +1,4 @@
-"""Remove what no reader sees any more: surplus versions, expired cells, old delete markers.
+"""Remove what nobody needs any more: surplus versions, expired cells, old delete markers, guards of members.
 
 A sweep walks a region's key spaces in steps and deletes in small batches, so that others are
 served between two steps; at its end the engine compacts.  Reads never need it: they filter
@@ -15,12 +15,22 @@ from itertools import islice
 from typing import NamedTuple
 
 from columnar.limits import STEP_CELLS
+from columnar.model.contribution import GUARD_KIND, guard_made_ms
 from columnar.model.schema import Table
 from columnar.regions.column_draft import VERSIONS_SPACE
 from columnar.regions.family_view import FamilyView, is_alive
 from columnar.regions.patience import patiently
 from columnar.storage.api import Store
-from columnar.storage.layout import MARKER, marker_made_ms, split_version_key, unpack, version_end, version_prefix
+from columnar.storage.layout import (
+    CELL,
+    HEADER_BYTES,
+    MARKER,
+    marker_made_ms,
+    split_version_key,
+    unpack,
+    version_end,
+    version_prefix,
+)
 
 
 class _Versions(NamedTuple):
@@ -58,6 +68,33 @@ async def sweep(
             gone += count
             await asyncio.sleep(0)
     return gone
+
+
+async def sweep_guards(
+    store: Store, view: FamilyView, before_ms: int, is_current: Callable[[], bool] = lambda: True
+) -> int:
+    """Remove the guards of a family that were made before ``before_ms`` (``guards``); how many went.
+
+    No change is logged: a guard is no data.  Gives way to others after each step.
+    """
+    gone = 0
+    start: bytes | None = b""
+    while start is not None and is_current():
+        count, start = await patiently(partial(_guards_step, store, view, before_ms, start))
+        gone += count
+        await asyncio.sleep(0)
+    return gone
+
+
+def _guards_step(store: Store, view: FamilyView, before_ms: int, start: bytes) -> tuple[int, bytes | None]:
+    step = list(islice(store.scan(view.space, start, None), STEP_CELLS))
+    doomed = []
+    for key, raw in step:
+        if raw[0] == CELL and raw.startswith(GUARD_KIND, HEADER_BYTES):
+            made_ms = guard_made_ms(raw[HEADER_BYTES:])
+            if made_ms is not None and made_ms < before_ms and not _has_older(store, view, key):
+                doomed.append(key)
+    return _delete(store, view.space, doomed), step[-1][0] + b"\x00" if step else None
 
 
 def needs_sweep(table: Table) -> bool:

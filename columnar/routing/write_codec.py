@@ -8,6 +8,8 @@
                [1, family, qualifier | nil, timestamp | nil, exact]              delete
                [2, family, qualifier, amount]                                    increment
                [3, family, qualifier, value]                                     append
+               [4, family, source, [origin, epoch, n], amounts | nil, [total, ...], order family, order | nil,
+                [[column, value], ...], relative]                           contribution, of totals [family, qualifier]
 
 Rows of a bulk load share their columns, so a shape travels once.  Packing a put takes 0.5 us, a value of a shape
 nothing but its bytes.
@@ -21,6 +23,7 @@ from typing import Any, Final
 
 from columnar.model.mutation import (
     Append,
+    Contribute,
     Delete,
     Durability,
     Increment,
@@ -30,21 +33,26 @@ from columnar.model.mutation import (
     RowPuts,
     RowWrite,
 )
-from columnar.routing.value_codec import BOOL, BYTES, INT, BadValue, Codec, maybe, pair, several
+from columnar.routing.value_codec import BOOL, BYTES, INT, TRIPLE, BadValue, Codec, maybe, pair, several
 
-_PUT, _DELETE, _INCREMENT, _APPEND = range(4)
+_PUT, _DELETE, _INCREMENT, _APPEND, _CONTRIBUTE = range(5)
 _Columns = tuple[tuple[bytes, bytes], ...]
 _SHAPES: Final = several(several(pair(BYTES, BYTES)))
 _VALUES: Final = several(BYTES)
 _MAYBE_INT: Final = maybe(INT)
 _MAYBE_BYTES: Final = maybe(BYTES)
+_MAYBE_INTS: Final = maybe(several(INT))
+_PAIRS: Final = several(pair(BYTES, BYTES))
 _FIELDS: Final[dict[int, tuple[Codec[Any], ...]]] = {
     _PUT: (BYTES, BYTES, BYTES, _MAYBE_INT, _MAYBE_INT),
     _DELETE: (BYTES, _MAYBE_BYTES, _MAYBE_INT, BOOL),
     _INCREMENT: (BYTES, BYTES, INT),
     _APPEND: (BYTES, BYTES, BYTES),
+    _CONTRIBUTE: (BYTES, BYTES, TRIPLE, _MAYBE_INTS, _PAIRS, BYTES, _MAYBE_BYTES, _PAIRS, BOOL),
 }
-_MADE: Final[dict[int, Any]] = {_PUT: Put, _DELETE: Delete, _INCREMENT: Increment, _APPEND: Append}
+_MADE: Final[dict[int, Any]] = {
+    _PUT: Put, _DELETE: Delete, _INCREMENT: Increment, _APPEND: Append, _CONTRIBUTE: Contribute,
+}  # fmt: skip
 
 
 def _encode(writes: tuple[RowWrite, ...]) -> dict[str, Any]:
@@ -80,7 +88,10 @@ def _plain(operation: Operation) -> list[Any]:
         return [_DELETE, operation.family, operation.qualifier, operation.timestamp, operation.exact]
     if isinstance(operation, Increment):
         return [_INCREMENT, operation.family, operation.qualifier, operation.amount]
-    return [_APPEND, operation.family, operation.qualifier, operation.value]
+    if isinstance(operation, Append):
+        return [_APPEND, operation.family, operation.qualifier, operation.value]
+    held = [one.encode(value) for one, value in zip(_FIELDS[_CONTRIBUTE], operation.fields, strict=True)]
+    return [_CONTRIBUTE, *held]
 
 
 def _decode(plain: Any) -> tuple[RowWrite, ...]:

@@ -32,17 +32,34 @@ enum OperationKind {
   PUT = 0,
   DELETE = 1,
   INCREMENT = 2,
-  APPEND = 3
+  APPEND = 3,
+  CONTRIBUTE = 4
 }
 
-// value for PUT and APPEND, amount for INCREMENT; a DELETE of a bare family removes it whole.
+// What a source gives to totals of its row, as of a sequence: origin, epoch and n, which compare in this order.  What
+// is said again, or late, changes nothing.  amounts: column of each total (an eight-byte counter) and what it gets.
+// withdrawn: the source gives nothing any more.  relative: amounts are added to what it gave.  order: its place in
+// orderFamily, where a cell holds carry.
+struct Contribution {
+  1: list<i64> sequence,
+  2: map<binary, i64> amounts,
+  3: bool withdrawn = 0,
+  4: bool relative = 0,
+  5: binary orderFamily,
+  6: optional binary order,
+  7: map<binary, binary> carry
+}
+
+// value for PUT and APPEND, amount for INCREMENT; a DELETE of a bare family removes it whole.  The column of a
+// CONTRIBUTE is the family of the members and, as qualifier, the source.
 struct RowOperation {
   1: OperationKind kind = OperationKind.PUT,
   2: binary column,
   3: optional binary value,
   4: optional i64 amount,
   5: optional i64 timestamp,
-  6: optional i64 ttlMs
+  6: optional i64 ttlMs,
+  7: optional Contribution contribution
 }
 
 // sequence is opaque, "origin-epoch-n"; give it to columnarTriggerWait.  counters holds the new

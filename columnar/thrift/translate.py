@@ -11,10 +11,12 @@ from typing import Any, Final
 from columnar.errors import CellTooBig, IllegalArgument, PutTooBig, RequestTooBig, shown
 from columnar.limits import CELL_BYTES, COLUMNS_PER_CALL, ROW_KEY_BYTES, ROW_OPERATIONS
 from columnar.model.cell import parse_column, split_column
+from columnar.model.contribution import checked as checked_contribution
 from columnar.model.mutation import (
     Append,
     CompareOp,
     Condition,
+    Contribute,
     Delete,
     Durability,
     Increment,
@@ -219,7 +221,31 @@ def row_operation_from_wire(table: Table, operation: Any) -> Operation:
         return Increment(family, qualifier, operation.amount)
     if operation.kind == 3:
         return Append(family, qualifier, checked_value(operation.value, operation.column))
-    raise IllegalArgument(f"operation kind {operation.kind} is none of PUT, DELETE, INCREMENT, APPEND")
+    if operation.kind == 4:
+        checked_value(None, operation.column)
+        return _contribution_from_wire(table, family, qualifier, operation.contribution)
+    raise IllegalArgument(f"operation kind {operation.kind} is none of PUT, DELETE, INCREMENT, APPEND, CONTRIBUTE")
+
+
+def _contribution_from_wire(table: Table, family: bytes, source: bytes, said: Any) -> Contribute:
+    if said is None or len(said.sequence or ()) != 3:
+        raise IllegalArgument("a CONTRIBUTE says what it gives, as of a sequence of three numbers")
+    origin, epoch, n = said.sequence
+    given = sorted((said.amounts or {}).items())
+    made = Contribute(
+        family,
+        source,
+        (origin, epoch, n),
+        None if said.withdrawn else tuple([amount for _, amount in given]),
+        tuple([full_column(table, column) for column, _ in given]),
+        said.orderFamily or b"",
+        said.order,
+        tuple(sorted((said.carry or {}).items())),
+        bool(said.relative),
+    )
+    if made.order_family:
+        table.family(made.order_family)
+    return checked_contribution(made)
 
 
 def read_spec(table: Table, columns: Sequence[bytes] | None, timestamp: int | None, max_versions: int = 1) -> ReadSpec:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from columnar.client import Connection
+from columnar.client import Connection, Contribute
 from columnar.wire.idl import hbase
 from tests.support.cluster_process import ClusterProcess
 
@@ -44,6 +44,24 @@ def test_a_scanner_goes_on_through_any_server(cluster: ClusterProcess) -> None:
         other.client.scannerClose(scanner)
         with pytest.raises(hbase.IllegalArgument):
             one.client.scannerGetList(scanner, 5)
+
+
+def test_contributions_arrive_through_any_server(cluster: ClusterProcess) -> None:
+    connection = cluster.connection()
+    connection.create_table("authors", {"n": {}, "m": {}, "o": {}}, splits=SPLITS)
+    one, other = connection.table("authors"), cluster.connection().table("authors")
+    rows = ROWS[::5]
+    for n, gateway in enumerate([one, other, one, other]):
+        for row in rows:
+            said = Contribute(b"page", 2 - n % 3, {b"n:edits": 10 - n}, order=b"%d" % n, carry={b"f:t": b"x"})
+            gateway.mutate(row, [said])
+    assert {other.counter_get(row, b"n:edits") for row in rows} == {10}
+    for row in rows:
+        other.mutate(row, [Contribute(b"page", 3, None)])
+    assert dict(one.scan(columns=[b"n", b"o"])) == {}
+    assert [one.members(row) for row in rows] == [{}] * len(rows)
+    for table in (one, other):
+        table.connection.close()
 
 
 def test_triggers_of_all_servers_are_waited_for_listed_and_retried_at_any(cluster: ClusterProcess) -> None:

@@ -8,7 +8,7 @@ from columnar.model import owner_messages as owners
 from columnar.model import region_messages as regions
 from columnar.model.follower_numbers import Numbers
 from columnar.model.measures import by_label
-from columnar.model.mutation import Append, Delete, Durability, Increment, Put, RowMutation, RowPuts
+from columnar.model.mutation import Append, Contribute, Delete, Durability, Increment, Put, RowMutation, RowPuts
 from columnar.model.owner import Incarnation, Owner, Tenure
 from columnar.model.read import Projection, ReadSpec, ScanSpec
 from columnar.model.region_info import RegionInfo
@@ -48,6 +48,14 @@ WRITES = (
     RowMutation(b"r4", (Delete(b"a", b"", 1 << 62, True), Increment(b"a", b"q", -1)), (), Durability.ASYNC),
     RowMutation(b"r5", (Append(b"a", b"q", b"more"),)),
     RowMutation(b"r6", (Put(b"a", b"q", b"v", 7),), hops=2),
+    RowMutation(b"r8", (Contribute(b"m", b"s", (7, 2, 1 << 63), (1, -5), ((b"n", b""), (b"n", b"x"))),)),
+    RowMutation(
+        b"r7",
+        (
+            Contribute(b"m", b"s\xff", (0, 0, 9), (3,), ((b"n", b"x"),), b"o", b"\x00", ((b"c:d", b"e"),), True),
+            Contribute(b"m", b"t", (0, 0, 9), None, ()),
+        ),
+    ),
 )
 
 ANSWERS: list[tuple[Message[Any], Any]] = [

@@ -37,6 +37,8 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "IncompatibleFilter": (),
     "NoSuchColumnFamily": (b"f\xff", "t"),
     "NotALong": (3,),
+    "NotAMember": ("t", b"r", b"m:s", "no member"),
+    "ImageTooBig": ("t", b"r", b"f", "view v"),
     "CellTooBig": ("a cell", 5, 4),
     "PutTooBig": (b"f:q", 5, 4),
     "ScannerNotFound": (7,),

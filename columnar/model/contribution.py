@@ -1,0 +1,217 @@
+r"""(pure) Contributions: the bytes of a member and of an ordered cell, and what a contribution makes of a member.
+
+    member  := version:u8(1) kind:u8 origin:u64 epoch:u32 n:u64 applied_ms:u64
+               count:u8 (total:u16-bytes amount:i64)* ordered:u8-bytes order:u16-bytes carried           big-endian
+    kind    := 1 gives | 2 gone: a guard, which gives nothing and refuses what is said late
+    carried := count:u16 (column:u16-bytes value:u32-bytes)*
+
+A member is the cell ``family:source``.  ``total`` is the column of a total, ascending; ``ordered`` is the family of the
+ordered cell, empty if the source has none.  That cell's qualifier is ``order 00 01 source``, the order escaped
+(``key_parts``), and its value ``carried``.
+
+A member names its totals: a source whose set of totals changes is taken out of the old totals exactly, and what is
+withdrawn need not be told where it was.
+
+Invariants:
+    I1. A contribution whose sequence is at or below the member's own changes nothing.
+    I2. Totals differ by what the member gives now from what it gave: added up over any history, a total is the sum
+        over the members that stand, modulo 2^64 as HBase's counters wrap.
+
+Knows nothing of cells and clocks: ``regions.contributions`` reads and writes them.
+Golden bytes: tests/golden/test_contribution_golden.py; the page: docs/formats/contributions.md.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final
+
+from columnar.errors import DamagedData, IllegalArgument, shown
+from columnar.model.key_parts import SEPARATOR, escaped
+from columnar.model.mutation import Contribute
+
+TOTALS: Final = 255  # of one contribution
+CARRIED: Final = 1_000  # columns
+ORDER_BYTES: Final = 32_767
+GUARD_KIND: Final = b"\x01\x02"  # what the bytes of a guard begin with
+
+_HEAD: Final = Struct(">BBQIQQB")  # to the count of totals
+_SHORT: Final = Struct(">H")
+_LONG: Final = Struct(">I")
+_AMOUNT: Final = Struct(">q")
+_VERSION: Final = 1
+_GIVES: Final = 1
+_GONE: Final = 2
+_WRAP: Final = 1 << 64
+_LOWEST: Final = -(1 << 63)
+_MOST: Final = ((1 << 64) - 1, (1 << 32) - 1, (1 << 64) - 1)
+
+Sequence = tuple[int, int, int]  # origin, epoch, n
+Carried = tuple[tuple[bytes, bytes], ...]  # column, value
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    sequence: Sequence
+    applied_ms: int  # by the clock of the region that applied it
+    is_gone: bool
+    amounts: tuple[tuple[bytes, int], ...]  # column of the total, ascending; amount
+    ordered: bytes = b""  # the family of its ordered cell; empty: it has none
+    order: bytes = b""
+    carried: Carried = ()
+
+
+# --- bytes -------------------------------------------------------------------------------------------
+
+
+def pack(member: Member) -> bytes:
+    kind = _GONE if member.is_gone else _GIVES
+    parts = [_HEAD.pack(_VERSION, kind, *member.sequence, member.applied_ms, len(member.amounts))]
+    for total, amount in member.amounts:
+        parts += [_SHORT.pack(len(total)), total, _AMOUNT.pack(amount)]
+    parts += [bytes((len(member.ordered),)), member.ordered, _SHORT.pack(len(member.order)), member.order]
+    parts.append(pack_carried(member.carried))
+    return b"".join(parts)
+
+
+def unpack(data: bytes) -> Member:
+    """DamagedData: the bytes are no member's, or a newer version's."""
+    try:
+        version, kind, origin, epoch, n, applied_ms, count = _HEAD.unpack_from(data)
+        if version != _VERSION or kind not in (_GIVES, _GONE):
+            raise DamagedData(f"a member of version {version}, kind {kind}; this program knows version {_VERSION}")
+        at, amounts = _HEAD.size, []
+        for _ in range(count):
+            total, at = _short(data, at)
+            amounts.append((total, int(_AMOUNT.unpack_from(data, at)[0])))
+            at += _AMOUNT.size
+        ordered, at = data[at + 1 : at + 1 + data[at]], at + 1 + data[at]
+        order, at = _short(data, at)
+        carried = unpack_carried(data[at:])
+    except (struct.error, IndexError) as error:
+        raise DamagedData(f"a member of {len(data)} bytes: {error}") from error
+    return Member((origin, epoch, n), applied_ms, kind == _GONE, tuple(amounts), ordered, order, carried)
+
+
+def pack_carried(carried: Carried) -> bytes:
+    parts = [_SHORT.pack(len(carried))]
+    for column, value in carried:
+        parts += [_SHORT.pack(len(column)), column, _LONG.pack(len(value)), value]
+    return b"".join(parts)
+
+
+def unpack_carried(data: bytes) -> Carried:
+    """DamagedData: the bytes are not what an ordered cell holds."""
+    try:
+        (count,), at, found = _SHORT.unpack_from(data), 2, []
+        for _ in range(count):
+            column, at = _short(data, at)
+            (length,) = _LONG.unpack_from(data, at)
+            found.append((column, data[at + 4 : at + 4 + length]))
+            at += 4 + length
+    except struct.error as error:
+        raise DamagedData(f"carried cells of {len(data)} bytes: {error}") from error
+    if at != len(data):
+        raise DamagedData(f"carried cells: {at} bytes are said, {len(data)} are there")
+    return tuple(found)
+
+
+def _short(data: bytes, at: int) -> tuple[bytes, int]:
+    (length,) = _SHORT.unpack_from(data, at)
+    return data[at + 2 : at + 2 + length], at + 2 + length
+
+
+def guard_made_ms(data: bytes) -> int | None:
+    """When the guard was made whose bytes these are; None: they are no guard's."""
+    try:
+        member = unpack(data)
+    except DamagedData:
+        return None
+    return member.applied_ms if member.is_gone else None
+
+
+def order_qualifier(order: bytes, source: bytes) -> bytes:
+    return escaped(order) + SEPARATOR + source
+
+
+def split_order_qualifier(qualifier: bytes) -> tuple[bytes, bytes]:
+    """Order and source.  DamagedData: it is the qualifier of no ordered cell."""
+    order, separator, source = qualifier.partition(SEPARATOR)
+    if not separator or order.count(b"\0") != order.count(b"\0\xff"):
+        raise DamagedData(f"{shown(qualifier)} is the qualifier of no ordered cell")
+    return order.replace(b"\0\xff", b"\0"), source
+
+
+# --- what a contribution does --------------------------------------------------------------------------
+
+
+def follow(held: Member | None, said: Contribute, now_ms: int) -> Member | None:
+    """The member after the contribution; None: it changes nothing (I1)."""
+    if held is not None and said.sequence <= held.sequence:
+        return None
+    if said.amounts is None:
+        return Member(said.sequence, now_ms, True, ())
+    columns = [family + b":" + qualifier for family, qualifier in said.totals]
+    amounts = dict(zip(columns, said.amounts, strict=True))
+    if said.relative and held is not None:
+        amounts = {**dict(held.amounts), **{one: amounts[one] + amount_of(held, one) for one in columns}}
+    given = tuple(sorted((one, wrapped(amount)) for one, amount in amounts.items()))
+    ordered = said.order_family if said.order is not None else b""
+    return Member(said.sequence, now_ms, False, given, ordered, said.order or b"", said.carry)
+
+
+def amount_of(member: Member, total: bytes) -> int:
+    for name, amount in member.amounts:
+        if name == total:
+            return amount
+    return 0
+
+
+def differences(held: Member | None, member: Member) -> list[tuple[bytes, int]]:
+    """The totals that change, and what is added to each (I2)."""
+    if held is None:
+        return [one for one in member.amounts if one[1]]
+    if held.amounts == member.amounts:
+        return []
+    found = dict(member.amounts)
+    for total, amount in held.amounts:
+        found[total] = wrapped(found.get(total, 0) - amount)
+    return [(total, difference) for total, difference in found.items() if difference]
+
+
+def wrapped(amount: int) -> int:
+    """As a Java long."""
+    return (amount - _LOWEST) % _WRAP + _LOWEST
+
+
+# --- checks ------------------------------------------------------------------------------------------
+
+
+def checked(said: Contribute) -> Contribute:
+    """IllegalArgument: what of it could not be kept exactly, and what would be right."""
+    totals, amounts = said.totals, said.amounts
+    if not said.source:
+        raise IllegalArgument("a contribution names its source; an empty name is none")
+    if amounts is None and said.relative:
+        raise IllegalArgument("a contribution that withdraws is not relative; say its amounts, or leave relative out")
+    if amounts is not None and (len(amounts) != len(totals) or not totals):
+        raise IllegalArgument(f"a contribution gives one amount to each total, not {len(amounts)} to {len(totals)}")
+    if len(totals) > TOTALS or len(set(totals)) != len(totals):
+        raise IllegalArgument(f"a contribution names at most {TOTALS} totals, each once")
+    if any(not _LOWEST <= amount < -_LOWEST for amount in amounts or ()):
+        raise IllegalArgument("an amount of a contribution is a signed number of 64 bits")
+    if any(not 0 <= number <= most for number, most in zip(said.sequence, _MOST, strict=True)):
+        raise IllegalArgument(f"the sequence of a contribution is origin, epoch and n, unsigned, not {said.sequence}")
+    if said.order is not None and (not said.order_family or len(said.order) > ORDER_BYTES):
+        raise IllegalArgument(f"an order of a contribution has a family, and at most {ORDER_BYTES} bytes")
+    families = [said.family, *{family for family, _ in totals}, *((said.order_family,) if said.order_family else ())]
+    if len(set(families)) != len(families):
+        raise IllegalArgument(
+            f"members, totals and ordered cells stand in families of their own; {shown(said.family)} holds members"
+        )
+    names = [column for column, _ in said.carry] + [family + b":" + qualifier for family, qualifier in totals]
+    if len(said.carry) > CARRIED or any(len(name) > ORDER_BYTES for name in names):
+        raise IllegalArgument(f"a contribution carries at most {CARRIED} columns, of {ORDER_BYTES} bytes each")
+    return said
