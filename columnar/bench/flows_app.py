@@ -97,6 +97,7 @@ class Application:
         self._begun = array("q")
         self._samples: list[tuple[int, int]] = []
         self._sample_ns = 0
+        self._is_over = False  # answers that come now are nobody's any more
         self._is_told_to_end = False
 
     def run(self) -> Sent:
@@ -117,6 +118,7 @@ class Application:
         end = clock()
         due = array("q", (start + offset for offset in offsets[: len(self._begun)])) if is_open else self._begun
         self._arrivals.give_up(end)
+        self._is_over = True
         cpu_s = time.process_time() - cpu
         self._pipe.send(ALL_ANSWERED)
         self._probe_on()
@@ -198,7 +200,7 @@ class Application:
 
     def _part_done(self, line: Line) -> None:
         self._missing_parts[line] -= 1
-        if self._missing_parts[line]:
+        if self._missing_parts[line] or self._is_over:
             return
         now, job = time.perf_counter_ns(), self._job_of[line]
         self._acknowledged[job] = now

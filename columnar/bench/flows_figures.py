@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from math import sqrt
+from math import ceil, sqrt
 from statistics import median
 from typing import Final
 
@@ -143,7 +143,7 @@ def spread_of(values: Iterable[float]) -> dict[str, float]:
 
 def at_share(held: Sequence[float], share: float) -> float:
     """The percentile of sorted values: the least value that ``share`` % of them do not exceed."""
-    return held[max(0, -(-len(held) * share // 100).__int__() - 1)]
+    return held[max(0, ceil(len(held) * share / 100) - 1)]
 
 
 def gap_ms(sent: Sent) -> float:
