@@ -32,6 +32,28 @@ class TriggerStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class LoggedCell:
+    kind: str  # put, delete, delete family or delete version
+    column: bytes
+    timestamp: int
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LetterChange:
+    """The change that a dead letter keeps."""
+
+    stamp: int
+    client_timestamp: int
+    hops: int
+    steps: tuple[LoggedCell, ...]
+    before: tuple[LoggedCell, ...]
+    after: tuple[LoggedCell, ...]
+    images: bool
+    lacks_images: bool  # they were too large to be kept
+
+
+@dataclass(frozen=True, slots=True)
 class DeadLetter:
     trigger: str
     table: bytes
@@ -41,6 +63,7 @@ class DeadLetter:
     error: str
     output: str
     timestamp_ms: int
+    change: LetterChange | None = None  # only where it is asked for, and kept
 
 
 class Triggers:
@@ -127,9 +150,26 @@ class Triggers:
     def dead_letters(self, name: str = "", limit: int = 100) -> list[DeadLetter]:  # type: ignore[valid-type]
         return [_letter(one) for one in self._connection.call("columnarDeadLetters", name, limit)]
 
-    def retry(self, name: str, row: bytes = b"") -> int:
-        """Run the trigger again for a dead row (none given: for all), as the row is now; how many there were."""
-        return int(self._connection.call("columnarTriggerRetry", name, row))
+    def show_dead(self, name: str, row: bytes = b"", limit: int = 1) -> list[DeadLetter]:  # type: ignore[valid-type]
+        """Dead letters of a trigger with their changes, of one row or of any; 10 at most."""
+        return [_letter(one) for one in self._connection.call("columnarTriggerDeadShow", name, row, limit)]
+
+    def retry(self, name: str, row: bytes = b"", *, as_it_was: bool = False) -> int:
+        """Run the trigger again for a dead row (none given: for all); how many there were.
+
+        As the row is now; ``as_it_was``: with the change that failed.
+        """
+        if not as_it_was:
+            return int(self._connection.call("columnarTriggerRetry", name, row))  # earlier servers know it
+        return int(self._connection.call("columnarTriggerDeadRetry", name, row, True))
+
+    def skip_dead(self, name: str, row: bytes) -> int:
+        """Remove the dead letters of a row, undelivered; how many there were."""
+        return int(self._connection.call("columnarTriggerDeadSkip", name, row))
+
+    def purge_dead(self, name: str) -> int:
+        """Remove all dead letters of a trigger, undelivered; how many there were."""
+        return int(self._connection.call("columnarTriggerDeadPurge", name))
 
     def wait(self, name: str = "", sequence: str = "", timeout_ms: int = 5_000) -> bool:
         """Block until the change ``sequence`` (none: all that is written now) is delivered; False: not in time."""
@@ -169,4 +209,15 @@ def _letter(wire: Any) -> DeadLetter:
         _text(wire.error),
         _text(wire.output),
         wire.timestampMs,
+        _letter_change(wire.change) if wire.change is not None else None,
+    )
+
+
+def _letter_change(wire: Any) -> LetterChange:
+    steps, before, after = (
+        tuple(LoggedCell(_text(one.kind), one.column, one.timestamp, one.value) for one in cells)
+        for cells in (wire.steps, wire.before, wire.after)
+    )
+    return LetterChange(
+        wire.stamp, wire.clientTimestamp, wire.hops, steps, before, after, wire.images, wire.lacksImages
     )

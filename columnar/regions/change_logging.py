@@ -17,6 +17,7 @@ from columnar.regions.applied import Step
 from columnar.regions.change_log import ChangeLog
 from columnar.regions.change_record import MOST_HOPS, Appended, ChangeRecord, Sequence
 from columnar.regions.hooks import LogPolicy
+from columnar.regions.log_retention import META_SPACE
 from columnar.regions.row_draft import RowDraft
 from columnar.regions.row_stamps import STAMP, RowStamps
 from columnar.storage.api import Batch
@@ -57,11 +58,18 @@ class ChangeLogging:
         return self.log.append(batch, sequence, record)
 
     def add(self, batch: Batch, records: Iterable[ChangeRecord], now_ms: int) -> list[Step]:
-        """Add records that stand for no mutation, with the stamps of changes made now."""
+        """Add records that stand for no mutation, with the stamps of changes made now, or their own if they have one.
+
+        A record with a stamp of its own is a change that is logged again: the row's highest stamp stays marked.
+        """
         steps = []
         for record in records:
             sequence = self.log.next()
-            stamped = replace(record, stamp=self.stamps.give(batch, record.row, now_ms))
+            stamped = record
+            if record.stamp:
+                batch.put(META_SPACE, STAMP, self.stamps.mark(now_ms).to_bytes(8, "big"))
+            else:
+                stamped = replace(record, stamp=self.stamps.give(batch, record.row, now_ms))
             steps.append(Step(sequence, stamped.timestamp, (), None, self.log.append(batch, sequence, stamped)))
         return steps
 

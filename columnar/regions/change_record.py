@@ -96,6 +96,14 @@ class Kind(IntEnum):
     DELETE_VERSION = 4
 
 
+KIND_WORDS: Final = {
+    Kind.PUT: "put",
+    Kind.DELETE_COLUMN: "delete",
+    Kind.DELETE_FAMILY: "delete family",
+    Kind.DELETE_VERSION: "delete version",
+}  # as clients hear them
+
+
 class Entry(NamedTuple):
     kind: Kind
     family: bytes

@@ -170,11 +170,12 @@ class WaitForDelivery(Message[Waited]):
 
 @dataclass(frozen=True, slots=True)
 class LogAgain(Message[bool]):
-    """Log the row as it is now as a change for this trigger alone.  False: it is another server's."""
+    """Log the row as it is now, or a change, for this trigger alone.  False: it is another server's."""
 
     table: str
     row: bytes
     trigger: str
+    change: bytes = b""  # as in a log (``change_record``), with its stamp; empty: the row as it is now
 
 
 # --- looks -------------------------------------------------------------------------------------------

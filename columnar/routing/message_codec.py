@@ -297,7 +297,7 @@ _ENTRIES: Final = (
         {"trigger": TEXT, "token": TEXT, "timeout_ms": INT, "regions": several(REGION)},
         record(asks.Waited, {"is_delivered": BOOL, "is_elsewhere": BOOL}),
     ),
-    _Entry("log_again", asks.LogAgain, {"table": TEXT, "row": BYTES, "trigger": TEXT}, BOOL),
+    _Entry("log_again", asks.LogAgain, {"table": TEXT, "row": BYTES, "trigger": TEXT, "change": BYTES}, BOOL),
     _Entry("own_figures", asks.OwnFigures, {}, _FIGURES),
     _Entry("region_states", asks.RegionStates, {"tables": several(TEXT)}, several(_STATE)),
 )

@@ -78,7 +78,8 @@ _THRIFT1: Final = {
     **_listed(
         Way.OWNERS,
         "compact majorCompact columnarStatus columnarRegions columnarFlush columnarCompact columnarDeadLetters"
-        " columnarTriggerList columnarTriggerRetry columnarTriggerWait",
+        " columnarTriggerList columnarTriggerRetry columnarTriggerWait columnarTriggerDeadShow columnarTriggerDeadRetry"
+        " columnarTriggerDeadSkip columnarTriggerDeadPurge",
     ),
 }
 _THRIFT2: Final = {

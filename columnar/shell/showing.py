@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 import click
@@ -146,3 +146,24 @@ def remark_on_silent(servers: Iterable[str]) -> None:
     """Beside figures of several servers, on stderr."""
     for server in servers:
         click.echo(f"{server} did not answer in time: its part is not in the numbers", err=True)
+
+
+def as_plain(value: Any, leaving_out: Sequence[str] = ()) -> dict[str, object]:
+    """A dataclass for JSON; bytes as they are typed."""
+    return {key: _plain(held) for key, held in asdict(value).items() if key not in leaving_out}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, bytes):
+        return readable(value)
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, dict):
+        return {key: _plain(held) for key, held in value.items()}
+    return value
+
+
+def last_line(text: str) -> str:
+    """The last line of an error, which says what happened; those before say where."""
+    lines = text.strip().splitlines()
+    return readable(lines[-1].encode()) if lines else ""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import asdict
-from typing import Any
 
 import click
 
@@ -19,7 +17,8 @@ from columnar.model.trigger_registration import (
 )
 from columnar.shell.completion import completing, table_argument
 from columnar.shell.connecting import Refused, Server, with_server
-from columnar.shell.showing import remark_on_silent, time_text
+from columnar.shell.dead_letters import dead, retried
+from columnar.shell.showing import as_plain, last_line, remark_on_silent
 from columnar.shell.text import readable, typed
 
 
@@ -36,6 +35,9 @@ def trigger() -> None:
     """
 
 
+trigger.add_command(dead)
+
+
 @trigger.command("list")
 @with_server
 def list_triggers(server: Server) -> None:
@@ -45,7 +47,7 @@ def list_triggers(server: Server) -> None:
     """
     found = server.connection.triggers.list()
     if server.output.as_json:
-        server.output.json([_as_json(one) for one in found])
+        server.output.json([as_plain(one, leaving_out=("registration",)) for one in found])
         return
     if not found and server.output.is_terminal:
         click.echo("There are none. Register one: columnar trigger add TABLE MODULE:FUNCTION")
@@ -66,7 +68,7 @@ def list_triggers(server: Server) -> None:
             one.parked_rows,
             one.dead_letters,
             _settings(one.registration),
-            _line(one.last_error),
+            last_line(one.last_error),
         )
         for one in found
     ]
@@ -205,46 +207,16 @@ def resume(server: Server, name: str) -> None:
 
 
 @trigger.command()
-@click.argument("name", default="", shell_complete=completing("trigger"))
-@click.option("--limit", default=100, show_default=True, type=click.IntRange(1), metavar="N", help="At most N.")
-@with_server
-def dead(server: Server, name: str, limit: int) -> None:
-    """Show the rows that were given up.
-
-    Of one trigger, or of all; oldest first.
-    """
-    letters: Any = server.connection.triggers.dead_letters(name, limit)
-    if server.output.as_json:
-        server.output.json([_as_json(letter) for letter in letters])
-        return
-    if not letters and server.output.is_terminal:
-        click.echo("There are none.")
-        return
-    rows = [
-        (
-            letter.trigger,
-            readable(letter.table),
-            readable(letter.row),
-            letter.attempts,
-            time_text(letter.timestamp_ms) if server.output.is_terminal else letter.timestamp_ms,
-            _line(letter.error),
-        )
-        for letter in letters
-    ]
-    server.output.table(("Trigger", "Table", "Row", "Attempts", "When", "Error"), rows, numbers=(3,))
-
-
-@trigger.command()
 @click.argument("name", shell_complete=completing("trigger"))
 @click.argument("row", default="")
+@click.option("--as-it-was", is_flag=True, help="With the change that failed, under a new sequence.")
 @with_server
-def retry(server: Server, name: str, row: str) -> None:
+def retry(server: Server, name: str, row: str, as_it_was: bool) -> None:
     """Try dead rows again.
 
     The one ROW, or all of them, as the rows are now.
     """
-    taken = server.connection.triggers.retry(name, typed(row))
-    server.output.json({"retried": taken}) if server.output.as_json else click.echo(f"{taken} rows are tried again")
+    retried(server, name, row, as_it_was)
 
 
 @trigger.command()
@@ -280,24 +252,3 @@ def _settings(one: Registration | None) -> str:
         "process": one.process,
     }
     return " ".join(f"{name}={value}" for name, value in chosen.items() if value)
-
-
-def _as_json(value: Any) -> dict[str, object]:
-    """A status or a dead letter; bytes as they are typed."""
-    return {key: _plain(held) for key, held in asdict(value).items() if key != "registration"}
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, bytes):
-        return readable(value)
-    if isinstance(value, tuple):
-        return [_plain(one) for one in value]
-    if isinstance(value, dict):
-        return {key: _plain(held) for key, held in value.items()}
-    return value
-
-
-def _line(text: str) -> str:
-    """The last line of an error, which says what happened; those before say where."""
-    lines = text.strip().splitlines()
-    return readable(lines[-1].encode()) if lines else ""

@@ -151,6 +151,27 @@ struct TriggerStatus {
   14: TriggerSpec spec
 }
 
+// kind is "put", "delete", "delete family" or "delete version".
+struct LoggedCell {
+  1: string kind,
+  2: binary column,
+  3: i64 timestamp,
+  4: binary value
+}
+
+// The change that a dead letter keeps: its steps, and the images that were logged with it.  images says whether it
+// has any; lacksImages that they were too large to be kept.
+struct LetterChange {
+  1: i64 stamp,
+  2: i64 clientTimestamp,
+  3: i32 hops,
+  4: list<LoggedCell> steps,
+  5: list<LoggedCell> before,
+  6: list<LoggedCell> after,
+  7: bool images,
+  8: bool lacksImages
+}
+
 struct DeadLetter {
   1: string trigger,
   2: binary table,
@@ -159,7 +180,9 @@ struct DeadLetter {
   5: i32 attempts,
   6: string error,
   7: string output,
-  8: i64 timestampMs
+  8: i64 timestampMs,
+  // only of columnarTriggerDeadShow; none where it was too large, or an earlier version wrote the letter
+  9: optional LetterChange change
 }
 
 // --- status --------------------------------------------------------------------------------------
@@ -412,6 +435,17 @@ service ColumnarStore extends hbase.Hbase {
   // Runs the trigger again for a row in the dead letters (an empty row: for all of them) as
   // the row is now; answers how many were taken up.
   i32 columnarTriggerRetry(1: string trigger, 2: binary row)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // As columnarDeadLetters, of one trigger and row (empty: any), with their changes; 10 at most.
+  list<DeadLetter> columnarTriggerDeadShow(1: string trigger, 2: binary row, 3: i32 limit)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // As columnarTriggerRetry; asItWas: with the change that failed, under a new sequence.
+  i32 columnarTriggerDeadRetry(1: string trigger, 2: binary row, 3: bool asItWas)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // Removes the letters of one row, or all of a trigger, undelivered; answers how many.
+  i32 columnarTriggerDeadSkip(1: string trigger, 2: binary row)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  i32 columnarTriggerDeadPurge(1: string trigger)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   // True once everything up to the token has been delivered, or without one everything written
   // until now; an empty trigger means all of them; false when the time is over first.

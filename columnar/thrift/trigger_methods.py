@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from columnar.errors import IllegalArgument, TriggerError
 from columnar.model.trigger_registration import Registration
+from columnar.regions.change_record import KIND_WORDS, ChangeRecord, Entry, Kind
 from columnar.triggers.burials import LETTERS_PER_CALL
+from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.keeper import Summary, TriggerKeeper
 from columnar.wire.idl import columnar
 from columnar.wire.trigger_specs import registration_of, spec_of
@@ -62,24 +64,30 @@ class TriggerMethods:
         if (limit or 0) <= 0:
             raise IllegalArgument(f"the number of dead letters asked for is {limit}; it must be positive")
         letters = await self._keeper.dead_letters(trigger or "", min(limit or 0, LETTERS_PER_CALL))
-        return [
-            columnar.DeadLetter(
-                trigger=letter.trigger,
-                table=letter.table.encode(),
-                row=letter.row,
-                sequence=letter.sequence,
-                attempts=letter.attempts,
-                error=letter.error,
-                output=letter.output,
-                timestampMs=letter.timestamp_ms,
-            )
-            for letter in letters
-        ]
+        return list(map(_letter, letters))
 
-    def columnarTriggerRetry(self, _ctx: Any, trigger: str, row: bytes) -> Any:
+    async def columnarTriggerDeadShow(self, _ctx: Any, trigger: str, row: bytes, limit: int | None) -> list[Any]:
+        if not trigger or (limit or 0) <= 0:
+            raise IllegalArgument("say which trigger's dead letters to show, and how many")
+        return list(map(_letter, await self._keeper.burials.shown(trigger, row or b"", limit or 0)))
+
+    def columnarTriggerRetry(self, ctx: Any, trigger: str, row: bytes) -> Any:
+        return self.columnarTriggerDeadRetry(ctx, trigger, row, False)
+
+    def columnarTriggerDeadRetry(self, _ctx: Any, trigger: str, row: bytes, as_it_was: bool) -> Any:
         if not trigger:
             raise TriggerError("say which trigger's dead letters to retry")
-        return self._keeper.retry(trigger, row or b"")
+        return self._keeper.retry(trigger, row or b"", as_it_was=bool(as_it_was))
+
+    def columnarTriggerDeadSkip(self, _ctx: Any, trigger: str, row: bytes) -> Any:
+        if not trigger or not row:
+            raise IllegalArgument("say whose dead letters to skip: the trigger and the row")
+        return self._keeper.burials.skip(trigger, row)
+
+    def columnarTriggerDeadPurge(self, _ctx: Any, trigger: str) -> Any:
+        if not trigger:
+            raise IllegalArgument("say which trigger's dead letters to remove")
+        return self._keeper.burials.skip(trigger, b"")
 
     def columnarTriggerWait(self, _ctx: Any, trigger: str, token: str, timeout_ms: int | None) -> Any:
         if not 0 <= (timeout_ms or 0) <= LONGEST_WAIT_MS:
@@ -107,3 +115,35 @@ def _status(look: Summary | TriggerLook, letters: int, registration: Registratio
         silentServers=silent,
         spec=spec_of(registration) if registration.table else None,
     )
+
+
+def _letter(letter: DeadLetter) -> Any:
+    return columnar.DeadLetter(
+        trigger=letter.trigger,
+        table=letter.table.encode(),
+        row=letter.row,
+        sequence=letter.sequence,
+        attempts=letter.attempts,
+        error=letter.error,
+        output=letter.output,
+        timestampMs=letter.timestamp_ms,
+        change=_change(letter.change, letter.lacks_images) if letter.change is not None else None,
+    )
+
+
+def _change(record: ChangeRecord, lacks_images: bool) -> Any:
+    return columnar.LetterChange(
+        stamp=record.stamp,
+        clientTimestamp=record.timestamp,
+        hops=record.hops,
+        steps=list(map(_cell, record.entries)),
+        before=list(map(_cell, record.before)),
+        after=list(map(_cell, record.after)),
+        images=record.images is not None,
+        lacksImages=lacks_images,
+    )
+
+
+def _cell(entry: Entry) -> Any:
+    column = entry.family if entry.kind is Kind.DELETE_FAMILY else entry.family + b":" + entry.qualifier
+    return columnar.LoggedCell(kind=KIND_WORDS[entry.kind], column=column, timestamp=entry.timestamp, value=entry.value)

@@ -15,6 +15,7 @@ from typing import Final
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.model.trigger_look import TriggerLook, merged
+from columnar.regions.change_record import ChangeRecord, pack
 from columnar.routing.asks import LogAgain, TriggerLooks, Waited, WaitForDelivery
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Owners, Search, by_owner, server_to_ask
 from columnar.routing.side_by_side import LOOK_S, looks_at
@@ -86,10 +87,11 @@ class TriggersApart:
 
     # --- retries -------------------------------------------------------------------------------------
 
-    async def log_again(self, table: str, row: bytes, trigger: str) -> None:
+    async def log_again(self, table: str, record: ChangeRecord) -> None:
         """At the row's owner.  A change that is logged twice is delivered twice, which every trigger must bear."""
         search = Search(self._owners, table)
-        message = LogAgain(table, row, trigger)
+        row, change = record.row, pack(record) if record.stamp else b""
+        message = LogAgain(table, row, record.only_for or "", change)
         while True:
             search.look()
             (server,) = by_owner(self._owners, table, [(0, row)], search.tries)

@@ -81,6 +81,7 @@ class Change:
     after: Mapping[bytes, bytes] = field(default_factory=dict)  # the columns of ``columns``, ``where`` and ``look`` as
     # the change left them; in a backfill as they are
     looked: Mapping[str, Looked] = field(default_factory=dict)
+    is_repeat: bool = False  # it comes again because a person asked for it: a replay, or a retry as it was
 
     @property
     def stamp(self) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 from columnar.errors import RegionElsewhere
 from columnar.model.region_info import RegionInfo
 from columnar.model.trigger_look import TriggerLook
+from columnar.regions.change_record import ChangeRecord, unpack
 from columnar.regions.server import RegionServer
 from columnar.routing.asks import LogAgain, TriggerLooks, Waited, WaitForDelivery
 from columnar.triggers.keeper import TriggerKeeper
@@ -80,7 +81,8 @@ class AskedTriggers:
 
     async def log_again(self, asked: LogAgain) -> bool:
         try:
-            await self._keeper.burials.log_again(asked.table, asked.row, asked.trigger)
+            record = unpack(asked.change) if asked.change else ChangeRecord(asked.row, 0, (), (), asked.trigger)
+            await self._keeper.burials.log_again(asked.table, record)
         except RegionElsewhere:
             return False
         return True

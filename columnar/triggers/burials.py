@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Final, TypeAlias
 
-from columnar.errors import ColumnarError, RegionElsewhere
+from columnar.errors import ColumnarError, RegionElsewhere, TriggerError
 from columnar.model.read import ReadSpec, projection
 from columnar.operations.access import TableAccess
 from columnar.operations.region_rows import rows_of
@@ -30,7 +31,8 @@ _log = logging.getLogger(__name__)
 
 LETTERS_PER_CALL: Final = 10_000
 COUNTED_ROWS: Final = 50  # in one step, of some 10 us each
-LogElsewhere: TypeAlias = Callable[[str, bytes, str], Awaitable[None]]  # table, row, trigger
+SHOWN_LETTERS: Final = 10  # with their changes, which may be large
+LogElsewhere: TypeAlias = Callable[[str, ChangeRecord], Awaitable[None]]  # table, what to log
 
 
 class Burials:
@@ -46,8 +48,8 @@ class Burials:
     async def load(self) -> None:
         """Count the letters that there are, where the table's region is served here."""
         with suppress(RegionElsewhere):
-            async for _, cells in self._tables.rows(DEAD_LETTERS_TABLE):
-                self._count(dead_letters.from_cell(cells[b"info:letter"]).trigger, 1)
+            async for row, _ in self._tables.rows(DEAD_LETTERS_TABLE, columns=[dead_letters.LETTER_COLUMN]):
+                self._count(dead_letters.trigger_of(row), 1)
 
     async def letters_here(self) -> Counter[str]:
         """Letters by trigger in those regions of the table that this server owns.
@@ -95,35 +97,97 @@ class Burials:
         self._count(letter.trigger, 1 if is_new else 0)
 
     async def found(self, name: str, limit: int) -> list[DeadLetter]:
-        """The oldest ``limit`` letters of one trigger; of all for an empty name."""
-        rows = self._tables.rows(DEAD_LETTERS_TABLE, *dead_letters.rows_of(name), min(limit, LETTERS_PER_CALL))
-        return [dead_letters.from_cell(cells[b"info:letter"]) async for _, cells in rows]
+        """The oldest ``limit`` letters of one trigger, without their changes; of all for an empty name."""
+        most, columns = min(limit, LETTERS_PER_CALL), [dead_letters.LETTER_COLUMN]
+        rows = self._tables.rows(DEAD_LETTERS_TABLE, *dead_letters.rows_of(name), most, columns)
+        return [dead_letters.from_cells(cells) async for _, cells in rows]
 
-    async def retry(self, name: str, row: bytes) -> int:
-        """Deliver dead rows again as they are now; a letter goes once its row is in the log again."""
-        taken = 0
+    async def shown(self, name: str, row: bytes, limit: int) -> list[DeadLetter]:
+        """Letters of one trigger with their changes, of one row or of all rows; SHOWN_LETTERS at most."""
+        found = (one async for one in self._whole(name, row))
+        taken: list[DeadLetter] = []
+        async for letter in found:
+            taken.append(letter)
+            if len(taken) >= min(limit, SHOWN_LETTERS):
+                break
+        return taken
+
+    async def _whole(self, name: str, row: bytes) -> AsyncIterator[DeadLetter]:
+        """Letters with their changes, one at a time."""
+        for letter in await self.found(name, LETTERS_PER_CALL):
+            if row and letter.row != row:
+                continue
+            key = dead_letters.letter_row(letter.trigger, letter.sequence)
+            async for _, cells in self._tables.rows(DEAD_LETTERS_TABLE, key, key + b"\x00", 1):
+                yield dead_letters.from_cells(cells)
+
+    # --- what becomes of them ------------------------------------------------------------------------
+
+    async def retry(self, name: str, row: bytes, *, as_it_was: bool = False) -> int:
+        """Deliver dead rows again, as they are now or as the change left them; how many.
+
+        A letter goes once its change is in the log again.  TriggerError: letters that hold no change stay.
+        """
+        taken = lacking = 0
         async with self._one_retry_at_a_time:
-            for letter in await self.found(name, LETTERS_PER_CALL):
-                if row and letter.row != row:
+            async for letter in self._whole(name, row):
+                record = _again(letter) if as_it_was else ChangeRecord(letter.row, 0, (), (), name)
+                if record is None:
+                    lacking += 1
                     continue
                 try:
-                    await self.log_again(letter.table, letter.row, name)
+                    await self.log_again(letter.table, record)
                 except RegionElsewhere:
                     if self.log_again_elsewhere is None:
                         raise
-                    await self.log_again_elsewhere(letter.table, letter.row, name)
-                await self._tables.write(DEAD_LETTERS_TABLE, dead_letters.removing(letter))
-                self._count(name, -1)
+                    await self.log_again_elsewhere(letter.table, record)
+                await self._forget(letter)
                 taken += 1
+        if lacking:
+            raise TriggerError(
+                f"{lacking} dead letters of trigger {name} hold no change: it was over {dead_letters.CHANGE_BYTES} "
+                f"bytes, or they are of an earlier version; {taken} others are tried again. "
+                "Retry these as their rows are now"
+            )
         return taken
 
-    async def log_again(self, table: str, row: bytes, name: str) -> None:
-        """The row is a change for this trigger again, on disk.  RegionElsewhere."""
+    async def skip(self, name: str, row: bytes) -> int:
+        """Remove the letters of one row, or of all rows, undelivered; how many."""
+        gone = 0
+        async with self._one_retry_at_a_time:
+            while letters := await self.found(name, LETTERS_PER_CALL):
+                found = [letter for letter in letters if not row or letter.row == row]
+                for letter in found:
+                    await self._forget(letter)
+                gone += len(found)
+                if row or len(letters) < LETTERS_PER_CALL:
+                    break
+        return gone
+
+    async def _forget(self, letter: DeadLetter) -> None:
+        await self._tables.write(DEAD_LETTERS_TABLE, dead_letters.removing(letter))
+        self._count(letter.trigger, -1)
+
+    async def log_again(self, table: str, record: ChangeRecord) -> None:
+        """Log a change for the trigger that it is for, on disk when this returns.  RegionElsewhere.
+
+        A record without a stamp stands for its row as it is now.
+        """
         served = self._access.table(table.encode())
-        logged = await patiently(partial(self._log_again, served, row, name))
+        logged = await patiently(partial(self._log_again, served, record))
         await asyncio.shield(logged)
 
-    def _log_again(self, served: ServedTable, row: bytes, name: str) -> asyncio.Future[None]:
-        region = self._access.region_for(served, row)
-        newest = latest_timestamp(fetch(region, row, ReadSpec(projection(region.table, ()))), region.now_ms)
-        return region.log_records([ChangeRecord(row, newest or region.now_ms, (), (), name)], {})
+    def _log_again(self, served: ServedTable, record: ChangeRecord) -> asyncio.Future[None]:
+        region = self._access.region_for(served, record.row)
+        if not record.stamp:
+            spec = ReadSpec(projection(region.table, ()))
+            newest = latest_timestamp(fetch(region, record.row, spec), region.now_ms)
+            record = replace(record, timestamp=newest or region.now_ms)
+        return region.log_records([record], {})
+
+
+def _again(letter: DeadLetter) -> ChangeRecord | None:
+    """Its change for its trigger alone; a person began it, so no change led to it."""
+    if letter.change is None or not letter.change.stamp:
+        return None
+    return replace(letter.change, only_for=letter.trigger, hops=0, more_follows=False)

@@ -148,11 +148,12 @@ class Consumer(Follower):
             None if cells is None else {column: value for column, value, _ in cells},
             self._before(record, picture),
             delivery.attempt,
-            record.only_for is not None or (picture is not None and not picture.is_exact),
+            (record.only_for is not None and not record.entries) or (picture is not None and not picture.is_exact),
             record.timestamp,
             record.hops,
             picture.after if picture is not None and self.registration.images else None,
             self._looked(record.row, picture),
+            record.only_for is not None and bool(record.entries),
         ]
 
     def _before(self, record: ChangeRecord, picture: Picture | None) -> dict[bytes, bytes] | None:

@@ -1,20 +1,34 @@
 """(pure) Dead letters: changes whose trigger used up its attempts, as rows of ``columnar:dead_letters``.
 
-row  := trigger 00 origin:u64 epoch:u32 n:u64        one trigger's letters stand together, oldest first
-info:letter = JSON of DeadLetter (row and output as latin-1 and text)
+    row         := trigger 00 origin:u64 epoch:u32 n:u64        one trigger's letters stand together, oldest first
+    info:letter := JSON of the first fields of DeadLetter (row and output as latin-1 and text)
+    info:change := kept:u8 record                               none in letters of earlier versions
+    kept        := 1 the record is whole | 2 its images were too large and are left out
+    record      as in a change log (``regions.change_record``)
+
+The whole of ``info:change`` is at most CHANGE_BYTES: images go first, and a change that is larger without them is not
+kept.  A letter without its change can be retried as its row is now, not as it was.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from columnar.errors import DamagedData
 from columnar.model.mutation import Delete, Put, RowMutation
-from columnar.regions.change_record import pack_key, parse_token
+from columnar.regions import change_record
+from columnar.regions.change_record import ChangeRecord, pack_key, parse_token
 
 DEAD_LETTERS_TABLE: Final = "columnar:dead_letters"
 INFO: Final = b"info"
+LETTER_COLUMN: Final = b"info:letter"
+CHANGE_COLUMN: Final = b"info:change"
+CHANGE_BYTES: Final = 1024 * 1024
+_WHOLE: Final = b"\x01"
+_WITHOUT_IMAGES: Final = b"\x02"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +41,8 @@ class DeadLetter:
     error: str
     output: str
     timestamp_ms: int  # when it was given up
+    change: ChangeRecord | None = None  # None: too large, of an earlier version, or not asked for
+    lacks_images: bool = False  # ``change`` had them, and was too large with them
 
 
 def letter_row(trigger: str, sequence: str) -> bytes:
@@ -54,11 +70,36 @@ def writing(letter: DeadLetter) -> RowMutation:
         "timestamp_ms": letter.timestamp_ms,
     }
     data = json.dumps(held, sort_keys=True).encode()
-    return RowMutation(letter_row(letter.trigger, letter.sequence), (Put(INFO, b"letter", data),))
+    puts = [Put(INFO, b"letter", data)]
+    change = _packed(letter.change)
+    if change:
+        puts.append(Put(INFO, b"change", change))
+    return RowMutation(letter_row(letter.trigger, letter.sequence), tuple(puts))
+
+
+def _packed(change: ChangeRecord | None) -> bytes:
+    """Empty: there is none, or none that is small enough."""
+    if change is None:
+        return b""
+    data = _WHOLE + change_record.pack(change)
+    if len(data) > CHANGE_BYTES:
+        data = _WITHOUT_IMAGES + change_record.pack(replace(change, before=(), after=(), images=None, touched=0))
+    return data if len(data) <= CHANGE_BYTES else b""
 
 
 def removing(letter: DeadLetter) -> RowMutation:
     return RowMutation(letter_row(letter.trigger, letter.sequence), (Delete(INFO, None),))
+
+
+def from_cells(cells: Mapping[bytes, bytes]) -> DeadLetter:
+    """Read the row's cells, or ``info:letter`` alone.  DamagedData: the change that is kept is none."""
+    letter = from_cell(cells[LETTER_COLUMN])
+    data = cells.get(CHANGE_COLUMN)
+    if data is None:
+        return letter
+    if data[:1] not in (_WHOLE, _WITHOUT_IMAGES):
+        raise DamagedData(f"dead letter of trigger {letter.trigger}: its change is kept in a way that is not known")
+    return replace(letter, change=change_record.unpack(data[1:]), lacks_images=data[:1] == _WITHOUT_IMAGES)
 
 
 def from_cell(data: bytes) -> DeadLetter:

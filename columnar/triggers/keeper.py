@@ -208,9 +208,9 @@ class TriggerKeeper:
     async def dead_letters(self, name: str, limit: int) -> list[DeadLetter]:
         return await self.burials.found(name, limit)
 
-    async def retry(self, name: str, row: bytes) -> int:
+    async def retry(self, name: str, row: bytes, *, as_it_was: bool = False) -> int:
         self.triggers.known(name)
-        return await self.burials.retry(name, row)
+        return await self.burials.retry(name, row, as_it_was=as_it_was)
 
 
 def _resting(one: Trigger) -> Summary:

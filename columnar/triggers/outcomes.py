@@ -24,6 +24,7 @@ from columnar.flows.applier import Applier
 from columnar.flows.delivery_state import Delivery, pause_s
 from columnar.flows.effects import size_of, writes_of
 from columnar.regions import change_record
+from columnar.regions.change_record import ChangeRecord
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.effect_places import EffectPlaces
@@ -250,6 +251,7 @@ class Outcomes:
                 error,
                 output,
                 int(time.time() * 1000),
+                _change_of(consumer, delivery),
             )
             task = asyncio.ensure_future(self._give_up(consumer, delivery, letter))
             self._burials.add(task)
@@ -299,3 +301,12 @@ class Outcomes:
     async def wait_for_burials(self) -> None:
         if self._burials:
             await asyncio.wait(self._burials)
+
+
+def _change_of(consumer: Consumer, delivery: Delivery) -> ChangeRecord | None:
+    """The change that a letter keeps; None: its record cannot be read, or a person removed it."""
+    try:
+        return consumer.region.log.record_at(delivery.sequence)
+    except ColumnarError as error:
+        _log.warning("a dead letter of %s lacks its change: %s", consumer.name, error.text)
+        return None

@@ -161,7 +161,8 @@ def change_from(
     parts: list[Any], progress: bytes | None = None, table_of: Callable[[bytes], Any] | None = None
 ) -> Change:
     """``table_of``: of the client that further cells of looks are read by."""
-    table, row, stamp, sequence, changes, now, before, attempt, is_backfill, timestamp, hops, after, looked = parts
+    table, row, stamp, sequence, changes, now, before, attempt, is_backfill, *more = parts
+    timestamp, hops, after, looked, *repeat = more
     cells = tuple([ChangedCell(cast(Any, _KINDS[kind]), column, at, value) for kind, column, at, value in changes])
     return Change(
         table,
@@ -178,4 +179,5 @@ def change_from(
         hops,
         NO_AFTER if after is None else after,
         looked_from(looked, table_of) if looked else {},
+        bool(repeat and repeat[0]),
     )

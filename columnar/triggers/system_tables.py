@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final
 
 from columnar.errors import RegionAway, RegionElsewhere
@@ -58,8 +58,12 @@ class SystemTables:
         except RegionElsewhere as error:
             await self.access.apart(error).writes(stays, [(served, mutation)], lambda _applied: None)
 
-    async def rows(self, table: str, start: bytes = b"", stop: bytes = b"", limit: int = 0) -> AsyncIterator[Found]:
+    async def rows(
+        self, table: str, start: bytes = b"", stop: bytes = b"", limit: int = 0, columns: Sequence[bytes] = ()
+    ) -> AsyncIterator[Found]:
         """Rows from ``start`` to before ``stop`` (empty: the last); at most ``limit`` (0: all).
+
+        ``columns``: none for all of them.
 
         A region that was never written is not opened: most servers have no dead letters, and a store is 50 ms and half
         a megabyte.
@@ -67,7 +71,7 @@ class SystemTables:
         served = self.access.table(table.encode())
         if all(self._server.is_untouched(info) for info in served.regions):
             return
-        spec = ScanSpec(start, stop, ReadSpec(projection(served.schema, ())), limit=limit)
+        spec = ScanSpec(start, stop, ReadSpec(projection(served.schema, columns)), limit=limit)
         scanner = Scanner(self.access, table.encode(), spec, None)
         while True:
             step = scanner.next_rows(SCANNED_ROWS)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from columnar.errors import DamagedData
 from columnar.flows.delivery_state import Cursor, pack_cursor, unpack_cursor
 from columnar.model.mutation import Put
 from columnar.model.trigger_registration import Registration, from_json, to_json
-from columnar.regions.change_record import Sequence
+from columnar.regions.change_record import ChangeRecord, Entry, Kind, Sequence
+from columnar.regions.change_record import pack as pack_record
 from columnar.regions.log_retention import LogRetention
 from columnar.storage.memory import MemoryEngine
 from columnar.triggers import dead_letters
@@ -53,6 +56,33 @@ def test_dead_letter() -> None:
     (put,) = writing.operations
     assert put == Put(b"info", b"letter", LETTER_BYTES)
     assert dead_letters.from_cell(LETTER_BYTES) == LETTER
+
+
+def test_dead_letter_with_its_change() -> None:
+    entry = Entry(Kind.PUT, b"f", b"q", 5, b"v")
+    image = Entry(Kind.PUT, b"f", b"r", 4, b"w" * 20)
+    images = {b"f": None}
+    change = ChangeRecord(b"row\xff", 5, (entry,), (image,), None, 1_700, 2, images=images)
+    letter = replace(LETTER, change=change)
+    put, more = dead_letters.writing(letter).operations
+    assert put == Put(b"info", b"letter", LETTER_BYTES), "earlier versions read it"
+    assert more == Put(b"info", b"change", b"\x01" + pack_record(change))
+    assert dead_letters.from_cells({b"info:letter": LETTER_BYTES, b"info:change": more.value}) == letter
+    assert dead_letters.from_cells({b"info:letter": LETTER_BYTES}) == LETTER, "a letter of an earlier version"
+    with pytest.raises(DamagedData, match="is not known"):
+        dead_letters.from_cells({b"info:letter": LETTER_BYTES, b"info:change": b"\x09" + more.value[1:]})
+
+
+def test_a_change_that_is_too_large_loses_its_images_then_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry, image = Entry(Kind.PUT, b"f", b"q", 5, b"v"), Entry(Kind.PUT, b"f", b"r", 4, b"w" * 200)
+    change = ChangeRecord(b"row", 5, (entry,), (image,), None, 1_700, images={b"f": None})
+    monkeypatch.setattr(dead_letters, "CHANGE_BYTES", 200)
+    _, more = dead_letters.writing(replace(LETTER, change=change)).operations
+    assert isinstance(more, Put)
+    found = dead_letters.from_cells({b"info:letter": LETTER_BYTES, b"info:change": more.value})
+    assert (found.lacks_images, found.change) == (True, replace(change, before=(), images=None))
+    monkeypatch.setattr(dead_letters, "CHANGE_BYTES", 20)
+    assert len(dead_letters.writing(replace(LETTER, change=change)).operations) == 1
 
 
 def test_letters_of_a_trigger_stand_together_oldest_first() -> None:

@@ -104,7 +104,7 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
         (TriggerLook("links", "ns:t", "wiki:links", "running", 1 << 33, 2.5, 3, 4, "ValueError: no"),),
     ),
     (asks.WaitForDelivery("links", "5-2-1099511627776", 600_000, (LOW, HIGH)), asks.Waited(True, False)),
-    (asks.LogAgain("ns:t", b"r\xff", "links"), True),
+    (asks.LogAgain("ns:t", b"r\xff", "links", b"\x02change"), True),
     (asks.OwnFigures(), row_forms.Figures(7, 1, 64, {"get": 1 << 40, "mutateRow": 2})),
     (asks.RegionStates(("t", "ns:t")), (row_forms.RegionState(LOW, "/data/regions/x", True, 1, 2, 3, 4, 1 << 40),)),
     (

@@ -13,6 +13,7 @@ from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import Route
 from columnar.model.trigger_look import TriggerLook, merged
+from columnar.regions.change_record import ChangeRecord
 from columnar.routing.asks import LogAgain, TriggerLooks, Waited, WaitForDelivery
 from columnar.routing.peer_link import LinkBroke, NotSent
 from columnar.triggers import apart
@@ -177,5 +178,5 @@ def test_the_numbers_of_all_servers_are_those_of_one() -> None:
 async def test_a_dead_row_is_logged_again_by_its_owner() -> None:
     gateway = Gateway()
     gateway.answers = {HERE: [True], OTHER: [False, NotSent(), True]}
-    await gateway.apart.log_again("t", b"x", "links")
+    await gateway.apart.log_again("t", ChangeRecord(b"x", 0, (), (), "links"))
     assert [(server, ask.row) for server, ask in gateway.asked] == [(OTHER, b"x")] * 3

@@ -24,7 +24,7 @@ from columnar.triggers.worker import OUTPUT_BYTES, Worker
 from columnar.triggers.worker_link import WorkerLink
 
 STEPS = [[1, b"f:a", 5, b"v"], [3, b"f", 5, b""]]
-CHANGE: list[Any] = [b"t", b"r", 7, "1-1-1", STEPS, {b"f:a": b"v"}, {}, 2, False, 5, 3, None, None]
+CHANGE: list[Any] = [b"t", b"r", 7, "1-1-1", STEPS, {b"f:a": b"v"}, {}, 2, False, 5, 3, None, None, False]
 
 
 def effects_of(module: dict[str, Any]) -> dict[str, Any]:

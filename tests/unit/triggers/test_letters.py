@@ -1,0 +1,111 @@
+"""Dead letters: they keep their change, which is retried as the row is now or as it was, skipped, or removed."""
+
+from __future__ import annotations
+
+import pytest
+
+from columnar.errors import TriggerError
+from columnar.model.mutation import Put, RowMutation
+from columnar.triggers import dead_letters
+from columnar.triggers.dead_letters import DEAD_LETTERS_TABLE, INFO, DeadLetter
+from tests.support.fake_links import runs
+from tests.unit.triggers.test_effects_of_calls import did, out, put, stamp_of
+from tests.unit.triggers.test_feeder import Bench, on_bench
+
+
+async def die(bench: Bench, row: bytes) -> int:
+    """One change of the row becomes a dead letter; its stamp."""
+    await bench.put(row)
+    stamp = stamp_of(bench, row)
+    ((call_id, _, _),) = bench.main.take()
+    did(bench, call_id, "failed", error="Error: no")
+    await bench.settle()
+    return stamp
+
+
+@on_bench()
+async def test_a_letter_keeps_the_whole_change(bench: Bench) -> None:
+    await bench.add("t", attempts=1, before=True)
+    await bench.put(b"a")
+    ((call_id, _, _),) = bench.main.take()
+    did(bench, call_id)
+    stamp = await die(bench, b"a")
+    (listed,) = await bench.keeper.dead_letters("t", 10)
+    assert listed.change is None, "lists do not read them"
+    (letter,) = await bench.keeper.burials.shown("t", b"a", 10)
+    assert letter.change is not None
+    assert letter.change.stamp == stamp
+    assert [(one.qualifier, one.value) for one in letter.change.entries] == [(b"a", b"1")]
+    assert [one.value for one in letter.change.before] == [b"1"]
+    assert await bench.keeper.burials.shown("t", b"other", 10) == []
+
+
+@on_bench()
+async def test_a_retry_as_it_was_has_its_own_change_and_stamp_under_a_new_sequence(bench: Bench) -> None:
+    await bench.add("t", attempts=1)
+    stamp = await die(bench, b"a")
+    (letter,) = await bench.keeper.dead_letters("t", 10)
+    await bench.put(b"a")  # a later change of the row
+    newer = stamp_of(bench, b"a")
+    ((call_id, _, _),) = bench.main.take()
+    did(bench, call_id, "done", put(b"x", b"newer"))
+    await bench.settle()
+    assert await bench.keeper.retry("t", b"a", as_it_was=True) == 1
+    await bench.main.until(lambda: runs(*bench.main.sent))
+    ((call_id, _, _, change, *_),) = [(call[0], call[1], call[2], call[4]) for call in runs(*bench.main.sent)]
+    bench.main.sent.clear()
+    assert change[2] == stamp, "so its effects lose against those of later changes"
+    assert change[3] != letter.sequence
+    assert [step[1] for step in change[4]] == [b"f:a"]
+    assert (change[8], change[13]) == (False, True), "no backfill, a repeat"
+    did(bench, call_id, "done", put(b"x", b"older"))
+    assert await bench.keeper.wait("t", "", 10.0)
+    assert out(bench, b"x") == {b"f:a": (b"newer", newer)}
+    assert await bench.keeper.dead_letters("t", 10) == []
+
+
+@on_bench()
+async def test_stamps_rise_after_a_change_that_was_logged_again(bench: Bench) -> None:
+    await bench.add("t", attempts=1)
+    await die(bench, b"a")
+    await bench.put(*[b"a"] * 1)
+    ((call_id, _, _),) = bench.main.take()
+    did(bench, call_id)
+    highest = stamp_of(bench, b"a")
+    await bench.keeper.retry("t", b"a", as_it_was=True)
+    await bench.restart()
+    stamps = bench.region(b"a").logging.stamps
+    batch = bench.region(b"a").store.batch()
+    assert stamps.give(batch, b"a", 0) > highest, "the last record of the log has an old stamp, and a clock goes back"
+
+
+@on_bench()
+async def test_letters_are_skipped_and_purged_undelivered(bench: Bench) -> None:
+    await bench.add("t", attempts=1)
+    for row in (b"a", b"b", b"c"):
+        await die(bench, row)
+    assert await bench.keeper.burials.skip("t", b"b") == 1
+    assert [letter.row for letter in await bench.keeper.dead_letters("t", 10)] == [b"a", b"c"]
+    assert bench.keeper.burials.count_of("t") == 2
+    assert await bench.keeper.burials.skip("t", b"") == 2
+    assert bench.keeper.burials.count_of("t") == 0
+    assert bench.main.take() == []
+
+
+@on_bench()
+async def test_a_letter_of_an_earlier_version_is_retried_as_its_row_is_now(bench: Bench) -> None:
+    await bench.add("t", attempts=1)
+    old = dead_letters.writing(DeadLetter("t", "t", b"old", "5-1-1", 3, "Error: why", "", 1))
+    await bench.keeper.system.write(DEAD_LETTERS_TABLE, old)
+    with pytest.raises(TriggerError, match="1 dead letters of trigger t hold no change"):
+        await bench.keeper.retry("t", b"", as_it_was=True)
+    assert await bench.keeper.retry("t", b"old") == 1
+    await bench.main.until(lambda: bench.main.sent)
+    ((_, _, row),) = bench.main.take()
+    assert row == b"old"
+
+
+def test_a_letter_is_a_put_of_two_cells() -> None:
+    mutation = dead_letters.writing(DeadLetter("t", "t", b"r", "5-1-1", 1, "", "", 1))
+    assert isinstance(mutation, RowMutation)
+    assert all(isinstance(one, Put) and one.family == INFO for one in mutation.operations)
