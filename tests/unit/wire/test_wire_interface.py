@@ -38,6 +38,7 @@ def test_the_methods() -> None:
         "columnarMutateRows",
         "columnarRegions",
         "columnarRestart",
+        "columnarRowSlice",
         "columnarServers",
         "columnarSnapshotClone",
         "columnarSnapshotDelete",
