@@ -1,6 +1,7 @@
 """The owners of all regions as one: a master asks it as it would ask the owner of a single process.
 
     to every server      Publish, Withdraw, CloseTable, CloseRegions, FollowSchema, PublishTriggers, Undelivered, Loads
+                         LogReach
     to the region's      MiddleRow, CopyRegion, GiveBackSpace, and the steps of a split or merge
     to any               PrepareRegions, CheckFunction
 
@@ -51,6 +52,7 @@ class ClusterOwners:
             messages.PrepareRegions: self._of_any,
             messages.CheckFunction: self._check_function,
             messages.Undelivered: self._undelivered,
+            messages.LogReach: self._log_reach,
             messages.Loads: self._loads,
             messages.HoldDeliveries: self._hold,
             messages.ReleaseDeliveries: self._release,
@@ -118,6 +120,9 @@ class ClusterOwners:
         for answer in await self._of_all(asked):
             found.update(answer)
         return dict(found)
+
+    async def _log_reach(self, asked: messages.LogReach) -> int:
+        return max(await self._of_all(asked), default=0)
 
     async def _check_function(self, asked: messages.CheckFunction) -> str | None:
         """By the first server that lives to answer."""

@@ -42,6 +42,7 @@ class RegionOwner:
             messages.PublishTriggers: lambda asked: keeper.follow(asked.triggers),
             messages.CheckFunction: lambda asked: keeper.check(asked.function),
             messages.Undelivered: lambda asked: keeper.undelivered(asked.table, asked.triggers),
+            messages.LogReach: lambda asked: keeper.reach(asked.table),
             messages.HoldDeliveries: self._hold_deliveries,
             messages.ReleaseDeliveries: self._release_deliveries,
             messages.CopyRegion: lambda asked: copy_region(server, asked.region, asked.path),

@@ -147,6 +147,10 @@ class Triggers:
     def resume(self, name: str) -> None:
         self._connection.call("columnarTriggerResume", name)
 
+    def replay(self, name: str, from_ms: int = 0) -> None:
+        """Show the trigger again what was written since ``from_ms`` (milliseconds since 1970), or with 0 every row."""
+        self._connection.call("columnarTriggerReplay", name, from_ms)
+
     def dead_letters(self, name: str = "", limit: int = 100) -> list[DeadLetter]:  # type: ignore[valid-type]
         return [_letter(one) for one in self._connection.call("columnarDeadLetters", name, limit)]
 

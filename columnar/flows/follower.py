@@ -51,6 +51,7 @@ class Subscription:
     before: frozenset[bytes]  # a subset: whose cells before the change are recorded
     follow: Callable[[Region, DeliveryState], Follower]
     images: Images = field(default_factory=dict)  # of which a record holds both images; of ``families``
+    prepare: Callable[[Region], None] | None = None  # called before its follower on a region takes up the cursor
 
 
 class Follower(ABC):

@@ -152,6 +152,13 @@ class Hub:
                 await asyncio.sleep(0)
         self._openings.open_soon(subscription.table)
 
+    async def follow_anew(self, subscription: Subscription) -> None:
+        """As ``follow``, of one that has followers: each begins anew, after ``Subscription.prepare``."""
+        for follower in self.followers.of(subscription.name):
+            self.upkeep.save(follower.region)
+            self.listener.drop(follower)
+        await self.follow(subscription)
+
     def unsubscribe(self, name: FollowerName) -> None:
         """Its removal is recorded: its followers are dropped, and their cursors; in closed regions when they open."""
         subscription = self._subscriptions.remove(name)

@@ -105,10 +105,13 @@ class LogUpkeep:
         if passed is None:
             return False
         if keep_s is None:
+            log.retention.forget()
             return region.logging.trim(passed, region.now_ms) == TRIM_RECORDS
         more = self._keep(region, needs, passed)
         old = log.retention.older_than(region.now_ms, keep_s)
-        return region.logging.trim_kept(old, region.table.change_log_bytes, region.now_ms) == TRIM_RECORDS or more
+        return (
+            region.logging.trim_kept(passed, old, region.table.change_log_bytes, region.now_ms) == TRIM_RECORDS or more
+        )
 
     def opened(self, region: Region) -> None:
         """Before its log is counted: what of it followers need."""

@@ -67,6 +67,8 @@ class RegionFollowers:
     def follow(self, subscription: Subscription, region: Region) -> None:
         follower = self._followers.find((subscription.name, region.info.region_id))
         if follower is None:
+            if subscription.prepare is not None:
+                subscription.prepare(region)
             follower = subscription.follow(region, restored(region, subscription.name))
             region.log.begin_tail(self._tails)  # ``drop`` ends it: a follower that cannot begin has none
             self._followers.add(follower)

@@ -20,6 +20,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from columnar.errors import ColumnarError, IllegalArgument, TableNotEnabled, TableNotFound, TriggerError, shown
 from columnar.master.catalogue import Catalogue
@@ -28,7 +29,7 @@ from columnar.model.flow_graph import Flow, Graph
 from columnar.model.region_messages import Peer
 from columnar.model.trigger_flow import check_no_cycle, flow_of, with_places
 from columnar.model.trigger_registration import MOST_PROCESSES, Registration, checked
-from columnar.model.trigger_set import State, Trigger, Triggers
+from columnar.model.trigger_set import BEGINNING, State, Trigger, Triggers
 
 _log = logging.getLogger(__name__)
 
@@ -171,6 +172,38 @@ class TriggerChanges:
             self.triggers.known(name)
             await self._catalogue.write_triggers(self.triggers.with_state(name, state))
             await self.publish()
+
+    async def replay(self, name: str, from_ms: int) -> None:
+        """Show it again what was written since a time, or (BEGINNING) every row.  TriggerError: the log is shorter.
+
+        Returns when the wish is on disk, and every open region begins with it.
+        """
+        if from_ms < 0:
+            raise IllegalArgument(
+                f"a replay begins at a time (milliseconds since 1970) or at {BEGINNING}, not {from_ms}"
+            )
+        async with self.lock:
+            await self._settle()
+            table = self.triggers.known(name).registration.table
+            if from_ms != BEGINNING:
+                await self._check_reach(name, table, from_ms)
+            await self._catalogue.write_triggers(self.triggers.with_replay(name, from_ms))
+            self.at("replayed")
+            await self.publish()
+        _log.info("trigger %s is shown %s again", name, f"changes since {from_ms}" if from_ms else "every row")
+
+    async def _check_reach(self, name: str, table: str, from_ms: int) -> None:
+        reach = await self._owner.ask(messages.LogReach(table))
+        if reach <= from_ms:
+            return
+        else_ = f"columnar trigger replay {name} --from beginning shows it every row as it is now"
+        if reach == messages.NOWHERE:
+            raise TriggerError(
+                f"the log of {table} keeps no changes that are delivered; {else_}; "
+                f"columnar alter {table} --set CHANGE_LOG=86400 keeps those of a day from now on"
+            )
+        begins = datetime.fromtimestamp(reach / 1_000, UTC).isoformat(timespec="seconds")
+        raise TriggerError(f"the log of {table} reaches back to {begins} only; {else_}")
 
     async def say_undelivered(self, table: str, gone: Sequence[Trigger]) -> None:
         """The table is dropped with these triggers: the log says what they had not delivered."""

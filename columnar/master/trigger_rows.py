@@ -1,7 +1,8 @@
 """(pure) Rows of the catalogue that hold triggers (``model.trigger_set``).
 
     row ``tr/NAME``       info:registration = JSON of the registration, info:state = adding | running | paused,
-                          info:number = decimal; none of a trigger of an earlier version
+                          info:number = decimal; none of a trigger of an earlier version,
+                          info:replay = JSON {"from_ms": ..., "number": ...}; none where none was wished
     row ``tr/#numbers``   info:numbers = JSON of the record of numbers; ``#`` begins no trigger's name
 
 A row that cannot be read stays as it is until its trigger is removed.
@@ -9,6 +10,7 @@ A row that cannot be read stays as it is until its trigger is removed.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
@@ -19,7 +21,7 @@ from columnar.model import follower_numbers, trigger_registration
 from columnar.model.follower_numbers import Numbers
 from columnar.model.mutation import RowMutation
 from columnar.model.trigger_registration import Registration
-from columnar.model.trigger_set import STATES, State, Trigger, Triggers
+from columnar.model.trigger_set import STATES, Replay, State, Trigger, Triggers
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +67,17 @@ def _trigger(name: str, cells: Cells, tables: Collection[str]) -> Trigger:
         registration, rests = Registration(name, "", "", ()), error.text
     if rests:
         _log.warning("trigger %s rests, and its place in the logs is kept: %s", name, rests)
-    return Trigger(registration, state, int(number) if number.isdigit() else 0, rests, data)
+    held_number = int(number) if number.isdigit() else 0
+    return Trigger(registration, state, held_number, rests, data, _replay(name, cells.get(b"info:replay", b"")))
+
+
+def _replay(name: str, data: bytes) -> Replay | None:
+    try:
+        held = json.loads(data) if data else None
+        return None if held is None else Replay(int(held["number"]), int(held["from_ms"]))
+    except (ValueError, KeyError, TypeError) as error:
+        _log.warning("trigger %s: the replay that was wished cannot be read: %s", name, error)
+        return None
 
 
 def _state(data: bytes) -> State:
@@ -84,7 +96,12 @@ def rows_of(triggers: Triggers) -> dict[bytes, dict[bytes, bytes]]:
 def _cells(trigger: Trigger) -> dict[bytes, bytes]:
     data = trigger.data or trigger_registration.to_json(trigger.registration)
     cells = {b"info:registration": data, b"info:state": trigger.state.encode()}
-    return cells | {b"info:number": b"%d" % trigger.number} if trigger.number else cells
+    if trigger.number:
+        cells[b"info:number"] = b"%d" % trigger.number
+    if trigger.replay is not None:
+        wish = {"from_ms": trigger.replay.from_ms, "number": trigger.replay.number}
+        cells[b"info:replay"] = json.dumps(wish, sort_keys=True).encode()
+    return cells
 
 
 def changes(held: Triggers, wanted: Triggers) -> list[RowMutation]:

@@ -5,7 +5,7 @@ they travel.  Each is answered by an error, too, and an error leaves things as t
 outcome is unknown.
 
     master -> owner    tables     Publish, Withdraw, CloseTable, CloseRegions, FollowSchema, PrepareRegions
-                       triggers   PublishTriggers, CheckFunction, Undelivered
+                       triggers   PublishTriggers, CheckFunction, Undelivered, LogReach
                        copies     HoldDeliveries, ReleaseDeliveries, CopyRegion
                        changes    MiddleRow, BeginChange, FinishChange, CallOffChange, SettleChange, GiveBackSpace
                                   Loads
@@ -17,7 +17,7 @@ Knows nothing of who answers, nor of how a message gets there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
@@ -114,6 +114,16 @@ class Undelivered(Message[dict[str, int]]):
 
     table: str
     triggers: tuple[str, ...]
+
+
+NOWHERE: Final = 1 << 62  # the log of some region keeps no changes
+
+
+@dataclass(frozen=True, slots=True)
+class LogReach(Message[int]):
+    """To every owner: the time (ms) from which on the logs of a table are whole; 0: no region is here, or NOWHERE."""
+
+    table: str
 
 
 @dataclass(frozen=True, slots=True)

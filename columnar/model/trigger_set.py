@@ -26,8 +26,18 @@ from columnar.errors import TriggerError
 from columnar.model.follower_numbers import Numbers
 from columnar.model.trigger_registration import Registration
 
+BEGINNING: Final = 0  # of a replay: every row, as one that starts from the beginning is shown them
+
 State = Literal["adding", "running", "paused"]
 STATES: Final[dict[str, State]] = {"adding": "adding", "running": "running", "paused": "paused"}
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The wish that a trigger sees changes again: each region carries it out once (``triggers.replaying``)."""
+
+    number: int  # rises with each wish for the trigger
+    from_ms: int  # since the epoch, or BEGINNING
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +47,7 @@ class Trigger:
     number: int = 0  # 0: of an earlier version
     rests: str = ""  # why it cannot be used (I2)
     data: bytes = b""  # of a registration that cannot be read, as it is on disk
+    replay: Replay | None = None  # the last one
 
     @property
     def name(self) -> str:
@@ -98,6 +109,12 @@ class Triggers:
         held = self.find(registration.name)
         assert held is not None, "only a trigger that is there has settings"
         return self._with(replace(held, registration=registration), self.numbers)
+
+    def with_replay(self, name: str, from_ms: int) -> Triggers:
+        held = self.find(name)
+        assert held is not None, "only a trigger that is there is shown changes again"
+        number = held.replay.number + 1 if held.replay is not None else 1
+        return self._with(replace(held, replay=Replay(number, from_ms)), self.numbers)
 
     def with_state(self, name: str, state: State) -> Triggers:
         held = self.find(name)

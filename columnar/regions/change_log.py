@@ -9,7 +9,7 @@ It lives in the region's own store, in the space ``log`` (records, by sequence) 
     I3. A record is removed only when every follower that promises delivery has passed it, and, where the table
         says CHANGE_LOG, not before that time, unless more than CHANGE_LOG_BYTES are there.
     I4. Followers see a record only after an fsync that covers it (``durable``).
-    I5. ``kept`` are the records that are there though no follower needs them; all others are needed.
+    I5. ``kept`` are the records that are there though no follower needs them, but for a replay; all others are needed.
 
 The last records are in memory too where somebody follows the log (``log_tail``).
 
@@ -18,13 +18,13 @@ Knows nothing of kinds of followers: a consumer is the key of a cursor, whose by
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
 from columnar.regions.change_record import Appended, ChangeRecord, Sequence, pack, pack_key, unpack, unpack_key
-from columnar.regions.log_retention import META_SPACE, LogRetention
+from columnar.regions.log_retention import META_SPACE, TRIMMED, LogRetention
 from columnar.regions.log_tail import LogTail, LogTails
 from columnar.storage.api import Batch, Store
 from columnar.storage.layout import END_OF_COLUMN
@@ -172,6 +172,15 @@ class ChangeLog:
         self._store.write(batch)
         self._cursor_names = None
 
+    def set_back(self, consumer: str, state: bytes, marks: Mapping[bytes, bytes]) -> None:
+        """As ``save_cursor``, with ``marks`` in ``meta``: a crash keeps all of it or nothing."""
+        batch = self._store.batch()
+        batch.put(META_SPACE, CURSOR + consumer.encode(), state)
+        for key, value in marks.items():
+            batch.put(META_SPACE, key, value)
+        self._store.write(batch)
+        self._cursor_names = None
+
     def number_of(self, consumer: str) -> int:
         """The number of the registration that began the cursor; 0: an earlier version did."""
         return int.from_bytes(self._store.get(META_SPACE, NUMBER + consumer.encode()) or b"", "big")
@@ -191,6 +200,21 @@ class ChangeLog:
             return min(limit, tail.count_after(after))
         start = pack_key(after) + END_OF_COLUMN if after is not None else b""
         return sum(1 for _ in islice(self._store.scan(LOG_SPACE, start, None), limit))
+
+    def before(self, time_ms: int) -> Sequence | None:
+        """A place before all that was written since that time, behind which the log is whole; None: there is none."""
+        return next((at for ms, at in reversed(self.retention.marks()) if ms <= time_ms and self._is_whole(at)), None)
+
+    def reaches_back_to(self) -> int | None:
+        """The earliest time for which ``before`` answers; None: there is none."""
+        return next((ms for ms, at in self.retention.marks() if self._is_whole(at)), None)
+
+    def _is_whole(self, after: Sequence) -> bool:
+        """Nothing behind it was removed: its mark says so, or an older record is there."""
+        trimmed = self._store.get(META_SPACE, TRIMMED)
+        if trimmed is not None:
+            return trimmed <= pack_key(after)
+        return any(True for _ in islice(self._store.scan(LOG_SPACE, b"", pack_key(after) + END_OF_COLUMN), 1))
 
     def last_record(self) -> bytes | None:
         """The last record of this region's own, of any opening; those it inherited are not looked at."""
@@ -226,12 +250,17 @@ class ChangeLog:
         found = islice(self._store.scan(LOG_SPACE, self._trimmed_to, pack_key(below)), TRIM_RECORDS)
         return self._remove([(key, len(data)) for key, data in found], mark, highest)
 
-    def trim_kept(self, old: Sequence | None, most_bytes: int, mark: bytes, highest: int) -> int:
-        """As ``trim``, of what is kept: records below ``old``, and the oldest while more than ``most_bytes`` stay."""
-        end = pack_key(old) if old is not None else b""
+    def trim_kept(self, below: Sequence, old: Sequence | None, most_bytes: int, mark: bytes, highest: int) -> int:
+        """As ``trim``, of what is kept: records below ``old``, and the oldest while more than ``most_bytes`` stay.
+
+        ``below``: a replay reads from there on what was kept.
+        """
+        end, stop = pack_key(old) if old is not None else b"", min(self._kept.to, pack_key(below))
+        if self._trimmed_to >= stop:
+            return 0
         doomed: list[tuple[bytes, int]] = []
         left = self.size_bytes
-        for key, data in islice(self._store.scan(LOG_SPACE, self._trimmed_to, self._kept.to), TRIM_RECORDS):
+        for key, data in islice(self._store.scan(LOG_SPACE, self._trimmed_to, stop), TRIM_RECORDS):
             if key >= end and left <= most_bytes:
                 break
             doomed.append((key, len(data)))
@@ -246,6 +275,7 @@ class ChangeLog:
         batch = self._store.batch()
         batch.delete_range(LOG_SPACE, self._trimmed_to, end)
         batch.put(META_SPACE, mark, highest.to_bytes(8, "big"))
+        batch.put(META_SPACE, TRIMMED, doomed[-1][0])
         self._store.write(batch)
         self._trimmed_to = end
         if self._tail is not None:

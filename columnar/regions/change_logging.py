@@ -83,6 +83,6 @@ class ChangeLogging:
         """Remove records below ``below``, a bounded number; returns how many."""
         return self.log.trim(below, STAMP, self.stamps.mark(now_ms))
 
-    def trim_kept(self, old: Sequence | None, most_bytes: int, now_ms: int) -> int:
+    def trim_kept(self, below: Sequence, old: Sequence | None, most_bytes: int, now_ms: int) -> int:
         """Trim records that only CHANGE_LOG keeps: records below ``old`` and the excess over ``most_bytes``."""
-        return self.log.trim_kept(old, most_bytes, STAMP, self.stamps.mark(now_ms))
+        return self.log.trim_kept(below, old, most_bytes, STAMP, self.stamps.mark(now_ms))

@@ -9,6 +9,8 @@ Invariants:
     I1. ``older_than`` never names a record that is younger than asked for.
     I2. At most MARKS + 2 marks are kept, however long the time.
 
+``trimmed`` in ``meta`` is the last record that was removed, so that a log can say whether it is whole behind a mark.
+
 Knows nothing of clocks: the time is an argument.
 """
 
@@ -22,6 +24,7 @@ from columnar.storage.api import Store
 from columnar.storage.ownership import META_SPACE as META_SPACE
 
 TIME: Final = b"time/"
+TRIMMED: Final = b"trimmed"  # origin:u64 epoch:u32 n:u64; none where nothing was removed, or by earlier versions alone
 _MS: Final = Struct(">Q")
 MARKS: Final = 64  # over the time that is asked for: records stay up to 1/64 longer
 
@@ -53,6 +56,18 @@ class LogRetention:
         batch.put(META_SPACE, *mark(now_ms, written_to))
         self._store.write(batch)
         marks.append((now_ms, written_to))
+
+    def marks(self) -> list[tuple[int, Sequence]]:
+        """Times and how far the log went by then, ascending."""
+        return list(self._known())
+
+    def forget(self) -> None:
+        """The table keeps changes no more: what the marks say of later records does not hold."""
+        if self._known():
+            batch = self._store.batch()
+            batch.delete_range(META_SPACE, TIME, TIME[:-1] + b"0")
+            self._store.write(batch)
+            self._marks = []
 
     def older_than(self, now_ms: int, keep_s: int) -> Sequence | None:
         """Records below it were written more than ``keep_s`` ago; None: none is known to be."""

@@ -24,7 +24,7 @@ from columnar.model.read import Projection, ReadSpec, ScanSpec
 from columnar.model.region_messages import Message
 from columnar.model.trigger_look import TriggerLook
 from columnar.model.trigger_registration import Registration
-from columnar.model.trigger_set import STATES, State, Trigger, Triggers
+from columnar.model.trigger_set import STATES, Replay, State, Trigger, Triggers
 from columnar.routing import asks, row_forms
 from columnar.routing.value_codec import (
     BOOL,
@@ -99,6 +99,7 @@ _TRIGGER: Final = record(
         "state": Codec(TEXT.encode, _decode_state),
         "number": INT,
         "rests": TEXT,
+        "replay": maybe(record(Replay, {"number": INT, "from_ms": INT})),
     },
 )
 _NUMBERS: Final = record(Numbers, {"given": INT, "removed": several(_RANGE)})
@@ -233,6 +234,7 @@ _ENTRIES: Final = (
     _Entry("publish_triggers", regions.PublishTriggers, {"triggers": _TRIGGERS}),
     _Entry("check_function", regions.CheckFunction, {"function": TEXT}, maybe(TEXT)),
     _Entry("undelivered", regions.Undelivered, {"table": TEXT, "triggers": several(TEXT)}, by_name(INT)),
+    _Entry("log_reach", regions.LogReach, _TABLE_NAME, INT),
     _Entry("hold_deliveries", regions.HoldDeliveries, {}),
     _Entry("release_deliveries", regions.ReleaseDeliveries, {}),
     _Entry("copy_region", regions.CopyRegion, {"region": REGION, "path": TEXT}),

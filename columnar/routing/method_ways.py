@@ -69,7 +69,8 @@ _THRIFT1: Final = {
         Way.MASTER,
         "enableTable disableTable createTable deleteTable columnarCreateTable columnarAlterTable columnarTruncateTable"
         " columnarSplit columnarMerge columnarCreateNamespace columnarDropNamespace columnarTriggerAdd"
-        " columnarTriggerRemove columnarTriggerPause columnarTriggerResume columnarSnapshotTake columnarSnapshotList"
+        " columnarTriggerRemove columnarTriggerPause columnarTriggerResume columnarTriggerReplay"
+        " columnarSnapshotTake columnarSnapshotList"
         " columnarSnapshotClone columnarSnapshotRestore columnarSnapshotDelete columnarStage columnarStageRelease"
         " columnarStageAdopt columnarServers columnarLocations columnarLocate columnarTransitions columnarDecisions"
         " columnarMove columnarAssign columnarUnassign columnarDrain columnarBalance columnarSwitch columnarRestart"

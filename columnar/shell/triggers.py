@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import closing
 
 import click
@@ -19,7 +20,7 @@ from columnar.shell.completion import completing, table_argument
 from columnar.shell.connecting import Refused, Server, with_server
 from columnar.shell.dead_letters import dead, retried
 from columnar.shell.showing import as_plain, last_line, remark_on_silent
-from columnar.shell.text import readable, typed
+from columnar.shell.text import moment_of, readable, typed
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -204,6 +205,29 @@ def resume(server: Server, name: str) -> None:
     """Go on where the trigger was paused."""
     server.connection.triggers.resume(name)
     server.output.done(f"trigger {name} goes on", {"resumed": name})
+
+
+@trigger.command()
+@click.argument("name", shell_complete=completing("trigger"))
+@click.option(
+    "--from", "from_when", required=True, metavar="TIME|beginning",
+    help="2026-01-31T12:00, milliseconds since 1970, or 15m for 15 minutes ago. beginning: every row as it is now.",
+)  # fmt: skip
+@with_server
+def replay(server: Server, name: str, from_when: str) -> None:
+    """Show a trigger changes again.
+
+    Those that were written since a time, as far as the table's log goes back (attribute CHANGE_LOG), or every row.
+    Changes that come meanwhile wait behind them.
+
+    \b
+      columnar trigger replay backlinks --from 2h
+      columnar trigger replay backlinks --from beginning
+    """
+    from_ms = 0 if from_when == "beginning" else moment_of(from_when, round(time.time() * 1_000))
+    server.connection.triggers.replay(name, from_ms)
+    what = "every row" if from_ms == 0 else "changes since then"
+    server.output.done(f"trigger {name} is shown {what} again", {"replayed": name, "from_ms": from_ms})
 
 
 @trigger.command()

@@ -429,6 +429,10 @@ service ColumnarStore extends hbase.Hbase {
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   void columnarTriggerResume(1: string trigger)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // Shows the trigger again what was written since fromMs (milliseconds since 1970), or with 0 every row.  Answers when
+  // the wish is on disk; a time to which the log does not reach back is an error.
+  void columnarTriggerReplay(1: string trigger, 2: i64 fromMs)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   // Dead letters, oldest first; an empty trigger means all of them.
   list<DeadLetter> columnarDeadLetters(1: string trigger, 2: i32 limit)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)

@@ -38,6 +38,9 @@ class TriggerChangeMethods:
     def columnarTriggerPause(self, _ctx: Any, trigger: str) -> Any:
         return self._changes.pause(trigger or "")
 
+    def columnarTriggerReplay(self, _ctx: Any, trigger: str, from_ms: int | None) -> Any:
+        return self._changes.replay(trigger or "", from_ms or 0)
+
     def columnarTriggerResume(self, _ctx: Any, trigger: str) -> Any:
         return self._changes.resume(trigger or "")
 

@@ -36,6 +36,7 @@ _log = logging.getLogger(__name__)
 
 BACKFILL_ROWS: Final = 500
 BACKFILL: Final = b"backfill/"
+BEGIN: Final = b"@"  # of a mark: the key to go on from follows
 _DONE: Final = b"done"
 
 Spawn = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
@@ -62,8 +63,12 @@ class Consumer(Follower):
         feeder: Delivering,
         spawn: Spawn,
         looking: Looking | None = None,
+        repeats_to: Sequence | None = None,
     ) -> None:
-        """``looking``: given where the registration has looks.  IllegalArgument: it cannot be read."""
+        """``looking``: given where the registration has looks; ``repeats_to``: of a replay.
+
+        IllegalArgument: the registration cannot be read.
+        """
         self.registration = registration
         self.scope = registration.scope()
         self._looking = looking
@@ -72,7 +77,8 @@ class Consumer(Follower):
         self._feeder = feeder
         self._spawn = spawn
         self._backfill: asyncio.Task[None] | None = None
-        self._is_prepared = registration.from_where != "beginning"
+        self._is_prepared = False  # as far as is known
+        self._repeats_to = repeats_to
         super().__init__(trigger(registration.name), region, registration.family_bytes, state)
         self._spec = ReadSpec(Projection(tuple((family, None) for family in sorted(self.families))))
 
@@ -97,7 +103,8 @@ class Consumer(Follower):
     @property
     def is_prepared(self) -> bool:
         if not self._is_prepared:
-            self._is_prepared = self.region.mark(self._mark) == _DONE
+            mark = self.region.mark(self._mark)
+            self._is_prepared = mark == _DONE if mark is not None else self.registration.from_where != "beginning"
         return self._is_prepared
 
     def obstacle(self) -> str:
@@ -153,8 +160,11 @@ class Consumer(Follower):
             record.hops,
             picture.after if picture is not None and self.registration.images else None,
             self._looked(record.row, picture),
-            record.only_for is not None and bool(record.entries),
+            bool(record.entries) and (record.only_for is not None or self._is_behind(delivery.sequence)),
         ]
+
+    def _is_behind(self, sequence: Sequence) -> bool:
+        return self._repeats_to is not None and sequence <= self._repeats_to
 
     def _before(self, record: ChangeRecord, picture: Picture | None) -> dict[bytes, bytes] | None:
         """The image, or the touched cells of a registration without images; None: there is no image."""
@@ -217,7 +227,7 @@ class Consumer(Follower):
         if not last:
             region.log_records([], {self._mark: _DONE})
             return None
-        return region.log_records(records, {self._mark: b"@" + range_start(last + b"\x00")})
+        return region.log_records(records, {self._mark: BEGIN + range_start(last + b"\x00")})
 
 
 def _qualifier(entry: Entry) -> bytes | None:

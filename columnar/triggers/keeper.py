@@ -7,12 +7,13 @@ Triggers are one kind of follower: the hub follows their tables (``flows.hub``),
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from columnar.errors import TableNotEnabled
+from columnar.errors import RegionElsewhere, TableNotEnabled
 from columnar.flows.applier import Applier
 from columnar.flows.delivery_state import DeliveryState
 from columnar.flows.follower import Kind, Subscription
@@ -20,12 +21,14 @@ from columnar.flows.follower_name import TRIGGER, trigger
 from columnar.flows.governor import Governor
 from columnar.flows.hub import Hub
 from columnar.model.flow_graph import Flow
+from columnar.model.region_messages import NOWHERE
 from columnar.model.trigger_flow import flow_of
 from columnar.model.trigger_registration import Registration
 from columnar.model.trigger_set import Trigger, Triggers
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
+from columnar.triggers import replaying
 from columnar.triggers.burials import Burials
 from columnar.triggers.consumer import BACKFILL, Consumer
 from columnar.triggers.dead_letters import DeadLetter
@@ -73,7 +76,7 @@ class TriggerKeeper:
         self._checks = FunctionChecks(self.feeder)
         self.places_of_effects = EffectPlaces(lambda: self.triggers, hub.flows)
         self.feeder.outcomes.places_of_effects = self.places_of_effects
-        hub.register(Kind(TRIGGER, True, self._is_removed, (BACKFILL,), self.flows))
+        hub.register(Kind(TRIGGER, True, self._is_removed, (BACKFILL, replaying.REPLAY), self.flows))
 
     # --- start and stop ----------------------------------------------------------------------------
 
@@ -120,6 +123,8 @@ class TriggerKeeper:
             self.feeder.resume(one.name)
         if before is None or not before.is_in_use:
             await self.hub.follow(self._subscription(one))
+        elif one.replay != before.replay:
+            await self.hub.follow_anew(self._subscription(one))
 
     def _subscription(self, one: Trigger) -> Subscription:
         registration, families = one.registration, one.registration.family_bytes
@@ -132,10 +137,13 @@ class TriggerKeeper:
             families if touched_before else frozenset(),
             partial(self._consumer, registration),
             registration.scope().images,
+            partial(replaying.carry_out, trigger(one.name), one.replay) if one.replay is not None else None,
         )
 
     def _consumer(self, registration: Registration, region: Region, state: DeliveryState) -> Consumer:
-        return Consumer(registration, region, state, self.feeder, self.hub.background.spawn, self._looking)
+        repeats_to = replaying.repeats_to(region, trigger(registration.name))
+        spawn = self.hub.background.spawn
+        return Consumer(registration, region, state, self.feeder, spawn, self._looking, repeats_to)
 
     def _is_removed(self, name: str, number: int) -> bool:
         return self._triggers is not None and self._triggers.is_removed(name, number)
@@ -149,6 +157,19 @@ class TriggerKeeper:
         async with self.hub.lock:
             lags = await self.hub.undelivered(table, [trigger(name) for name in names])
         return {name.name: lag for name, lag in lags.items()}
+
+    async def reach(self, table: str) -> int:
+        """The time from which on all logs of a table here are whole; NOWHERE: one keeps no changes (``LogReach``)."""
+        served, reaches = self._server.tables.enabled(table.encode()), 0
+        for info in served.regions:
+            try:
+                region = await self._server.opened(served, info)
+            except RegionElsewhere:
+                continue  # its owner answers for it
+            reached = region.log.reaches_back_to()
+            reaches = max(reaches, NOWHERE if reached is None else reached)
+            await asyncio.sleep(0)
+        return reaches
 
     # --- looks -------------------------------------------------------------------------------------
 

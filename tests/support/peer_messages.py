@@ -17,7 +17,7 @@ from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route, RoutesHeld
 from columnar.model.schema import Family, make_table
 from columnar.model.trigger_look import TriggerLook
 from columnar.model.trigger_registration import Registration
-from columnar.model.trigger_set import Trigger, Triggers
+from columnar.model.trigger_set import Replay, Trigger, Triggers
 from columnar.routing import asks, row_forms
 
 TABLE = make_table("ns:t", [Family("a", max_versions=3), Family("b\xff", ttl_s=9)], {"DURABILITY": "ASYNC_WAL"})
@@ -34,7 +34,7 @@ FORM = row_forms.ReplyForm(1, 2, True)
 LINKS = Registration("links", "t", "wiki:links", ("a", "b\xff"), True, "beginning", 5_000, 3)
 TRIGGERS = Triggers(
     (
-        Trigger(LINKS, "paused", 7),
+        Trigger(LINKS, "paused", 7, replay=Replay(2, 1_700_000_000_000)),
         Trigger(Registration("more", "ns:t", "wiki:more", ("a",)), "adding", 9),
         Trigger(Registration("old", "", "", ()), rests="registration of a trigger: no JSON"),
     ),
@@ -68,6 +68,7 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (regions.PublishTriggers(TRIGGERS), None),
     (regions.CheckFunction("wiki:links"), "it is no function"),
     (regions.Undelivered("t", ("links", "none")), {"links": 1 << 33, "none": 0}),
+    (regions.LogReach("ns:t"), regions.NOWHERE),
     (regions.HoldDeliveries(), None),
     (regions.ReleaseDeliveries(), None),
     (regions.CopyRegion(LOW, "/data/copy"), None),
@@ -120,6 +121,7 @@ MORE: list[tuple[Message[Any], Any]] = [
     (regions.PublishTriggers(Triggers(numbers=None)), None),
     (regions.CheckFunction("wiki:links"), None),
     (regions.Undelivered("t", ()), {}),
+    (regions.LogReach("t"), 0),
     (regions.Loads(), ()),
     (ChangeRoutes(1), RoutesHeld(0)),
     (owners.OpenRegion(LOW, Owner(S1, 1), (), True), None),

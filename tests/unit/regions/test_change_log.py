@@ -59,7 +59,7 @@ class Run:
     def trim(self) -> None:
         old = self.rng.choice([None, *self.there])
         most = self.rng.randrange(1_000)
-        while self.log.trim_kept(old, most, MARK, 9):
+        while self.log.trim_kept(self.log.written_to, old, most, MARK, 9):
             pass
         held = {key for key, _ in self.store.scan(LOG_SPACE, b"", None)}
         gone = {one for one in self.there if pack_key(one) not in held}
@@ -97,7 +97,7 @@ def test_the_size_ends_a_log_at_its_oldest(monkeypatch: pytest.MonkeyPatch) -> N
     newest = list(run.there)[-4:]
     most = sum(run.there[one] for one in newest)
     monkeypatch.setattr(run, "rng", random.Random(0))
-    while run.log.trim_kept(None, most, MARK, 9):
+    while run.log.trim_kept(run.log.written_to, None, most, MARK, 9):
         pass
     assert [key for key, _ in run.store.scan(LOG_SPACE, b"", None)] == [pack_key(one) for one in newest]
     assert run.store.get("meta", MARK) == (9).to_bytes(8, "big"), "stamps of what is gone stay known"

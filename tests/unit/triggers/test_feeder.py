@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from itertools import count
 from typing import Any
 
@@ -39,7 +39,7 @@ from tests.support.openings import operations_of, region_at_once
 class Bench:
     """A server with the system's tables and one table ``t``, a keeper with its master, and two fake workers."""
 
-    def __init__(self, regions: int = 1) -> None:
+    def __init__(self, regions: int = 1, attributes: Mapping[str, str] | None = None) -> None:
         clock = count(1_000)
         self.engine = MemoryEngine()
         self.committer = Committer(asyncio.get_running_loop(), threads=2)
@@ -49,7 +49,7 @@ class Bench:
             self.server.tables.install(ServedTable(make_table(name, [family]), True, [RegionInfo(name, next(ids))]))
         starts = [b"", *(b"%02d" % n for n in range(1, regions))]
         infos = [RegionInfo("t", next(ids), start, end) for start, end in zip(starts, [*starts[1:], b""], strict=True)]
-        self.table = ServedTable(make_table("t", [Family("f")]), True, infos)
+        self.table = ServedTable(make_table("t", [Family("f")], attributes or {}), True, infos)
         self.server.tables.install(self.table)
         out = make_table("out", [Family("f")], {"DELETE_MARKERS": "1000"})
         self.out = ServedTable(out, True, [RegionInfo("out", next(ids))])
@@ -132,10 +132,12 @@ class Bench:
         self.committer.close()
 
 
-def on_bench(regions: int = 1) -> Callable[[Callable[[Bench], Awaitable[None]]], Callable[[], None]]:
+def on_bench(
+    regions: int = 1, attributes: Mapping[str, str] | None = None
+) -> Callable[[Callable[[Bench], Awaitable[None]]], Callable[[], None]]:
     def decorate(test: Callable[[Bench], Awaitable[None]]) -> Callable[[], None]:
         async def run() -> None:
-            bench = Bench(regions)
+            bench = Bench(regions, attributes)
             await bench.start()
             try:
                 async with asyncio.timeout(20):

@@ -62,6 +62,7 @@ def test_the_methods() -> None:
         "columnarTriggerList",
         "columnarTriggerPause",
         "columnarTriggerRemove",
+        "columnarTriggerReplay",
         "columnarTriggerResume",
         "columnarTriggerRetry",
         "columnarTriggerWait",

@@ -1,0 +1,77 @@
+"""Replay: a trigger is shown changes of a region again, from a time on, or every row.
+
+The master keeps the wish with the trigger (``model.trigger_set.Replay``).  Each region carries it out once, when its
+next follower begins, and remembers that in ``meta``:
+
+    replay/NAME -> number:u64 origin:u64 epoch:u32 n:u64      of the wish, and how far deliveries had come by then
+
+Invariants:
+    I1. The cursor goes back in the batch that remembers the wish: a crash keeps both or neither, so a wish is carried
+        out once, and a replay that a crash cut goes on where its cursor stands.
+    I2. A cursor goes back only to a mark behind which the log is whole; where none is left it goes back to the oldest
+        record.  Changes that were open stay open.
+
+Splits hand the mark on to both daughters with the cursor.  Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import logging
+from struct import Struct
+from typing import Final
+
+from columnar.flows.delivery_state import Cursor, pack_cursor, unpack_cursor
+from columnar.flows.follower_name import FollowerName
+from columnar.model.trigger_set import BEGINNING, Replay
+from columnar.regions.change_record import KEY_BYTES, Sequence, pack_key, unpack_key
+from columnar.regions.region import Region
+from columnar.storage.layout import range_start
+from columnar.triggers.consumer import BACKFILL, BEGIN
+
+_log = logging.getLogger(__name__)
+
+REPLAY: Final = b"replay/"
+_NUMBER: Final = Struct(">Q")
+assert _NUMBER.size + KEY_BYTES == 28, "on disk: a new layout needs a new mark"
+_NONE: Final = Sequence(0, 0, 0)
+
+
+def carry_out(name: FollowerName, wish: Replay, region: Region) -> None:
+    """Before a follower begins; does nothing where it is done (I1)."""
+    held = _held(region, name)
+    if held is not None and held[0] >= wish.number:
+        return
+    saved = region.log.cursor(name.key)
+    cursor = unpack_cursor(saved) if saved is not None else Cursor(None, ())
+    marks = {REPLAY + name.key.encode(): _NUMBER.pack(wish.number) + pack_key(cursor.read_to or _NONE)}
+    if wish.from_ms == BEGINNING:
+        marks[BACKFILL + name.key.encode()] = BEGIN + range_start(region.info.start)
+    else:
+        cursor = _back(region, name, cursor, wish)
+    region.log.set_back(name.key, pack_cursor(cursor), marks)
+
+
+def _back(region: Region, name: FollowerName, cursor: Cursor, wish: Replay) -> Cursor:
+    start = region.log.before(wish.from_ms)
+    if start is None:
+        _log.warning("%s: the log of %s no longer reaches back so far; it begins there", name, region.info.encoded)
+    if cursor.read_to is None or (start is not None and start >= cursor.read_to):
+        return cursor
+    if start is None:
+        return Cursor(None, ())
+    return Cursor(
+        start,
+        tuple(one for one in cursor.open if one[0] <= start),
+        tuple(one for one in cursor.progress if one[0] <= start),
+    )
+
+
+def repeats_to(region: Region, name: FollowerName) -> Sequence | None:
+    """Changes up to there were delivered before, if they are none that were open; None: there was no replay."""
+    held = _held(region, name)
+    return held[1] if held is not None and held[1] != _NONE else None
+
+
+def _held(region: Region, name: FollowerName) -> tuple[int, Sequence] | None:
+    data = region.mark(REPLAY + name.key.encode())
+    return None if data is None else (_NUMBER.unpack(data[: _NUMBER.size])[0], unpack_key(data[_NUMBER.size :]))
