@@ -33,6 +33,9 @@ class StandaloneConfig:
     tls_client_ca: str = ""  # clients must show a certificate that this authority signed; "": they need none
 
 
+AHEAD: Final = "ahead"  # an argument of a region server's process that waits for the next death of another
+
+
 @dataclass(frozen=True, slots=True)
 class RegionServerConfig:
     """A server among several of a machine, as its supervisor tells it."""

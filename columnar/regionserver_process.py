@@ -1,7 +1,8 @@
 """The process around ``ClusterServer``: started by a supervisor, with descriptors that it inherits.
 
-    python -m columnar.regionserver_process CONTROL_FD DOORBELL_FD BEATS_FD LOCK_FD
+    python -m columnar.regionserver_process [ahead] CONTROL_FD DOORBELL_FD BEATS_FD LOCK_FD
 
+    ahead          it waits for the next death of a server, whose place it takes; ``ps`` and ``top`` show it as SPARE
     CONTROL_FD     a stream socket to the master: frames of ``routing.peer_frames``.  Its end ends this process at once
     DOORBELL_FD    connections of clients: ``coordination.doorbell``
     BEATS_FD       the write end of a pipe: a beat (``coordination.beat``) every BEAT_S
@@ -31,7 +32,7 @@ import time
 from collections.abc import Callable
 from typing import Final, NoReturn
 
-from columnar.config import RegionServerConfig
+from columnar.config import AHEAD, RegionServerConfig
 from columnar.coordination.beat import Beat, packed
 from columnar.errors import ColumnarError
 from columnar.log_lines import log_to_stderr
@@ -47,7 +48,7 @@ CANNOT_START: Final = 2
 ORPHANED: Final = 3
 _PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
 _PR_SET_NAME: Final = 15
-SPARE: Final = "columnar spare"  # the process' name for ps and top until it is told its settings
+SPARE: Final = "columnar spare"
 _NAME_BYTES: Final = 15
 
 
@@ -155,8 +156,9 @@ def _stop_on_signals() -> asyncio.Event:
 
 def main(arguments: list[str]) -> int:
     die_with_parent()
-    show_as(SPARE)
-    control, doorbell, beats, lock = map(int, arguments)
+    if arguments[0] == AHEAD:
+        show_as(SPARE)
+    control, doorbell, beats, lock = map(int, arguments[-4:])
     for descriptor in (beats, lock):
         os.set_inheritable(descriptor, False)
     line = sys.stdin.buffer.readline()

@@ -26,6 +26,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar, cast
 
+from columnar.config import AHEAD
 from columnar.coordination.beat import Beat
 from columnar.coordination.processes import Child, started
 from columnar.errors import ColumnarError
@@ -117,7 +118,7 @@ class ServerProcesses:
 
     # --- starting ------------------------------------------------------------------------------------
 
-    def start(self) -> tuple[Child, list[Server]]:
+    def start(self, *flags: str) -> tuple[Child, list[Server]]:
         """A process without a name as yet.  OSError."""
         known: list[Server] = []
 
@@ -125,7 +126,7 @@ class ServerProcesses:
             for server in known:
                 self._events.heard(server.incarnation, beat)
 
-        child = started(self._command, self._lock, heard, self._environment)
+        child = started([*self._command, *flags], self._lock, heard, self._environment)
         self._children.add(child)
         child.ended.add_done_callback(lambda _: self._children.discard(child))
         return child, known
@@ -138,7 +139,7 @@ class ServerProcesses:
     def _start_spare(self) -> None:
         self._spare_timer = None
         try:
-            spare = self._spare = self.start()
+            spare = self._spare = self.start(AHEAD)
         except OSError as error:
             _log.warning("no process can be started ahead of the next death: %s", error)
             self.keep_spare()
