@@ -105,19 +105,20 @@ def _faults(found: Sequence[FlowTurns]) -> Table:
         "execu-\ntions",
     )  # fmt: skip
     for one in found:
-        turn, figures = one.turns[0], figures_of(one.turns[0])
-        pauses = sorted(pauses_ms(turn))
+        figures = [figures_of(turn) for turn in one.turns]
+        pauses = sorted(pause for turn in one.turns for pause in pauses_ms(turn))
+        tweets = sum(each.tweets for each in figures)
         table.add_row(
             one.title,
             one.variant,
-            f"{figures.tweets:,}",
-            f"{figures.gap_ms:,.0f}",
+            f"{tweets:,}",
+            f"{max(each.gap_ms for each in figures):,.0f}",
             f"{median(pauses):,.0f} / {pauses[-1]:,.0f}" if pauses else "",
-            str(figures.unanswered),
-            str(figures.breaks),
-            str(sum(figures.refusals.values())),
-            f"{figures.drain_s:.2f}",
-            _executions([figures]),
+            str(sum(each.unanswered for each in figures)),
+            str(sum(each.breaks for each in figures)),
+            str(sum(sum(each.refusals.values()) for each in figures)),
+            f"{max(each.drain_s for each in figures):.2f}",
+            _executions(figures),
         )
     return table
 
@@ -170,7 +171,7 @@ def as_json(found: Sequence[FlowTurns]) -> list[dict[str, Any]]:
             "rounds": [asdict(figures_of(turn)) for turn in one.turns],
             **({"responses_of_phases_ms": phases_ms(one.turns[0])} if len(one.turns[0].phases) > 1 else {}),
             **({"drained_after_s": drained_after_s(one.turns[0])} if one.workload == "W3" else {}),
-            **({"pauses_ms": pauses_ms(one.turns[0])} if one.workload == "W4" else {}),
+            **({"pauses_ms": [pauses_ms(turn) for turn in one.turns]} if one.workload == "W4" else {}),
         }
         for one in found
     ]

@@ -145,9 +145,7 @@ class Experiment:
         plan, found = self._plan, []
         for variant, site in self._sites.items():
             if plan.kills:
-                phases = (Phase(plan.kills * self._cycle_s, CALM * saturation),)
-                title = f"all killed {plan.kills} times"
-                found.append(FlowTurns("W4", title, variant, (self._turn(site, title, phases, self._kills(site)),)))
+                found.append(self._killed_often(site, CALM * saturation))
                 continue
             parts = PARTS[variant]
             whole = () if len(parts) == 1 else (ALL,)
@@ -230,8 +228,17 @@ class Experiment:
     def _cycle_s(self) -> float:
         return min(CYCLE_S, CYCLE_TURNS * self._plan.seconds)
 
-    def _kills(self, site: Site) -> list[tuple[float, Act]]:
-        """A kill in each cycle, at a moment of its middle."""
-        rng = Random(self._plan.seed)
-        kill = self._fault(site, ALL)
-        return [(self._cycle_s * (cycle + 0.2 + 0.6 * rng.random()), kill) for cycle in range(self._plan.kills)]
+    def _killed_often(self, site: Site, rate: float) -> FlowTurns:
+        """Kill everything in each cycle, at a moment of its middle.
+
+        A load ends before its last kill where restarts take longer than cycles; then another load has the others.
+        """
+        rng, kill, turns = Random(self._plan.seed), self._fault(site, ALL), list[Turn]()
+        title, left = f"all killed {self._plan.kills} times", self._plan.kills
+        while left:
+            kills = [(self._cycle_s * (cycle + 0.2 + 0.6 * rng.random()), kill) for cycle in range(left)]
+            turns.append(self._turn(site, title, (Phase(left * self._cycle_s, rate),), kills))
+            if not turns[-1].kills_ns:
+                raise EndpointFailed(f"a load of {left * self._cycle_s:g} s was over before its first kill")
+            left -= len(turns[-1].kills_ns)
+        return FlowTurns("W4", title, site.variant, tuple(turns))
