@@ -9,6 +9,7 @@ Invariants:
     I1. The effects of a job are applied in their order, and of one job all or, after an error, some.
     I2. A job is told once, or never where it is given up: then its change is delivered again.
     I3. Jobs hold at most WAITING_BYTES of effects, but for one job: ``has_room`` says when to take no more.
+    I4. Followers take turns, by their shares: however much one has to write, others wait for its part of a step.
 
 Owned by the loop.
 """
@@ -17,7 +18,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -26,7 +26,9 @@ from columnar.errors import CallerError, ColumnarError
 from columnar.flows.background import Background
 from columnar.flows.delivery_state import pause_s
 from columnar.flows.effects import Write, for_table
+from columnar.flows.fair_share import SHARE
 from columnar.flows.governor import Governor
+from columnar.flows.write_line import WriteLine
 from columnar.model.mutation import RowMutation
 from columnar.operations.access import TableAccess
 from columnar.regions.region import Region
@@ -97,7 +99,7 @@ class Applier:
         self._writes = writes
         self._governor = governor
         self._background = background
-        self._queue: deque[Job] = deque()
+        self._line: WriteLine[Job] = WriteLine()
         self._is_planned = False
         self._held_bytes = 0
 
@@ -106,10 +108,11 @@ class Applier:
         """I3."""
         return self._held_bytes < WAITING_BYTES
 
-    def apply(self, writes: list[Write], size_bytes: int, tell: Told) -> Job:
+    def apply(self, writes: list[Write], size_bytes: int, tell: Told, name: str = "", share: int = SHARE) -> Job:
+        """``name`` and ``share``: of the follower whose effects these are (I4)."""
         job = Job(writes, size_bytes, tell)
         self._held_bytes += size_bytes
-        self._queue.append(job)
+        self._line.push(name, share, job)
         if not self._is_planned:
             self._is_planned = True
             self._governor.soon(self._step)
@@ -127,17 +130,19 @@ class Applier:
         batches: dict[int, _Batch] = {}
         complete: list[Job] = []
         left = STEP_WRITES
-        while self._queue and left > 0:
-            job = self._queue[0]
-            left -= self._gather(job, left, batches)
-            if not job.is_queued or job.at >= len(job.writes):
-                self._queue.popleft()
+        while self._line and left > 0:
+            job = self._line.first()
+            count = self._gather(job, left, batches)
+            left -= count
+            is_over = not job.is_queued or job.at >= len(job.writes)
+            self._line.wrote(count, is_over=is_over)
+            if is_over:
                 complete.append(job)
         for batch in batches.values():
             self._write(batch)
         for job in complete:
             self._complete(job)
-        self._is_planned = bool(self._queue)
+        self._is_planned = bool(self._line)
         return self._is_planned
 
     def _gather(self, job: Job, most: int, batches: dict[int, _Batch]) -> int:

@@ -4,13 +4,17 @@ A change is open from when it is read from the log until it is done or given up.
 row are taken one at a time, in the order of the log; rows go side by side.  A row whose change
 failed is parked: nothing of it is taken until its pause is over, its neighbours go on.
 
-Events: ``read``, ``passed``, ``done``, ``failed``, ``lost``, ``put_off``, ``came_to``, ``given_up``.
-Instructions: what ``take`` returns is to be delivered; a ``failed`` that returns True is to be
+A batch (``take_batch``) is several changes that are delivered together: of a row the oldest ones, in order.  A batch
+that failed is halved: its changes come again at once, in batches of half its size, until one fails alone.
+
+Events: ``read``, ``passed``, ``done``, ``failed``, ``given_back``, ``put_off``, ``halved``, ``named``,
+``came_to``, ``given_up``.
+Instructions: what ``take`` and ``take_batch`` return is to be delivered; a ``failed`` that returns True is to be
 written to the dead letters and then reported by ``given_up``.
 
 Invariants:
     I1. Everything up to ``read_to`` that is not open has been delivered or given up.
-    I2. At most one change of a row is in flight, and it is the oldest open one.
+    I2. The changes of a row that are in flight are its oldest open ones, all of one delivery.
     I3. At most ``bound`` changes are open: then no more is read, and the log holds the rest.
 
 ``Cursor`` is the durable part: after a restart the open changes are delivered again, with the
@@ -94,6 +98,7 @@ class _Open:
     row: bytes
     attempts: int = 0
     progress: bytes = b""
+    most: int = 0  # changes of a batch that it may be in, since one with it failed; 0: any number
 
 
 class DeliveryState:
@@ -144,19 +149,46 @@ class DeliveryState:
         heapq.heappush(self._parked, (now_s + pause_s(held.attempts), held.row))
         return False
 
-    def put_off(self, sequence: Sequence, until_s: float) -> None:
-        """It asks to come again later; no attempt is counted."""
-        self._in_flight.discard(sequence)
-        heapq.heappush(self._parked, (until_s, self._open[sequence].row))
+    def put_off(self, sequences: list[Sequence], until_s: float) -> None:
+        """A delivery asks to come again later; no attempt is counted."""
+        self._in_flight.difference_update(sequences)
+        for row in self._rows_at_rest(sequences):
+            heapq.heappush(self._parked, (until_s, row))
+
+    def halved(self, sequences: list[Sequence]) -> None:
+        """A batch failed, and nobody knows which change did it: all come again at once, in smaller batches."""
+        for sequence in sequences:
+            self._open[sequence].most = max(1, len(sequences) // 2)
+        self.given_back(sequences, at_once=True)
+
+    def named(self, sequences: list[Sequence], names: dict[Sequence, str]) -> list[tuple[Sequence, str]]:
+        """A batch failed by these of its changes: report each that is returned as ``failed``.
+
+        The others come again at once.  So does a change behind another one of its row, alone from now on.
+        """
+        guilty = [sequence for sequence in names if self._rows[self._open[sequence].row][0] == sequence]
+        for sequence in names:
+            self._open[sequence].most = 1
+        self.given_back([sequence for sequence in sequences if sequence not in guilty], at_once=True)
+        return [(sequence, names[sequence]) for sequence in guilty]
 
     def came_to(self, sequence: Sequence, progress: bytes) -> None:
         """Everything that it did up to this checkpoint is on disk."""
         self._open[sequence].progress = progress
 
-    def lost(self, sequence: Sequence) -> None:
-        """The worker went while it ran, through no fault of this change: deliver it again."""
-        self._in_flight.discard(sequence)
-        self._ready.append(self._open[sequence].row)
+    def given_back(self, sequences: list[Sequence], *, at_once: bool = False) -> None:
+        """Changes of one delivery did not run, through no fault of theirs: deliver them again; ``at_once``: first."""
+        self._in_flight.difference_update(sequences)
+        rows = self._rows_at_rest(sequences)
+        if at_once:
+            self._ready.extendleft(reversed(rows))
+        else:
+            self._ready.extend(rows)
+
+    def _rows_at_rest(self, sequences: list[Sequence]) -> list[bytes]:
+        """Their rows, but for those whose oldest change is in flight."""
+        rows = dict.fromkeys([self._open[sequence].row for sequence in sequences])
+        return [row for row in rows if self._rows[row][0] not in self._in_flight]
 
     def _end(self, sequence: Sequence) -> None:
         row = self._open.pop(sequence).row
@@ -164,7 +196,8 @@ class DeliveryState:
         assert waiting[0] == sequence, "I2"
         waiting.popleft()
         if waiting:
-            self._ready.append(row)
+            if waiting[0] not in self._in_flight:  # else it is of the same batch
+                self._ready.append(row)
         else:
             del self._rows[row]
 
@@ -172,8 +205,7 @@ class DeliveryState:
 
     def take(self, now_s: float) -> Delivery | None:
         """The next change to deliver; it is in flight from now on."""
-        while self._parked and self._parked[0][0] <= now_s:
-            self._ready.append(heapq.heappop(self._parked)[1])
+        self._wake(now_s)
         if not self._ready:
             return None
         row = self._ready.popleft()
@@ -181,6 +213,29 @@ class DeliveryState:
         self._in_flight.add(sequence)
         held = self._open[sequence]
         return Delivery(sequence, row, held.attempts + 1, held.progress)
+
+    def _wake(self, now_s: float) -> None:
+        while self._parked and self._parked[0][0] <= now_s:
+            self._ready.append(heapq.heappop(self._parked)[1])
+
+    def take_batch(self, now_s: float, most: int) -> list[Delivery]:
+        """The next changes to deliver together, at most ``most``; those of a row are in order."""
+        self._wake(now_s)
+        found: list[Delivery] = []
+        while self._ready:
+            row, before = self._ready[0], len(found)
+            for sequence in self._rows[row]:
+                held = self._open[sequence]
+                bound = min(most, held.most or most)
+                if len(found) >= bound:
+                    break
+                most = bound
+                found.append(Delivery(sequence, row, held.attempts + 1, held.progress))
+            if len(found) == before:
+                break
+            self._ready.popleft()
+        self._in_flight.update([delivery.sequence for delivery in found])
+        return found
 
     def next_due_s(self) -> float | None:
         """When the next parked row's pause ends."""
@@ -196,6 +251,11 @@ class DeliveryState:
     @property
     def has_ready(self) -> bool:
         return bool(self._ready)
+
+    @property
+    def waiting_count(self) -> int:
+        """About how many changes may be taken now or when others of their rows are done."""
+        return len(self._open) - len(self._in_flight) - len(self._parked)
 
     @property
     def open_count(self) -> int:
@@ -240,7 +300,10 @@ class DeliveryState:
         assert list(self._open) == sorted(self._open)
         assert {s for waiting in self._rows.values() for s in waiting} == set(self._open)
         assert all(list(waiting) == sorted(waiting) for waiting in self._rows.values())
-        heads = {waiting[0] for waiting in self._rows.values()}
-        assert self._in_flight <= heads
+        for waiting in self._rows.values():
+            flags = [sequence in self._in_flight for sequence in waiting]
+            assert flags == sorted(flags, reverse=True), "I2"
         resting = [*self._ready, *(row for _, row in self._parked)]
-        assert len(resting) == len(set(resting)) == len(self._rows) - len(self._in_flight)
+        at_rest = {row for row, waiting in self._rows.items() if waiting[0] not in self._in_flight}
+        assert len(resting) == len(set(resting))
+        assert set(resting) == at_rest

@@ -15,7 +15,9 @@ not known before, and without a charge at the beginning the trigger that is firs
 
 Invariants:
     I1. At most ``places`` slices run.  A running slice holds one place; a paused call holds none.
-    I2. At most ``side_by_side`` calls of a trigger are begun, running and paused together.
+    I2. At most ``side_by_side`` calls of a trigger are begun, running and paused together.  While none is paused,
+        more of a trigger with quick calls may be begun, as many as take PIPELINE_S together: the worker, which runs
+        ``side_by_side`` of them, need not wait for the next ones.
     I3. In any time t at most ``rate * t + 2`` calls of a rated trigger begin; further slices of a call are free.
     I4. A trigger saves up no credit while it can take no turn, be it idle, at its ``side_by_side`` or over its rate:
         its tag is at least the virtual time when it can again.
@@ -23,10 +25,13 @@ Invariants:
         new ones half of the rest: a quick trigger waits for slices of its own kind, never for calls of seconds.
     I6. A new trigger, whose slices were never measured, runs one slice until that is over or has lasted ``QUICK_S``:
         a start with many slow triggers leaves places to the others.
+    I7. No slice begins while those that run are expected to compute WINDOW_S or more: slices that compute share one
+        interpreter, and the next trigger that comes waits for what is there.
 
 Cost: O(log triggers) for an event or a turn.
 
-Knows nothing of processes, frames and clocks: ``now_s`` and ``used_s`` are arguments.
+Knows nothing of processes, frames and clocks: ``now_s``, ``used_s`` (how long a slice lasted) and ``cpu_s`` (how long
+it computed) are arguments.
 """
 
 from __future__ import annotations
@@ -41,7 +46,10 @@ SHARE: Final = 10
 SIDE_BY_SIDE: Final = 8
 QUICK_S: Final = 0.01  # half a slice of a generator: fan-outs are slow
 RESERVED_PART: Final = 8  # of the places
+PIPELINE_S: Final = 0.005
+WINDOW_S: Final = 0.005
 _SLOW, _NEW, _QUICK = range(3)  # places of the lines in ``_lines``
+_SHORTEST_S: Final = 1e-6
 _FIRST_GUESS_S: Final = 0.001  # a slice of a trigger that was never measured
 _MEMORY: Final = 8  # slices, in the mean of a trigger's slices
 _TOKENS: Final = 2.0  # a bucket's size: a look that comes late loses nothing
@@ -70,6 +78,8 @@ class _Trigger:
         "continues_next",
         "continuing",
         "counted",
+        "cpu_charged",
+        "cpu_mean_s",
         "due",
         "due_serial",
         "filled_s",
@@ -99,6 +109,8 @@ class _Trigger:
         self.tag = 0.0  # virtual seconds: when its next slice starts
         self.charged = 0.0  # virtual seconds, a part of the tag: for the slices that run
         self.mean_s = _FIRST_GUESS_S
+        self.cpu_mean_s = 0.0
+        self.cpu_charged = 0.0  # seconds: what the slices that run are expected to compute
         self.is_measured = False
         self.tokens = 1.0  # as of ``filled_s``
         self.filled_s = now_s
@@ -112,7 +124,17 @@ class _Trigger:
 
     @property
     def wants_to_begin(self) -> bool:
-        return bool(self.consumers) and self.begun < (self.terms.side_by_side if self.is_measured else 1)  # I6
+        return bool(self.consumers) and self.begun < self.most_begun
+
+    @property
+    def most_begun(self) -> int:
+        """I2, I6."""
+        if not self.is_measured:
+            return 1
+        side_by_side = self.terms.side_by_side
+        if self.paused or self.mean_s * side_by_side >= PIPELINE_S:
+            return side_by_side  # calls behind paused ones would hold places that those need to go on
+        return int(PIPELINE_S / max(self.mean_s, _SHORTEST_S))
 
     @property
     def may_begin(self) -> bool:
@@ -160,6 +182,8 @@ class FairShare:
         self._due: list[tuple[float, int, _Trigger]] = []  # triggers that wait for a token
         self._trials: deque[tuple[float, _Trigger]] = deque()  # when the first slice of a trigger began
         self._serial = 0
+        self._in_line = 0  # triggers that can take a turn
+        self._computing_s = 0.0  # what the slices that run are expected to compute
 
     # --- triggers ----------------------------------------------------------------------------------
 
@@ -172,7 +196,7 @@ class FairShare:
             return
         held.fill(now_s)
         held.terms, held.is_removed, held.due = terms, False, None
-        held.bound = max(terms.side_by_side, held.begun)
+        held.bound = max(held.most_begun, held.begun)
         self._settle(held)
 
     def remove(self, trigger: str) -> None:
@@ -198,11 +222,11 @@ class FairShare:
             held.consumers.pop(consumer, None)
             self._settle(held)
 
-    def paused(self, trigger: str, used_s: float) -> None:
+    def paused(self, trigger: str, used_s: float, cpu_s: float = 0.0) -> None:
         """A slice is over, its call is not: the place is free, and the call still counts (I2)."""
         held = self._triggers[trigger]
         held.paused += 1
-        self._slice_over(held, used_s)
+        self._slice_over(held, used_s, cpu_s)
 
     def goes_on(self, trigger: str, call: Hashable) -> None:
         """A paused call is ready for its next slice."""
@@ -218,9 +242,9 @@ class FairShare:
         held.paused -= 1
         self._settle(held)
 
-    def ended(self, trigger: str, used_s: float) -> None:
+    def ended(self, trigger: str, used_s: float, cpu_s: float = 0.0) -> None:
         """A running call is over: done, failed or lost."""
-        self._slice_over(self._triggers[trigger], used_s)
+        self._slice_over(self._triggers[trigger], used_s, cpu_s)
 
     def returned(self, turn: Turn) -> None:
         """The turn found nothing to run: it is as if it had not been taken.  A paused call is over."""
@@ -249,8 +273,15 @@ class FairShare:
         guess = held.mean_s / held.terms.share
         held.charged += guess
         held.tag += guess
+        held.cpu_charged += held.cpu_mean_s
+        self._computing_s += held.cpu_mean_s
         self._settle(held)
         return turn
+
+    def waits(self, now_s: float) -> bool:
+        """A trigger waits for its turn."""
+        self._wake(now_s)
+        return self._in_line > 0
 
     def next_due_s(self) -> float | None:
         """When a trigger may begin a call that it may not begin now: ``take`` then, if no event comes before."""
@@ -278,9 +309,10 @@ class FairShare:
 
     # --- tags and lines ----------------------------------------------------------------------------
 
-    def _slice_over(self, held: _Trigger, used_s: float) -> None:
+    def _slice_over(self, held: _Trigger, used_s: float, cpu_s: float) -> None:
         weight = 1 / _MEMORY if held.is_measured else 1.0
         held.mean_s += (used_s - held.mean_s) * weight
+        held.cpu_mean_s += (cpu_s - held.cpu_mean_s) * weight
         held.is_measured = True
         self._charge(held, used_s)
         self._settle(held)
@@ -289,26 +321,31 @@ class FairShare:
         """Free a place, and replace the guess for one slice by what it used."""
         assert held.running > 0, "only a running slice is over"
         guessed = held.charged / held.running
+        computing = held.cpu_charged / held.running
         held.running -= 1
         held.charged = held.charged - guessed if held.running else 0.0
+        held.cpu_charged = held.cpu_charged - computing if held.running else 0.0
+        self._computing_s = self._computing_s - computing if self.running_count > 1 else 0.0
         # A guess that was too high is given back, but not as credit below the virtual time (I4).
         fresh = held.tag + used_s / held.terms.share - guessed
         held.tag = max(fresh, min(held.tag, self._virtual_s))
 
     def _settle(self, held: _Trigger) -> None:
         """Bring the lines up to date after any change of a trigger."""
-        held.bound = max(held.terms.side_by_side, min(held.bound, held.begun))
+        held.bound = max(held.most_begun, min(held.bound, held.begun))
         self._running_at[held.counted[0]] -= held.counted[1]
         held.counted = (held.pace, held.running)
         self._running_at[held.pace] += held.running
         self._await_token(held)
         if not held.can_take:
+            self._in_line -= held.place_in_line is not None
             held.place_in_line = None
             if held.is_removed and not held.begun:
                 self._triggers.pop(held.name, None)
             return
         if held.place_in_line is None:
             held.tag = max(held.tag, self._virtual_s)  # I4
+            self._in_line += 1
         elif held.place_in_line[:2] == (held.pace, held.tag):
             return
         self._serial += 1
@@ -350,7 +387,7 @@ class FairShare:
 
     def _first(self) -> _Trigger | None:
         """The lowest tag among the triggers that may use a place."""
-        if self.running_count >= self.places:
+        if self.running_count >= self.places or self._computing_s >= WINDOW_S:
             return None
         heads: list[tuple[float, int, _Trigger]] = []
         running = 0
@@ -369,6 +406,8 @@ class FairShare:
     def check(self) -> None:
         """The invariants of the fields, for tests."""
         assert 0 <= self.running_count <= self.places
+        assert abs(self._computing_s - sum(held.cpu_charged for held in self._triggers.values())) < 1e-6
+        assert self._in_line == sum(held.place_in_line is not None for held in self._triggers.values())
         for pace in (_SLOW, _NEW, _QUICK):
             assert self._running_at[pace] == sum(one.running for one in self._triggers.values() if one.pace == pace)
         entries = [(at, entry) for at, line in enumerate(self._lines) for entry in line]
@@ -382,5 +421,6 @@ class FairShare:
                 assert (at, entry[0]) == (held.pace, held.tag)
             assert (held.due is not None) == (held.wants_to_begin and not held.may_begin)
             assert held.charged >= -1e-9
+            assert held.cpu_charged >= -1e-9
             assert held.running or held.charged == 0.0
             assert not held.is_removed or held.begun

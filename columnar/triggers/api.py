@@ -31,6 +31,18 @@ need not rise: each of ``change.changes`` has its own, and ``change.client_times
 ``before`` are what a reader saw, so a change that left the row as it was (a put older than the present cell) has equal
 images.
 
+A function that is registered with a batch takes a sequence of changes, those of a row in their order, and says of each
+effect whose it is:
+
+    def index(changes: Sequence[Change]):
+        for change in changes:
+            yield change, Put("index", change.row, {b"i:at": b"1"})
+
+The effect bears the stamp of the change that it is yielded with: it must be derived from that change, and from earlier
+ones of its row at most.  A batch that raises is halved and tried again at once, until the change at fault ends alone;
+``raise FailedChanges({place: why})`` names such changes, and the others come again without them.  No attempt is counted
+for a change that was neither alone nor named.  A batch keeps no checkpoint.
+
 A function that raises is run again after a pause.  After its last attempt the change is put into the table
 ``columnar:dead_letters``, together with the function's output.
 """
@@ -48,7 +60,7 @@ from columnar.triggers.differences import added
 from columnar.triggers.looked import Looked
 
 __all__ = [
-    "Change", "ChangedCell", "Checkpoint", "Connection", "Delete", "Effect", "Later", "Looked", "Put",
+    "Change", "ChangedCell", "Checkpoint", "Connection", "Delete", "Effect", "FailedChanges", "Later", "Looked", "Put",
     "TriggerFunction", "on",
 ]  # fmt: skip
 
@@ -123,6 +135,22 @@ class Later(Exception):
     LONGEST_S = 86_400
 
 
+class FailedChanges(Exception):
+    """Raised by a function that takes a batch: these changes failed, by their place in it; the others come again."""
+
+    def __init__(self, failed: Mapping[int, str]) -> None:
+        """TypeError, ValueError: no change is named, or not by its place."""
+        if not failed:
+            raise ValueError("no change has failed: name at least one, or return")
+        for at, why in failed.items():
+            if type(at) is not int or type(why) is not str:
+                raise TypeError(f"failed changes are named by their place, with a text: not {at!r}: {why!r}"[:200])
+            if at < 0:
+                raise ValueError(f"the place of a change in its batch is 0 or more, not {at}")
+        super().__init__(dict(failed))
+        self.failed = dict(failed)
+
+
 class NotAsked(Mapping[bytes, bytes]):
     """Cells that the trigger is registered without; every look at them says so."""
 
@@ -148,4 +176,5 @@ NO_ROW = NotAsked(
 )
 NO_BEFORE = NotAsked("change.before is not kept for this trigger: @on(..., before=True)")
 NO_AFTER = NotAsked("change.after is kept for triggers of @on alone, which columnar trigger sync registers")
-TriggerFunction = Callable[..., Any]  # (change) or (change, client); None, or an iterator of effects
+# (change) or (change, client), of a batch (changes) or (changes, client); None, or an iterator of effects
+TriggerFunction = Callable[..., Any]

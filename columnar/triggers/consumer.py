@@ -31,6 +31,7 @@ from columnar.regions.row_reader import RowCursor, latest_timestamp
 from columnar.storage.layout import range_start
 from columnar.triggers.looking import Looking
 from columnar.triggers.picture import Picture, picture_of
+from columnar.triggers.ripening import Ripening
 
 _log = logging.getLogger(__name__)
 
@@ -79,6 +80,7 @@ class Consumer(Follower):
         self._backfill: asyncio.Task[None] | None = None
         self._is_prepared = False  # as far as is known
         self._repeats_to = repeats_to
+        self._ripening = Ripening(registration.batch, registration.within_ms / 1_000) if registration.batch else None
         super().__init__(trigger(registration.name), region, registration.family_bytes, state)
         self._spec = ReadSpec(Projection(tuple((family, None) for family in sorted(self.families))))
 
@@ -127,7 +129,54 @@ class Consumer(Follower):
         images = images_of(record, scope.tested)
         return images is None or scope.holds(images.after)  # None: the call decides, by the row as it is
 
+    # --- turns ---------------------------------------------------------------------------------------
+
+    def fill(self) -> bool:
+        before = self.state.open_count
+        more = super().fill()
+        if self._ripening is not None and self.state.open_count > before:
+            self._ripening.came(self.state.open_count - before, asyncio.get_running_loop().time())
+        return more
+
+    def is_ripe(self, now_s: float) -> bool:
+        """There is something to deliver now."""
+        state, ripening = self.state, self._ripening
+        parked_to_s = state.next_due_s()
+        if parked_to_s is not None and parked_to_s <= now_s:
+            return True
+        return state.has_ready and (ripening is None or ripening.is_ripe(state.waiting_count, now_s))
+
+    def due_s(self) -> float | None:
+        """When there will be something to deliver, if nothing comes before."""
+        parked_to_s = self.state.next_due_s()
+        ripe_s = self._ripening.due_s() if self._ripening is not None and self.state.has_ready else None
+        return min((due for due in (parked_to_s, ripe_s) if due is not None), default=None)
+
+    def take(self, now_s: float) -> list[Delivery]:
+        """The changes of the next call; none where nothing is ready."""
+        if self._ripening is None:
+            delivery = self.state.take(now_s)
+            return [] if delivery is None else [delivery]
+        found = self.state.take_batch(now_s, self.registration.batch)
+        self._ripening.took(len(found))
+        return found
+
+    def given_back(self, deliveries: list[Delivery]) -> None:
+        """They come again, with no attempt counted."""
+        self.state.given_back([one.sequence for one in deliveries])
+        self.come_again()
+
+    def come_again(self) -> None:
+        """Changes that come again do not wait for others to fill a batch."""
+        if self._ripening is not None:
+            self._ripening.came_again()
+
     # --- calls ---------------------------------------------------------------------------------------
+
+    def barriers(self, deliveries: list[Delivery]) -> list[Future[None]]:
+        """The fsyncs for which calls that read the rows as they are now must wait."""
+        found = {id(one): one for delivery in deliveries if (one := self.region.barrier(delivery.row)) is not None}
+        return list(found.values())
 
     def change_of(self, delivery: Delivery) -> list[Any] | None:
         """The change as a frame carries it, with the row as it is now; None when there is nothing to call for.

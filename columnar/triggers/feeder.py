@@ -1,35 +1,35 @@
 """Feeds durable changes to the trigger workers and keeps account of what became of each.
 
-The shell around ``delivery_state``: events come from consumers (``flows.hub``), from the workers (``lane``,
-``outcomes``) and from timers, and the states say what to do.  Owned by the loop.
+The shell around ``delivery_state`` and ``fair_share``: events come from consumers (``flows.hub``), from the workers
+(``lane``, ``outcomes``) and from timers, and the states say what to do.  Owned by the loop.
 
-Fairness: consumers with work take turns, one change each; a trigger has as many calls in the worker as ``places``
-says, and all triggers together PLACES.  A call over its timeout ends the worker process: that change has failed, the
-others in the worker are delivered again without blame.  A worker that dies by itself makes suspects of the calls it
-had: they go on in the ward (see ``lane``).
+Fairness: ``flows.fair_share`` says which trigger is next, and which of its consumers (regions); of their rows one is.
+Triggers with a process label have a pool of their own (``pool``), the others share one.  A call over its timeout ends
+the worker process: that change has failed, the others in the worker are delivered again without blame.  A worker that
+dies by itself makes suspects of the calls it had: they go on in the ward (see ``lane``).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from columnar.errors import ColumnarError, DamagedData
 from columnar.flows.applier import Applier
 from columnar.flows.delivery_state import Delivery, pause_s
+from columnar.flows.fair_share import Turn
 from columnar.flows.follower_name import trigger
 from columnar.flows.followers import Followers
 from columnar.flows.log_upkeep import LogUpkeep
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter
-from columnar.triggers.frames import IS_BACKFILL, PLACES
+from columnar.triggers.frames import HOPS, IS_BACKFILL
 from columnar.triggers.lane import Call, Lane, MakeLink
 from columnar.triggers.outcomes import Outcomes
-from columnar.triggers.places import Places
+from columnar.triggers.pool import Pool
 
 _log = logging.getLogger(__name__)
 
@@ -39,15 +39,10 @@ class Feeder:
         """``bury`` writes a dead letter and returns when it is on disk."""
         self._followers = followers
         self.upkeep = upkeep
-        self._places = Places()
-        self.outcomes = Outcomes(self, self._places, bury)
-        self.main = Lane(self, PLACES)
-        self.ward = Lane(self, 1)
-        self._turns: deque[Consumer] = deque()  # those with something to deliver
-        self._waiting_turn: set[int] = set()  # id() of those in ``_turns`` or ``_stalled``
-        self._stalled: dict[str, list[Consumer]] = {}  # by trigger: it has as many calls in the worker as it may
-        self._suspects: deque[tuple[Consumer, Delivery]] = deque()  # taken, waiting for the ward
-        self._last_call = 0
+        self.outcomes = Outcomes(self, bury)
+        self.common = Pool(self, "", self.deliver)
+        self._pools = {"": self.common}  # by label
+        self._make_link: MakeLink | None = None
         self._paused: set[str] = set()
         self._moved: dict[Consumer, None] = {}  # what to go on with in the loop's next turn
         self._going_on: asyncio.Handle | None = None
@@ -60,8 +55,21 @@ class Feeder:
     def attach(self, make_link: MakeLink, applier: Applier) -> None:
         """From now on there are workers to deliver to; ``applier`` writes their effects."""
         self.outcomes.applier = applier
-        self.main.link, self.ward.link = make_link(self.main), make_link(self.ward)
+        self._make_link = make_link
+        for pool in self._pools.values():
+            pool.attach(make_link)
         self.deliver()
+
+    def pool_of(self, label: str) -> Pool:
+        pool = self._pools.get(label)
+        if pool is None:
+            pool = self._pools[label] = Pool(self, label, self.deliver)
+            if self._make_link is not None:
+                pool.attach(self._make_link)
+        return pool
+
+    def _lanes(self) -> list[Lane]:
+        return [lane for pool in self._pools.values() for lane in pool.lanes]
 
     # --- consumers ---------------------------------------------------------------------------------
 
@@ -71,19 +79,17 @@ class Feeder:
 
     def dropped(self, consumer: Consumer) -> None:
         """Forget it.  Calls in the worker keep their place and their timeout, and their answers change nothing."""
-        for lane in (self.main, self.ward):
-            for number, call in lane.calls.items():
+        pool = self.pool_of(consumer.registration.process)
+        for lane in pool.lanes:
+            for call in list(lane.calls.values()):
                 if call.consumer is consumer and not call.is_abandoned:
                     call.is_abandoned = True
                     if call.rests:
-                        lane.go_on(number, call)
+                        self.goes_on(call)
         self.outcomes.dropped(consumer)
         self._moved.pop(consumer, None)
-        self._suspects = deque(held for held in self._suspects if held[0] is not consumer)
-        if id(consumer) in self._waiting_turn:
-            self._waiting_turn.discard(id(consumer))
-            waiting = self._stalled.get(consumer.registration.name, [])
-            (waiting if consumer in waiting else self._turns).remove(consumer)
+        pool.without_suspects_of(consumer)
+        pool.rest(consumer)
         for timers in (self._wake_timers, self._unreadable):
             timer = timers.pop(id(consumer), None)
             if timer is not None:
@@ -100,17 +106,16 @@ class Feeder:
     def forget(self, name: str) -> None:
         """The trigger is removed: the next of that name begins running."""
         self.resume(name)
-        self._places.forget(name)
+        for pool in self._pools.values():
+            pool.forget(name)
 
     def is_paused(self, name: str) -> bool:
         return name in self._paused
 
     def held(self, consumer: Consumer) -> None:
         """Take up nothing more of it; what is in flight ends as it would."""
-        waiting = [delivery for held, delivery in self._suspects if held is consumer]
-        self._suspects = deque(held for held in self._suspects if held[0] is not consumer)
-        for delivery in waiting:
-            self.outcomes.not_delivered(consumer, delivery.sequence)
+        for deliveries in self.pool_of(consumer.registration.process).without_suspects_of(consumer):
+            self.outcomes.not_delivered(consumer, deliveries)
 
     def _rests(self, consumer: Consumer) -> bool:
         is_kept = consumer.registration.name in self._paused
@@ -119,9 +124,9 @@ class Feeder:
 
     def calls_in_flight(self) -> int:
         """The number of calls in workers, and of calls whose effects are being written."""
-        return len(self.main.calls) + len(self.ward.calls) + len(self.outcomes.applying)
+        return sum(len(lane.calls) for lane in self._lanes()) + len(self.outcomes.applying)
 
-    # --- delivering --------------------------------------------------------------------------------
+    # --- reading -----------------------------------------------------------------------------------
 
     def go_on(self, consumer: Consumer) -> None:
         """Read what there is room for, and queue for a turn when something is ready."""
@@ -132,12 +137,9 @@ class Feeder:
     def _take_up(self, consumer: Consumer) -> bool:
         if self._closing or self._rests(consumer):
             return False
-        more = self._fill(consumer)
-        if more and not consumer.state.has_ready:
+        if self._fill(consumer) and not consumer.state.has_ready:
             asyncio.get_running_loop().call_soon(self._go_on_if_there, consumer)
-        if consumer.state.has_ready:
-            self._queue(consumer)
-        self._arm(consumer)
+        self._queue(consumer)
         return True
 
     def _fill(self, consumer: Consumer) -> bool:
@@ -176,103 +178,131 @@ class Feeder:
             self.go_on(consumer)
 
     def _queue(self, consumer: Consumer) -> None:
-        if id(consumer) not in self._waiting_turn:
-            self._waiting_turn.add(id(consumer))
-            self._turns.append(consumer)
-
-    def _arm(self, consumer: Consumer) -> None:
-        due_s = consumer.state.next_due_s()
-        if due_s is not None and id(consumer) not in self._wake_timers:
-            self._wake_timers[id(consumer)] = asyncio.get_running_loop().call_at(due_s, self._wake, consumer)
+        """Put it into the line of its trigger if it has something to deliver, and see to it when it will have."""
+        now_s = asyncio.get_running_loop().time()
+        if consumer.is_ripe(now_s):
+            self.pool_of(consumer.registration.process).queue(consumer, now_s)
+            return
+        due_s = consumer.due_s()
+        if due_s is None:
+            return
+        timer = self._wake_timers.get(id(consumer))
+        if timer is not None:
+            if timer.when() <= due_s:
+                return
+            timer.cancel()
+        self._wake_timers[id(consumer)] = asyncio.get_running_loop().call_at(due_s, self._wake, consumer)
 
     def _wake(self, consumer: Consumer) -> None:
-        """A parked row's pause is over."""
+        """A parked row's pause is over, or a batch has waited long enough."""
         self._wake_timers.pop(id(consumer), None)
         self._queue(consumer)
         self.deliver()
 
+    # --- delivering --------------------------------------------------------------------------------
+
     def deliver(self) -> None:
-        """Send changes to the workers, one of each consumer in turn, while there is room for them."""
+        """Send changes to the workers, in turn, while there is room for them."""
         if self._closing or self.upkeep.is_held:
             return
-        self._deliver_suspect()
-        if not self._turns or not self.main.wanted():
-            return
-        now_s = asyncio.get_running_loop().time()
-        while self._turns and self.main.has_room and self.outcomes.has_room:
-            consumer = self._turns.popleft()
-            registration = consumer.registration
-            if not self._places.has_room(registration.name, registration.side_by_side):
-                self._stalled.setdefault(registration.name, []).append(consumer)
-                continue
-            self._waiting_turn.discard(id(consumer))
-            if self._rests(consumer):
-                continue
-            delivery = consumer.state.take(now_s)
-            if delivery is not None and delivery.sequence in consumer.suspects:
-                self._suspects.append((consumer, delivery))
-                asyncio.get_running_loop().call_soon(self.deliver)
-            elif delivery is not None:
-                self._call(self.main, consumer, delivery)
-            self._requeue(consumer)
-        self.main.flush()
+        for pool in list(self._pools.values()):
+            self._deliver_suspect(pool)
+            now_s = asyncio.get_running_loop().time()
+            if pool.is_wanted(now_s):
+                while self.outcomes.has_room and (turn := pool.fair.take(now_s)) is not None:
+                    self._have(pool, turn, now_s)
+                pool.main.flush()
+            pool.come_to_rest()
 
-    def _deliver_suspect(self) -> None:
-        while self._suspects and self._rests(self._suspects[0][0]):
-            consumer, delivery = self._suspects.popleft()
-            consumer.state.lost(delivery.sequence)
-        if self._suspects and self.ward.wanted() and self.ward.has_room:
-            self._call(self.ward, *self._suspects.popleft())
-            self.ward.flush()
-
-    def _requeue(self, consumer: Consumer) -> None:
-        if not self.is_there(consumer):
+    def _have(self, pool: Pool, turn: Turn, now_s: float) -> None:
+        if not turn.begins:
+            pool.main.go_on(cast(Call, turn.key))
             return
-        if not consumer.state.has_ready:
-            if consumer.state.room > 0 and not self._fill(consumer) and not consumer.state.has_ready:
-                self._arm(consumer)
-                return
-            if not consumer.state.has_ready:
+        consumer = cast(Consumer, turn.key)
+        deliveries = [] if self._rests(consumer) else consumer.take(now_s)
+        is_suspect = bool(consumer.suspects) and any(one.sequence in consumer.suspects for one in deliveries)
+        if is_suspect:
+            pool.suspects.append((consumer, deliveries))
+            asyncio.get_running_loop().call_soon(self.deliver)
+        if is_suspect or not deliveries or not self._call(pool.main, consumer, deliveries):
+            pool.fair.returned(turn)
+        self._line_up_again(pool, consumer, now_s)
+
+    def _line_up_again(self, pool: Pool, consumer: Consumer, now_s: float) -> None:
+        """It stays in line while it has something to deliver; else its log is read on."""
+        if consumer.is_ripe(now_s) and not self._rests(consumer):
+            return
+        pool.rest(consumer)
+        if not self._rests(consumer):
+            if consumer.state.room > 0 and self._fill(consumer) and not consumer.state.has_ready:
                 asyncio.get_running_loop().call_soon(self._go_on_if_there, consumer)
-                return
-        self._queue(consumer)
+            self._queue(consumer)
 
-    def _call(self, lane: Lane, consumer: Consumer, delivery: Delivery) -> None:
-        call = Call(lane, consumer, delivery)
+    def _deliver_suspect(self, pool: Pool) -> None:
+        while pool.suspects and self._rests(pool.suspects[0][0]):
+            consumer, deliveries = pool.suspects.popleft()
+            consumer.given_back(deliveries)
+        if pool.suspects and not pool.ward.calls and pool.ward.wanted():
+            self._call(pool.ward, *pool.suspects.popleft())
+            pool.ward.flush()
+
+    def _call(self, lane: Lane, consumer: Consumer, deliveries: list[Delivery]) -> bool:
+        """Whether it is in the lane now."""
+        changes = self._changes(consumer, deliveries)
+        if not changes:
+            return False
+        call = Call(lane, consumer, deliveries)
+        call.stamps, call.hops = [change[2] for change in changes], [change[HOPS] for change in changes]
+        lane.admit(call)
+        looking = [
+            delivery
+            for delivery, change in zip(deliveries, changes, strict=True)
+            if consumer.registration.row or change[IS_BACKFILL]
+        ]
+        barriers = consumer.barriers(looking) if looking else []
+        if barriers:  # the row as it is now holds what a crash could take back: nothing may be derived from that
+            durable = barriers[0] if len(barriers) == 1 else asyncio.gather(*barriers, return_exceptions=True)
+            durable.add_done_callback(partial(self._when_durable, call, changes, barriers))
+        else:
+            lane.send(call, changes)
+        return True
+
+    def _changes(self, consumer: Consumer, deliveries: list[Delivery]) -> list[Any]:
+        """The changes as a frame carries them; what is left of ``deliveries`` belongs to them.  Empty: no call."""
+        found: list[Any] = []
+        gone: list[Delivery] = []
         loop, outcomes = asyncio.get_running_loop(), self.outcomes
-        try:
-            change = consumer.change_of(delivery)
-        except DamagedData as error:
-            loop.call_soon(outcomes.failed, call, f"its change cannot be read: {error.wire_message}", "")
-            return
-        except ColumnarError as error:
-            self._read_later(consumer, error)
-            consumer.state.lost(delivery.sequence)
-            return
-        if change is None:  # its record is gone: only after a repair by hand
-            loop.call_soon(outcomes.done, call)
-            return
-        call.stamp, call.hops = change[2], change[10]
-        self._last_call += 1
-        lane.calls[self._last_call] = call
-        self._places.take(consumer.registration.name)
-        sees_now = consumer.registration.row or change[IS_BACKFILL]
-        barrier = consumer.region.barrier(delivery.row) if sees_now else None
-        if barrier is None:
-            lane.send(self._last_call, call, change)
-        else:  # the row as it is now holds what a crash could take back: nothing may be derived from that
-            barrier.add_done_callback(partial(self._when_durable, self._last_call, call, change))
+        for at, delivery in enumerate(deliveries):
+            try:
+                change = consumer.change_of(delivery)
+            except DamagedData as error:
+                why = f"its change cannot be read: {error.wire_message}"
+                loop.call_soon(outcomes.named, consumer, deliveries, {at: why}, "")
+                return []
+            except ColumnarError as error:
+                self._read_later(consumer, error)
+                consumer.given_back(deliveries)
+                return []
+            if change is None:  # its record is gone: only after a repair by hand
+                gone.append(delivery)
+            else:
+                found.append(change)
+        if gone:
+            loop.call_soon(outcomes.done, consumer, gone)
+            ended = {one.sequence for one in gone}
+            deliveries[:] = [one for one in deliveries if one.sequence not in ended]
+        return found
 
-    def _when_durable(self, call_id: int, call: Call, change: list[Any], barrier: asyncio.Future[None]) -> None:
+    def _when_durable(self, call: Call, changes: list[Any], barriers: list[asyncio.Future[None]], _done: Any) -> None:
         lane = call.lane
-        if lane.calls.get(call_id) is not call or self._closing:
+        if lane.calls.get(call.number) is not call or self._closing:
             return
-        if call.is_abandoned or barrier.exception() is not None:  # then the region is closed too
-            lane.remove(call_id)
-            self.left(call)
+        if call.is_abandoned or any(one.exception() is not None for one in barriers):  # then the region is closed too
+            lane.remove(call)
+            self.pool_of(lane.label).lost(call)
             self.deliver()
         elif lane.link is not None and lane.link.is_up:
-            lane.send(call_id, call, change)
+            lane.send(call, changes)
             lane.flush()
 
     # --- lane.LaneKeeper ---------------------------------------------------------------------------
@@ -281,7 +311,8 @@ class Feeder:
         match frame:
             case ["did", list(outcomes)]:
                 self.outcomes.did(lane, outcomes)
-                self._rest_the_ward(lane)
+                if lane.is_ward:
+                    self.pool_of(lane.label).rest_the_ward()
             case ["began", list(numbers)] if all(isinstance(number, int) for number in numbers):
                 for number in numbers:
                     lane.began(number)
@@ -292,20 +323,16 @@ class Feeder:
             case _:
                 raise ValueError(f"no answer of a worker: {str(frame)[:60]}")
 
-    def _rest_the_ward(self, lane: Lane) -> None:
-        if lane is self.ward and not lane.calls and not self._suspects and lane.link is not None:
-            lane.link.kill()  # a second process stays no longer than there is need of it
-
     def worker_ready(self) -> None:
         self.deliver()
 
     def lane_gone(self, lane: Lane, how: str) -> None:
-        if lane is self.main:
+        if lane is self.common.main:
             self.on_worker_gone(how)
         self.outcomes.gone(lane, how)
 
-    def timed_out(self, call_id: int, call: Call) -> None:
-        self.outcomes.timed_out(call_id, call)
+    def timed_out(self, call: Call) -> None:
+        self.outcomes.timed_out(call)
 
     def silent(self, lane: Lane, seconds: float) -> None:
         self.outcomes.silent(lane, seconds)
@@ -315,14 +342,21 @@ class Feeder:
     def is_there(self, consumer: Consumer) -> bool:
         return self._followers.has(consumer)
 
-    def left(self, call: Call) -> None:
-        name = call.consumer.registration.name
-        self._places.give_back(name)
-        for consumer in self._stalled.pop(name, ()):
-            self._turns.append(consumer)
+    def slice_over(self, call: Call, used_s: float, cpu_s: float) -> None:
+        self.pool_of(call.lane.label).slice_over(call, used_s, cpu_s)
+
+    def lost(self, call: Call, used_s: float | None = None) -> None:
+        self.pool_of(call.lane.label).lost(call, used_s)
+
+    def goes_on(self, call: Call) -> None:
+        self.pool_of(call.lane.label).goes_on(call)
+        self._plan_going_on()
 
     def moved(self, consumer: Consumer) -> None:
         self._moved[consumer] = None
+        self._plan_going_on()
+
+    def _plan_going_on(self) -> None:
         if self._going_on is None and not self._closing:
             self._going_on = asyncio.get_running_loop().call_soon(self.go_on_moved)
 
@@ -342,11 +376,10 @@ class Feeder:
         """Stop delivering; what is in flight will be delivered again at the next start."""
         self._closing = True
         self.outcomes.stop()
-        for lane in (self.main, self.ward):
+        for lane in self._lanes():
             lane.take_all()
         for timer in (*self._wake_timers.values(), *self._unreadable.values()):
             timer.cancel()
-        for lane in (self.main, self.ward):
-            if lane.link is not None:
-                await lane.link.close()
+        for pool in self._pools.values():
+            await pool.close()
         await self.outcomes.wait_for_burials()

@@ -2,18 +2,20 @@
 
     frame := length:u32 msgpack-array           big-endian; the first element names the kind
 
-    to the worker     ["run", [[id, trigger, function, side by side, change, progress], ...]]
+    to the worker     ["run", [[id, trigger, function, side by side, [change, ...], progress, is batch], ...]]
                       ["go", id]                                  the effects are taken: yield on
                       ["check", id, function]
     to the store      ["ready", 0]                                first of all: calls may be sent
                       ["began", [id, ...]]                        their modules are imported; they run and take longer
-                      ["did", [[id, what, effects, error, output, checkpoint, used], ...]]
+                      ["did", [[id, what, effects, error, output, checkpoint, used, computed], ...]]
                       ["checked", id, error | nil]
                       ["alive", 0]                                calls run, and nothing else was to be said
 
     what := "done" | "more" (it goes on after "go") | "failed" (error: the traceback's text) | "later" (error: seconds)
+            | "named" (error: [[place of a change in the batch, text], ...])
     effects := [effect, ...] as in ``model.effect``, of this slice; where it failed, those before its checkpoint
-    checkpoint := bytes | nil; used: microseconds of this slice
+               of a batch [[place of its change, effect], ...]
+    checkpoint := bytes | nil; used, computed: microseconds of this slice, and how many of them it computed
     change := [table, row, stamp, sequence, [[kind, column, timestamp, value], ...],
                {column: value} now | nil, {column: value} before | nil, attempt, is_backfill, the client's timestamp,
                hops, {column: value} after | nil, {look: looked} | nil]
@@ -33,6 +35,7 @@ PLACES: Final = 64  # calls that a worker has at most; it has a thread for each 
 FRAME_BYTES: Final = 256 * 1024 * 1024  # one change of one row: cells now, before and changed
 FULL_FRAME_BYTES: Final = 256 * 1024  # calls and outcomes are gathered up to about this
 IS_BACKFILL: Final = 8  # its place in a change
+HOPS: Final = 10
 
 
 def pack(*parts: Any) -> bytes:

@@ -15,7 +15,7 @@ class FunctionChecks:
     def __init__(self, feeder: Feeder) -> None:
         feeder.on_checked = self._checked
         feeder.on_worker_gone = self._worker_gone
-        self._lane = feeder.main
+        self._lane = feeder.common.main
         self._waiting: dict[int, asyncio.Future[str | None]] = {}
         self._last_check = 0
         self._worker_went = False  # since the last check was begun

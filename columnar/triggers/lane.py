@@ -1,8 +1,8 @@
 """A lane: a worker process and the calls that are in it.
 
-Two lanes serve all triggers.  The first lane runs calls in parallel.  When its process dies, it is unknown which call
-was the cause.  So these calls, and no others, run again one at a time in quarantine, the second lane (``ward``), where
-a death has a single suspect.  Other calls go on in the first lane meanwhile.
+Two lanes serve the triggers of a pool.  The first lane runs calls in parallel.  When its process dies, it is unknown
+which call was the cause.  So these calls, and no others, run again one at a time in quarantine, the second lane
+(``ward``), where a death has a single suspect.  Other calls go on in the first lane meanwhile.
 
 A call's time runs from when the worker says that it began, which it says of each call that takes longer than a moment;
 where a module may have to be imported first, and in the ward, it runs from when the call was sent.  A worker that says
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from columnar.flows.applier import Job
@@ -45,19 +44,27 @@ class Link(Protocol):
 MakeLink = Callable[[Listener], Link]
 
 
-@dataclass(slots=True, eq=False)
 class Call:
-    lane: Lane
-    consumer: Consumer
-    delivery: Delivery
-    stamp: int = 0  # of the change
-    hops: int = 0  # changes that led to it
-    is_sent: bool = False
-    is_cold: bool = False  # its module may have to be imported
-    rests: bool = False  # its effects are being written; the worker waits for "go"
-    is_abandoned: bool = False  # its consumer is gone: the answer is of no use, but the place is taken
-    job: Job | None = None  # its effects that are being written
-    timer: asyncio.TimerHandle | None = None
+    """A change in a worker, or a batch of changes."""
+
+    __slots__ = (
+        "consumer", "deliveries", "hops", "is_abandoned", "is_cold", "is_sent", "job", "lane", "number",
+        "rests", "stamps", "timer",
+    )  # fmt: skip
+
+    def __init__(self, lane: Lane, consumer: Consumer, deliveries: list[Delivery]) -> None:
+        self.lane = lane
+        self.consumer = consumer
+        self.deliveries = deliveries  # one, but for a batch
+        self.number = 0  # in the lane; 0: it is in none
+        self.stamps: list[int] = []  # of its changes, as they were sent
+        self.hops: list[int] = []  # of its changes: how many led to each
+        self.is_sent = False
+        self.is_cold = False  # its module may have to be imported
+        self.rests = False  # a slice is over and another is to come: it holds no place
+        self.is_abandoned = False  # its consumer is gone: the answer is of no use, but the place is taken
+        self.job: Job | None = None  # its effects that are being written
+        self.timer: asyncio.TimerHandle | None = None
 
     @property
     def function(self) -> str:
@@ -83,7 +90,7 @@ class LaneKeeper(Protocol):
 
     def lane_gone(self, lane: Lane, how: str) -> None: ...
 
-    def timed_out(self, call_id: int, call: Call) -> None: ...
+    def timed_out(self, call: Call) -> None: ...
 
     def silent(self, lane: Lane, seconds: float) -> None: ...
 
@@ -91,20 +98,18 @@ class LaneKeeper(Protocol):
 class Lane:
     """``Listener`` of its link."""
 
-    def __init__(self, keeper: LaneKeeper, width: int) -> None:
+    def __init__(self, keeper: LaneKeeper, label: str = "", *, is_ward: bool = False) -> None:
+        self.label = label  # of its pool; constant, as ``is_ward``
+        self.is_ward = is_ward
         self.calls: dict[int, Call] = {}
         self.link: Link | None = None
         self._keeper = keeper
-        self._width = width
+        self._last_number = 0
         self._warm: set[str] = set()  # functions that this process has imported
         self._outgoing: list[Any] = []
         self._outgoing_bytes = 0
         self._heard_s = 0.0
         self._listening: asyncio.TimerHandle | None = None
-
-    @property
-    def has_room(self) -> bool:
-        return len(self.calls) < self._width
 
     def wanted(self) -> bool:
         """Whether calls may be sent now; starts the process if it is not there."""
@@ -116,20 +121,27 @@ class Lane:
 
     # --- to the worker -------------------------------------------------------------------------------
 
-    def send(self, call_id: int, call: Call, change: list[Any]) -> None:
+    def admit(self, call: Call) -> None:
+        """The call has a place from now on, until ``remove``."""
+        self._last_number += 1
+        call.number = self._last_number
+        self.calls[call.number] = call
+
+    def send(self, call: Call, changes: list[Any]) -> None:
         """With the next ``flush``, or before."""
         registration = call.consumer.registration
+        function = registration.function
         call.is_sent = True
-        call.is_cold = registration.function not in self._warm
-        if call.is_cold or self._width == 1:
-            self._arm(call_id, call)
+        call.is_cold = function not in self._warm
+        if call.is_cold or self.is_ward:
+            self._arm(call)
         if self._listening is None:
             self._heard_s = asyncio.get_running_loop().time()
             self._listen_on(SILENCE_S)
-        progress = call.delivery.progress or None
-        parts = [call_id, registration.name, registration.function, registration.side_by_side, change, progress]
+        progress, is_batch = call.deliveries[0].progress or None, registration.batch > 0
+        parts = [call.number, registration.name, function, registration.side_by_side, changes, progress, is_batch]
         self._outgoing.append(parts)
-        self._outgoing_bytes += size_of(change)
+        self._outgoing_bytes += sum(map(size_of, changes))
         if self._outgoing_bytes >= FULL_FRAME_BYTES:
             self.flush()
 
@@ -139,38 +151,38 @@ class Lane:
             if self.link is not None and self.link.is_up:
                 self.link.send("run", outgoing)
 
-    def go_on(self, call_id: int, call: Call) -> None:
+    def go_on(self, call: Call) -> None:
         """The effects of its last slice are written: the next slice, or nothing more of an abandoned call."""
         call.rests = False
         if self.link is not None and self.link.is_up:
-            self.link.send("drop" if call.is_abandoned else "go", call_id)
+            self.link.send("drop" if call.is_abandoned else "go", call.number)
 
-    def remove(self, call_id: int) -> None:
+    def remove(self, call: Call) -> None:
         """The call has left its place."""
-        del self.calls[call_id]
+        del self.calls[call.number]
         if not self.calls:
             self._end_listening()
 
     # --- time ----------------------------------------------------------------------------------------
 
-    def _arm(self, call_id: int, call: Call) -> None:
+    def _arm(self, call: Call) -> None:
         call.end()
-        call.timer = asyncio.get_running_loop().call_later(call.limit_s, self._keeper.timed_out, call_id, call)
+        call.timer = asyncio.get_running_loop().call_later(call.limit_s, self._keeper.timed_out, call)
 
-    def began(self, call_id: int) -> None:
+    def began(self, number: int) -> None:
         """The worker runs the call, and has imported its function."""
-        call = self.calls.get(call_id)
+        call = self.calls.get(number)
         if call is not None and not call.rests:
             self.imported(call.function)
             call.is_cold = False
-            self._arm(call_id, call)
+            self._arm(call)
 
     def imported(self, function: str) -> None:
         """The process has the function: what was sent before runs from when it begins."""
         if function not in self._warm:
             self._warm.add(function)
             for call in self.calls.values():
-                if call.is_cold and call.function == function and self._width > 1:
+                if call.is_cold and call.function == function and not self.is_ward:
                     call.is_cold = False
                     call.end()
 

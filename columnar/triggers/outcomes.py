@@ -1,11 +1,15 @@
-"""Outcomes of calls: effects are written, then the change is done, or it has failed and is tried again.
+"""Outcomes of calls: effects are written, then the changes are done, or have failed and are tried again.
 
     done      the effects of its last slice are on disk: the change is done
     more      the effects of a slice are on disk: its checkpoint is kept, and the worker yields on
     later     the change comes again after a pause, without blame
     failed    an attempt is counted; after the last one the change becomes a dead letter
               of both, what was yielded up to the last checkpoint is written first
+    named     of a batch: those named have failed, the others come again at once
     lost      the worker went while it ran, or had to be ended because of another call: it is delivered again
+
+A batch that fails, is over its time or was in a worker that died is halved: its changes come again at once, in smaller
+batches, and no attempt is counted.  So a change that is at fault ends alone, and only then counts its attempts.
 
 Owned by the loop.
 """
@@ -19,17 +23,15 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
-from columnar.errors import ColumnarError, TooManyHops
+from columnar.errors import ColumnarError, IllegalArgument, TooManyHops
 from columnar.flows.applier import Applier
 from columnar.flows.delivery_state import Delivery, pause_s
-from columnar.flows.effects import size_of, writes_of
-from columnar.regions import change_record
+from columnar.flows.effects import Write, size_of, writes_of
 from columnar.regions.change_record import ChangeRecord
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.effect_places import EffectPlaces
 from columnar.triggers.lane import Call, Lane
-from columnar.triggers.places import Places
 
 _log = logging.getLogger(__name__)
 
@@ -47,24 +49,28 @@ class Delivering(Protocol):
     def go_on_moved(self) -> None:
         """Now."""
 
-    def left(self, call: Call) -> None:
-        """The call has left its place in the worker."""
+    def slice_over(self, call: Call, used_s: float, cpu_s: float) -> None:
+        """The call rests between two slices, or has left its lane."""
+
+    def lost(self, call: Call, used_s: float | None = None) -> None:
+        """The call has left its lane, whose worker has gone; ``used_s`` where it is known how long it ran."""
+
+    def goes_on(self, call: Call) -> None:
+        """A call that rests may have its next slice when its turn comes."""
 
 
 class _Outcome(NamedTuple):
-    number: int
     call: Call
     what: str
-    error: Any  # the traceback's text, or seconds
+    error: Any  # the traceback's text, seconds, or texts by place in the batch
     output: str
     checkpoint: bytes | None
 
 
 class Outcomes:
-    def __init__(self, feeder: Delivering, places: Places, bury: Callable[[DeadLetter], Awaitable[None]]) -> None:
+    def __init__(self, feeder: Delivering, bury: Callable[[DeadLetter], Awaitable[None]]) -> None:
         """``bury`` writes a dead letter and returns when it is on disk."""
         self._feeder = feeder
-        self._places = places
         self.bury = bury
         self.applier: Applier | None = None  # set before there are workers
         self.places_of_effects: EffectPlaces | None = None  # None: nobody looks for cycles
@@ -83,35 +89,33 @@ class Outcomes:
         """ValueError: one is none."""
         for outcome in outcomes:
             match outcome:
-                case [int(number), str(what), list(effects), None | str() | float() as error, str(output),
-                      None | bytes() as checkpoint, int(used_us)]:  # fmt: skip
-                    self._one(lane, number, what, effects, error, output, checkpoint, used_us)
+                case [int(number), str(what), list(effects), error, str(output), None | bytes() as checkpoint,
+                      int(used_us), int(cpu_us)] if _is_error(what, error):  # fmt: skip
+                    call = lane.calls.get(number)
+                    if call is not None:  # else it was given up meanwhile
+                        self._over(call, what == "more", used_us / 1e6, cpu_us / 1e6)
+                        self._take(_Outcome(call, what, error, output, checkpoint), effects)
                 case _:
                     raise ValueError(f"no outcome of a call: {str(outcome)[:60]}")
         self._feeder.go_on_moved()
 
-    def _one(
-        self, lane: Lane, number: int, what: str, effects: list[Any], error: Any, output: str,
-        checkpoint: bytes | None, used_us: int,
-    ) -> None:  # fmt: skip
-        call = lane.calls.get(number)
-        if call is None:
-            return  # it was given up meanwhile
+    def _over(self, call: Call, rests: bool, used_s: float, cpu_s: float) -> None:
+        """A slice is over: the call leaves its place."""
         call.end()
-        lane.imported(call.function)
-        self._places.used(call.consumer.registration.name, used_us / 1e6)
-        if output:
-            _log.info("trigger %s printed: %s", call.consumer.registration.name, output.rstrip())
-        if what == "more":
-            call.rests = True
-        else:
-            lane.remove(number)
-            self._feeder.left(call)
-        if call.is_abandoned:
-            if call.rests:
-                lane.go_on(number, call)
-        else:
-            self._write(_Outcome(number, call, what, error, output, checkpoint), effects)
+        call.lane.imported(call.function)
+        call.rests = rests
+        if not rests:
+            call.lane.remove(call)
+        self._feeder.slice_over(call, used_s, cpu_s)
+
+    def _take(self, outcome: _Outcome, effects: list[Any]) -> None:
+        call = outcome.call
+        if outcome.output:
+            _log.info("trigger %s printed: %s", call.consumer.registration.name, outcome.output.rstrip())
+        if not call.is_abandoned:
+            self._write(outcome, effects)
+        elif call.rests:
+            self._feeder.goes_on(call)
 
     # --- effects -----------------------------------------------------------------------------------
 
@@ -122,50 +126,70 @@ class Outcomes:
         assert self.applier is not None, "calls are made while there are workers"
         call = outcome.call
         try:
-            writes = writes_of(effects, call.stamp, call.hops)
-            if self.places_of_effects is not None:
-                self.places_of_effects.check(call.consumer.registration.name, writes, call.hops)
+            writes = self._writes_of(call, effects)
         except ColumnarError as error:
             self._written(outcome, error)
             return
         self.applying.add(call)
-        call.job = self.applier.apply(writes, size_of(writes), partial(self._written, outcome))
+        one = call.consumer.registration
+        call.job = self.applier.apply(writes, size_of(writes), partial(self._written, outcome), one.name, one.share)
+
+    def _writes_of(self, call: Call, effects: list[Any]) -> list[Write]:
+        """The effects of a change bear its stamp; in a batch each names its change by the place there."""
+        if not call.consumer.registration.batch:
+            return self._of_one(call, 0, effects)
+        writes: list[Write] = []
+        for effect in effects:
+            match effect:
+                case [int(at), list() as one] if 0 <= at < len(call.stamps):
+                    writes += self._of_one(call, at, [one])
+                case _:
+                    raise IllegalArgument(f"an effect of a batch that names no change of it: {str(effect)[:100]}")
+        return writes
+
+    def _of_one(self, call: Call, at: int, effects: list[Any]) -> list[Write]:
+        writes = writes_of(effects, call.stamps[at], call.hops[at])
+        if self.places_of_effects is not None:
+            self.places_of_effects.check(call.consumer.registration.name, writes, call.hops[at])
+        return writes
 
     def _written(self, outcome: _Outcome, error: ColumnarError | None) -> None:
         """The effects of a slice are on disk, or cannot be written."""
-        call, what = outcome.call, outcome.what
+        call, what, consumer = outcome.call, outcome.what, outcome.call.consumer
         self.applying.discard(call)
         call.job = None
-        state, sequence = call.consumer.state, call.delivery.sequence
         if error is not None:
             call.is_abandoned = True  # what it would still yield is not wanted
             if call.rests:
-                call.lane.go_on(outcome.number, call)
-            text, is_last = f"its effects cannot be written: {error.wire_message}", isinstance(error, TooManyHops)
-            self.failed(call, text, outcome.output, is_last=is_last)
+                self._feeder.goes_on(call)
+            why = f"its effects cannot be written: {error.wire_message}"
+            self._failed(consumer, call.deliveries, why, outcome.output, is_last=isinstance(error, TooManyHops))
             return
         if outcome.checkpoint is not None:
-            state.came_to(sequence, outcome.checkpoint)
-            call.consumer.dirty = True
+            consumer.state.came_to(call.deliveries[0].sequence, outcome.checkpoint)
+            consumer.dirty = True
         if what == "more":
-            call.lane.go_on(outcome.number, call)
-            self._feeder.moved(call.consumer)
+            self._feeder.goes_on(call)
+            self._feeder.moved(consumer)
         elif what == "done":
-            self.done(call)
+            self.done(consumer, call.deliveries)
+        elif what == "later":
+            until_s = asyncio.get_running_loop().time() + float(outcome.error)
+            _acquit(consumer, call.deliveries)
+            consumer.state.put_off([one.sequence for one in call.deliveries], until_s)
+            self._progress(consumer)
+        elif what == "named":
+            self.named(consumer, call.deliveries, dict(outcome.error), outcome.output)
         else:
-            call.consumer.suspects.discard(sequence)
-            if what == "later":
-                state.put_off(sequence, asyncio.get_running_loop().time() + float(outcome.error))
-                self._progress(call.consumer)
-            else:
-                self.failed(call, str(outcome.error), outcome.output)
+            _acquit(consumer, call.deliveries)
+            self._failed(consumer, call.deliveries, str(outcome.error), outcome.output)
 
-    def done(self, call: Call) -> None:
-        consumer = call.consumer
-        consumer.suspects.discard(call.delivery.sequence)
+    def done(self, consumer: Consumer, deliveries: list[Delivery]) -> None:
+        _acquit(consumer, deliveries)
         consumer.failed_reads = 0
-        consumer.region.deliveries += 1
-        consumer.state.done(call.delivery.sequence)
+        consumer.region.deliveries += len(deliveries)
+        for delivery in deliveries:
+            consumer.state.done(delivery.sequence)
         self._progress(consumer)
 
     def dropped(self, consumer: Consumer) -> None:
@@ -178,10 +202,10 @@ class Outcomes:
 
     # --- workers that went ---------------------------------------------------------------------------
 
-    def timed_out(self, number: int, call: Call) -> None:
+    def timed_out(self, call: Call) -> None:
         lane, registration = call.lane, call.consumer.registration
-        lane.remove(number)
-        self._feeder.left(call)
+        lane.remove(call)
+        self._feeder.lost(call, call.limit_s)
         what = "importing its module took over" if call.is_cold else "it ran over its timeout of"
         limit_ms = int(1000 * call.limit_s)
         _log.warning("trigger %s ran over its %d ms: its worker is ended", registration.name, limit_ms)
@@ -189,8 +213,8 @@ class Outcomes:
         assert lane.link is not None, "calls are made while there is a link"
         lane.link.kill()
         if not call.is_abandoned:
-            call.consumer.suspects.add(call.delivery.sequence)  # should it hang again, then alone
-            self.failed(call, f"the call was ended: {what} {limit_ms} ms", "")
+            _suspect(call)  # should it hang again, then alone
+            self._failed(call.consumer, call.deliveries, f"the call was ended: {what} {limit_ms} ms", "")
         for other in others:
             self._lost(other)
         self._feeder.go_on_moved()
@@ -208,38 +232,61 @@ class Outcomes:
             _log.warning("the trigger worker is gone (%s) with %d calls in flight", how, len(calls))
         ran = [call for call in calls if call.is_sent and not call.rests]
         for call in ran:
-            call.consumer.suspects.add(call.delivery.sequence)
+            _suspect(call)
         for call in calls:
-            if call.is_abandoned:
-                self._feeder.left(call)
-            elif ran == [call]:
-                self._feeder.left(call)
-                self.failed(call, _DIED + how, "")
+            if ran == [call] and not call.is_abandoned:
+                self._feeder.lost(call)
+                self._failed(call.consumer, call.deliveries, _DIED + how, "")
             else:
                 self._lost(call)
         self._feeder.go_on_moved()
 
     def _lost(self, call: Call) -> None:
-        self._feeder.left(call)
+        self._feeder.lost(call)
         if call.is_abandoned:
             return
         if call.job is not None and self.applier is not None:
             self.applying.discard(call)
             self.applier.give_up(call.job)
-        self.not_delivered(call.consumer, call.delivery.sequence)
+        self.not_delivered(call.consumer, call.deliveries)
 
-    def not_delivered(self, consumer: Consumer, sequence: change_record.Sequence) -> None:
-        consumer.state.lost(sequence)
+    def not_delivered(self, consumer: Consumer, deliveries: list[Delivery]) -> None:
+        consumer.given_back(deliveries)
         self._progress(consumer)
 
     # --- failures ----------------------------------------------------------------------------------
 
-    def failed(self, call: Call, error: str, output: str, *, is_last: bool = False) -> None:
+    def _failed(
+        self, consumer: Consumer, deliveries: list[Delivery], error: str, output: str, *, is_last: bool = False
+    ) -> None:
         """``is_last``: another attempt would end in the same way."""
-        consumer, delivery = call.consumer, call.delivery
+        if len(deliveries) == 1:
+            self._one_failed(consumer, deliveries[0], error, output, is_last=is_last)
+            return
+        name = consumer.registration.name
+        _log.info(
+            "trigger %s failed with %d changes: they come again in halves: %s", name, len(deliveries), _last(error)
+        )
+        consumer.state.last_error = error
+        consumer.state.halved([one.sequence for one in deliveries])
+        consumer.come_again()
+        self._progress(consumer)
+
+    def named(self, consumer: Consumer, deliveries: list[Delivery], names: dict[int, str], output: str) -> None:
+        """A call failed by some of its changes, which are named by their places in it."""
+        _acquit(consumer, deliveries)
+        by_sequence = {one.sequence: one for one in deliveries}
+        places = {deliveries[at].sequence: why for at, why in names.items() if 0 <= at < len(deliveries)}
+        for sequence, why in consumer.state.named(list(by_sequence), places):
+            self._one_failed(consumer, by_sequence[sequence], why, output)
+        consumer.come_again()
+        self._progress(consumer)
+
+    def _one_failed(
+        self, consumer: Consumer, delivery: Delivery, error: str, output: str, *, is_last: bool = False
+    ) -> None:
         registration = consumer.registration
-        last_line = error.strip().rpartition("\n")[2]
-        _log.info("trigger %s failed at attempt %d: %s", registration.name, delivery.attempt, last_line)
+        _log.info("trigger %s failed at attempt %d: %s", registration.name, delivery.attempt, _last(error))
         now_s = asyncio.get_running_loop().time()
         if consumer.state.failed(delivery.sequence, error, now_s, 0 if is_last else registration.attempts):
             letter = DeadLetter(
@@ -310,3 +357,26 @@ def _change_of(consumer: Consumer, delivery: Delivery) -> ChangeRecord | None:
     except ColumnarError as error:
         _log.warning("a dead letter of %s lacks its change: %s", consumer.name, error.text)
         return None
+
+
+def _is_error(what: str, error: Any) -> bool:
+    if what == "named":
+        return isinstance(error, list) and all(
+            isinstance(one, list) and len(one) == 2 and isinstance(one[0], int) and isinstance(one[1], str)
+            for one in error
+        )
+    return error is None or isinstance(error, str | float)
+
+
+def _suspect(call: Call) -> None:
+    call.consumer.suspects.update([one.sequence for one in call.deliveries])
+
+
+def _acquit(consumer: Consumer, deliveries: list[Delivery]) -> None:
+    """They ran, and their worker lives."""
+    if consumer.suspects:
+        consumer.suspects.difference_update([one.sequence for one in deliveries])
+
+
+def _last(error: str) -> str:
+    return error.strip().rpartition("\n")[2]

@@ -2,6 +2,8 @@
 
 A function that returns an iterator of effects is cut into slices: after SLICE_EFFECTS effects, SLICE_S of time or
 EFFECT_BYTES of effects the call rests until the store has taken them.  Any other function is one slice.
+
+The effects of a batch are pairs with the change that each belongs to.
 """
 
 from __future__ import annotations
@@ -9,12 +11,21 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Callable, Iterator
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any, Final, NamedTuple, cast
 
 from columnar.client import Connection
 from columnar.model.effect import Checkpoint, Effect
-from columnar.triggers.api import NO_AFTER, NO_BEFORE, NO_ROW, Change, ChangedCell, Later, TriggerFunction
+from columnar.triggers.api import (
+    NO_AFTER,
+    NO_BEFORE,
+    NO_ROW,
+    Change,
+    ChangedCell,
+    FailedChanges,
+    Later,
+    TriggerFunction,
+)
 from columnar.triggers.looked import looked_from
 
 SLICE_EFFECTS: Final = 500
@@ -57,15 +68,20 @@ class Call:
     """Owned by the thread that runs it; between two slices by nobody."""
 
     __slots__ = (
-        "_connect", "begun_s", "change", "effects", "function", "id", "is_admitted", "is_dropped", "is_going_on",
+        "_connect", "argument", "begun_s", "effects", "function", "id", "is_admitted", "is_batch", "is_dropped",
+        "is_going_on",
         "is_told", "side_by_side", "trigger",
     )  # fmt: skip
 
     def __init__(self, parts: list[Any]) -> None:
         """``parts``: as in a "run" frame."""
-        self.id, self.trigger, self.function, self.side_by_side, change, progress = parts
+        self.id, self.trigger, self.function, self.side_by_side, changes, progress, self.is_batch = parts
         self._connect: Callable[[], Connection] | None = None  # of the thread that runs the slice
-        self.change = change_from(change, progress, self._table)
+        self.argument: Any = (
+            tuple([change_from(change, None, self._table) for change in changes])
+            if self.is_batch
+            else change_from(changes[0], progress, self._table)
+        )
         self.effects: Iterator[Any] | None = None  # of a function that yields; set by its first slice
         self.begun_s = 0.0  # when this slice began; 0: its module is being imported
         self.is_told = False  # the store knows that this slice began
@@ -75,18 +91,20 @@ class Call:
 
     def run(self, load: Callable[[str], Function], connect: Callable[[], Connection]) -> list[Any]:
         """Run one slice; its outcome as in a "did" frame, without output.  Raises nothing that user code raises."""
-        taken = _Slice()
+        taken = _BatchSlice(self.argument) if self.is_batch else _Slice()
         self._connect = connect
         what = "done"
-        error: str | float | None = None
+        error: str | float | list[Any] | None = None
         self.begun_s, self.is_told = 0.0, False
-        begun_s = perf_counter()
+        begun_s, computed_s = perf_counter(), thread_time()
         try:
             if self.effects is None:
                 function = load(self.function)
                 begun_s = self.begun_s = perf_counter()
-                found = function.call(self.change, connect()) if function.wants_client else function.call(self.change)
-                self.effects = _effects_of(found)
+                computed_s = thread_time()
+                what_for = self.argument
+                found = function.call(what_for, connect()) if function.wants_client else function.call(what_for)
+                self.effects = taken.effects_of(found)
             elif self.is_dropped:
                 self.effects = _ended(self.effects)
             self.begun_s = begun_s
@@ -94,13 +112,25 @@ class Call:
                 what = "more"
         except Later as later:
             what, error = "later", later.seconds
+        except FailedChanges as named:
+            what, error = self._named(named)
         except BaseException:  # noqa: BLE001 - user code: any exception, sys.exit too, is its outcome
             what, error = "failed", traceback.format_exc()[-ERROR_BYTES:]
         self.is_going_on = what == "more"
         if error is not None:
             taken.keep_what_is_checked()
         used_us = int((perf_counter() - begun_s) * 1e6)
-        return [self.id, what, taken.effects, error, "", taken.checkpoint, used_us]
+        cpu_us = int((thread_time() - computed_s) * 1e6)
+        return [self.id, what, taken.effects, error, "", taken.checkpoint, used_us, cpu_us]
+
+    def _named(self, named: FailedChanges) -> tuple[str, str | list[Any]]:
+        if not self.is_batch:
+            return "failed", traceback.format_exc()[-ERROR_BYTES:]
+        count = len(self.argument)
+        wrong = [at for at in named.failed if at >= count]
+        if wrong:
+            return "failed", f"FailedChanges names the change at {wrong[0]} of a batch of {count}"
+        return "named", [[at, why[-ERROR_BYTES:]] for at, why in named.failed.items()]
 
     def _table(self, name: bytes) -> Any:
         """A table of the connection that this slice may use."""
@@ -114,7 +144,7 @@ class _Slice:
     __slots__ = ("_checked", "checkpoint", "effects")
 
     def __init__(self) -> None:
-        self.effects: list[Effect] = []
+        self.effects: list[Any] = []
         self.checkpoint: bytes | None = None
         self._checked = 0  # so many effects came before the checkpoint
 
@@ -133,20 +163,51 @@ class _Slice:
                 return True
         return False
 
+    def effects_of(self, found: Any) -> Iterator[Any]:
+        """The effects that a function returned; anything else that it returns is ignored, as ever."""
+        if isinstance(found, Iterator):
+            return found
+        if isinstance(found, Effect):
+            return iter((found,))
+        if isinstance(found, list) and any(isinstance(one, Effect) for one in found):
+            return iter(found)
+        return iter(())
+
     def keep_what_is_checked(self) -> None:
         """The run did not end well: what follows its last checkpoint comes again with the next run."""
         del self.effects[self._checked :]
 
 
-def _effects_of(found: Any) -> Iterator[Any]:
-    """The effects that a function returned; anything else that it returns is ignored, as ever."""
-    if isinstance(found, Iterator):
-        return found
-    if isinstance(found, Effect):
-        return iter((found,))
-    if isinstance(found, list) and any(isinstance(one, Effect) for one in found):
-        return iter(found)
-    return iter(())
+class _BatchSlice(_Slice):
+    """As ``_Slice``; each effect comes with its change, and travels with the change's place."""
+
+    __slots__ = ("_places",)
+
+    def __init__(self, changes: tuple[Change, ...]) -> None:
+        super().__init__()
+        self._places = {id(change): at for at, change in enumerate(changes)}
+
+    def fill(self, yielded: Iterator[Any], ends_s: float) -> bool:
+        effects, size_bytes = self.effects, 0
+        for pair in yielded:
+            if type(pair) is not tuple or len(pair) != 2 or not isinstance(pair[1], Effect):
+                raise TypeError(f"a trigger with a batch yields (change, effect), not {pair!r}"[:200])
+            at = self._places.get(id(pair[0]))
+            if at is None:
+                raise TypeError(f"an effect is yielded with a change of its batch, not with {pair[0]!r}"[:200])
+            if type(pair[1]) is Checkpoint:
+                raise TypeError("a batch keeps no checkpoint: its changes end one by one")
+            effects.append([at, pair[1]])
+            size_bytes += pair[1].size_bytes
+            if len(effects) >= SLICE_EFFECTS or size_bytes >= EFFECT_BYTES or perf_counter() >= ends_s:
+                return True
+        return False
+
+    def effects_of(self, found: Any) -> Iterator[Any]:
+        """A list, or a tuple, of anything is taken for pairs: ``fill`` says what is wrong with them."""
+        if isinstance(found, Iterator):
+            return found
+        return iter(found if isinstance(found, list | tuple) else ())
 
 
 def _ended(yielded: Iterator[Any]) -> Iterator[Any]:

@@ -107,7 +107,7 @@ class Worker:
         outcome[OUTPUT] = self._output.take()
         if call.is_going_on:
             self._resting[call.id] = call
-        if outcome[WHAT] in ("failed", "later") and hand.connection is not None:
+        if outcome[WHAT] in ("failed", "later", "named") and hand.connection is not None:
             hand.connection.close()  # it may be in the middle of a reply
             hand.connection = None
         return outcome

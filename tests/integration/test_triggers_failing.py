@@ -133,5 +133,7 @@ def test_a_call_of_a_removed_trigger_still_ends_by_its_timeout(serving: Serving,
     connection.table(b"heir").put(b"h", {b"f:n": b"1"})
     assert connection.triggers.wait("heir", timeout_ms=20_000)
     deadline_s = time.monotonic() + 20
-    while serving.do(lambda: any(call.consumer.registration.name == "ghost" for call in feeder.main.calls.values())):
+    while serving.do(
+        lambda: any(call.consumer.registration.name == "ghost" for call in feeder.common.main.calls.values())
+    ):
         assert time.monotonic() < deadline_s

@@ -82,7 +82,7 @@ class Worker(FakeLink):
     def send(self, *parts: Any) -> None:
         super().send(*parts)
         for call in runs(parts):
-            self._told.append((call[4][1], call[4][3]))
+            self._told.append((call[4][0][1], call[4][0][3]))
             self._later(call[0], self._rng.randrange(6))
 
     def _later(self, call_id: int, turns: int) -> None:

@@ -95,7 +95,7 @@ class Worker(FakeLink):
     def send(self, *parts: Any) -> None:
         super().send(*parts)
         for call in runs(parts):
-            self._later(call[0], self._functions[call[1]], change_from(list(call[4])), self._rng.randrange(6))
+            self._later(call[0], self._functions[call[1]], change_from(list(call[4][0])), self._rng.randrange(6))
 
     def kill(self) -> None:
         """The ward's process, which is needed no more: the next one is there at once."""

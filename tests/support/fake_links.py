@@ -8,7 +8,7 @@ from typing import Any
 
 from columnar.triggers.worker_link import Listener
 
-USED_US = 1_000  # of each call: so slow that no more of a trigger are sent than run side by side
+USED_US = 5_000  # of each call: so slow that no more of a trigger are sent than run side by side
 
 
 def runs(*frames: tuple[Any, ...]) -> list[list[Any]]:
@@ -58,11 +58,11 @@ class FakeLink:
         self.listener.worker_gone(how)
 
     def take(self) -> list[tuple[int, str, bytes]]:
-        """The calls sent since the last look: number, trigger, row."""
-        calls = [(call[0], call[1], call[4][1]) for call in runs(*self.sent)]
+        """The calls sent since the last look: number, trigger, row of the first change."""
+        calls = [(call[0], call[1], call[4][0][1]) for call in runs(*self.sent)]
         self.sent.clear()
         return calls
 
     def answer(self, call_id: int, error: str | None = None) -> None:
         what = "done" if error is None else "failed"
-        self.listener.answered(["did", [[call_id, what, [], error, "", None, USED_US]]])
+        self.listener.answered(["did", [[call_id, what, [], error, "", None, USED_US, 0]]])

@@ -12,12 +12,12 @@ LONG_AGO_S = -1_000_000.0
 
 
 def shared(places: int = 64, **terms: Terms) -> FairShare:
-    """Triggers with a change each, which have run in slices of a millisecond."""
+    """Triggers with a change each, which have run in slices of eight milliseconds."""
     fair = FairShare(places)
     for name in terms:
         fair.allow(name, Terms(), LONG_AGO_S)
         fair.ready(name, "r1")
-        measured(fair, name, 0.001)
+        measured(fair, name, 0.008)
         fair.resting(name, "r1")
     for name, held in terms.items():
         fair.allow(name, held, 0.0)
@@ -56,7 +56,7 @@ def test_a_share_of_twenty_gets_twice_the_turns_of_a_share_of_ten() -> None:
 def test_no_more_calls_of_a_trigger_than_its_side_by_side() -> None:
     fair = shared(64, a=Terms(side_by_side=3))
     assert len(taken(fair)) == 3
-    fair.ended("a", 0.001)
+    fair.ended("a", 0.008)
     assert len(taken(fair)) == 1
 
 

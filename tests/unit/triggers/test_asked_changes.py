@@ -27,7 +27,7 @@ async def delivered(bench: Bench) -> list[Change]:
     waiting = asyncio.ensure_future(bench.keeper.wait("t", "", 10.0))
     while not waiting.done():
         for call in runs(*bench.main.sent):
-            found.append(change_from(list(call[4])))
+            found.append(change_from(list(call[4][0])))
         bench.main.sent, sent = [], bench.main.sent
         for call in runs(*sent):
             bench.main.answer(call[0])

@@ -130,7 +130,7 @@ def test_a_trigger_that_is_full_waits_for_its_worker() -> None:
         held.state._bound = 3
         for _ in range(5):
             await bench.put(b"hot")
-        for call in bench.feeder.main.calls.values():
+        for call in bench.feeder.common.main.calls.values():
             call.end()  # the timeout is a timer, and rightly so
         assert len(bench.main.take()) == 1
         assert held.state.room == 0

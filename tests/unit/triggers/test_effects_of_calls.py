@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
+from columnar.flows.fair_share import FairShare
 from columnar.model.read import ReadSpec, projection
 from columnar.regions.region_reads import get_row
 from columnar.triggers import lane as lanes
 from tests.support.openings import region_at_once
 from tests.unit.triggers.test_feeder import Bench, on_bench
 
-USED_US = 1_000
+USED_US = 5_000
 
 
 def put(row: bytes, value: bytes = b"1", table: bytes = b"out") -> list[Any]:
@@ -21,7 +22,7 @@ def put(row: bytes, value: bytes = b"1", table: bytes = b"out") -> list[Any]:
 
 
 def did(bench: Bench, call_id: int, what: str = "done", *effects: Any, error: Any = None, state: Any = None) -> None:
-    bench.main.listener.answered(["did", [[call_id, what, list(effects), error, "", state, USED_US]]])
+    bench.main.listener.answered(["did", [[call_id, what, list(effects), error, "", state, USED_US, 0]]])
 
 
 def out(bench: Bench, row: bytes) -> dict[bytes, tuple[bytes, int]]:
@@ -64,7 +65,7 @@ async def test_a_change_is_done_when_its_effects_are_on_disk(bench: Bench) -> No
 
 @on_bench()
 async def test_a_place_in_the_worker_is_free_while_effects_are_written(bench: Bench) -> None:
-    bench.feeder.main._width = 1
+    bench.feeder.common.fair = FairShare(1)
     await bench.add("t")
     await bench.put(b"a", b"b")
     ((call_id, _, _),) = bench.main.take()
@@ -99,7 +100,7 @@ async def test_a_change_goes_on_behind_its_checkpoint_after_a_restart(bench: Ben
     await bench.restart()
     bench.region(b"a")
     ((frame),) = await until_sent(bench, "run")
-    ((_, _, _, _, change, progress),) = frame[1]
+    ((_, _, _, _, (change,), progress, _),) = frame[1]
     assert (change[1], change[7], progress) == (b"a", 1, b"half"), "nor is that an attempt"
 
 
@@ -117,7 +118,7 @@ async def test_a_worker_that_dies_between_two_slices_blames_nobody(bench: Bench)
     assert not consumer.suspects
     bench.main.start()
     ((_, calls),) = await until_sent(bench, "run")
-    assert (calls[0][4][1], calls[0][4][7], calls[0][5]) == (b"a", 1, b"half")
+    assert (calls[0][4][0][1], calls[0][4][0][7], calls[0][5]) == (b"a", 1, b"half")
     assert bench.feeder.calls_in_flight() == 1
     did(bench, calls[0][0], "done", put(b"z"))
     assert await bench.keeper.wait("t", "", 10.0)
@@ -131,7 +132,7 @@ async def test_a_change_that_is_put_off_comes_again_without_blame(bench: Bench) 
     did(bench, call_id, "later", error=0.02)
     assert bench.main.take() == []
     ((_, calls),) = await until_sent(bench, "run")
-    assert (calls[0][4][1], calls[0][4][7]) == (b"a", 1)
+    assert (calls[0][4][0][1], calls[0][4][0][7]) == (b"a", 1)
     did(bench, calls[0][0])
     assert await bench.keeper.wait("t", "", 10.0)
     assert await bench.keeper.dead_letters("t", 10) == []
@@ -144,11 +145,11 @@ async def test_what_a_failed_run_had_checked_is_written_and_kept(bench: Bench) -
     ((call_id, _, _),) = bench.main.take()
     did(bench, call_id, "failed", put(b"x"), error="Error: no", state=b"half")
     ((_, calls),) = await until_sent(bench, "run")
-    assert (calls[0][4][7], calls[0][5]) == (2, b"half")
+    assert (calls[0][4][0][7], calls[0][5]) == (2, b"half")
     assert out(bench, b"x")
     did(bench, calls[0][0], "later", put(b"y"), error=0.01, state=b"most")
     ((_, calls),) = await until_sent(bench, "run")
-    assert (calls[0][4][7], calls[0][5]) == (2, b"most")
+    assert (calls[0][4][0][7], calls[0][5]) == (2, b"most")
     assert out(bench, b"y")
 
 
@@ -174,11 +175,11 @@ async def test_a_call_whose_slice_cannot_be_written_is_ended(bench: Bench) -> No
     ((call_id, _, _),) = bench.main.take()
     did(bench, call_id, "more", put(b"x", table=b"nowhere"))
     assert await until_sent(bench, "drop") == [("drop", call_id)]
-    assert bench.feeder.main.calls, "it has its place until the worker says that it has ended"
+    assert bench.feeder.common.main.calls, "it has its place until the worker says that it has ended"
     did(bench, call_id)
     assert bench.feeder.calls_in_flight() == 0
     ((_, calls),) = await until_sent(bench, "run")
-    assert calls[0][4][7] == 2, "the second attempt"
+    assert calls[0][4][0][7] == 2, "the second attempt"
 
 
 @on_bench()
@@ -193,6 +194,7 @@ async def test_nothing_is_written_for_a_trigger_that_was_removed(bench: Bench) -
     did(bench, resting, "more", put(b"x2"))
     did(bench, writing, "done", put(b"y"))
     await bench.triggers.remove("t")
+    await asyncio.sleep(0)
     assert [parts for parts in bench.main.sent if parts[0] == "drop"] == [("drop", resting)]
     did(bench, running, "more", put(b"z"))
     assert ("drop", running) in bench.main.sent
@@ -204,7 +206,7 @@ async def test_nothing_is_written_for_a_trigger_that_was_removed(bench: Bench) -
     while bench.hub.background._tasks:  # noqa: ASYNC110 - until nobody tries any more
         await asyncio.sleep(0.001)
     assert [out(bench, row) for row in (b"x2", b"y", b"z")] == [{}, {}, {}]
-    assert bench.feeder._places._taken == {}
+    assert bench.feeder.common.fair.running_count == 0
 
 
 @on_bench()

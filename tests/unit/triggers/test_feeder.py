@@ -12,6 +12,7 @@ import pytest
 
 from columnar.clock import StoreClock
 from columnar.errors import HostError
+from columnar.flows.fair_share import FairShare
 from columnar.flows.follower_name import trigger
 from columnar.flows.hub import Hub
 from columnar.master.catalogue import Catalogue
@@ -32,7 +33,7 @@ from columnar.triggers.frames import PLACES
 from columnar.triggers.keeper import TriggerKeeper
 from columnar.triggers.system_tables import SYSTEM_TABLES
 from tests.support.changing_house import CatalogueRows
-from tests.support.fake_links import FakeLink, runs
+from tests.support.fake_links import USED_US, FakeLink, runs
 from tests.support.openings import operations_of, region_at_once
 
 
@@ -100,6 +101,11 @@ class Bench:
         self.main.sent.clear()
         self.main.listener.answered(["checked", check[1], None])
         await adding
+        for consumer in self.feeder.consumers_of(name):  # as after its first call, which runs alone
+            pool = self.feeder.pool_of(consumer.registration.process)
+            pool.know(consumer.registration, 0.0)
+            held = pool.fair._triggers[name]
+            held.is_measured, held.mean_s = True, USED_US / 1e6
 
     def region(self, row: bytes) -> Region:
         return region_at_once(self.server, self.table, row)
@@ -159,17 +165,17 @@ ROWS = [b"r%02d" % n for n in range(40)]
 
 @on_bench()
 async def test_triggers_take_turns_however_much_one_has(bench: Bench) -> None:
-    bench.feeder.main._width = 4
+    bench.feeder.common.fair = FairShare(4)
     await bench.add("busy")
     await bench.put(*ROWS)
     assert len(bench.main.take()) == 4
     await bench.add("calm")
     await bench.put(b"late")
     order = []
-    for call_id in list(bench.feeder.main.calls)[:4]:
+    for call_id in list(bench.feeder.common.main.calls)[:4]:
         bench.main.answer(call_id)
         order += [trigger for _, trigger, _ in bench.main.take()]
-    assert order == ["busy", "calm", "busy", "busy"]
+    assert order == ["calm", "busy", "busy", "busy"]
 
 
 @on_bench()
@@ -189,7 +195,7 @@ async def test_a_quick_trigger_has_more_in_the_worker_than_run_side_by_side(benc
     most = 0
     while calls := bench.main.take():
         most = max(most, len(calls))
-        bench.main.listener.answered(["did", [[number, "done", [], None, "", None, 10] for number, _, _ in calls]])
+        bench.main.listener.answered(["did", [[number, "done", [], None, "", None, 10, 5] for number, _, _ in calls]])
     assert most == PLACES
     assert await bench.keeper.wait("quick", "", 0.0)
 
@@ -237,12 +243,12 @@ async def test_the_time_before_a_worker_began_is_not_the_calls(bench: Bench) -> 
     await bench.add("t", timeout_ms=1)
     await bench.put(b"a")
     ((call_id, _, _),) = bench.main.take()
-    call = bench.feeder.main.calls[call_id]
+    call = bench.feeder.common.main.calls[call_id]
     assert call.limit_s >= 20
     bench.main.answer(call_id)
     await bench.put(b"b")
     ((call_id, _, _),) = bench.main.take()
-    assert bench.feeder.main.calls[call_id].limit_s == 0.001
+    assert bench.feeder.common.main.calls[call_id].limit_s == 0.001
     bench.main.answer(call_id)
 
 
@@ -285,7 +291,7 @@ async def test_a_paused_trigger_is_sent_nothing_and_loses_nothing(bench: Bench) 
     await bench.triggers.resume("t")
     assert len(bench.main.take()) == THREADS
     await bench.triggers.pause("t")
-    for call_id in list(bench.feeder.main.calls):
+    for call_id in list(bench.feeder.common.main.calls):
         bench.main.answer(call_id)
     assert bench.main.take() == []
     await bench.triggers.resume("t")
@@ -315,7 +321,7 @@ async def test_nothing_is_derived_from_what_a_crash_can_take_back(bench: Bench) 
     await written.durable
     await asyncio.sleep(0)
     (run,) = runs(*bench.main.sent)
-    assert run[4][5] == {b"f:a": b"2"}
+    assert run[4][0][5] == {b"f:a": b"2"}
 
 
 @on_bench()
@@ -416,7 +422,7 @@ async def test_a_waiter_is_let_go_when_its_trigger_is_removed(bench: Bench) -> N
 
 @on_bench()
 async def test_garbage_of_a_worker_is_refused(bench: Bench) -> None:
-    outcomes = ([], [1], ["x", "done", [], None, "", None, 1], [1, "done", None, None, "", None, 1])
+    outcomes = ([], [1], ["x", "done", [], None, "", None, 1, 1], [1, "done", None, None, "", None, 1, 1])
     for frame in (*(["did", [one]] for one in outcomes), ["did", 1], ["what", 1], ["checked", 1, 5], [None, None]):
         with pytest.raises(ValueError, match=r"no answer of a worker|no outcome of a call"):
             bench.main.listener.answered(frame)
@@ -453,7 +459,7 @@ async def test_a_backfill_that_was_cut_off_does_not_stand_in_the_way_of_the_next
         await bench.add("t", from_where="beginning")
         await slowed.wait()
         await bench.triggers.remove("t")
-    for call_id in list(bench.feeder.main.calls):
+    for call_id in list(bench.feeder.common.main.calls):
         bench.main.answer(call_id)
     bench.main.take()
     await bench.add("t", from_where="beginning")

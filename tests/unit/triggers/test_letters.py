@@ -52,7 +52,7 @@ async def test_a_retry_as_it_was_has_its_own_change_and_stamp_under_a_new_sequen
     await bench.settle()
     assert await bench.keeper.retry("t", b"a", as_it_was=True) == 1
     await bench.main.until(lambda: runs(*bench.main.sent))
-    ((call_id, _, _, change, *_),) = [(call[0], call[1], call[2], call[4]) for call in runs(*bench.main.sent)]
+    ((call_id, _, _, change, *_),) = [(call[0], call[1], call[2], call[4][0]) for call in runs(*bench.main.sent)]
     bench.main.sent.clear()
     assert change[2] == stamp, "so its effects lose against those of later changes"
     assert change[3] != letter.sequence

@@ -27,7 +27,7 @@ def taken(bench: Bench) -> list[list[Any]]:
     bench.main.sent.clear()
     for call in calls:
         did(bench, call[0])
-    return [call[4] for call in calls]
+    return [call[4][0] for call in calls]
 
 
 async def deliver(bench: Bench, *rows: bytes) -> None:

@@ -113,7 +113,7 @@ class Store:
         return self._held.pop(0)
 
     def send(self, number: int, function: str, side_by_side: int = 8, progress: bytes | None = None) -> None:
-        call = [number, function, f"allowed_triggers:{function}", side_by_side, CHANGE, progress]
+        call = [number, function, f"allowed_triggers:{function}", side_by_side, [CHANGE], progress, False]
         self.ours.sendall(pack("run", [call]))
 
     def outcome(self) -> list[Any]:
