@@ -34,6 +34,10 @@ class MasterParts(Protocol):
         """``master.trigger_changes.TriggerChanges``."""
 
     @property
+    def views(self) -> Any:
+        """``master.view_changes.ViewChanges``."""
+
+    @property
     def snapshots(self) -> Any:
         """``master.snapshots.Snapshots``."""
 
@@ -58,6 +62,7 @@ class AtMaster:
         self.alterations = _Part()
         self.region_changes = _Part()
         self.triggers = _Part()
+        self.views = _Part()
         self.snapshots = _Part(staging=Staging(staging))
         self.cluster = _Part()
 

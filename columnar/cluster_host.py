@@ -37,7 +37,7 @@ from columnar.master.publishing import Publishing
 from columnar.model import owner_messages as told
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.region_info import RegionInfo
-from columnar.model.region_messages import Message, PublishTriggers
+from columnar.model.region_messages import Message, PublishTriggers, PublishViews
 from columnar.model.route import ChangeRoutes, RoutesHeld
 from columnar.routing.peer_link import LinkBroke, NotSent
 from columnar.servers_past import Past
@@ -228,7 +228,7 @@ class ClusterHost:
             self._silence(server, why)
 
     async def linked(self, server: Incarnation) -> None:
-        """Tell it all tables, triggers and routes; from then on it is up."""
+        """Tell it all tables, triggers, views and routes; from then on it is up."""
         self.greeted[server] = None  # first: no change is missed
         first = self.told_first(server)  # in the same step: what begins later is asked of all that are greeted
         try:
@@ -239,6 +239,7 @@ class ClusterHost:
                 if publish is not None:
                     await self._servers.ask(server, publish)
             await self._servers.ask(server, PublishTriggers(self._catalogue.triggers))
+            await self._servers.ask(server, PublishViews(self._catalogue.views))
             await self._replace_routes(server)
         except (NotSent, LinkBroke):
             return  # its end is reported by itself

@@ -1,7 +1,7 @@
 """The owners of all regions as one: a master asks it as it would ask the owner of a single process.
 
     to every server      Publish, Withdraw, CloseTable, CloseRegions, FollowSchema, PublishTriggers, Undelivered, Loads
-                         LogReach
+                         LogReach, PublishViews, ShownRegions
     to the region's      MiddleRow, CopyRegion, GiveBackSpace, and the steps of a split or merge
     to any               PrepareRegions, CheckFunction
 
@@ -54,6 +54,7 @@ class ClusterOwners:
             messages.Undelivered: self._undelivered,
             messages.LogReach: self._log_reach,
             messages.Loads: self._loads,
+            messages.ShownRegions: self._shown_regions,
             messages.HoldDeliveries: self._hold,
             messages.ReleaseDeliveries: self._release,
             messages.MiddleRow: self._of_region,
@@ -134,6 +135,13 @@ class ClusterOwners:
 
     async def _loads(self, asked: messages.Loads) -> tuple[messages.RegionLoad, ...]:
         return tuple(load for answer in await self._of_all(asked) for load in answer)
+
+    async def _shown_regions(self, asked: messages.ShownRegions) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for answer in await self._of_all(asked):
+            for view, regions in answer.items():
+                found.setdefault(view, []).extend(regions)
+        return found
 
     async def _hold(self, asked: messages.HoldDeliveries) -> None:
         holding = self._holding = []  # from now on with those that begin (``_first_of``)

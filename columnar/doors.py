@@ -33,6 +33,7 @@ from columnar.thrift.service import ThriftService
 from columnar.thrift.snapshot_methods import SnapshotMethods
 from columnar.thrift.tables import TableMethods
 from columnar.thrift.trigger_methods import TriggerChangeMethods, TriggerMethods
+from columnar.thrift.view_names import VIEW_METHODS, OtherLooks
 from columnar.thrift.writes import WriteMethods
 from columnar.version import VERSION
 from columnar.webui.counters import RequestCounters
@@ -84,6 +85,7 @@ class Doors:
         self._private: PrivateSocket | None = None  # of the trigger worker, where the port speaks TLS
         self.tls = tls
         self.visitors = Visitors.of(config.host, config.allow_origins)
+        self.other_views: OtherLooks | None = None  # of views; None: this process has all regions
         self.address_of: Callable[[RegionInfo], tuple[str, int]] = self._own_address  # of the server that owns it
 
     def _own_address(self, _region: RegionInfo) -> tuple[str, int]:
@@ -99,7 +101,7 @@ class Doors:
         operations = serving.operations
         writes = WriteMethods(operations)
         self.connection_ids = itertools.count(1)  # scanners are known by the connection that opened them
-        self.trigger_methods = TriggerMethods(serving.keeper)
+        self.trigger_methods = TriggerMethods(serving.keeper, serving.owner.views)
         thrift2 = OtherDoor(_thrift2_definition, "Thrift 2", lambda: self.thrift2_port)
         facts = Facts(VERSION, self.folder.path, self.started_s, lambda: self.connections, self.counters.calls)
         self.extension = ExtensionMethods(operations, writes, master.changes, facts)
@@ -119,6 +121,7 @@ class Doors:
             RegionMethods(operations.descriptions, master.region_changes),
             SnapshotMethods(operations, master.snapshots),
             LatePart(CLUSTER_METHODS, partial(self._cluster_methods, operations, master)),
+            LatePart(VIEW_METHODS, partial(self._view_methods, serving, master)),
             other_door=thrift2,
             of_master=methods_elsewhere(master, THRIFT1),
         )
@@ -140,6 +143,11 @@ class Doors:
 
         cluster = master.cluster or self.alone(operations.descriptions)
         return ClusterMethods(operations.descriptions, cluster, may_end_servers=master.cluster is None)
+
+    def _view_methods(self, serving: Serving, master: MasterParts) -> object:
+        from columnar.thrift.view_methods import ViewMethods  # most stores have no views
+
+        return ViewMethods(master.views, serving.owner.views, lambda: self.other_views)
 
     def alone(self, descriptions: Descriptions) -> SingleServer:
         """This process as a cluster of one server."""

@@ -223,6 +223,10 @@ class TooManyHops(TriggerError):
         super().__init__(f"{hops} changes led to this one, and its effects would be more than {most}: they go round")
 
 
+class ViewError(CallerError):
+    """A view cannot be found, or not be changed as asked."""
+
+
 # --- nobody but time -----------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ Owned by one event loop.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -23,6 +24,7 @@ from columnar.master.schema_changes import SchemaChanges
 from columnar.master.snapshots import CopyTools, Snapshots
 from columnar.master.trigger_changes import TriggerChanges
 from columnar.master.trigger_rows import TRIGGERS_TABLE
+from columnar.master.view_changes import Declaring, ViewChanges
 from columnar.meta_region import MetaRegion
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Peer
@@ -31,7 +33,7 @@ from columnar.operations.region_rows import rows_of
 from columnar.regions.opening import opened, opened_again
 from columnar.regions.region import Region
 from columnar.regions.region_copy import forget_log_at
-from columnar.storage.data_folder import ALL_FOLDERS_SINCE, META, OF_ONE_PROCESS
+from columnar.storage.data_folder import ALL_FOLDERS_SINCE, META, OF_ONE_PROCESS, VIEWS_SINCE
 from columnar.storage.process_stores import ProcessStores
 from columnar.storage.server_folders import has_incarnations
 
@@ -76,6 +78,7 @@ class Leading:
         catalogue, folders = self.catalogue, self.folders
         self.triggers = TriggerChanges(catalogue, owner, trigger_modules)
         self.changes = SchemaChanges(catalogue, owner, folders, self.triggers)
+        self.views = ViewChanges(catalogue, owner, self.changes, _declaring, self._raise_for_views)
         self.alterations = Alterations(catalogue, owner, self.changes)
         self.region_changes = RegionChanges(catalogue, self.changes, owner, folders)
         tools = CopyTools(self._meta.copy, partial(forget_log_at, self._stores.engine))
@@ -85,6 +88,7 @@ class Leading:
             self.region_changes.catalogue_repaired,
             self.changes.catalogue_repaired,
             self.triggers.catalogue_repaired,
+            self.views.catalogue_repaired,
         ]
 
     async def prepare(self) -> None:
@@ -99,6 +103,7 @@ class Leading:
         self.snapshots.sweep()
         await self.changes.start()
         await self.triggers.start()
+        await self.views.start()
         self._warn_of_unnamed()
         for name, family in system_tables:
             if name not in self.catalogue.tables:
@@ -111,6 +116,9 @@ class Leading:
             tables = self.catalogue.tables.values()
             self.folders.make([info.encoded for entry in tables for info in entry.regions])
         folder.raise_format(OF_ONE_PROCESS)
+
+    async def _raise_for_views(self) -> None:
+        await asyncio.to_thread(self._stores.folder.raise_format, VIEWS_SINCE)
 
     def _rows_of(self, table: Table, info: RegionInfo) -> list[tuple[bytes, dict[bytes, bytes]]]:
         """All of a region that nobody serves; blocks."""
@@ -158,11 +166,18 @@ class Leading:
 
     async def stop_changes(self) -> None:
         """No split or merge begins any more; what is under way is finished or called off."""
+        await self.views.close()
         await self.region_changes.close()
 
     async def close(self, quiesce: Callable[[Region], Awaitable[None]]) -> None:
         """When no region is open any more.  ``quiesce`` returns when no write of a region waits for its fsync."""
         await self._meta.close(quiesce)
+
+
+def _declaring() -> Declaring:
+    from columnar.views import declaring  # most stores have no views
+
+    return Declaring(declaring.declared, declaring.table_of)
 
 
 async def _quiet(_region: Region) -> None:

@@ -33,6 +33,7 @@ from columnar.thrift.service import ThriftService
 from columnar.thrift.snapshot_methods import SnapshotMethods
 from columnar.thrift.tables import TableMethods
 from columnar.thrift.trigger_methods import TriggerChangeMethods
+from columnar.thrift.view_methods import ViewChangeMethods
 from columnar.version import VERSION
 from columnar.wire.server import WireServer
 
@@ -109,6 +110,7 @@ class MasterService:
             TableMethods(operations, leading.changes, self._address, self._folder.cluster_id),
             ExtensionMethods(operations, cast(Any, None), leading.changes, facts),
             TriggerChangeMethods(leading.triggers),
+            ViewChangeMethods(leading.views),
             AdminMethods(operations, leading.alterations, lambda _table: []),
             RegionMethods(operations.descriptions, cast(Any, self._host.requests)),
             SnapshotMethods(operations, leading.snapshots),

@@ -1,6 +1,6 @@
 """The owner of regions as masters ask it: each message of ``model.region_messages`` has one method here.
 
-Stands on the region server and on the triggers of the same process.  Owned by the loop.
+Stands on the region server, and on the triggers and views of the same process.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from columnar.regions.region_copy import copy_region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.triggers.keeper import TriggerKeeper
+from columnar.views.here import ViewsHere
 
 CALLS_PATIENCE_S: Final = 40.0  # over the default time limit of a call
 CALLS_POLL_S: Final = 0.01
@@ -30,6 +31,7 @@ class RegionOwner:
     def __init__(self, server: RegionServer, keeper: TriggerKeeper, region_bytes: int) -> None:
         self._server = server
         self._keeper = keeper
+        self.views = ViewsHere(server, keeper.hub, keeper.applier, keeper.governor)
         self._master: Peer | None = None
         self.changing = ChangingRegions(server, self._commit, region_bytes)
         self.answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {
@@ -43,6 +45,8 @@ class RegionOwner:
             messages.CheckFunction: lambda asked: keeper.check(asked.function),
             messages.Undelivered: lambda asked: keeper.undelivered(asked.table, asked.triggers),
             messages.LogReach: lambda asked: keeper.reach(asked.table),
+            messages.PublishViews: lambda asked: self.views.follow(asked.views),
+            messages.ShownRegions: self._shown_regions,
             messages.HoldDeliveries: self._hold_deliveries,
             messages.ReleaseDeliveries: self._release_deliveries,
             messages.CopyRegion: lambda asked: copy_region(server, asked.region, asked.path),
@@ -89,16 +93,21 @@ class RegionOwner:
         """A call that runs may read what is newer than a copy, so those under way are waited for."""
         feeder = self._keeper.feeder
         feeder.upkeep.hold()
+        self.views.come_to_rest()
         deadline_s = asyncio.get_running_loop().time() + CALLS_PATIENCE_S
-        while feeder.calls_in_flight():
+        while feeder.calls_in_flight() or not self.views.is_at_rest():
             if asyncio.get_running_loop().time() > deadline_s:
                 await self.ask(messages.ReleaseDeliveries())
-                raise RetryLater(f"triggers are still running after {CALLS_PATIENCE_S:.0f} s; try again")
+                raise RetryLater(f"triggers or views are still at work after {CALLS_PATIENCE_S:.0f} s; try again")
             await asyncio.sleep(CALLS_POLL_S)
 
     async def _release_deliveries(self, _asked: messages.ReleaseDeliveries) -> None:
         self._keeper.feeder.upkeep.release()
         self._keeper.feeder.deliver()
+        self.views.go_on()
+
+    async def _shown_regions(self, asked: messages.ShownRegions) -> dict[str, list[int]]:
+        return self.views.shown(asked.views)
 
     # --- regions in the place of others --------------------------------------------------------------
 

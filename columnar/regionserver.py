@@ -33,11 +33,12 @@ from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import CannotOpen, GiveBack, HandedOver, HandOver, Listening, Measures
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
+from columnar.model.view_look import ViewLook
 from columnar.operations.apart import connect
 from columnar.operations.asked import AskedOperations
 from columnar.regions.owning import Owning
 from columnar.regions.region_rates import RateMeter
-from columnar.routing.asks import OwnFigures, TriggerLooks
+from columnar.routing.asks import OwnFigures, TriggerLooks, ViewLooks
 from columnar.routing.forwarding import Forwarding
 from columnar.routing.hello import Hello, obstacle
 from columnar.routing.owners import RoutedOwners
@@ -163,15 +164,25 @@ class ClusterServer:
 
     def _ask_about_triggers(self) -> None:
         keeper = self.serving.keeper
-        self.asked_triggers = AskedTriggers(keeper, self.serving.server, self.owners.change)
+        self.asked_triggers = AskedTriggers(keeper, self.serving.server, self.owners.change, self.serving.wait)
         for kind, answer in self.asked_triggers.answers.items():
             self.peer_server.register(kind, answer)
         apart = TriggersApart(self.asked_triggers, self.owners, lambda: self.asks.servers())
         self.doors.trigger_methods.others = apart
+        self.peer_server.register(ViewLooks, self._view_looks)
+        self.doors.other_views = self._views_of_others
         keeper.burials.log_again_elsewhere = apart.log_again
 
     async def _own_figures(self, _asked: OwnFigures) -> Figures:
         return self.doors.extension.figures()
+
+    async def _view_looks(self, _asked: ViewLooks) -> tuple[ViewLook, ...]:
+        return self.serving.owner.views.looks()
+
+    async def _views_of_others(self) -> tuple[list[ViewLook], list[str]]:
+        others = [server for server in self.asks.servers() if server != self.here]
+        found, silent = await looks_at(others, self.peers, ViewLooks())
+        return [look for looks in found.values() for look in looks], [str(server) for server in silent]
 
     def _remarks(self) -> list[str]:
         found = (route.shut for table in self.routes.tables for route in self.routes.of_table(table) if route.shut)
@@ -214,6 +225,7 @@ class ClusterServer:
         measures = ServerMeasures(self.doors, serving, lambda: committer.syncs, self.peer_server, self.ways_out, looks)
         self._answering.register(Measures, measures.measures)
         self._answering.register(TriggerLooks, looks)
+        self._answering.register(ViewLooks, self._view_looks)
         self._answering.register(HandOver, self._hand_over)
         self._answering.register(GiveBack, self._give_back)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from columnar.config import StandaloneConfig
 from columnar.flows.backpressure import LogBounds
+from columnar.flows.follower_name import TRIGGER, of_key
 from columnar.flows.hub import Hub
 from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.table_operations import TableOperations
@@ -96,6 +97,13 @@ class Serving:
     def _sweep_scanners(self) -> None:
         self.scanners.expire()
         self._timer = asyncio.get_running_loop().call_later(SCANNER_SWEEP_S, self._sweep_scanners)
+
+    async def wait(self, key: str, token: str, timeout_s: float) -> bool:
+        """For a follower, by its key (``flows.follower_name``), or for all triggers."""
+        name = of_key(key)
+        if name.kind == TRIGGER:
+            return await self.keeper.wait(name.name, token, timeout_s)
+        return await self.owner.views.wait(name.name, token, timeout_s)
 
     def triggers_of(self, table: str) -> list[str]:
         return [one.name for one in self.keeper.registrations() if one.table == table]

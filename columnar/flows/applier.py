@@ -52,9 +52,11 @@ Told = Callable[[ColumnarError | None], None]
 class Job:
     """The effects of one slice of one call: queued, then perhaps aside, then over."""
 
-    __slots__ = ("at", "is_aside", "is_over", "size_bytes", "tell", "waits", "writes")
+    __slots__ = ("at", "is_aside", "is_over", "keeper", "size_bytes", "tell", "waits", "writes")
 
-    def __init__(self, writes: list[Write], size_bytes: int, tell: Told) -> None:
+    def __init__(self, writes: list[Write], size_bytes: int, tell: Told, keeper: str = "") -> None:
+        """``keeper``: the view that writes its table; empty: a trigger, which writes none of those."""
+        self.keeper = keeper
         self.writes = writes
         self.size_bytes = size_bytes
         self.tell = tell
@@ -108,9 +110,11 @@ class Applier:
         """I3."""
         return self._held_bytes < WAITING_BYTES
 
-    def apply(self, writes: list[Write], size_bytes: int, tell: Told, name: str = "", share: int = SHARE) -> Job:
-        """``name`` and ``share``: of the follower whose effects these are (I4)."""
-        job = Job(writes, size_bytes, tell)
+    def apply(
+        self, writes: list[Write], size_bytes: int, tell: Told, name: str = "", share: int = SHARE, keeper: str = ""
+    ) -> Job:
+        """``name`` and ``share``: of the follower whose effects these are (I4); ``keeper``: as of ``Job``."""
+        job = Job(writes, size_bytes, tell, keeper)
         self._held_bytes += size_bytes
         self._line.push(name, share, job)
         if not self._is_planned:
@@ -160,6 +164,7 @@ class Applier:
 
     def _put(self, job: Job, table: bytes, mutation: RowMutation, batches: dict[int, _Batch]) -> None:
         served = self._access.table(table)
+        served.schema.check_written_by(job.keeper)
         mutation = for_table(mutation, served.schema)
         if served.is_throttled:
             self._access.admit(served, writes=True)
@@ -265,7 +270,7 @@ class Applier:
         for table, mutation in job.writes:
             served = self._access.table(table)
             asked.append((served, for_table(mutation, served.schema)))
-        outcome = self._writes.write_each(_Caller(job.has_gone), asked, _nothing)
+        outcome = self._writes.write_each(_Caller(job.has_gone), asked, _nothing, job.keeper)
         if type(outcome) is Later:
             await asyncio.shield(outcome.future)  # others wait for it, too
         elif outcome is not None:

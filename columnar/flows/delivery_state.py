@@ -20,7 +20,8 @@ Invariants:
 ``Cursor`` is the durable part: after a restart the open changes are delivered again, with the
 attempts they had, and nothing before them.  Its bytes: msgpack of
 ``[1, read_to, [[sequence, attempts], ...]]`` where a sequence is ``[origin, epoch, n]``; where a change has a
-checkpoint, ``[2, read_to, [...], [[sequence, state], ...]]``.
+checkpoint, ``[2, read_to, [...], [[sequence, state], ...]]``; where the follower's kind keeps something of its own,
+``[3, read_to, [...], [...], kept]``.
 
 Knows nothing of processes, sockets, logs and clocks: ``now_s`` is an argument.
 """
@@ -41,6 +42,7 @@ LONGEST_PAUSE_S: Final = 60.0
 _DOUBLINGS: Final = 16  # more than it takes to the longest pause, less than a float holds
 _VERSION: Final = 1
 _WITH_PROGRESS: Final = 2
+_WITH_KEPT: Final = 3
 
 
 def pause_s(attempts: int) -> float:
@@ -52,6 +54,7 @@ class Cursor(NamedTuple):
     read_to: Sequence | None  # None: nothing yet
     open: tuple[tuple[Sequence, int], ...]  # sequence, failed attempts; ascending
     progress: tuple[tuple[Sequence, bytes], ...] = ()  # of those open that have a checkpoint
+    kept: bytes = b""  # what the follower's kind keeps beside
 
 
 def pack_cursor(cursor: Cursor) -> bytes:
@@ -60,8 +63,11 @@ def pack_cursor(cursor: Cursor) -> bytes:
     open_changes = [[list(sequence), attempts] for sequence, attempts in cursor.open]
     read_to = None if cursor.read_to is None else list(cursor.read_to)
     parts: list[object] = [_VERSION, read_to, open_changes]
-    if cursor.progress:
-        parts = [_WITH_PROGRESS, read_to, open_changes, [[list(sequence), held] for sequence, held in cursor.progress]]
+    progress = [[list(sequence), held] for sequence, held in cursor.progress]
+    if cursor.kept:
+        parts = [_WITH_KEPT, read_to, open_changes, progress, cursor.kept]
+    elif progress:
+        parts = [_WITH_PROGRESS, read_to, open_changes, progress]
     packed: bytes = msgpack.packb(parts)
     return packed
 
@@ -71,11 +77,12 @@ def unpack_cursor(data: bytes) -> Cursor:
 
     try:
         version, read_to, open_changes, *more = msgpack.unpackb(data)
-        if (version, len(more)) not in ((_VERSION, 0), (_WITH_PROGRESS, 1)):
-            raise DamagedData(f"trigger cursor of version {version}; this program knows {_WITH_PROGRESS}")
+        if (version, len(more)) not in ((_VERSION, 0), (_WITH_PROGRESS, 1), (_WITH_KEPT, 2)):
+            raise DamagedData(f"trigger cursor of version {version}; this program knows {_WITH_KEPT}")
         found = tuple((Sequence(*sequence), int(attempts)) for sequence, attempts in open_changes)
         progress = tuple((Sequence(*sequence), bytes(held)) for sequence, held in (more[0] if more else ()))
-        return Cursor(None if read_to is None else Sequence(*read_to), found, progress)
+        kept = bytes(more[1]) if len(more) > 1 else b""
+        return Cursor(None if read_to is None else Sequence(*read_to), found, progress, kept)
     except (ValueError, TypeError) as error:
         raise DamagedData(f"trigger cursor: {error}") from error
 
@@ -111,6 +118,7 @@ class DeliveryState:
         self._parked: list[tuple[float, bytes]] = []  # heap: when the pause ends
         self._in_flight: set[Sequence] = set()
         self.last_error = ""
+        self.kept = b""  # of the cursor that it was restored from: for the follower's kind
 
     # --- events ------------------------------------------------------------------------------------
 

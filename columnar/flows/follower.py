@@ -13,14 +13,16 @@ from abc import ABC, abstractmethod
 from asyncio import Future
 from collections import deque
 from collections.abc import Callable, Iterable
+from collections.abc import Sequence as Several
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
-from columnar.flows.delivery_state import Cursor, DeliveryState, pack_cursor, unpack_cursor
+from columnar.flows.delivery_state import OPEN_CHANGES, Cursor, DeliveryState, pack_cursor, unpack_cursor
 from columnar.flows.follower_name import FollowerName
 from columnar.model.flow_graph import Flow
-from columnar.regions.change_record import ChangeRecord, Images, Sequence
+from columnar.regions.change_log import CURSOR
+from columnar.regions.change_record import ChangeRecord, Images, Sequence, pack_key
 from columnar.regions.region import Region
 
 FILL_RECORDS: Final = 256
@@ -52,10 +54,14 @@ class Subscription:
     follow: Callable[[Region, DeliveryState], Follower]
     images: Images = field(default_factory=dict)  # of which a record holds both images; of ``families``
     prepare: Callable[[Region], None] | None = None  # called before its follower on a region takes up the cursor
+    in_order: bool = True  # changes of a row are delivered one after the other
+    open_changes: int = OPEN_CHANGES  # at a time, of a region
 
 
 class Follower(ABC):
     """A subscription on one open region."""
+
+    in_order = True  # as its subscription says
 
     def __init__(self, name: FollowerName, region: Region, families: frozenset[bytes], state: DeliveryState) -> None:
         """``state``: as its cursor says (``restored``)."""
@@ -113,7 +119,7 @@ class Follower(ABC):
         for sequence, record in islice(log.read(state.read_to), count):
             seen += 1
             if self.wants(record):
-                state.read(sequence, record.row)
+                state.read(sequence, record.row if self.in_order else pack_key(sequence))
             else:
                 state.passed(sequence)
         if seen:
@@ -141,7 +147,22 @@ class Follower(ABC):
     def save(self) -> None:
         if self.dirty:
             self.dirty = False
-            self.region.log.save_cursor(self.name.key, pack_cursor(self.state.cursor()))
+            self.region.log.save_cursor(self.name.key, self._cursor())
+
+    def save_durably(self) -> Future[None]:
+        """Resolves after the fsync."""
+        return self.region.log_records([], {CURSOR + self.name.key.encode(): self._cursor()})
+
+    def _cursor(self) -> bytes:
+        return pack_cursor(self.state.cursor()._replace(kept=self.kept()))
+
+    def kept(self) -> bytes:
+        """Bytes that the kind keeps in the cursor; ``DeliveryState.kept`` has them when the follower is made again."""
+        return b""
+
+    def carried(self, all_of_it: Several[Follower], region_id: int) -> bytes:
+        """``kept`` in the region that takes the place of those of ``all_of_it``, itself among them."""
+        return b""
 
     def needed_from(self) -> Sequence | None:
         """The oldest record this follower may still read; None: all of them."""
@@ -191,23 +212,34 @@ class Follower(ABC):
         self._forget_passed()
         return time.monotonic() - self._marks[0][1]
 
+    def has_delivered(self, sequence: Sequence) -> bool:
+        """This one change, if it was for this follower at all, has done what it does."""
+        return self.state.is_delivered(sequence)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Nothing is under way."""
+        return not self.state.in_flight_count
+
     def has_passed(self, target: Sequence) -> bool:
         """Everything up to ``target`` is delivered, rows that it begins with among it."""
         return self.is_prepared and self.state.is_past(target)
 
 
-def restored(region: Region, name: FollowerName) -> DeliveryState:
+def restored(region: Region, subscription: Subscription) -> DeliveryState:
     """The state that the follower's cursor on the region says."""
-    saved = region.log.cursor(name.key)
+    saved = region.log.cursor(subscription.name.key)
     if saved is None:
-        return DeliveryState(None)
+        return DeliveryState(None, bound=subscription.open_changes)
     cursor = unpack_cursor(saved)
-    state = DeliveryState(cursor.read_to)
+    state = DeliveryState(cursor.read_to, bound=subscription.open_changes)
+    state.kept = cursor.kept
     progress = dict(cursor.progress)
     for sequence, attempts in cursor.open:
         record = region.log.record_at(sequence)
         if record is not None and region.info.holds(record.row):  # else a sister of a split delivers it
-            state.read(sequence, record.row, attempts, progress.get(sequence, b""))
+            order = record.row if subscription.in_order else pack_key(sequence)
+            state.read(sequence, order, attempts, progress.get(sequence, b""))
     return state
 
 

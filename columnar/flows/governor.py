@@ -34,21 +34,24 @@ class Governor:
         self._foreground_s = float("-inf")
         self._steps: deque[Step] = deque()
         self._next: asyncio.Handle | None = None
+        self._is_in_step = False  # what follows is planned when the step is over
 
     def soon(self, step: Step) -> None:
         """Do the step in its turn, and again while it says that there is more."""
         self._steps.append(step)
-        if self._next is None:
+        if self._next is None and not self._is_in_step:
             self._next = asyncio.get_running_loop().call_soon(self._step)
 
     def _step(self) -> None:
         self._next = None
         step = self._steps.popleft()
         begun_s = perf_counter()
+        self._is_in_step = True
         try:
             if step():
                 self._steps.append(step)
         finally:  # whatever becomes of one, the others get their turn
+            self._is_in_step = False
             if self._steps:
                 self._plan(begun_s)
 

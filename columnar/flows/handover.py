@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from columnar.flows.delivery_state import OPEN_CHANGES, Cursor, pack_cursor
+from columnar.flows.follower import Follower
 from columnar.flows.follower_name import FollowerName, of_key
 from columnar.flows.followers import Followers, Key
 from columnar.flows.log_upkeep import LogUpkeep
@@ -40,10 +41,10 @@ class Handover:
             follower.held()
 
         def is_at_rest() -> bool:
-            return not any(follower.state.in_flight_count for follower in self._followers.at(region_id))
+            return all(follower.is_at_rest for follower in self._followers.at(region_id))
 
         if not await self._until(is_at_rest, self._keys(region), patience_s):
-            busy = next(one for one in self._followers.at(region_id) if one.state.in_flight_count)
+            busy = next(one for one in self._followers.at(region_id) if not one.is_at_rest)
             return f"{busy.name} has been running for {patience_s:g} s"
         self._upkeep.save(region)
         return ""
@@ -51,8 +52,9 @@ class Handover:
     async def merge_obstacle(self, region: Region, patience_s: float) -> str:
         region_id = region.info.region_id
         found = self._followers.at(region_id)
-        if not all(follower.is_prepared for follower in found):
-            return "a trigger has not yet seen all of its rows; wait with columnar trigger wait"
+        unprepared = next((one for one in found if not one.is_prepared), None)
+        if unprepared is not None:
+            return f"{unprepared.name} has not yet seen all of its rows; wait with columnar {unprepared.name.kind} wait"
         missing = next(iter(self._followers.missing_at(region_id).values()), None)
         if missing is not None:
             return missing.why
@@ -70,12 +72,21 @@ class Handover:
     def merged_cursors(self, regions: Sequence[Region], read_to: change_record.Sequence) -> dict[str, bytes]:
         opened: dict[FollowerName, list[tuple[change_record.Sequence, int]]] = {}
         progress: dict[FollowerName, list[tuple[change_record.Sequence, bytes]]] = {}
+        held: dict[FollowerName, list[Follower]] = {}
         for region in regions:
             for follower in self._followers.in_region(region):
+                held.setdefault(follower.name, []).append(follower)
                 opened.setdefault(follower.name, []).extend(follower.still_open(OPEN_CHANGES))
                 progress.setdefault(follower.name, []).extend(follower.state.cursor().progress)
         return {
-            name.key: pack_cursor(Cursor(read_to, tuple(sorted(changes)), tuple(sorted(progress[name]))))
+            name.key: pack_cursor(
+                Cursor(
+                    read_to,
+                    tuple(sorted(changes)),
+                    tuple(sorted(progress[name])),
+                    held[name][0].carried(held[name], read_to.origin),
+                )
+            )
             for name, changes in opened.items()
         }
 

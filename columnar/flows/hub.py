@@ -161,15 +161,16 @@ class Hub:
 
     def unsubscribe(self, name: FollowerName) -> None:
         """Its removal is recorded: its followers are dropped, and their cursors; in closed regions when they open."""
-        subscription = self._subscriptions.remove(name)
-        if subscription is None:
+        removed = self._subscriptions.remove(name)
+        if not removed:
             return
         for follower in self.followers.of(name):
             self.listener.drop(follower)
-        for region in self._server.open_regions_of(subscription.table):
-            if name.key in region.log.cursor_names():
-                self._forget(region, name)
-        self._apply_policy(subscription.table)
+        for table in [one.table for one in removed]:
+            for region in self._server.open_regions_of(table):
+                if name.key in region.log.cursor_names():
+                    self._forget(region, name)
+            self._apply_policy(table)
 
     def _forget(self, region: Region, name: FollowerName) -> None:
         try:

@@ -69,7 +69,7 @@ class RegionFollowers:
         if follower is None:
             if subscription.prepare is not None:
                 subscription.prepare(region)
-            follower = subscription.follow(region, restored(region, subscription.name))
+            follower = subscription.follow(region, restored(region, subscription))
             region.log.begin_tail(self._tails)  # ``drop`` ends it: a follower that cannot begin has none
             self._followers.add(follower)
         self.go_on(follower)

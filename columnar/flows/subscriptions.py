@@ -7,39 +7,44 @@ from columnar.flows.follower_name import FollowerName
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.images import union
 
+Key = tuple[FollowerName, str]  # name and table: a follower of several tables subscribes to each
+
 
 class Subscriptions:
     def __init__(self) -> None:
-        self._by_name: dict[FollowerName, Subscription] = {}
-        self._beginning: dict[FollowerName, Subscription] = {}  # their tables log for them, nobody follows yet
+        self._held: dict[Key, Subscription] = {}
+        self._beginning: dict[Key, Subscription] = {}  # their tables log for them, nobody follows yet
 
     def begin(self, subscription: Subscription) -> None:
         """Its table logs for it until ``add`` or ``remove``."""
-        self._beginning[subscription.name] = subscription
+        self._beginning[subscription.name, subscription.table] = subscription
 
     def add(self, subscription: Subscription) -> None:
-        self._beginning.pop(subscription.name, None)
-        self._by_name[subscription.name] = subscription
+        self._beginning.pop((subscription.name, subscription.table), None)
+        self._held[subscription.name, subscription.table] = subscription
 
-    def remove(self, name: FollowerName) -> Subscription | None:
-        """None: there was none."""
-        begun = self._beginning.pop(name, None)
-        return self._by_name.pop(name, begun)
+    def remove(self, name: FollowerName) -> list[Subscription]:
+        """Remove the subscriptions to every table, and return them."""
+        removed: dict[Key, Subscription] = {}
+        for held in (self._beginning, self._held):
+            for key in [key for key in held if key[0] == name]:
+                removed[key] = held.pop(key)
+        return list(removed.values())
 
     def __contains__(self, name: FollowerName) -> bool:
-        return name in self._by_name
+        return any(key[0] == name for key in self._held)
 
     def of_table(self, table: str) -> list[Subscription]:
-        return [held for held in self._by_name.values() if held.table == table]
+        return [held for held in self._held.values() if held.table == table]
 
     def beginning(self, table: str) -> list[Subscription]:
         return [held for held in self._beginning.values() if held.table == table]
 
     def is_followed(self, table: str) -> bool:
-        return any(held.table == table for held in self._by_name.values())
+        return any(held.table == table for held in self._held.values())
 
     def tables(self) -> list[str]:
-        return list(dict.fromkeys(held.table for held in self._by_name.values()))
+        return list(dict.fromkeys(held.table for held in self._held.values()))
 
     def wanted(self, table: str) -> LogPolicy:
         """The union of what they want: whoever asked for more is answered, and sees more than it asked for."""

@@ -7,6 +7,8 @@ that of a dropped one.
 Triggers and logs bound what is allowed (promise 6: a derived table equals what recomputing it gives):
     * a family that a trigger is for is not dropped, and what makes its cells vanish or come back by
       themselves (TTL, MIN_VERSIONS) is not changed: no trigger would hear of it;
+    * the same goes for a family that a view reads; a source of a view is not truncated, and the view's own table is
+      not changed at all: it follows from its sources;
     * a table with a trigger, with CHANGE_LOG or with DELETE_MARKERS is not truncated: its rows are
       deleted one by one instead (``columnar.operations.row_deletes``), which is logged as every delete.
 """
@@ -25,7 +27,7 @@ from columnar.errors import (
     shown,
 )
 from columnar.master.catalogue import BUILT_IN_NAMESPACES, Catalogue, TableEntry
-from columnar.master.schema_changes import SchemaChanges, ranges_from
+from columnar.master.schema_changes import SchemaChanges, check_not_kept, ranges_from
 from columnar.model import region_messages as messages
 from columnar.model.alteration import TableChange, altered, expiry_changes
 from columnar.model.region_messages import Peer
@@ -50,6 +52,7 @@ class Alterations:
             entry = self._of_user(name, "changed")
             before, after = entry.schema, altered(entry.schema, change)
             self._check_watched(before, after, change)
+            self._check_read(before, after, change)
             if after == before:
                 return
             async with self._changes.losing(after.name) if change.drop else nullcontext():
@@ -77,6 +80,17 @@ class Alterations:
                     f"back without trigger {trigger} hearing of it; remove it, alter, add it --from beginning"
                 )
 
+    def _check_read(self, before: Table, after: Table, change: TableChange) -> None:
+        expiring = set(expiry_changes(before, after))
+        for view in self._catalogue.views.readers(before.name):
+            lost = sorted(view.families_of(before.name) & (change.drop | expiring))
+            if lost:
+                what = "is not dropped" if lost[0] in change.drop else "keeps its TTL and MIN_VERSIONS"
+                raise NotAllowed(
+                    f"family {lost[0]} of {before.name} {what}: view {view.name} reads it, and would not hear of cells "
+                    f"that vanish; drop the view first (columnar view drop {view.name}), alter, add it again"
+                )
+
     async def truncate(self, name: bytes, preserve_splits: bool) -> int:
         """All rows go as one atomic step; how many regions they were in."""
         async with self._triggers.lock, self._lock:
@@ -99,6 +113,13 @@ class Alterations:
         watchers = self._watchers(table.name)
         if watchers:
             raise NotAllowed(f"{table.name} is not truncated: trigger {watchers[0][0]} would not hear of it; {instead}")
+        readers = self._catalogue.views.readers(table.name)
+        if readers:
+            view = readers[0].name
+            raise NotAllowed(
+                f"{table.name} is not truncated: view {view} would not hear of it; {instead}, "
+                f"or drop the view, truncate and add it again (columnar view drop {view})"
+            )
         if table.change_log_s is not None:
             raise NotAllowed(f"{table.name} is not truncated: CHANGE_LOG keeps its changes for readers; {instead}")
         if table.delete_markers_ms is not None:
@@ -113,6 +134,7 @@ class Alterations:
             raise TableNotFound(shown(name))
         if entry.schema.is_system:
             raise IllegalArgument(f"{text} is a table of the system and is not {what}")
+        check_not_kept(entry.schema, what)
         return entry
 
     # --- namespaces --------------------------------------------------------------------------------

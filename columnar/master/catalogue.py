@@ -9,6 +9,7 @@ r"""The catalogue: the table ``columnar:meta``, with a row for each table and a 
     row ``n``                  info:next = the next region id, eight bytes
     rows ``s/...``, ``w/...``  logs of dead incarnations, and wishes (``owner_rows``)
     rows ``tr/...``           triggers (``trigger_rows``)
+    rows ``vw/...``           views (``view_rows``)
     row ``e``                  info:epoch = the epoch of this start's owner of all regions, eight bytes
 
 A change of several rows (a table with its regions) is an atomic batch of the catalogue's only region (design D12), so
@@ -25,7 +26,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from columnar.master import owner_rows, trigger_rows
+from columnar.master import owner_rows, trigger_rows, view_rows
 from columnar.master.catalogue_rows import (
     INFO,
     deletes,
@@ -46,6 +47,7 @@ from columnar.model.owner import Incarnation, Owner
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import DEFAULT_NAMESPACE, SYSTEM_NAMESPACE, Family, Table, make_table
 from columnar.model.trigger_set import Triggers
+from columnar.model.view_set import ViewSet
 
 if TYPE_CHECKING:  # a standalone writes no plans, and needs not their 0.3 MB
     from columnar.master.instructions import Write
@@ -78,6 +80,8 @@ class Catalogue:
         self.sealed: dict[Incarnation, Segments] = {}
         self.wishes = Wishes()
         self.triggers = Triggers()
+        self.views = ViewSet()
+        self._view_rows: dict[bytes, dict[bytes, bytes]] = {}  # as on disk
         self.epoch = 0  # of the owner; 0: no owner has been named yet
         self._next_region_id = _FIRST_REGION_ID
         self._epoch_change = asyncio.Lock()  # each caller's epoch is written before the next one is chosen
@@ -101,6 +105,8 @@ class Catalogue:
                 self.namespaces.add(row[3:].decode())
             elif row.startswith(trigger_rows.PREFIX):
                 triggers.append((row, cells))
+            elif row.startswith(view_rows.PREFIX):
+                self._view_rows[row] = cells
             elif row.startswith(owner_rows.SEALED):
                 self.sealed[owner_rows.sealed_server(row)] = owner_rows.sealed_from_json(cells[b"info:sealed"])
             elif row == owner_rows.WISHES_ROW:
@@ -112,6 +118,7 @@ class Catalogue:
         for info in sorted(regions, key=_start):
             self.tables[info.table].regions.append(info)
         self.triggers = trigger_rows.triggers_from(triggers, self.tables)
+        self.views = view_rows.views_from(sorted(self._view_rows.items()), self.tables)
 
     async def raise_epoch(self) -> int:
         """Begin an epoch that no earlier owner had; it is on disk when this returns.
@@ -195,18 +202,32 @@ class Catalogue:
             await self._write(mutations)
         self.triggers = triggers
 
-    async def drop(self, name: str, kept: Triggers) -> list[RegionInfo]:
+    async def write_views(self, views: ViewSet) -> None:
+        """From now on these are the views.  Writers of views hold ``ViewChanges.lock``."""
+        mutations = view_rows.changes(self._view_rows, view_rows.rows_of(views, self._view_rows))
+        if mutations:
+            await self._write(mutations)
+        self._hold_views(views)
+
+    def _hold_views(self, views: ViewSet) -> None:
+        self.views, self._view_rows = views, view_rows.rows_of(views, self._view_rows)
+
+    async def drop(self, name: str, kept: Triggers, views: ViewSet | None = None) -> list[RegionInfo]:
         """Forget the table; its regions are remembered as dropped until ``forget_dropped``.
 
-        ``kept``: the triggers from now on, written in the same batch.
+        ``kept``: the triggers from now on, written in the same batch; ``views``: the views, where they change.
         """
+        views = self.views if views is None else views
         regions = self.tables[name].regions
         mutations = [erase(table_row(name)), *(erase(region_row(info)) for info in regions)]
         mutations += [put(dropped_row(info), region=region_info.to_json(info)) for info in regions]
+        mutations += trigger_rows.changes(self.triggers, kept)
+        mutations += view_rows.changes(self._view_rows, view_rows.rows_of(views, self._view_rows))
         async with self._rows_change:
-            await self._write([*mutations, *trigger_rows.changes(self.triggers, kept)])
+            await self._write(mutations)
             del self.tables[name]
             self.triggers = kept
+            self._hold_views(views)
             self._forget_owners(regions)
         self.dropped += regions
         return regions
@@ -254,8 +275,12 @@ class Catalogue:
         mutations = [put(dropped_row(info), region=region_info.to_json(info)) for info in regions]
         await self._write([*mutations, self._next_id()])
 
-    async def adopt(self, table: Table, regions: list[RegionInfo]) -> list[RegionInfo]:
-        """Give the table this schema and these reserved regions; its old regions are dropped and returned."""
+    async def adopt(self, table: Table, regions: list[RegionInfo], views: ViewSet | None = None) -> list[RegionInfo]:
+        """Give the table this schema and these reserved regions; its old regions are dropped and returned.
+
+        ``views``: the views from now on, written in the same batch, where they change.
+        """
+        views = self.views if views is None else views
         held = self.tables.get(table.name)
         old = held.regions if held is not None else []
         enabled = held.enabled if held is not None else True
@@ -265,9 +290,11 @@ class Catalogue:
         mutations += [erase(dropped_row(info)) for info in regions]
         mutations += [erase(region_row(info)) for info in old]
         mutations += [put(dropped_row(info), region=region_info.to_json(info)) for info in old]
+        mutations += view_rows.changes(self._view_rows, view_rows.rows_of(views, self._view_rows))
         async with self._rows_change:
             await self._write(mutations)
             self.tables[table.name] = TableEntry(table, enabled, regions)
+            self._hold_views(views)
             self._forget_owners(old)
         self.dropped += old
         return old
@@ -306,7 +333,7 @@ class Catalogue:
             if held.get(row) != cells
         }
         for row, cells in held.items():
-            if row in wanted or not row.startswith((b"t/", b"r/", b"d/", b"ns/", b"s/", b"w/", b"tr/")):
+            if row in wanted or not row.startswith((b"t/", b"r/", b"d/", b"ns/", b"s/", b"w/", b"tr/", b"vw/")):
                 continue
             if not row.startswith(b"d/") or row in serving:
                 changes[row] = erase(row)
@@ -330,7 +357,7 @@ class Catalogue:
             rows[owner_rows.sealed_row(server)] = {b"info:sealed": owner_rows.sealed_to_json(segments)}
         if self.wishes != Wishes():
             rows[owner_rows.WISHES_ROW] = {b"info:wishes": owner_rows.wishes_to_json(self.wishes)}
-        return rows | trigger_rows.rows_of(self.triggers)
+        return rows | trigger_rows.rows_of(self.triggers) | self._view_rows
 
     def _region_cells(self, info: RegionInfo) -> dict[bytes, bytes]:
         cells = {b"info:region": region_info.to_json(info)}

@@ -21,6 +21,7 @@ from columnar.errors import (
     ColumnarError,
     IllegalArgument,
     NamespaceNotFound,
+    NotAllowed,
     OutcomeUnknown,
     TableExists,
     TableNotDisabled,
@@ -37,12 +38,14 @@ from columnar.model.region_messages import Peer
 from columnar.model.schema import (
     SYSTEM_NAMESPACE,
     Family,
+    Table,
     checked_table,
     checked_table_name,
     make_table,
     namespace_of,
     table_name_text,
 )
+from columnar.model.view_set import ViewSet
 from columnar.storage.region_folders import RegionFolders
 
 _log = logging.getLogger(__name__)
@@ -89,17 +92,20 @@ class SchemaChanges:
         system: bool = False,
     ) -> None:
         """TableExists, IllegalArgument, NamespaceNotFound; else the table serves when this returns."""
-        text = checked_table_name(name)
-        table = checked_table(make_table(text, families, attributes))
-        starts = starts_of(splits or [])
+        table = checked_table(make_table(checked_table_name(name), families, attributes))
         async with self._one_at_a_time:
-            self.check_namespace(namespace_of(text), system=system)
-            if text in self._catalogue.tables:
-                raise TableExists(text)
-            async with self.announced(text, ranges_from(starts)) as regions:
-                await self.make_folders(regions)
-            await self._catalogue.adopt(table, regions)
-            await self.publish(self._catalogue.tables[text])
+            await self.make(table, starts_of(splits or []), system=system)
+
+    async def make(self, table: Table, starts: list[bytes], views: ViewSet | None = None, *, system: bool) -> None:
+        """Under ``lock``.  ``views``: the views from now on, where the table comes with one.  TableExists."""
+        text = table.name
+        self.check_namespace(namespace_of(text), system=system)
+        if text in self._catalogue.tables:
+            raise TableExists(text)
+        async with self.announced(text, ranges_from(starts)) as regions:
+            await self.make_folders(regions)
+        await self._catalogue.adopt(table, regions, views)
+        await self.publish(self._catalogue.tables[text])
         _log.info("table %s created with %d families in %d regions", text, len(table.families), len(starts))
 
     def check_namespace(self, namespace: str, *, system: bool = False) -> None:
@@ -127,6 +133,7 @@ class SchemaChanges:
                 raise TableNotEnabled(text)
             if entry.schema.is_system:
                 raise IllegalArgument(f"{text} is a table of the system and stays enabled")
+            check_not_kept(entry.schema, "disabled")
             await self._catalogue.set_enabled(text, False)
             await self.publish(entry)
             await self._owner.ask(messages.CloseTable(text))
@@ -135,15 +142,36 @@ class SchemaChanges:
         """Its triggers go with it."""
         async with self.triggers.lock, self._one_at_a_time:
             text = self._known(name)
+            check_not_kept(self._catalogue.tables[text].schema, "dropped")
             if self._catalogue.tables[text].enabled:
                 raise TableNotDisabled(text)
-            gone, triggers = self.triggers.watchers(text), self._catalogue.triggers
-            regions = await self._catalogue.drop(text, triggers.without([one.name for one in gone]))
-            await self.triggers.say_undelivered(text, gone)
-            await self._owner.ask(messages.Withdraw(text))
-            await self.triggers.publish()
-            await self._remove(regions)
+            self.check_no_reader(text)
+            await self.forget(text)
+
+    async def forget(self, text: str, views: ViewSet | None = None) -> None:
+        """Drop the table with its triggers.  Under the locks of triggers and catalogue.
+
+        ``views``: the views from now on, where one goes with the table, whose owners then keep it no longer.
+        """
+        gone, triggers = self.triggers.watchers(text), self._catalogue.triggers
+        async with self.losing(text):
+            regions = await self._catalogue.drop(text, triggers.without([one.name for one in gone]), views)
+        await self.triggers.say_undelivered(text, gone)
+        if views is not None:
+            await self._owner.ask(messages.PublishViews(views))
+        await self._owner.ask(messages.Withdraw(text))
+        await self.triggers.publish()
+        await self._remove(regions)
         _log.info("table %s dropped with its %d regions", text, len(regions))
+
+    def check_no_reader(self, table: str) -> None:
+        """NotAllowed: a view reads it."""
+        readers = self._catalogue.views.readers(table)
+        if readers:
+            view = readers[0].name
+            raise NotAllowed(
+                f"{table} is not dropped: view {view} follows it; drop the view first (columnar view drop {view})"
+            )
 
     @asynccontextmanager
     async def announced(self, table: str, ranges: list[tuple[bytes, bytes]]) -> AsyncIterator[list[RegionInfo]]:
@@ -201,6 +229,15 @@ class SchemaChanges:
         if text not in self._catalogue.tables:
             raise TableNotFound(shown(name))
         return text
+
+
+def check_not_kept(table: Table, what: str) -> None:
+    """NotAllowed: the table is a view, and changes with its sources alone."""
+    if table.kept_by:
+        raise NotAllowed(
+            f"{table.name} is a view and is not {what} as a table: change its sources, or drop it with "
+            f"columnar view drop {table.kept_by}"
+        )
 
 
 def ranges_from(starts: list[bytes]) -> list[tuple[bytes, bytes]]:

@@ -32,6 +32,7 @@ from columnar.errors import (
     CallerError,
     ColumnarError,
     IllegalArgument,
+    NotAllowed,
     NotServingRegion,
     SnapshotExists,
     SnapshotNotFound,
@@ -41,7 +42,7 @@ from columnar.errors import (
 )
 from columnar.master import snapshot_manifest
 from columnar.master.catalogue import Catalogue, TableEntry
-from columnar.master.schema_changes import SchemaChanges
+from columnar.master.schema_changes import SchemaChanges, check_not_kept
 from columnar.master.snapshot_manifest import MANIFEST, FileFacts, RegionCopy, SnapshotManifest
 from columnar.master.staging import Staging
 from columnar.model import region_messages as messages
@@ -235,7 +236,7 @@ class Snapshots:
             self._changes.check_namespace(namespace_of(text))
             if text in self._catalogue.tables:
                 raise TableExists(text)
-            await self._adopt(self._path(name), manifest, replace(manifest.table, name=text))
+            await self._adopt(self._path(name), manifest, replace(manifest.table, name=text, kept_by=""))
         _log.info("table %s cloned from snapshot %s", text, name)
 
     async def restore(self, name: str) -> None:
@@ -253,8 +254,22 @@ class Snapshots:
                     "a restore. Remove them with 'columnar trigger remove', restore, empty what they derived, and add "
                     "them again from the beginning"
                 )
-            await self._adopt(self._path(name), manifest, manifest.table)
+            self._check_views(table)
+            await self._adopt(self._path(name), manifest, replace(manifest.table, kept_by=""))
         _log.info("table %s restored from snapshot %s", table, name)
+
+    def _check_views(self, table: str) -> None:
+        """NotAllowed: it is a view, or a view reads it."""
+        entry = self._catalogue.tables.get(table)
+        if entry is not None:
+            check_not_kept(entry.schema, "restored")
+        readers = self._catalogue.views.readers(table)
+        if readers:
+            view = readers[0].name
+            raise NotAllowed(
+                f"table {table} is not restored: view {view} would no longer follow from it; drop the view "
+                f"(columnar view drop {view}), restore, and add the view again"
+            )
 
     async def adopt_staged(self, token: str, table: bytes) -> None:
         """A new table out of regions that a command built in staging, with a manifest beside them."""
@@ -265,7 +280,7 @@ class Snapshots:
             self._changes.check_namespace(namespace_of(text))
             if text in self._catalogue.tables:
                 raise TableExists(text)
-            await self._adopt(path, manifest, replace(manifest.table, name=text))
+            await self._adopt(path, manifest, replace(manifest.table, name=text, kept_by=""))
         await self._in_thread(lambda: self.staging.remove(token))
         _log.info("table %s imported", text)
 

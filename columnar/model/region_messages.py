@@ -6,6 +6,7 @@ outcome is unknown.
 
     master -> owner    tables     Publish, Withdraw, CloseTable, CloseRegions, FollowSchema, PrepareRegions
                        triggers   PublishTriggers, CheckFunction, Undelivered, LogReach
+                       views      PublishViews, ShownRegions
                        copies     HoldDeliveries, ReleaseDeliveries, CopyRegion
                        changes    MiddleRow, BeginChange, FinishChange, CallOffChange, SettleChange, GiveBackSpace
                                   Loads
@@ -22,6 +23,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.model.trigger_set import Triggers
+from columnar.model.view_set import ViewSet
 
 R = TypeVar("R")
 
@@ -127,8 +129,29 @@ class LogReach(Message[int]):
 
 
 @dataclass(frozen=True, slots=True)
+class PublishViews(Message[None]):
+    """To every owner: keep these views from now on, all that there are.  As ``PublishTriggers``.
+
+    Answered when the owner does so.  For a view that is being added: its sources log in every region that is open
+    here, and where the view begins is on disk in each of them; a region that opens later gets that at its opening.
+    """
+
+    views: ViewSet
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRegions(Message[dict[str, list[int]]]):
+    """To every owner: of each of these views, the ids of the sources' regions here that have shown it all their rows.
+
+    A region that has will for ever have, and so will those that take its place.
+    """
+
+    views: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class HoldDeliveries(Message[None]):
-    """No call of a trigger runs and no cursor moves on disk until ``ReleaseDeliveries``.  RetryLater.
+    """No trigger runs, no view changes and no cursor moves on disk until ``ReleaseDeliveries``.  RetryLater.
 
     Then every copy of a table that triggers write holds what was derived from changes that are in the copy of
     their source, and of changes that the cursors have not passed: those come again.

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final
 
-from columnar.errors import DamagedData, IllegalArgument, NoSuchColumnFamily, shown
+from columnar.errors import DamagedData, IllegalArgument, NoSuchColumnFamily, NotAllowed, shown
 from columnar.limits import FAMILIES, FAMILY_NAME_BYTES, KEPT_LOG_BYTES, TABLE_NAME_BYTES
 from columnar.model import throttle_limits
 
@@ -77,6 +77,7 @@ class Table:
     families: tuple[Family, ...]  # by name, ascending
     attributes: Mapping[str, str] = field(default_factory=dict)
     next_number: int = 0  # of the next family; 0: one above the highest (I1)
+    kept_by: str = ""  # the view whose maintainer alone writes the table; empty: clients write it
     _by_name: Mapping[bytes, Family] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -138,6 +139,14 @@ class Table:
             for family in self.families
             if (table if family.durability == "USE_DEFAULT" else family.durability) in UNSYNCED
         )
+
+    def check_written_by(self, keeper: str = "") -> None:
+        """NotAllowed: the table is a view, and only its maintainer writes it.  ``keeper``: the view that writes."""
+        if self.kept_by and self.kept_by != keeper:
+            raise NotAllowed(
+                f"{self.name} is a view, which nobody but its maintainer writes: write the tables from which it "
+                f"follows, or drop it (columnar view drop {self.kept_by})"
+            )
 
     @property
     def is_system(self) -> bool:
@@ -300,6 +309,8 @@ def to_json(table: Table) -> bytes:
     }
     if table.next_number:
         held["next_number"] = table.next_number
+    if table.kept_by:
+        held["kept_by"] = table.kept_by
     return json.dumps(held, sort_keys=True).encode()
 
 
@@ -321,4 +332,4 @@ def from_json(data: bytes) -> Table:
             f"table {held['name']} was changed by a newer version ({', '.join(sorted(strange))}): upgrade"
         )
     families = tuple(Family(**{**family, "unsaid": tuple(family.get("unsaid", ()))}) for family in held["families"])
-    return Table(held["name"], families, held["attributes"], held.get("next_number", 0))
+    return Table(held["name"], families, held["attributes"], held.get("next_number", 0), held.get("kept_by", ""))

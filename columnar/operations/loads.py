@@ -10,6 +10,7 @@ from columnar.regions.tables import ServedTable
 
 async def ingest_rows(access: TableAccess, served: ServedTable, incoming: IncomingRows) -> bool:
     """As ``regions.ingestion.ingest``; OutcomeUnknown, after which the same load may be begun again."""
+    served.schema.check_written_by()
     try:
         region = await access.opened(served, served.holding(incoming.first))
     except RegionElsewhere as error:

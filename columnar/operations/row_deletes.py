@@ -43,6 +43,7 @@ class Deleted:
 
 async def delete_rows(access: TableAccess, table: bytes, start: bytes, stop: bytes) -> Deleted:
     """Rows ``start <= row < stop``, an empty stop to the last, as they are when the call reaches them."""
+    access.table(table).schema.check_written_by()
     counted: int | None = None
     row: bytes | None = start
     while row is not None and (counted or 0) < ROWS_PER_CALL:

@@ -44,6 +44,8 @@ class RowWrites:
     def write(self, caller: Caller, served: ServedTable, mutation: RowMutation, answer: Answer) -> Any:
         """Write one row as one step; ``answer`` makes the reply from what was applied."""
         access = self._access
+        if served.schema.kept_by:
+            served.schema.check_written_by()
         if served.is_throttled:
             access.admit(served, writes=True)
         region = access.writable(served, mutation.row)
@@ -57,6 +59,8 @@ class RowWrites:
 
     def write_alone(self, caller: Caller, served: ServedTable, row: RowWrite, answer: Answer) -> Any:
         """As ``write``, of a row that may be nothing but puts."""
+        if served.schema.kept_by:
+            served.schema.check_written_by()
         if served.is_throttled:
             self._access.admit(served, writes=True)
         self._access.writable(served, row.row)
@@ -78,6 +82,8 @@ class RowWrites:
         answer: Answer,
     ) -> Any:
         """Every element of ``asked`` is checked before anything is written; the answer is made from the last row."""
+        if served.schema.kept_by:
+            served.schema.check_written_by()
         if served.is_throttled:
             self._access.admit(served, writes=True)
         plan = RowPlan(self._access, served, asked, make(served))
@@ -114,10 +120,17 @@ class RowWrites:
         """Each row a step of its own; they have all been checked."""
         return self.write_planned(caller, served, list(by_row.values()), _as_they_are, answer)
 
-    def write_each(self, caller: Caller, asked: Sequence[tuple[ServedTable, RowMutation]], answer: Answer) -> Any:
-        """Rows of several tables, each a step of its own, in order; they have all been checked."""
+    def write_each(
+        self, caller: Caller, asked: Sequence[tuple[ServedTable, RowMutation]], answer: Answer, keeper: str = ""
+    ) -> Any:
+        """Rows of several tables, each a step of its own, in order; they have all been checked.
+
+        ``keeper``: the view that writes its table.
+        """
         work: Work = []
         for served, mutation in asked:
+            if served.schema.kept_by:
+                served.schema.check_written_by(keeper)
             if served.is_throttled:
                 self._access.admit(served, writes=True)
             work.append((served, [mutation]))

@@ -18,6 +18,7 @@ from columnar.model.read import ReadSpec, ScanSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
 from columnar.model.trigger_look import TriggerLook
+from columnar.model.view_look import ViewLook
 from columnar.routing.row_forms import Block, Figures, Place, RegionState, ReplyForm
 
 # --- rows --------------------------------------------------------------------------------------------
@@ -150,6 +151,11 @@ class TriggerLooks(Message[tuple[TriggerLook, ...]]):
 
 
 @dataclass(frozen=True, slots=True)
+class ViewLooks(Message[tuple[ViewLook, ...]]):
+    """Every view, as far as it concerns this server's regions of its sources."""
+
+
+@dataclass(frozen=True, slots=True)
 class Waited:
     is_delivered: bool  # False: not in time
     is_elsewhere: bool  # a region was another server's at some time: nothing is said then
@@ -158,6 +164,8 @@ class Waited:
 @dataclass(frozen=True, slots=True)
 class WaitForDelivery(Message[Waited]):
     """Wait until ``trigger`` (empty: all) has the change ``token`` (empty: all that is written now) of these regions.
+
+    ``trigger`` is the key of a follower: ``view:NAME`` waits for a view.
 
     The answer may take as long as ``timeout_ms``.
     """

@@ -16,7 +16,7 @@ from columnar.errors import DamagedData
 from columnar.model import owner_messages as owners
 from columnar.model import region_messages as regions
 from columnar.model import route as routes
-from columnar.model import trigger_registration
+from columnar.model import trigger_registration, view_set
 from columnar.model.follower_numbers import Numbers
 from columnar.model.measures import Family
 from columnar.model.owner import Owner
@@ -25,6 +25,8 @@ from columnar.model.region_messages import Message
 from columnar.model.trigger_look import TriggerLook
 from columnar.model.trigger_registration import Registration
 from columnar.model.trigger_set import STATES, Replay, State, Trigger, Triggers
+from columnar.model.view_look import ViewLook
+from columnar.model.view_set import KeptView, Reads, ViewSet
 from columnar.routing import asks, row_forms
 from columnar.routing.value_codec import (
     BOOL,
@@ -104,6 +106,28 @@ _TRIGGER: Final = record(
 )
 _NUMBERS: Final = record(Numbers, {"given": INT, "removed": several(_RANGE)})
 _TRIGGERS: Final = record(Triggers, {"all": several(_TRIGGER), "numbers": maybe(_NUMBERS)})
+
+
+def _decode_view_state(plain: Any) -> view_set.State:
+    state = view_set.STATES.get(TEXT.decode(plain))
+    if state is None:
+        raise BadValue("no state of a view")
+    return state
+
+
+_READS: Final = record(Reads, {"table": TEXT, "families": several(TEXT)})
+_VIEW: Final = record(
+    KeptView,
+    {
+        "name": TEXT,
+        "definition": BYTES,
+        "reads": several(_READS),
+        "state": Codec(TEXT.encode, _decode_view_state),
+        "number": INT,
+        "rests": TEXT,
+    },
+)
+_VIEWS: Final = record(ViewSet, {"all": several(_VIEW), "numbers": maybe(_NUMBERS)})
 _CHANGE: Final = record(regions.RegionChange, {"gone": several(REGION), "fresh": several(REGION), "epoch": INT})
 _LOAD: Final = record(regions.RegionLoad, {"info": REGION, "size_bytes": INT, "limit_bytes": INT})
 _ROUTE: Final = record(
@@ -146,6 +170,17 @@ _TRIGGER_LOOK: Final = record(
         "lag_seconds": FLOAT,
         "parked": INT,
         "letters": INT,
+        "error": TEXT,
+    },
+)
+_VIEW_LOOK: Final = record(
+    ViewLook,
+    {
+        "name": TEXT,
+        "lag_changes": INT,
+        "lag_seconds": FLOAT,
+        "rejected": INT,
+        "rows_built": INT,
         "error": TEXT,
     },
 )
@@ -220,6 +255,7 @@ class _Entry:
         self.answer = answer
 
 
+_NUMBER_LIST: Final[Codec[list[int]]] = Codec(list, lambda plain: list(several(INT).decode(plain)))
 _TABLE_NAME: Final[dict[str, Codec[Any]]] = {"table": TEXT}
 _ONE_REGION: Final[dict[str, Codec[Any]]] = {"region": REGION}
 _ONE_CHANGE: Final[dict[str, Codec[Any]]] = {"change": _CHANGE}
@@ -235,6 +271,8 @@ _ENTRIES: Final = (
     _Entry("check_function", regions.CheckFunction, {"function": TEXT}, maybe(TEXT)),
     _Entry("undelivered", regions.Undelivered, {"table": TEXT, "triggers": several(TEXT)}, by_name(INT)),
     _Entry("log_reach", regions.LogReach, _TABLE_NAME, INT),
+    _Entry("publish_views", regions.PublishViews, {"views": _VIEWS}),
+    _Entry("shown_regions", regions.ShownRegions, {"views": several(TEXT)}, by_name(_NUMBER_LIST)),
     _Entry("hold_deliveries", regions.HoldDeliveries, {}),
     _Entry("release_deliveries", regions.ReleaseDeliveries, {}),
     _Entry("copy_region", regions.CopyRegion, {"region": REGION, "path": TEXT}),
@@ -293,6 +331,7 @@ _ENTRIES: Final = (
     ),
     _Entry("tend", asks.Tend, {"region": REGION, "work": TEXT}, BOOL),
     _Entry("trigger_looks", asks.TriggerLooks, {}, several(_TRIGGER_LOOK)),
+    _Entry("view_looks", asks.ViewLooks, {}, several(_VIEW_LOOK)),
     _Entry(
         "wait_for_delivery",
         asks.WaitForDelivery,

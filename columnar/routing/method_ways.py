@@ -74,13 +74,13 @@ _THRIFT1: Final = {
         " columnarSnapshotClone columnarSnapshotRestore columnarSnapshotDelete columnarStage columnarStageRelease"
         " columnarStageAdopt columnarServers columnarLocations columnarLocate columnarTransitions columnarDecisions"
         " columnarMove columnarAssign columnarUnassign columnarDrain columnarBalance columnarSwitch columnarRestart"
-        " columnarStop columnarFence",
+        " columnarStop columnarFence columnarViewAdd columnarViewDrop",
     ),
     **_listed(
         Way.OWNERS,
         "compact majorCompact columnarStatus columnarRegions columnarFlush columnarCompact columnarDeadLetters"
         " columnarTriggerList columnarTriggerRetry columnarTriggerWait columnarTriggerDeadShow columnarTriggerDeadRetry"
-        " columnarTriggerDeadSkip columnarTriggerDeadPurge",
+        " columnarTriggerDeadSkip columnarTriggerDeadPurge columnarViewList columnarViewWait",
     ),
 }
 _THRIFT2: Final = {

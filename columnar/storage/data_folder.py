@@ -1,7 +1,7 @@
 """The root folder of a store: its lock, its format, its name, and the names of what is in it.
 
 FORMAT              ``columnar-data 6``, or less where an older program made it, 7 once servers (``--servers N``) served
-                    it: a newer number is refused
+                    it, 8 once it had a view: a newer number is refused
 LOCK                held by the process that serves the folder; says which
 cluster-id
 clock               the highest timestamp that was given (``columnar.clock``)
@@ -25,9 +25,10 @@ from columnar.errors import FolderInUse, HostError
 from columnar.storage.durable_files import write_durably
 from columnar.storage.folders import make_lasting
 
-FORMAT_VERSIONS: Final = (1, 2, 3, 4, 5, 6, 7)  # append only; one line each in docs/formats/folder.md
+FORMAT_VERSIONS: Final = (1, 2, 3, 4, 5, 6, 7, 8)  # append only; one line each in docs/formats/folder.md
 OF_ONE_PROCESS: Final = 6  # a folder that one process alone has served; older programs may go on with it
 SERVERS_SINCE: Final = 7  # several servers wrote to it: a program that does not know their logs would lose writes
+VIEWS_SINCE: Final = 8  # it has had a view: a program that does not know views would let one go stale
 SERVER_LOG_SINCE: Final = 5  # in the format that is written now
 ALL_FOLDERS_SINCE: Final = 3  # every region that the catalogue names has its folder
 _FORMAT_WORD: Final = "columnar-data"

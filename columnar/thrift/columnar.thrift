@@ -172,6 +172,22 @@ struct LetterChange {
   8: bool lacksImages
 }
 
+// definition is JSON; state is "adding", "building", "live" or "unreadable".
+struct ViewStatus {
+  1: string name,
+  2: binary definition,
+  3: string state,
+  4: i64 lagChanges,
+  5: double lagSeconds,
+  // rows of the sources that cannot be read as the view says: they are in no group
+  6: i64 rejectedRows,
+  // rows that were there before and have been shown to the view
+  7: i64 builtRows,
+  8: i32 generation,
+  9: string lastError,
+  10: list<string> silentServers
+}
+
 struct DeadLetter {
   1: string trigger,
   2: binary table,
@@ -454,6 +470,20 @@ service ColumnarStore extends hbase.Hbase {
   // True once everything up to the token has been delivered, or without one everything written
   // until now; an empty trigger means all of them; false when the time is over first.
   bool columnarTriggerWait(1: string trigger, 2: string token, 3: i64 timeoutMs)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+
+  // --- views -------------------------------------------------------------------------------------
+  // The definition is JSON, as docs/formats/views.md says.  Answers when every change from now on is followed; the
+  // rows that are there are shown to the view meanwhile, and columnarViewWait waits for them.
+  void columnarViewAdd(1: binary definition)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // Its table goes with it.
+  void columnarViewDrop(1: string name)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  list<ViewStatus> columnarViewList()
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // As columnarTriggerWait, which takes the name of a view too where no trigger has it.
+  bool columnarViewWait(1: string name, 2: string token, 3: i64 timeoutMs)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
 
   // --- splits and merges -------------------------------------------------------------------------

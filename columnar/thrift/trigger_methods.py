@@ -1,4 +1,4 @@
-"""Our methods on triggers: changes go to the master, looks and dead letters to the owner of regions."""
+"""Our methods on triggers, and waits for views: changes go to the master, the rest to the owner of regions."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from columnar.regions.change_record import KIND_WORDS, ChangeRecord, Entry, Kind
 from columnar.triggers.burials import LETTERS_PER_CALL
 from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.keeper import Summary, TriggerKeeper
+from columnar.views.here import ViewsHere, view_key
 from columnar.wire.idl import columnar
 from columnar.wire.trigger_specs import registration_of, spec_of
 
@@ -48,8 +49,9 @@ class TriggerChangeMethods:
 class TriggerMethods:
     """An owner's."""
 
-    def __init__(self, keeper: TriggerKeeper) -> None:
+    def __init__(self, keeper: TriggerKeeper, views: ViewsHere) -> None:
         self._keeper = keeper
+        self._views = views
         self.others: TriggersApart | None = None  # None: this process has all regions
 
     def columnarTriggerList(self, _ctx: Any) -> Any:
@@ -92,13 +94,26 @@ class TriggerMethods:
             raise IllegalArgument("say which trigger's dead letters to remove")
         return self._keeper.burials.skip(trigger, b"")
 
-    def columnarTriggerWait(self, _ctx: Any, trigger: str, token: str, timeout_ms: int | None) -> Any:
-        if not 0 <= (timeout_ms or 0) <= LONGEST_WAIT_MS:
-            raise IllegalArgument(f"a wait takes 0 to {LONGEST_WAIT_MS} ms, not {timeout_ms}")
-        name, sequence, timeout_s = trigger or "", token or "", (timeout_ms or 0) / 1000
+    def columnarTriggerWait(self, ctx: Any, trigger: str, token: str, timeout_ms: int | None) -> Any:
+        name = trigger or ""
+        if self._keeper.triggers.find(name) is None and self._views.views.find(name) is not None:
+            return self.columnarViewWait(ctx, name, token, timeout_ms)
+        timeout_s = _checked_wait_s(timeout_ms)
         if self.others is None:
-            return self._keeper.wait(name, sequence, timeout_s)
-        return self.others.wait(self._keeper.awaited_tables(name), name, sequence, timeout_s)
+            return self._keeper.wait(name, token or "", timeout_s)
+        return self.others.wait(self._keeper.awaited_tables(name), name, token or "", timeout_s)
+
+    def columnarViewWait(self, _ctx: Any, view: str, token: str, timeout_ms: int | None) -> Any:
+        name, timeout_s = view or "", _checked_wait_s(timeout_ms)
+        if self.others is None:
+            return self._views.wait(name, token or "", timeout_s)
+        return self.others.wait(self._views.awaited_tables(name), view_key(name), token or "", timeout_s)
+
+
+def _checked_wait_s(timeout_ms: int | None) -> float:
+    if not 0 <= (timeout_ms or 0) <= LONGEST_WAIT_MS:
+        raise IllegalArgument(f"a wait takes 0 to {LONGEST_WAIT_MS} ms, not {timeout_ms}")
+    return (timeout_ms or 0) / 1000
 
 
 def _status(look: Summary | TriggerLook, letters: int, registration: Registration, silent: list[str]) -> Any:

@@ -23,9 +23,19 @@ _ELSEWHERE = Waited(is_delivered=False, is_elsewhere=True)
 class AskedTriggers:
     """``answers``: the method for each class of ask; each raises errors of ``columnar.errors``."""
 
-    def __init__(self, keeper: TriggerKeeper, server: RegionServer, change: Callable[[], asyncio.Future[None]]) -> None:
-        """``change``: a future that ends when this server owns another region, or one less; shared."""
+    def __init__(
+        self,
+        keeper: TriggerKeeper,
+        server: RegionServer,
+        change: Callable[[], asyncio.Future[None]],
+        wait: Callable[[str, str, float], Awaitable[bool]] | None = None,
+    ) -> None:
+        """``change``: a future that ends when this server owns another region, or one less; shared.
+
+        ``wait``: for followers of every kind, by their key; None: for triggers.
+        """
         self._keeper = keeper
+        self._wait = wait or keeper.wait
         self._server = server
         self._change = change
         self.answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {
@@ -54,7 +64,7 @@ class AskedTriggers:
         except RegionElsewhere:
             return _ELSEWHERE
         left_s = asked.timeout_ms / 1_000 - (asyncio.get_running_loop().time() - begun_s)
-        waiting = asyncio.ensure_future(self._keeper.wait(asked.trigger, asked.token, max(0.0, left_s)))
+        waiting = asyncio.ensure_future(self._wait(asked.trigger, asked.token, max(0.0, left_s)))
         try:
             while not waiting.done():
                 events: list[asyncio.Future[Any]] = [waiting, self._change()]

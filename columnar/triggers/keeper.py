@@ -65,7 +65,7 @@ class TriggerKeeper:
         """``modules``: those from which workers take functions; ``operations``: by which effects are written."""
         self.hub = hub
         self.governor = Governor()
-        self._operations = operations
+        self.applier = Applier(operations.access, operations.writes, self.governor, hub.background)
         self._looking = Looking(operations.access)
         self._server = server
         self._modules = modules
@@ -89,8 +89,7 @@ class TriggerKeeper:
         self.start_with(lambda listener: WorkerLink(listener, host, port, self._modules, private))
 
     def start_with(self, make_link: MakeLink) -> None:
-        applier = Applier(self._operations.access, self._operations.writes, self.governor, self.hub.background)
-        self.feeder.attach(make_link, applier)
+        self.feeder.attach(make_link, self.applier)
         self.hub.start()
 
     async def close(self) -> None:

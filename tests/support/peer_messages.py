@@ -18,6 +18,8 @@ from columnar.model.schema import Family, make_table
 from columnar.model.trigger_look import TriggerLook
 from columnar.model.trigger_registration import Registration
 from columnar.model.trigger_set import Replay, Trigger, Triggers
+from columnar.model.view_look import ViewLook
+from columnar.model.view_set import KeptView, Reads, ViewSet
 from columnar.routing import asks, row_forms
 
 TABLE = make_table("ns:t", [Family("a", max_versions=3), Family("b\xff", ttl_s=9)], {"DURABILITY": "ASYNC_WAL"})
@@ -39,6 +41,13 @@ TRIGGERS = Triggers(
         Trigger(Registration("old", "", "", ()), rests="registration of a trigger: no JSON"),
     ),
     Numbers(9, ((1, 6), (8, 8))),
+)
+VIEWS = ViewSet(
+    (
+        KeptView("ns:w.2", b'{"name": "ns:w"}', (Reads("t", ("a", "b\xff")), Reads("u", ("a",))), "building", 4),
+        KeptView("rests", b"{", (), "live", 2, "there is no table t"),
+    ),
+    Numbers(4, ((1, 1), (3, 3))),
 )
 LOADED = ((b"a", b"q"), (b"a", b""))
 WRITES = (
@@ -69,6 +78,8 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (regions.CheckFunction("wiki:links"), "it is no function"),
     (regions.Undelivered("t", ("links", "none")), {"links": 1 << 33, "none": 0}),
     (regions.LogReach("ns:t"), regions.NOWHERE),
+    (regions.PublishViews(VIEWS), None),
+    (regions.ShownRegions(("v", "ns:w.2")), {"v": [5, 1 << 33], "ns:w.2": []}),
     (regions.HoldDeliveries(), None),
     (regions.ReleaseDeliveries(), None),
     (regions.CopyRegion(LOW, "/data/copy"), None),
@@ -104,6 +115,7 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
         asks.TriggerLooks(),
         (TriggerLook("links", "ns:t", "wiki:links", "running", 1 << 33, 2.5, 3, 4, "ValueError: no"),),
     ),
+    (asks.ViewLooks(), (ViewLook("ns:w.2", 1 << 33, 2.5, 3, 1 << 40, "TableNotEnabledException: t is disabled."),)),
     (asks.WaitForDelivery("links", "5-2-1099511627776", 600_000, (LOW, HIGH)), asks.Waited(True, False)),
     (asks.LogAgain("ns:t", b"r\xff", "links", b"\x02change"), True),
     (asks.OwnFigures(), row_forms.Figures(7, 1, 64, {"get": 1 << 40, "mutateRow": 2})),
@@ -134,6 +146,7 @@ MORE: list[tuple[Message[Any], Any]] = [
     (asks.DeleteRows("t", b"", b""), asks.RowsDeleted(None, None)),
     (asks.Tend(HIGH, "compact"), False),
     (asks.TriggerLooks(), ()),
+    (asks.ViewLooks(), (ViewLook("ns:w.2", 1 << 33, 2.5, 3, 1 << 40, "TableNotEnabledException: t is disabled."),)),
     (asks.WaitForDelivery("", "", 0, ()), asks.Waited(False, True)),
     (asks.LogAgain("t", b"", "x"), False),
     (asks.OwnFigures(), row_forms.Figures(0, 0, 0, {})),

@@ -264,9 +264,10 @@ async def test_a_server_that_starts_hears_everything_and_misses_no_change() -> N
     house, one, _ = await two_servers()
     infos = await house.create([b"m"])
     late = await house.start("s3", 5)
-    assert [type(message) for message in late.heard][:3] == [
+    assert [type(message) for message in late.heard][:4] == [
         messages.Publish,
         messages.PublishTriggers,
+        messages.PublishViews,
         ReplaceRoutes,
     ]
     house.kill(one.here)

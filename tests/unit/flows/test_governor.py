@@ -39,6 +39,27 @@ def test_steps_take_turns_until_they_have_no_more() -> None:
     asyncio.run(run())
 
 
+def test_a_step_may_ask_for_another() -> None:
+    async def run() -> None:
+        done: list[str] = []
+        held = Governor()
+
+        def first() -> bool:
+            done.append("first")
+            held.soon(lambda: bool(done.append("second")))
+            return False
+
+        held.soon(first)
+        faults: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: faults.append(context))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert done == ["first", "second"]
+        assert faults == [], "each is done once"
+
+    asyncio.run(run())
+
+
 def paced(answered: list[int], steps: int) -> list[float]:
     """The pauses after steps that take 10 ms by the test's clock."""
     now = [0.0]

@@ -1,0 +1,205 @@
+"""Add and drop views: each written to the catalogue first, then told to every owner of regions.
+
+    add     the table and the view as ADDING, one write -> every owner serves the one, logs for the other and marks
+            where it begins -> BUILDING on disk -> owners follow, and show the view the rows that are there
+            -> every region of every source has shown all -> LIVE on disk
+    drop    the view and its table go, one write -> owners keep it no longer -> its regions are removed
+
+Invariants:
+    I1. BUILDING is written when every owner has marked: no change of a source is in no log.
+    I2. A view that was being added when its master ended, or when a step failed, is called off, and its table goes:
+        before the next change, at the next start, and when a disk that failed takes writes again.
+    I3. While ``lock``, which is that of triggers, is held no view comes or goes.
+    I4. LIVE is written when every region of every source, as the catalogue has them then, has shown all its rows.
+
+Knows nothing of logs, of definitions, and of how many owners there are.  Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, NamedTuple
+
+from columnar.errors import ColumnarError, IllegalArgument, TableExists, TableNotEnabled
+from columnar.master.catalogue import Catalogue
+from columnar.master.schema_changes import SchemaChanges
+from columnar.model import region_messages as messages
+from columnar.model.flow_graph import Flow, Graph
+from columnar.model.region_messages import Peer
+from columnar.model.schema import Table
+from columnar.model.view_set import KeptView, ViewSet
+
+_log = logging.getLogger(__name__)
+
+LOOK_S: Final = 0.5  # between two looks at how far builds are
+
+
+class Declaring(NamedTuple):
+    """Definitions as the master needs them (``views.declaring``)."""
+
+    declared: Callable[[bytes, ViewSet, Mapping[str, Table], Graph], KeptView]
+    table_of: Callable[[KeptView], Table]
+
+
+class ViewChanges:
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        owner: Peer,
+        changes: SchemaChanges,
+        declaring: Callable[[], Declaring],
+        before_first: Callable[[], Awaitable[None]],
+    ) -> None:
+        """``declaring``: loaded when it is needed first; ``before_first``: called before the folder gets a view."""
+        self._catalogue = catalogue
+        self._owner = owner
+        self._changes = changes
+        self._declaring = declaring
+        self._before_first = before_first
+        self._looking: asyncio.Task[None] | None = None
+        changes.triggers.other_flows = self._flows
+        self.at: Callable[[str], None] = lambda _step: None  # called when a step is over: tests die there
+
+    @property
+    def lock(self) -> asyncio.Lock:
+        return self._changes.triggers.lock
+
+    @property
+    def views(self) -> ViewSet:
+        return self._catalogue.views
+
+    async def start(self) -> None:
+        """Tell the owners of all views, before they open a region."""
+        async with self.lock:
+            await self._settle()
+            await self.publish()
+        self._look_soon()
+
+    def _flows(self) -> list[Flow]:
+        return [one.flow for one in self.views.all]
+
+    async def publish(self) -> None:
+        """Every owner works by what the catalogue has."""
+        await self._owner.ask(messages.PublishViews(self.views))
+
+    # --- changes -----------------------------------------------------------------------------------
+
+    async def add(self, definition: bytes) -> None:
+        """The very same one again changes nothing.  Returns when it is on disk, and every change is caught."""
+        declaring = self._declaring()
+        async with self.lock:
+            await self._settle()
+            tables = {name: entry.schema for name, entry in self._catalogue.tables.items()}
+            view = declaring.declared(definition, self.views, tables, self._changes.triggers.graph())
+            held = self.views.find(view.name)
+            if held is not None:
+                if held.definition == view.definition and not held.rests:
+                    return
+                raise IllegalArgument(
+                    f"view {view.name} exists with another definition; drop it first (columnar view drop {view.name})"
+                )
+            self._check_sources(view)
+            await self._before_first()
+            await self._add(view, declaring.table_of(view))
+
+    def _check_sources(self, view: KeptView) -> None:
+        if view.name in self._catalogue.tables:
+            raise TableExists(view.name)
+        for read in view.reads:
+            entry = self._catalogue.tables[read.table]
+            if not entry.enabled:
+                raise TableNotEnabled(read.table)
+
+    async def _add(self, view: KeptView, table: Table) -> None:
+        async with self._changes.lock:
+            await self._changes.make(table, [b""], self.views.adding(view), system=False)
+        try:
+            self.at("written")
+            await self.publish()
+            self.at("marked")
+            await self._catalogue.write_views(self.views.with_state(view.name, "building"))
+        except BaseException:
+            await self._call_off()
+            raise
+        self.at("building")
+        await self.publish()
+        self._look_soon()
+        _log.info("view %s is being built", view.name)
+
+    async def drop(self, name: str) -> None:
+        async with self.lock:
+            await self._settle()
+            if self.views.find(name) is None:
+                self.views.known(name)  # raises
+            async with self._changes.lock:
+                self._changes.check_no_reader(name)
+                await self._drop(name)
+        _log.info("view %s dropped", name)
+
+    async def _drop(self, name: str) -> None:
+        """Under both locks."""
+        without = self.views.without([name])
+        if name in self._catalogue.tables:
+            await self._changes.forget(name, without)
+        else:
+            await self._catalogue.write_views(without)
+            await self.publish()
+
+    # --- what is half made ---------------------------------------------------------------------------
+
+    async def _call_off(self) -> None:
+        try:
+            await self._settle()
+        except ColumnarError as error:
+            _log.warning("what was begun of views is called off later: %s", error.text)
+
+    async def _settle(self) -> None:
+        """Call off what is half made (I2).  Under the lock."""
+        for name in self.views.half_made():
+            async with self._changes.lock:
+                await self._drop(name)
+            _log.info("adding view %s was called off", name)
+
+    async def catalogue_repaired(self) -> None:
+        """The disk takes writes again."""
+        async with self.lock:
+            await self._call_off()
+        self._look_soon()
+
+    # --- builds --------------------------------------------------------------------------------------
+
+    def _look_soon(self) -> None:
+        if self.views.building() and (self._looking is None or self._looking.done()):
+            self._looking = asyncio.ensure_future(self._look_until_built())
+
+    async def _look_until_built(self) -> None:
+        while self.views.building():
+            try:
+                await self.look()
+            except ColumnarError as error:
+                _log.info("how far views are built is asked again: %s", error.text)
+            if self.views.building():
+                await asyncio.sleep(LOOK_S)
+
+    async def look(self) -> None:
+        """Views of which every row has been shown are live from now on (I4)."""
+        names = tuple(one.name for one in self.views.building())
+        shown = await self._owner.ask(messages.ShownRegions(names))
+        async with self.lock:
+            for view in self.views.building():
+                if view.name in names and self._is_built(view, frozenset(shown.get(view.name, ()))):
+                    await self._catalogue.write_views(self.views.with_state(view.name, "live"))
+                    await self.publish()
+                    _log.info("view %s is built", view.name)
+
+    def _is_built(self, view: KeptView, shown: frozenset[int]) -> bool:
+        entries = [self._catalogue.tables[read.table] for read in view.reads]
+        return all(info.region_id in shown for entry in entries for info in entry.regions)
+
+    async def close(self) -> None:
+        """No look is begun any more."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.wait([self._looking])

@@ -1,0 +1,115 @@
+"""(pure) Rows of the catalogue that hold views (``model.view_set``).
+
+    row ``vw/NAME``       info:view = JSON of the definition, info:state = adding | building | live,
+                          info:reads = JSON [[table, [family, ...]], ...], info:number = decimal
+    row ``vw/#numbers``   info:numbers = JSON of the record of numbers; ``#`` begins no table's name
+
+A row that cannot be read stays as it is until its view is dropped.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from columnar.errors import DamagedData
+from columnar.master.catalogue_rows import deletes, erase, puts
+from columnar.model import follower_numbers
+from columnar.model.follower_numbers import Numbers
+from columnar.model.mutation import RowMutation
+from columnar.model.view_set import STATES, KeptView, Reads, ViewSet
+
+_log = logging.getLogger(__name__)
+
+PREFIX: Final = b"vw/"
+NUMBERS_ROW: Final = b"vw/#numbers"
+
+Cells = Mapping[bytes, bytes]  # column -> value
+
+
+def view_row(name: str) -> bytes:
+    return PREFIX + name.encode()
+
+
+def views_from(rows: Iterable[tuple[bytes, Cells]], tables: Collection[str]) -> ViewSet:
+    """The views that ``rows``, all with PREFIX, say.  ``tables``: names of those that there are."""
+    found: list[KeptView] = []
+    numbers: Numbers | None = Numbers()
+    numbers_data = b""
+    for row, cells in rows:
+        if row == NUMBERS_ROW:
+            try:
+                numbers = follower_numbers.from_json(cells.get(b"info:numbers", b""))
+            except DamagedData as error:
+                _log.error("no view can be added or dropped: %s", error.text)
+                numbers, numbers_data = None, cells.get(b"info:numbers", b"")
+        else:
+            found.append(_view(row.removeprefix(PREFIX).decode(), cells, tables))
+    return ViewSet(tuple(sorted(found, key=lambda one: one.name)), numbers, numbers_data)
+
+
+def _view(name: str, cells: Cells, tables: Collection[str]) -> KeptView:
+    number, state = cells.get(b"info:number", b""), STATES.get(cells.get(b"info:state", b"").decode("latin-1"))
+    reads, rests = (), ""  # type: tuple[Reads, ...], str
+    try:
+        reads = _reads_from_json(cells.get(b"info:reads", b""))
+        missing = [table for table in (name, *(one.table for one in reads)) if table not in tables]
+        if missing:
+            rests = f"there is no table {missing[0]}"
+    except DamagedData as error:
+        rests = error.text
+    if state is None:
+        rests = rests or "it is in a state that this version does not know: upgrade"
+    if rests:
+        _log.warning("view %s rests, and its place in the logs is kept: %s", name, rests)
+    return KeptView(
+        name,
+        cells.get(b"info:view", b""),
+        reads,
+        state or "live",
+        int(number) if number.isdigit() else 0,
+        rests,
+    )
+
+
+def reads_to_json(reads: Iterable[Reads]) -> bytes:
+    return json.dumps([[one.table, list(one.families)] for one in reads]).encode()
+
+
+def _reads_from_json(data: bytes) -> tuple[Reads, ...]:
+    try:
+        return tuple(Reads(str(table), tuple(map(str, families))) for table, families in json.loads(data))
+    except (ValueError, TypeError) as error:
+        raise DamagedData(f"sources of a view: {error}") from error
+
+
+def rows_of(views: ViewSet, held: Mapping[bytes, Cells]) -> dict[bytes, dict[bytes, bytes]]:
+    """``held``: rows as they are on disk, of which those of views that rest stay as they are."""
+    rows = {view_row(one.name): _cells(one, held) for one in views.all}
+    if views.numbers is None:
+        rows[NUMBERS_ROW] = {b"info:numbers": views.numbers_data}
+    elif views.numbers != Numbers():
+        rows[NUMBERS_ROW] = {b"info:numbers": follower_numbers.to_json(views.numbers)}
+    return rows
+
+
+def _cells(view: KeptView, held: Mapping[bytes, Cells]) -> dict[bytes, bytes]:
+    if view.rests and view_row(view.name) in held:
+        return dict(held[view_row(view.name)])
+    return {
+        b"info:view": view.definition,
+        b"info:reads": reads_to_json(view.reads),
+        b"info:state": view.state.encode(),
+        b"info:number": b"%d" % view.number,
+    }
+
+
+def changes(held: Mapping[bytes, Cells], wanted: Mapping[bytes, Cells]) -> list[RowMutation]:
+    """The mutations that turn rows into others."""
+    mutations = [erase(row) for row in held if row not in wanted]
+    for row, cells in wanted.items():
+        if held.get(row) != cells:
+            mutations.append(RowMutation(row, (*deletes(held.get(row, {}), cells), *puts(cells))))
+    return mutations

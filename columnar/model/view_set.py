@@ -1,0 +1,161 @@
+"""(pure) The views of a store: what the catalogue has of them, and what an owner of regions works by.
+
+    none --adding--> adding --started--> building --built--> live
+      ^                 |                   |                  |
+      '-----------------'------without------'------------------'
+
+    adding      its table is there; owners log the sources, and mark in their regions where the view begins
+    building    every owner has marked: changes are followed, and the rows that were there are shown to the view
+    live        every row of every source has been shown: with no lag the view is what recomputing it gives
+
+A view stands under the name of its table.  A name that ends with a dot and a number is a later generation's.
+
+Invariants:
+    I1. A view is there from the moment its number is given, and goes together with the record that its number is
+        removed: the values before and after are one write of the catalogue apart, and so are those with and without
+        its table.
+    I2. A view that cannot be used rests: its name and number stay taken until it is dropped.
+    I3. A state follows only upon the one before it.
+
+Knows nothing of who keeps a view, and of what a definition says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
+
+from columnar.errors import ViewError
+from columnar.model.flow_graph import Flow, Place
+from columnar.model.follower_numbers import Numbers
+
+KIND: Final = "view"  # of followers and flows
+FAMILIES: Final = ("v", "m", "o")  # of a view's table (``view_definition``, which a store without views need not load)
+State = Literal["adding", "building", "live"]
+STATES: Final[dict[str, State]] = {"adding": "adding", "building": "building", "live": "live"}
+_NEXT: Final[dict[State, State]] = {"adding": "building", "building": "live"}
+_GENERATION: Final = re.compile(r".*\.(\d{1,9})", re.S)
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """A source, and the families of it of which a view reads something."""
+
+    table: str
+    families: tuple[str, ...]  # latin-1 of the bytes, ascending
+
+
+@dataclass(frozen=True, slots=True)
+class KeptView:
+    name: str  # of its table, too
+    definition: bytes = b""  # JSON (``model.view_definition``), its sources bound
+    reads: tuple[Reads, ...] = ()  # by table, ascending, each once
+    state: State = "live"
+    number: int = 0
+    rests: str = ""  # why it cannot be used (I2)
+
+    @property
+    def is_in_use(self) -> bool:
+        return self.state != "adding" and not self.rests
+
+    @property
+    def generation(self) -> int:
+        found = _GENERATION.fullmatch(self.name)
+        return int(found[1]) if found else 1
+
+    @property
+    def flow(self) -> Flow:
+        """Its part of the graph of flows."""
+        reads = tuple(Place(read.table, family) for read in self.reads for family in read.families)
+        writes = tuple(Place(self.name, family) for family in FAMILIES)
+        return Flow(KIND, self.name, reads, writes)
+
+    def families_of(self, table: str) -> frozenset[str]:
+        return frozenset(family for one in self.reads if one.table == table for family in one.families)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewSet:
+    """Constant; a change makes another."""
+
+    all: tuple[KeptView, ...] = ()  # by name, ascending
+    numbers: Numbers | None = field(default_factory=Numbers)  # None: the record cannot be read
+    numbers_data: bytes = b""  # of a record that cannot be read, as it is on disk
+
+    # --- looks -------------------------------------------------------------------------------------
+
+    def find(self, name: str) -> KeptView | None:
+        """O(views), as all that follows."""
+        return next((one for one in self.all if one.name == name), None)
+
+    def known(self, name: str) -> KeptView:
+        """A view that is in use.  ViewError: there is none, or it rests."""
+        held = self.find(name)
+        if held is not None and held.rests:
+            raise ViewError(f"view {name} rests: {held.rests}; columnar view drop {name}")
+        if held is None or not held.is_in_use:
+            raise ViewError(f"there is no view {name}; columnar view list shows those there are")
+        return held
+
+    def in_use(self) -> list[KeptView]:
+        return [one for one in self.all if one.is_in_use]
+
+    def readers(self, table: str) -> list[KeptView]:
+        """The views of which the table is a source, those that are being added and those that rest among them."""
+        return [one for one in self.all if any(read.table == table for read in one.reads)]
+
+    def half_made(self) -> list[str]:
+        return [one.name for one in self.all if one.state == "adding"]
+
+    def building(self) -> list[KeptView]:
+        return [one for one in self.all if one.state == "building" and not one.rests]
+
+    def is_removed(self, number: int) -> bool:
+        """Whether the removal of the view that began a cursor is recorded (``flows.follower.Kind``)."""
+        return self.numbers is not None and self.numbers.is_removed(number)
+
+    # --- changes -----------------------------------------------------------------------------------
+
+    def adding(self, view: KeptView) -> ViewSet:
+        """With a view that is to be.  ViewError: no number can be given."""
+        assert self.find(view.name) is None, "its name is free"
+        numbers = self._readable().with_next()
+        fresh = replace(view, state="adding", number=numbers.given)
+        return replace(self, all=tuple(sorted((*self.all, fresh), key=_name)), numbers=numbers)
+
+    def with_state(self, name: str, state: State) -> ViewSet:
+        held = self.find(name)
+        assert held is not None, "only a view that is there has a state"
+        assert _NEXT.get(held.state) == state, "I3"
+        others = tuple(replace(one, state=state) if one.name == name else one for one in self.all)
+        return replace(self, all=others)
+
+    def without(self, names: Collection[str]) -> ViewSet:
+        """ViewError: their removal cannot be recorded."""
+        numbers = self.numbers
+        for one in self.all:
+            if one.name in names and one.number:
+                numbers = (numbers or self._readable()).with_removed(one.number)
+        return replace(self, all=tuple(one for one in self.all if one.name not in names), numbers=numbers)
+
+    def _readable(self) -> Numbers:
+        if self.numbers is None:
+            raise ViewError("the record of numbers of views cannot be read; restore the store from a backup")
+        return self.numbers
+
+    def check(self) -> None:
+        """The invariants of the fields, for tests."""
+        names = [one.name for one in self.all]
+        assert names == sorted(set(names))
+        numbers = [one.number for one in self.all if one.number]
+        assert len(set(numbers)) == len(numbers)
+        if self.numbers is not None:
+            self.numbers.check()
+            assert all(number <= self.numbers.given for number in numbers)
+            assert not any(self.numbers.is_removed(number) for number in numbers)
+
+
+def _name(view: KeptView) -> str:
+    return view.name

@@ -1,0 +1,61 @@
+"""Our methods on views: changes go to the master, looks to the owners of regions.  Loaded when one is called first."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from columnar.errors import IllegalArgument
+from columnar.model.view_look import ViewLook, merged
+from columnar.model.view_set import KeptView
+from columnar.thrift.view_names import OtherLooks
+from columnar.views.here import ViewsHere
+from columnar.wire.idl import columnar
+
+if TYPE_CHECKING:  # a server of a cluster has no master within
+    from columnar.master.view_changes import ViewChanges
+
+
+class ViewChangeMethods:
+    """The master's."""
+
+    def __init__(self, changes: ViewChanges) -> None:
+        self._changes = changes
+
+    def columnarViewAdd(self, _ctx: Any, definition: bytes) -> Awaitable[None]:
+        if not definition:
+            raise IllegalArgument("columnarViewAdd needs a definition, as JSON")
+        return self._changes.add(definition)
+
+    def columnarViewDrop(self, _ctx: Any, name: str) -> Awaitable[None]:
+        return self._changes.drop(name or "")
+
+
+class ViewMethods(ViewChangeMethods):
+    def __init__(self, changes: ViewChanges, here: ViewsHere, others: Callable[[], OtherLooks | None]) -> None:
+        """``others``: None: this process has all regions."""
+        super().__init__(changes)
+        self._here = here
+        self._others = others
+
+    async def columnarViewList(self, _ctx: Any) -> list[Any]:
+        others = self._others()
+        elsewhere, silent = await others() if others is not None else ([], [])
+        looks = merged([*self._here.looks(), *elsewhere])
+        return [_status(view, looks.get(view.name), silent) for view in self._here.views.all]
+
+
+def _status(view: KeptView, look: ViewLook | None, silent: list[str]) -> Any:
+    look = look or ViewLook(view.name, 0, 0.0, 0, 0, "")
+    return columnar.ViewStatus(
+        name=view.name,
+        definition=view.definition,
+        state="unreadable" if view.rests else view.state,
+        lagChanges=look.lag_changes,
+        lagSeconds=look.lag_seconds,
+        rejectedRows=look.rejected,
+        builtRows=look.rows_built,
+        generation=view.generation,
+        lastError=view.rests or look.error,
+        silentServers=silent,
+    )

@@ -1,0 +1,12 @@
+"""Methods on views, as the service knows them before one is called: their names, and how other servers are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from columnar.model.view_look import ViewLook
+
+VIEW_METHODS: Final = ("columnarViewAdd", "columnarViewDrop", "columnarViewList")
+
+OtherLooks = Callable[[], Awaitable[tuple[list[ViewLook], list[str]]]]  # looks of others, and servers that were silent

@@ -1,0 +1,78 @@
+"""(pure) The declaration of a view against what there is: its sources, other views, the graph of flows.
+
+Knows nothing of the catalogue's rows and of who keeps a view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from columnar.errors import DamagedData, IllegalArgument, TableNotFound
+from columnar.model.flow_graph import Graph
+from columnar.model.schema import Family, Table, make_table
+from columnar.model.view_definition import (
+    MEMBERS,
+    ORDERED,
+    TOTALS,
+    View,
+    bound,
+    check_families,
+    checked,
+    from_json,
+    to_json,
+)
+from columnar.model.view_set import KeptView, Reads, ViewSet
+from columnar.views.contributions import Rules, rules_of
+from columnar.views.view_flow import check_no_cycle, flow_of
+
+
+def declared(data: bytes, held: ViewSet, tables: Mapping[str, Table], graph: Graph) -> KeptView:
+    """The view that the JSON declares, its sources bound; it has no state and no number yet.
+
+    IllegalArgument, TableNotFound, NoSuchColumnFamily: what is wrong and what would be right.
+    """
+    views = _definitions(held)
+    view = bound(checked(_read(data)), views)
+    for source in view.sources:
+        if source.table not in tables:
+            raise TableNotFound(source.table)
+    rules = rules_of(view)
+    check_no_cycle(flow_of(view, rules), graph)
+    reads = _reads(rules)
+    for read in reads:
+        check_families(view.name, tables[read.table], frozenset(name.encode("latin-1") for name in read.families))
+    return KeptView(view.name, to_json(view), reads)
+
+
+def _read(data: bytes) -> View:
+    try:
+        return from_json(data)
+    except DamagedData as error:  # a caller's here
+        raise IllegalArgument(error.text) from error
+
+
+def _definitions(held: ViewSet) -> dict[str, View]:
+    """By the name of the table, without views that rest."""
+    return {one.name: definition_of(one) for one in held.all if not one.rests}
+
+
+def definition_of(kept: KeptView) -> View:
+    """DamagedData."""
+    return from_json(kept.definition)
+
+
+def _reads(rules: Iterable[Rules]) -> tuple[Reads, ...]:
+    families: dict[str, set[bytes]] = {}
+    for one in rules:
+        families.setdefault(one.table, set()).update(one.images)
+    return tuple(
+        Reads(table, tuple(name.decode("latin-1") for name in sorted(names)))
+        for table, names in sorted(families.items())
+    )
+
+
+def table_of(kept: KeptView) -> Table:
+    """The table in which the view stands; nobody but its maintainer writes it."""
+    families = [Family(name.decode()) for name in (TOTALS, MEMBERS, ORDERED)]
+    made = make_table(kept.name, families)
+    return Table(made.name, made.families, made.attributes, made.next_number, kept.name)

@@ -1,0 +1,295 @@
+"""The follower of a view on one open region of a source: changes and rows become shares, which the applier writes.
+
+    log -> open changes -> shares of each by ``contributions.difference`` -> batches -> applier -> done
+    rows that were there -> pieces (``showing``) -> batches as of the piece's sequences -> applier
+
+Changes are in order of no account, for each share bears its change's sequence: so UNDER_WAY of them are under way at a
+time, a batch whose target is away holds up none that follows, and what failed is written again after a pause for as
+long as it takes.  Nothing is given up: a row that cannot be read gives nothing, and is counted.
+
+Owned by the loop; its work goes in the governor's steps.
+"""
+
+from __future__ import annotations
+
+import logging
+from asyncio import Future, TimerHandle, get_running_loop
+from collections.abc import Callable
+from collections.abc import Sequence as Several
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Final
+
+from columnar.errors import ColumnarError, DamagedData
+from columnar.flows.applier import Applier, Job
+from columnar.flows.delivery_state import DeliveryState, pause_s
+from columnar.flows.follower import Follower
+from columnar.flows.follower_name import FollowerName
+from columnar.flows.governor import STEP_S, Governor
+from columnar.regions.change_record import ChangeRecord, Sequence
+from columnar.regions.images import images_of, union
+from columnar.regions.region import Region
+from columnar.views import progress as progresses
+from columnar.views.contributions import Rules, difference
+from columnar.views.progress import Progress
+from columnar.views.share_writes import BATCH_RECORDS, ShareBatch
+from columnar.views.showing import Showing
+
+_log = logging.getLogger(__name__)
+
+UNDER_WAY: Final = 4 * BATCH_RECORDS
+ROOM_S: Final = 0.02  # until the applier is looked at again, which others have filled
+
+
+@dataclass(frozen=True, slots=True)
+class Maintaining:
+    """Parts that all followers of a server share.  Constant."""
+
+    applier: Applier
+    governor: Governor
+    rests: Callable[[Follower], bool]  # nothing may be taken up of its region now
+    go_on: Callable[[Follower], None]
+    progressed: Callable[[Follower], None]
+
+
+class ViewFollower(Follower):
+    state: DeliveryState
+
+    def __init__(
+        self, name: FollowerName, rules: tuple[Rules, ...], region: Region, state: DeliveryState, keeper: Maintaining
+    ) -> None:
+        """``rules``: of those sources of the view that are the region's table."""
+        self.rules = rules
+        self._images = union(one.images for one in rules)
+        super().__init__(name, region, frozenset(self._images), state)
+        self._keeper = keeper
+        self._table = name.name.encode()
+        held = progresses.unpack(state.kept) if state.kept else Progress(region.info.region_id)
+        self._showing = Showing(
+            held.in_region(region.info.region_id, region.info.start),
+            region,
+            rules,
+            self._images,
+            self._table,
+            self.save_durably,
+            self._apply,
+            lambda: keeper.go_on(self),
+        )
+        self._is_there = True
+        self._is_planned = False  # a step of the governor
+        self._failures = 0  # one after the other
+        self._retry: TimerHandle | None = None
+        self._jobs: set[Job] = set()
+        self._batch = ShareBatch(self._table)
+        self._taken: list[Sequence] = []  # of the changes in ``_batch``
+        self._counting: dict[Sequence, tuple[bytes, int]] = {}  # row, rows more that cannot be read
+        self._built: Future[None] | None = None
+
+    @property
+    def progress(self) -> Progress:
+        return self._showing.progress
+
+    # --- flows.follower.Follower ---------------------------------------------------------------------
+
+    def step(self) -> float | None:
+        if not self._may_work():
+            return None
+        if not self._is_planned:
+            self._is_planned = True
+            self._keeper.governor.soon(self._work)
+        due_s = self.state.next_due_s()
+        return None if due_s is None else max(0.0, due_s - get_running_loop().time())
+
+    def held(self) -> None:
+        self._hand_over()
+        self._showing.pause()
+
+    def dropped(self) -> None:
+        self._is_there = False
+        for job in self._jobs:
+            self._keeper.applier.give_up(job)
+        self._jobs.clear()
+        if self._retry is not None:
+            self._retry.cancel()
+        if self._built is not None and not self._built.done():
+            self._built.set_result(None)
+
+    def preparing(self) -> Future[None] | None:
+        if self.is_prepared:
+            return None
+        if self._built is None:
+            self._built = get_running_loop().create_future()
+        return self._built
+
+    @property
+    def is_prepared(self) -> bool:
+        return self.progress.is_shown
+
+    @property
+    def is_idle(self) -> bool:
+        return super().is_idle and self._showing.is_over
+
+    @property
+    def is_at_rest(self) -> bool:
+        return not self.state.in_flight_count and not self._jobs
+
+    def has_delivered(self, sequence: Sequence) -> bool:
+        return self.is_prepared and super().has_delivered(sequence)
+
+    def obstacle(self) -> str:
+        return f"{self.name} is behind{self.failure}; columnar view list shows how far"
+
+    def wants(self, record: ChangeRecord) -> bool:
+        return record.only_for is None and self.progress.wants(record.row) and super().wants(record)
+
+    def kept(self) -> bytes:
+        return progresses.pack(self.progress)
+
+    def carried(self, all_of_it: Several[Follower], region_id: int) -> bytes:
+        held = [one.progress for one in all_of_it if isinstance(one, ViewFollower)]
+        return progresses.pack(progresses.merged(held, region_id))
+
+    # --- steps ---------------------------------------------------------------------------------------
+
+    def _may_work(self) -> bool:
+        return self._is_there and self._retry is None and not self._keeper.rests(self)
+
+    def _work(self) -> bool:
+        """A step of the governor: whether there is more to do."""
+        self._is_planned = False
+        if not self._may_work():
+            return False
+        ends_s = perf_counter() + STEP_S
+        try:
+            while (more := self._do_a_little()) and perf_counter() < ends_s:
+                pass
+        except ColumnarError as error:
+            self._failed(error)
+            more = False
+        self._is_planned = more
+        self._after_work()
+        return more
+
+    def _do_a_little(self) -> bool:
+        if not self._keeper.applier.has_room:
+            self._go_on_in(ROOM_S)
+            return False
+        if not self._showing.is_over:
+            self._hand_over()  # a piece begins when nothing that is taken waits for company
+            if self._showing.step():
+                return True
+        if self._showing.is_quiet:
+            return False
+        return self._take_change()
+
+    def _after_work(self) -> None:
+        """Notify those that wait; a piece may be over, and all rows may be shown."""
+        if self._showing.end_piece(self.state.is_past):
+            self.dirty = True
+            if self.is_prepared and self._built is not None and not self._built.done():
+                self._built.set_result(None)
+            if not self._showing.is_over:
+                self._keeper.go_on(self)
+        self._keeper.progressed(self)
+
+    def _go_on_in(self, after_s: float) -> None:
+        def again() -> None:
+            self._retry = None
+            self._keeper.go_on(self)
+
+        if self._retry is None:
+            self._retry = get_running_loop().call_later(after_s, again)
+
+    # --- changes -------------------------------------------------------------------------------------
+
+    def _take_change(self) -> bool:
+        """The next change goes into the batch; at the end of the log, and where enough is under way, the batch goes."""
+        state, now_s = self.state, get_running_loop().time()
+        if state.in_flight_count >= UNDER_WAY:
+            self._hand_over()
+            return False
+        delivery, more = state.take(now_s), False
+        if delivery is None:
+            more = self.fill()
+            delivery = state.take(now_s)
+        if delivery is None:
+            if not more:
+                self._hand_over()
+            return more
+        self._taken.append(delivery.sequence)
+        self._add_change(delivery.sequence)
+        if self._batch.is_full:
+            self._hand_over()
+        return True
+
+    def _add_change(self, sequence: Sequence) -> None:
+        self._batch.count += 1
+        record = self.region.log.record_at(sequence)
+        if record is None:  # it is gone: only after a repair by hand
+            return
+        images = images_of(record, self._images)
+        if images is None:
+            raise DamagedData(f"change {sequence.token} was logged without what {self.name} reads of it")
+        rejected_more = 0
+        for rules in self.rules:
+            found = difference(rules, record.row, images.before, images.after)
+            rejected_more += found.rejected_more
+            for share in found.shares:
+                self._batch.add(rules, share, sequence)
+        if rejected_more:
+            self._counting[sequence] = (record.row, rejected_more)
+
+    def _hand_over(self) -> None:
+        taken, batch = self._taken, self._batch
+        if taken:
+            self._taken, self._batch = [], ShareBatch(self._table)
+            self._apply(batch, lambda error: self._ended(taken, error))
+
+    def _apply(self, batch: ShareBatch, ended: Callable[[ColumnarError | None], None]) -> None:
+        """``ended`` is called once, or never where the follower is dropped."""
+        writes = batch.writes()
+        if not writes:
+            ended(None)
+            return
+        jobs: list[Job] = []
+
+        def tell(error: ColumnarError | None) -> None:
+            self._jobs.difference_update(jobs)
+            if self._is_there:
+                ended(error)
+                self._written(error)
+
+        jobs.append(self._keeper.applier.apply(writes, batch.size_bytes, tell, self.name.key, keeper=self.name.name))
+        self._jobs.update(jobs)
+
+    def _written(self, error: ColumnarError | None) -> None:
+        """A batch has ended: there is room for more."""
+        self._after_work()
+        if error is None:
+            self._failures = 0
+            self._keeper.go_on(self)
+        else:
+            self._failed(error)
+
+    def _ended(self, taken: list[Sequence], error: ColumnarError | None) -> None:
+        counted = {one: self._counting.pop(one) for one in taken if one in self._counting}
+        if error is not None:
+            self.state.put_off(taken, get_running_loop().time())
+            return
+        for sequence in taken:
+            if sequence in counted:
+                row, more = counted[sequence]
+                self._showing.count(row, sequence, more)
+            self.state.done(sequence)
+        self.dirty = True
+
+    def _failed(self, error: ColumnarError) -> None:
+        """The region or its log cannot be read now, or the view cannot be written: again after a growing pause."""
+        taken, self._taken, self._batch = self._taken, [], ShareBatch(self._table)
+        self._ended(taken, error)
+        self._showing.pause()
+        self._failures += 1
+        self.state.last_error = error.wire_message
+        after_s = pause_s(self._failures)
+        _log.warning("%s goes on in %.1f s: %s", self.name, after_s, error.text)
+        self._go_on_in(after_s)

@@ -1,0 +1,158 @@
+"""The views of one owner of regions: followers of their sources here, as the master tells (``views.here``).
+
+Views are a kind of follower: the hub follows their sources (``flows.hub``), the applier writes their tables.
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from functools import partial
+from typing import Final
+
+from columnar.errors import ColumnarError
+from columnar.flows.applier import Applier
+from columnar.flows.delivery_state import DeliveryState
+from columnar.flows.follower import Follower, Subscription
+from columnar.flows.follower_name import FollowerName
+from columnar.flows.governor import Governor
+from columnar.flows.hub import Hub
+from columnar.model.view_definition import from_json
+from columnar.model.view_look import ViewLook
+from columnar.model.view_set import KeptView, ViewSet
+from columnar.regions.images import union
+from columnar.regions.region import Region
+from columnar.views.contributions import Rules, rules_of
+from columnar.views.follower import UNDER_WAY, Maintaining, ViewFollower
+from columnar.views.view_flow import KIND
+
+_log = logging.getLogger(__name__)
+
+NO_VIEWS: Final = ViewSet()
+
+
+def follower_name(name: str) -> FollowerName:
+    return FollowerName(KIND, name)
+
+
+class ViewKeeper:
+    def __init__(self, hub: Hub, applier: Applier, governor: Governor) -> None:
+        self._hub = hub
+        self._with = Maintaining(applier, governor, self._rests, hub.listener.go_on, self._progressed)
+        self._told = NO_VIEWS
+        self._unreadable: dict[str, str] = {}  # by name: why nothing follows for it here
+        self._shown: dict[tuple[str, int], set[int]] = {}  # by name and number: regions that have shown all their rows
+
+    # --- what the master tells -----------------------------------------------------------------------
+
+    async def follow(self, told: ViewSet) -> None:
+        """Keep these from now on.  Under the hub's lock."""
+        before, now = _by_number(self._told), _by_number(told)
+        self._told = told
+        for key in [key for key in before if key not in now]:
+            self._hub.unsubscribe(follower_name(key[0]))
+            self._shown.pop(key, None)
+            self._unreadable.pop(key[0], None)
+        for key, view in now.items():
+            held = before.get(key)
+            if view.is_in_use and (held is None or not held.is_in_use):
+                for subscription in self._subscriptions(view):
+                    await self._hub.follow(subscription)
+            elif not view.is_in_use and held is None:
+                for subscription in self._subscriptions(view):
+                    await self._hub.begin(subscription)
+
+    def _subscriptions(self, view: KeptView) -> list[Subscription]:
+        """Subscriptions to each source.  A view that cannot be read has none, and its place in the logs stays."""
+        try:
+            rules = rules_of(from_json(view.definition))
+        except ColumnarError as error:
+            _log.error("view %s is not kept here: %s", view.name, error.text)
+            self._unreadable[view.name] = error.text
+            return []
+        return [self._subscription(view, table, rules) for table in sorted({one.table for one in rules})]
+
+    def _subscription(self, view: KeptView, table: str, rules: Iterable[Rules]) -> Subscription:
+        name = follower_name(view.name)
+        mine = tuple(one for one in rules if one.table == table)
+        images = union(one.images for one in mine)
+        return Subscription(
+            name,
+            view.number,
+            table,
+            frozenset(images),
+            frozenset(),
+            partial(self._follower, name, mine),
+            images=images,
+            in_order=ViewFollower.in_order,
+            open_changes=UNDER_WAY,
+        )
+
+    def _follower(
+        self, name: FollowerName, rules: tuple[Rules, ...], region: Region, state: DeliveryState
+    ) -> ViewFollower:
+        return ViewFollower(name, rules, region, state, self._with)
+
+    # --- what followers ask ----------------------------------------------------------------------------
+
+    def _rests(self, follower: Follower) -> bool:
+        hub = self._hub
+        return hub.upkeep.is_held or hub.followers.is_held(follower.region.info.region_id)
+
+    def _progressed(self, follower: Follower) -> None:
+        view = self._told.find(follower.name.name)
+        if view is not None and follower.is_prepared:
+            self._shown.setdefault((view.name, view.number), set()).add(follower.region.info.region_id)
+        if follower.dirty:
+            self._hub.upkeep.soon(follower.region)
+        self._hub.followers.notify(follower.key)
+
+    # --- copies ----------------------------------------------------------------------------------------
+
+    def come_to_rest(self) -> None:
+        """While cursors are held: what is taken up is handed over, and nothing more is taken."""
+        for follower in self._followers():
+            follower.held()
+
+    def is_at_rest(self) -> bool:
+        return all(follower.is_at_rest for follower in self._followers())
+
+    def go_on(self) -> None:
+        for follower in self._followers():
+            self._hub.listener.go_on(follower)
+
+    def _followers(self, name: str = "") -> list[ViewFollower]:
+        """Followers of a view on open regions; of all views for an empty name."""
+        return [one for one in self._hub.followers.of(follower_name(name)) if isinstance(one, ViewFollower)]
+
+    # --- looks -----------------------------------------------------------------------------------------
+
+    def looks(self) -> tuple[ViewLook, ...]:
+        return tuple(self._look(view.name) for view in self._told.all)
+
+    def _look(self, name: str) -> ViewLook:
+        found = self._followers(name)
+        missing = self._hub.followers.missing(follower_name(name)).values()
+        errors = [self._unreadable.get(name, ""), *(one.why for one in missing)]
+        errors += [one.state.last_error for one in found if one.state.open_count or not one.is_prepared]
+        return ViewLook(
+            name,
+            sum(one.lag_changes for one in found),
+            max((one.lag_seconds for one in found), default=0.0),
+            sum(one.progress.rejected for one in found),
+            sum(one.progress.rows for one in found),
+            next(filter(None, errors), ""),
+        )
+
+    def shown(self, name: str) -> list[int]:
+        """Ids of regions here that have shown the view all their rows."""
+        view = self._told.find(name)
+        if view is None:
+            return []
+        return sorted(self._shown.get((name, view.number), ()))
+
+
+def _by_number(views: ViewSet) -> dict[tuple[str, int], KeptView]:
+    """Views that do not rest; the number tells a view from a dropped one of its name."""
+    return {(one.name, one.number): one for one in views.all if not one.rests}

@@ -1,0 +1,164 @@
+"""(pure) How far a region of a source is shown to a view: rows that were there before, and what of them is unreadable.
+
+A pass walks through the rows of a region in pieces, while writers write and their changes are followed:
+
+    gather    rows from ``done`` on are read, each as of the last sequence W that the log had then; nothing is taken
+              up of the log meanwhile
+    bound     the end of the piece goes into the cursor, and to disk: from now on changes of rows below it are wanted
+    show      the rows' shares are written as of their W
+    end       when they are on disk, and all changes up to W are: ``done`` is the end of the piece
+
+    show      the first pass; the view has all rows of the region when it is over
+    count     a pass that writes nothing: it counts rows that cannot be read, where a split left two halves of a number
+
+Invariants:
+    I1. A share leaves only when its row is below a ``bound`` that is on disk.  So after a crash the changes of each row
+        that the view may know are delivered from the cursor on without a gap, and a piece that is shown again, as of
+        a later W, finds every group that the row has left meanwhile told so by those changes.
+    I2. ``bound`` never goes back: rows below it are wanted for ever.
+    I3. ``rejected`` counts the rows below ``done`` that cannot be read, as of the changes that are done.
+
+Contributions bear their sequence, so the tail need not be held back until it has come to W, as a stream's must: it is
+waited for at the end of a piece, for the count's sake alone.
+
+    kept := msgpack [1, region, rejected, rows, pass, done, bound]      in the follower's cursor (``delivery_state``)
+    pass := 0 over | 1 shows | 2 shows, then counts | 3 counts          done, bound: rows; nil: to the end of the region
+
+Knows nothing of regions, of logs and of who reads rows.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Final
+
+from columnar.errors import DamagedData
+from columnar.regions.change_record import Sequence
+
+_VERSION: Final = 1
+
+
+class Pass(IntEnum):
+    OVER = 0
+    SHOWS = 1
+    SHOWS_THEN_COUNTS = 2
+    COUNTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    region: int  # whose rows these numbers are of
+    rejected: int = 0
+    rows: int = 0  # that passes have shown
+    walk: Pass = Pass.SHOWS
+    done: bytes | None = b""
+    bound: bytes | None = b""
+
+    @property
+    def is_shown(self) -> bool:
+        return self.walk in (Pass.OVER, Pass.COUNTS)
+
+    def wants(self, row: bytes) -> bool:
+        """Whether changes of the row are the view's."""
+        return self.is_shown or self.bound is None or row < self.bound
+
+    def bound_to(self, end: bytes | None) -> Progress:
+        """A piece up to ``end`` is gathered (None: to the end of the region)."""
+        if self.bound is None or (end is not None and end <= self.bound):
+            return self
+        return replace(self, bound=end)
+
+    def piece_ended(self, end: bytes | None, rows: int, rejected: int) -> Progress:
+        """``rejected``: how many of the piece's rows cannot be read now."""
+        shown = rows if not self.is_shown else 0
+        moved = replace(self, done=end, rows=self.rows + shown, rejected=self.rejected + rejected)
+        if end is not None:
+            return moved
+        if self.walk is Pass.SHOWS_THEN_COUNTS:
+            return replace(moved, walk=Pass.COUNTS, done=b"", bound=b"", rejected=0)
+        return replace(moved, walk=Pass.OVER)
+
+    def counted(self, more: int) -> Progress:
+        return replace(self, rejected=self.rejected + more)
+
+    def in_region(self, region: int, start: bytes) -> Progress:
+        """As it is read in a region: a daughter of a split begins with its parent's, whose numbers are of both."""
+        if self.region == region:
+            return self
+        moved = replace(
+            self, region=region, rows=self.rows // 2, done=_later(self.done, start), bound=_later(self.bound, start)
+        )
+        if not self.rejected and self.walk is not Pass.COUNTS:
+            return moved  # neither has any
+        if self.is_shown:
+            return replace(moved, rejected=0, walk=Pass.COUNTS, done=start, bound=start)
+        return replace(moved, walk=Pass.SHOWS_THEN_COUNTS)
+
+
+def _later(row: bytes | None, start: bytes) -> bytes | None:
+    return None if row is None else max(row, start)
+
+
+def merged(parts: Iterable[Progress], region: int) -> Progress:
+    """Merge the progress of regions in whose place one comes; each has shown all its rows."""
+    held = list(parts)
+    assert all(one.is_shown for one in held), "a merge waits for builds"
+    rejected, rows = sum(one.rejected for one in held), sum(one.rows for one in held)
+    if any(one.walk is Pass.COUNTS for one in held):
+        return Progress(region, 0, rows, Pass.COUNTS, b"", b"")
+    return Progress(region, rejected, rows, Pass.OVER, None, None)
+
+
+class Piece:
+    """The rows that are gathered of a region, until the view has them.  Owned by the loop."""
+
+    def __init__(self, start: bytes) -> None:
+        self.end: bytes | None = start  # None: to the end of the region
+        self.rows = 0
+        self.rejected = 0  # of them, as of the changes that are done
+        self.last: Sequence | None = None  # the W of its last rows
+        self._ends: list[bytes] = []  # of rows that were read at once
+        self._read_at: list[Sequence] = []
+
+    def gathered(self, end: bytes | None, at: Sequence, rows: int, rejected: int) -> None:
+        """Rows up to ``end`` were read as of ``at``."""
+        if end is not None:
+            self._ends.append(end)
+        self._read_at.append(at)
+        self.end, self.last = end, at
+        self.rows, self.rejected = self.rows + rows, self.rejected + rejected
+
+    def counts(self, row: bytes, sequence: Sequence) -> bool:
+        """Whether a change of the row came after it was read; the row is not below the piece."""
+        if self.end is not None and row >= self.end:
+            return False
+        return bool(self._read_at) and sequence > self._read_at[bisect_right(self._ends, row)]
+
+
+# --- bytes -------------------------------------------------------------------------------------------
+
+
+def pack(progress: Progress) -> bytes:
+    import msgpack  # as in ``delivery_state``
+
+    held = progress
+    packed: bytes = msgpack.packb(
+        [_VERSION, held.region, held.rejected, held.rows, int(held.walk), held.done, held.bound]
+    )
+    return packed
+
+
+def unpack(data: bytes) -> Progress:
+    """DamagedData."""
+    import msgpack
+
+    try:
+        version, region, rejected, rows, walk, done, bound = msgpack.unpackb(data)
+        if version != _VERSION:
+            raise DamagedData(f"progress of a view of version {version}; this program knows {_VERSION}: upgrade")
+        return Progress(region, rejected, rows, Pass(walk), done, bound)
+    except (ValueError, TypeError, msgpack.UnpackException) as error:
+        raise DamagedData(f"progress of a view: {error}") from error

@@ -1,0 +1,56 @@
+"""(pure) Shares as mutations of the view's table: one for each group, with an operation for each share.
+
+Knows nothing of regions, and of how mutations are written.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from columnar.flows.effects import OPERATION_BYTES, WRITE_BYTES, Write
+from columnar.model.mutation import Contribute, RowMutation
+from columnar.model.view_definition import MEMBERS, ORDERED
+from columnar.regions.change_record import Sequence
+from columnar.views.contributions import Rules, Share
+
+BATCH_RECORDS: Final = 256
+BATCH_BYTES: Final = 1024 * 1024  # of one batch, but for the shares of one row
+
+
+def operation_of(rules: Rules, share: Share, sequence: Sequence) -> Contribute:
+    return Contribute(
+        MEMBERS,
+        share.member,
+        (sequence.origin, sequence.epoch, sequence.n),
+        share.amounts,
+        rules.totals,
+        ORDERED if rules.order is not None else b"",
+        share.order,
+        share.carry,
+    )
+
+
+class ShareBatch:
+    """Shares that go into the view's table together, those of a group in one mutation.  Owned by the loop."""
+
+    def __init__(self, table: bytes) -> None:
+        self._table = table
+        self._by_group: dict[bytes, list[Contribute]] = {}
+        self.size_bytes = 0
+        self.count = 0  # of what its caller put into it
+
+    def add(self, rules: Rules, share: Share, sequence: Sequence) -> None:
+        operations = self._by_group.get(share.group)
+        if operations is None:
+            operations = self._by_group[share.group] = []
+            self.size_bytes += len(share.group) + WRITE_BYTES
+        operations.append(operation_of(rules, share, sequence))
+        carried = sum(len(column) + len(value) for column, value in share.carry)
+        self.size_bytes += len(share.member) + len(share.order or b"") + 2 * carried + OPERATION_BYTES
+
+    @property
+    def is_full(self) -> bool:
+        return self.count >= BATCH_RECORDS or self.size_bytes >= BATCH_BYTES
+
+    def writes(self) -> list[Write]:
+        return [(self._table, RowMutation(group, tuple(shares))) for group, shares in self._by_group.items()]

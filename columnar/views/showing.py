@@ -1,0 +1,145 @@
+"""Shows a view the rows that a region of a source had before: the walk of ``progress``, piece after piece.
+
+Owned by the loop; the follower asks for steps and writes what they give.
+"""
+
+from __future__ import annotations
+
+from asyncio import Future
+from collections.abc import Callable
+from typing import Final
+
+from columnar.errors import ColumnarError
+from columnar.regions.change_record import Images, Sequence
+from columnar.regions.region import Region
+from columnar.views.contributions import Rules
+from columnar.views.piece_reader import PieceReader, ReadRow
+from columnar.views.progress import Pass, Piece, Progress
+from columnar.views.share_writes import ShareBatch
+
+PIECE_BATCHES: Final = 4  # of one piece that are under way
+
+
+class Showing:
+    def __init__(
+        self,
+        progress: Progress,
+        region: Region,
+        rules: tuple[Rules, ...],
+        images: Images,
+        table: bytes,
+        save: Callable[[], Future[None]],
+        write: Callable[[ShareBatch, Callable[[ColumnarError | None], None]], None],
+        go_on: Callable[[], None],
+    ) -> None:
+        """``save``: puts the cursor on disk, with ``progress`` as it is; ``write``: a batch into the view's table."""
+        self.progress = progress
+        self._region = region
+        self._rules = rules
+        self._images = images
+        self._table = table
+        self._save = save
+        self._write = write
+        self._go_on = go_on
+        self._piece: Piece | None = None
+        self._reader: PieceReader | None = None  # while the piece is gathered
+        self._rows: list[ReadRow] = []  # of the piece, still to be written
+        self._is_bound = False  # the piece's bound is on disk
+        self._under_way = 0  # batches
+
+    @property
+    def is_over(self) -> bool:
+        return self.progress.walk is Pass.OVER
+
+    @property
+    def is_quiet(self) -> bool:
+        """No change may be taken up: a piece is gathered, and its bound is not on disk."""
+        return self._piece is not None and not self._is_bound
+
+    def step(self) -> bool:
+        """Gather, or write a batch of what is gathered; False: there is nothing to do now."""
+        if self.is_over:
+            return False
+        if self._piece is None:
+            start = max(self.progress.done or b"", self._region.info.start)
+            self._piece, self._reader = Piece(start), PieceReader(self._region, self._rules, self._images, start)
+        if self._reader is not None:
+            self._gather(self._piece, self._reader)
+            return True
+        if self._is_bound and self._rows and self._under_way < PIECE_BATCHES:
+            self._write_rows(self._piece)
+            return True
+        return False
+
+    def pause(self) -> None:
+        """A piece that is not bound leaves no trace: its rows are read again."""
+        if not self._is_bound:
+            self._drop_piece()
+
+    def _drop_piece(self) -> None:
+        self._piece = self._reader = None
+        self._rows, self._is_bound = [], False
+
+    # --- a piece -------------------------------------------------------------------------------------
+
+    def _gather(self, piece: Piece, reader: PieceReader) -> None:
+        at = self._region.log.written_to
+        found = reader.read(at)
+        self._rows += found.rows
+        piece.gathered(found.end, at, found.count, sum(row.rejected for row in found.rows))
+        if found.end is not None and not reader.is_full:
+            return
+        self._reader = None
+        if self.progress.is_shown:  # a count writes nothing, and wants what was wanted
+            self._rows = []
+        self.progress = self.progress.bound_to(piece.end)
+        self._save().add_done_callback(lambda saved: self._saved(piece, saved))
+
+    def _saved(self, piece: Piece, saved: Future[None]) -> None:
+        failure = saved.exception()
+        if self._piece is not piece:
+            return
+        if failure is None:
+            self._is_bound = True
+        else:
+            self._drop_piece()
+        self._go_on()
+
+    def _write_rows(self, piece: Piece) -> None:
+        batch, rows = ShareBatch(self._table), list[ReadRow]()
+        while self._rows and not batch.is_full:
+            row = self._rows.pop()
+            rows.append(row)
+            batch.count += 1
+            for rules, share in row.shares:
+                batch.add(rules, share, row.at)
+        self._under_way += 1
+        self._write(batch, lambda error: self._written(piece, rows, error))
+
+    def _written(self, piece: Piece, rows: list[ReadRow], error: ColumnarError | None) -> None:
+        if self._piece is not piece:
+            return
+        self._under_way -= 1
+        if error is not None:
+            self._rows += rows
+
+    def count(self, row: bytes, sequence: Sequence, more: int) -> bool:
+        """A change is done that makes so many rows more unreadable.  Whether ``progress`` is another now."""
+        done = self.progress.done
+        if self.is_over or done is None or row < done:
+            self.progress = self.progress.counted(more)
+            return True
+        if self._piece is not None and self._piece.counts(row, sequence):
+            self._piece.rejected += more
+        return False
+
+    def end_piece(self, is_past: Callable[[Sequence], bool]) -> bool:
+        """If all of the piece is in the view; ``is_past``: whether every change up to a sequence is, too."""
+        piece = self._piece
+        if piece is None or not self._is_bound or self._rows or self._under_way:
+            return False
+        if piece.last is None or not is_past(piece.last):
+            return False
+        self.progress = self.progress.piece_ended(piece.end, piece.rows, piece.rejected)
+        self._drop_piece()
+        return True

@@ -1,0 +1,235 @@
+"""The follower of a view: changes are in it, rows that were there are shown, and nothing is missed at any place."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from columnar.errors import RegionTooBusy
+from columnar.model import region_messages as messages
+from columnar.model.mutation import Delete, Put
+from columnar.model.view_definition import Source, View
+from columnar.views import piece_reader
+from columnar.views.keeper import follower_name
+from tests.support.view_house import ViewHouse, by_a, in_view_house
+
+
+@in_view_house
+async def test_changes_are_in_the_view(house: ViewHouse) -> None:
+    await house.make_source()
+    await house.add(by_a())
+    await house.put_cells("t", b"1", a=b"x", n=b"3")
+    await house.put_cells("t", b"2", a=b"x", n=b"4")
+    await house.put_cells("t", b"3", a=b"y", n=b"-1")
+    await house.settled("by_a")
+    assert await house.totals("by_a") == {b"x": {"count": 2, "n": 7}, b"y": {"count": 1, "n": -1}}
+    await house.put_cells("t", b"1", a=b"y")
+    await house.write("t", b"2", Delete(b"f", b"a"))
+    await house.settled("by_a")
+    assert await house.totals("by_a") == {b"y": {"count": 2, "n": 2}}
+
+
+@in_view_house
+async def test_rows_that_were_there_are_shown(house: ViewHouse) -> None:
+    await house.make_source("t", ("f",), b"5")
+    for n in range(40):
+        await house.put_cells("t", b"%d" % n, a=b"%d" % (n % 3), n=b"%d" % n)
+    await house.add(by_a())
+    assert house.state("by_a") == "building"
+    await house.settled("by_a")
+    expected: dict[bytes, dict[str, int]] = {}
+    for n in range(40):
+        held = expected.setdefault(b"%d" % (n % 3), {"count": 0, "n": 0})
+        held["count"] += 1
+        held["n"] += n
+    assert await house.totals("by_a") == expected
+    await house.views.look()
+    assert house.state("by_a") == "live"
+    (look,) = house.owner.views.looks()
+    assert (look.rows_built, look.rejected, look.lag_changes, look.error) == (40, 0, 0, "")
+
+
+@in_view_house
+async def test_rows_that_cannot_be_read_are_counted(house: ViewHouse) -> None:
+    await house.make_source("t", ("f",), b"5")
+    for row, n in ((b"1", b"1"), (b"2", b"many"), (b"6", b"1"), (b"7", b"more")):
+        await house.put_cells("t", row, a=b"x", n=n)
+    await house.add(by_a())
+    await house.settled("by_a")
+
+    def rejected() -> int:
+        return house.owner.views.looks()[0].rejected
+
+    assert await house.totals("by_a") == {b"x": {"count": 2, "n": 2}}
+    assert rejected() == 2
+    await house.put_cells("t", b"2", n=b"5")
+    await house.put_cells("t", b"1", n=b"bad")
+    await house.put_cells("t", b"3", a=b"x", n=b"bad")
+    await house.settled("by_a")
+    assert rejected() == 3
+    again = await house.restarted()
+    await again.settled("by_a")
+    assert again.owner.views.looks()[0].rejected == 3
+    assert await again.totals("by_a") == {b"x": {"count": 2, "n": 6}}
+    await again.close()
+
+
+@in_view_house
+async def test_a_join_has_the_members_of_both_sides(house: ViewHouse) -> None:
+    await house.make_source("people")
+    await house.make_source("orders")
+    await house.put_cells("people", b"ann", id=b"1", name=b"Ann")
+    await house.add(View("both", Source("people", ("f:id",)), Source("orders", ("f:who",), sums={"paid": "f:paid"})))
+    await house.put_cells("orders", b"o1", who=b"1", paid=b"5")
+    await house.put_cells("orders", b"o2", who=b"2", paid=b"6")
+    await house.settled("both")
+    assert await house.totals("both") == {
+        b"1": {"l.count": 1, "r.count": 1, "r.paid": 5},
+        b"2": {"r.count": 1, "r.paid": 6},
+    }
+    await house.views.look()
+    assert house.state("both") == "live"
+    await house.views.drop("both")
+    assert house.server.policy_of("people") is None
+    assert house.server.policy_of("orders") is None
+
+
+@in_view_house
+async def test_both_sides_of_a_join_may_be_one_table(house: ViewHouse) -> None:
+    await house.make_source()
+    await house.add(View("met", Source("t", ("f:a",)), Source("t", ("f:b",))))
+    await house.put_cells("t", b"1", a=b"x", b=b"y")
+    await house.put_cells("t", b"2", a=b"y", b=b"y")
+    await house.settled("met")
+    assert await house.totals("met") == {b"x": {"l.count": 1}, b"y": {"l.count": 1, "r.count": 2}}
+
+
+@in_view_house
+async def test_a_view_of_a_view(house: ViewHouse) -> None:
+    """Distinct: each pair is one group of the first, and one member of the second."""
+    await house.make_source()
+    await house.add(View("pairs", Source("t", ("f:a", "f:b"))))
+    await house.add(View("distinct", Source("pairs", ("key[0]",), where=("v:count exists",))))
+    for n, (a, b) in enumerate([(b"x", b"1"), (b"x", b"1"), (b"x", b"2"), (b"y", b"1")]):
+        await house.put_cells("t", b"%d" % n, a=a, b=b)
+    for view in ("pairs", "distinct"):
+        await house.settled(view)
+    assert await house.totals("distinct") == {b"x": {"count": 2}, b"y": {"count": 1}}
+    await house.write("t", b"2", Delete(b"f", None))
+    for view in ("pairs", "distinct"):
+        await house.settled(view)
+    assert await house.totals("distinct") == {b"x": {"count": 1}, b"y": {"count": 1}}
+
+
+@in_view_house
+async def test_a_wait_for_one_change_ends_with_it(house: ViewHouse) -> None:
+    await house.make_source()
+    await house.add(by_a())
+    await house.settled("by_a")
+    token = await house.put_cells("t", b"1", a=b"x", n=b"3")
+    await house.settled("by_a", token)
+    assert await house.totals("by_a") == {b"x": {"count": 1, "n": 3}}
+
+
+@in_view_house
+async def test_a_build_goes_on_where_it_was(house: ViewHouse) -> None:
+    await house.make_source()
+    for n in range(30):
+        await house.put_cells("t", b"%02d" % n, a=b"x", n=b"1")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(piece_reader, "STEP_ROWS", 4)
+        patch.setattr(piece_reader, "PIECE_ROWS", 8)
+        await house.add(by_a())
+        (follower,) = house.keeper.hub.followers.of(follower_name("by_a"))
+        while follower.progress.done == b"":  # type: ignore[attr-defined]  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0)
+        assert follower.progress.done == b"07\x00"  # type: ignore[attr-defined]
+        assert not follower.is_prepared
+        house.keeper.hub.upkeep.save(follower.region)
+        again = await house.restarted()
+        while not again.keeper.hub.followers.of(follower_name("by_a")):  # noqa: ASYNC110 - its region opens
+            await asyncio.sleep(0)
+        (follower,) = again.keeper.hub.followers.of(follower_name("by_a"))
+        assert follower.progress.done == b"07\x00"  # type: ignore[attr-defined]
+        await again.settled("by_a")
+        assert await again.totals("by_a") == {b"x": {"count": 30, "n": 30}}
+        await again.close()
+
+
+@in_view_house
+async def test_a_target_that_is_disabled_is_waited_for(house: ViewHouse) -> None:
+    await house.make_source()
+    await house.add(by_a())
+    await house.settled("by_a")
+    served = house.served("by_a")
+    served.enabled = False
+    await house.put_cells("t", b"1", a=b"x", n=b"3")
+    while not house.owner.views.looks()[0].error:  # noqa: ASYNC110 - nobody tells
+        await asyncio.sleep(0.001)
+    assert "by_a is disabled" in house.owner.views.looks()[0].error
+    assert house.owner.views.looks()[0].lag_changes == 1
+    served.enabled = True
+    await house.settled("by_a")
+    assert await house.totals("by_a") == {b"x": {"count": 1, "n": 3}}
+
+
+@in_view_house
+async def test_while_a_store_is_copied_no_view_changes(house: ViewHouse) -> None:
+    await house.make_source()
+    await house.add(by_a())
+    await house.settled("by_a")
+    await house.owner.ask(messages.HoldDeliveries())
+    await house.put_cells("t", b"1", a=b"x", n=b"3")
+    assert not await house.owner.views.wait("by_a", "", 0.02)
+    assert await house.totals("by_a") == {}
+    await house.owner.ask(messages.ReleaseDeliveries())
+    await house.settled("by_a")
+    assert await house.totals("by_a") == {b"x": {"count": 1, "n": 3}}
+
+
+@in_view_house
+async def test_a_merge_waits_for_a_build(house: ViewHouse) -> None:
+    await house.make_source("t", ("f",), b"5")
+    await house.put_cells("t", b"1", a=b"x", n=b"bad")
+    await house.put_cells("t", b"7", a=b"x", n=b"1")
+    house.owner.views._governor.soon = lambda _step: None  # type: ignore[method-assign,assignment]
+    await house.add(by_a())
+    first, second = house.served("t").regions
+    with pytest.raises(RegionTooBusy, match="view by_a has not yet seen all of its rows"):
+        await house.regions.merge(first, second)
+
+
+@in_view_house
+async def test_splits_and_merges_keep_numbers_exact(house: ViewHouse) -> None:
+    await house.make_source()
+    for n in range(10):
+        await house.put_cells("t", b"%d" % n, a=b"x", n=b"bad" if n in (2, 7, 8) else b"1")
+    await house.add(by_a())
+    await house.settled("by_a")
+    assert house.owner.views.looks()[0].rejected == 3
+    await house.regions.split(house.served("t").regions[0], b"5")
+    await house.settled("by_a")
+    while house.owner.views.looks()[0].rejected != 3:  # noqa: ASYNC110 - it is counted again
+        await asyncio.sleep(0.001)
+    await house.put_cells("t", b"8", n=b"2")
+    await house.settled("by_a")
+    assert house.owner.views.looks()[0].rejected == 2
+    await house.views.look()
+    assert house.state("by_a") == "live"
+    first, second = house.served("t").regions
+    await house.regions.merge(first, second)
+    await house.put_cells("t", b"2", n=b"3")
+    await house.settled("by_a")
+    assert house.owner.views.looks()[0].rejected == 1
+    assert await house.totals("by_a") == {b"x": {"count": 9, "n": 12}}
+
+
+@in_view_house
+async def test_a_row_with_more_versions_counts_as_its_newest(house: ViewHouse) -> None:
+    await house.make_source()
+    await house.add(by_a())
+    await house.write("t", b"1", Put(b"f", b"a", b"new", 100), Put(b"f", b"n", b"1", 100))
+    await house.write("t", b"1", Put(b"f", b"a", b"old", 50))
+    await house.settled("by_a")
+    assert await house.totals("by_a") == {b"new": {"count": 1, "n": 1}}
