@@ -131,11 +131,18 @@ class KilledCluster(KilledStore):
         ended = self._known - now
         self._known = now
         for pid in ended:
-            why = why_killed(self.log.read_text(), pid)
+            why = self._why_killed(pid)
             if not why:
                 self._give_up(f"process {pid} of a server ended, and nobody had killed it")
             self.shots[f"servers that the supervisor killed: {why}"] += 1
             self.generation += 1
+
+    def _why_killed(self, pid: int) -> str:
+        """A process is reaped before its supervisor says so: on a busy machine, long before."""
+        deadline = time.monotonic() + NOTICED_S
+        while not (why := why_killed(self.log.read_text(), pid)) and time.monotonic() < deadline:
+            threading.Event().wait(LOOK_S)
+        return why
 
     def end(self) -> None:
         self.peace()
