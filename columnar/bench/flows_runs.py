@@ -37,6 +37,7 @@ WARM_UP_SHARE: Final = 0.3  # of a turn
 FROZEN_SHARE: Final = 0.2  # of a turn: how long SIGSTOP lasts
 CYCLE_S: Final = 4.0  # of the mode with many kills; shorter where turns are short
 CYCLE_TURNS: Final = 4  # a cycle has so many turns at most
+ALIVE_SHARE: Final = 0.3
 ALL: Final = "all"
 FREEZE: Final = "SIGSTOP"
 
@@ -198,13 +199,14 @@ class Experiment:
         )
 
     def _carry_out(self, faults: Sequence[tuple[float, Act]]) -> tuple[int, ...]:
-        """When each was, in nanoseconds."""
-        started, found = time.monotonic(), []
+        """When each was, in nanoseconds.  Between two of them everything is up for ALIVE_SHARE of a cycle at least."""
+        started, found, earliest = time.monotonic(), list[int](), 0.0
         for at_s, act in faults:
-            if self._app.is_answered(started + at_s - time.monotonic()):
-                break  # it has failed
+            if self._app.is_answered(max(started + at_s, earliest) - time.monotonic()):
+                break  # the load is over
             found.append(time.perf_counter_ns())
             act()
+            earliest = time.monotonic() + ALIVE_SHARE * self._cycle_s
         return tuple(found)
 
     def _fault(self, site: Site, fault: str) -> Act:
