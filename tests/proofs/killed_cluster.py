@@ -24,7 +24,7 @@ from typing import Final
 from columnar.storage.data_folder import SERVERS
 from tests.proofs.killed_store import STOPPED, KilledStore, quiet_port
 from tests.proofs.verdict import Plan
-from tests.support.cluster_process import ClusterProcess, gone, reaped
+from tests.support.cluster_process import ClusterProcess, children, gone, reaped
 
 SUPERVISOR: Final = 0.1  # of the shots
 WORKER: Final = 0.2
@@ -127,8 +127,9 @@ class KilledCluster(KilledStore):
 
     def _account(self) -> None:
         """Under the lock: each server that has ended was killed by us, or by its supervisor, which says why."""
-        now = set(self._process.servers()) if not self._process.has_ended() else set()
-        ended = self._known - now
+        has_ended = self._process.has_ended()
+        now = set(self._process.servers()) if not has_ended else set()
+        ended = self._known.difference(() if has_ended else children(self._process.pid))
         self._known = now
         for pid in ended:
             why = self._why_killed(pid)

@@ -15,6 +15,7 @@ from thriftpy2.protocol import TCyBinaryProtocolFactory
 from thriftpy2.thrift import TClient
 from thriftpy2.transport import TCyBufferedTransportFactory, TSocket
 
+from columnar.config import AHEAD
 from columnar.regionserver_process import SPARE
 from columnar.wire.idl import SERVICE, hbase
 from tests.support.standalone_store import LOOK_S, WAIT_S, StoreProcess
@@ -39,7 +40,7 @@ class ClusterProcess(StoreProcess):
 
     def servers(self) -> list[int]:
         """The processes of the servers, without the one that waits for the next death."""
-        return [child for child in children(self.pid) if shown_as(child) != SPARE]
+        return [child for child in children(self.pid) if not is_nobody(child)]
 
     def family(self) -> list[int]:
         """The supervisor, its servers, and their trigger workers."""
@@ -113,6 +114,16 @@ def shown_as(pid: int) -> str:
         return Path(f"/proc/{pid}/comm").read_text().rstrip("\n")
     except (FileNotFoundError, ProcessLookupError):
         return ""
+
+
+def is_nobody(pid: int) -> bool:
+    """It waits for the next death of a server, or is on its way there."""
+    try:
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    name = shown_as(pid)
+    return AHEAD.encode() in arguments and (name == SPARE or not name.startswith("columnar "))
 
 
 def children(pid: int) -> list[int]:
