@@ -335,7 +335,7 @@ def test_a_close_while_it_is_brought_in_waits_for_an_opening_that_has_begun() ->
 
 def test_a_region_that_is_called_off_keeps_what_this_servers_own_log_has_of_it_behind() -> None:
     """The move back was called off, the store was closed meanwhile, and was not opened again."""
-    told, hosting = served()
+    told, _ = served()
     row = Owner(HERE, 4, behind=(Tenure(HERE, 3),))
     assert told.told_open(2, row, 1) == (BringIn(2, row),)
     told.told_close(2, 4, 1)
