@@ -53,7 +53,7 @@ class Maintaining:
 
 
 class ViewFollower(Follower):
-    state: DeliveryState
+    in_order = False
 
     def __init__(
         self, name: FollowerName, rules: tuple[Rules, ...], region: Region, state: DeliveryState, keeper: Maintaining
@@ -215,7 +215,7 @@ class ViewFollower(Follower):
         if delivery is None:
             if not more:
                 self._hand_over()
-            return more
+            return more or state.has_ready  # a batch without a share is over at once
         self._taken.append(delivery.sequence)
         self._add_change(delivery.sequence)
         if self._batch.is_full:

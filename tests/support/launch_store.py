@@ -19,6 +19,7 @@ from columnar.config import StandaloneConfig
 from columnar.master.catalogue import Catalogue
 from columnar.model.region_info import RegionInfo
 from columnar.model.trigger_set import Triggers
+from columnar.model.view_set import ViewSet
 from columnar.standalone import Standalone
 
 
@@ -33,9 +34,9 @@ def die_as_it_starts(order: Path) -> None:
     """Before or after the write that moves the triggers of an older folder to the catalogue."""
     drop = Catalogue.drop
 
-    async def dropped(self: Catalogue, name: str, kept: Triggers) -> list[RegionInfo]:
+    async def dropped(self: Catalogue, name: str, kept: Triggers, views: ViewSet | None = None) -> list[RegionInfo]:
         die_where_told(order, "not moved")
-        found = await drop(self, name, kept)
+        found = await drop(self, name, kept, views)
         die_where_told(order, "moved")
         return found
 

@@ -233,3 +233,25 @@ async def test_a_row_with_more_versions_counts_as_its_newest(house: ViewHouse) -
     await house.write("t", b"1", Put(b"f", b"a", b"old", 50))
     await house.settled("by_a")
     assert await house.totals("by_a") == {b"new": {"count": 1, "n": 1}}
+
+
+@in_view_house
+async def test_changes_that_come_again_change_nothing(house: ViewHouse) -> None:
+    """A cursor that was saved before they were done: as after a kill."""
+    await house.make_source()
+    await house.add(by_a())
+    await house.settled("by_a")
+    region = await house.server.opened(house.served("t"), house.served("t").regions[0])
+    house.keeper.hub.upkeep.save(region)
+    before = region.log.cursor("view:by_a")
+    assert before is not None
+    await house.put_cells("t", b"1", a=b"x", n=b"3")
+    await house.put_cells("t", b"1", a=b"y", n=b"4")
+    await house.settled("by_a")
+    for follower in house.keeper.hub.followers.of(follower_name("by_a")):
+        house.keeper.hub.listener.drop(follower)
+    region.log.save_cursor("view:by_a", before)
+    again = await house.restarted()
+    await again.settled("by_a")
+    assert await again.totals("by_a") == {b"y": {"count": 1, "n": 4}}
+    await again.close()

@@ -1,0 +1,230 @@
+"""Views of random definitions over random histories, kept by real regions in memory, against recomputation.
+
+Rows are put and deleted at timestamps of the clients' own while a view is built; regions split and merge; the server is
+closed and opened again, sometimes with cursors that were saved before the last changes, as after a kill.  At the end
+the view's table holds the members, totals and order that ``views.recompute`` makes of the sources' rows, and as many
+rows count as unreadable.
+
+``python -m tests.model.test_view_store_model --seeds 100000`` runs more of them; each failure prints its seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+from collections import Counter
+
+from columnar.errors import ColumnarError
+from columnar.model import contribution
+from columnar.model.mutation import Delete, Operation, Put
+from columnar.model.region_info import RegionInfo
+from columnar.model.schema import Family
+from columnar.model.view_definition import MEMBERS, ORDERED, TOTALS, View, checked
+from columnar.storage.memory import MemoryEngine
+from columnar.views import piece_reader
+from columnar.views.contributions import rules_of
+from columnar.views.recompute import Recomputed, recomputed
+from tests.model.test_views_model import ROWS, VALUES, Side
+from tests.support.changing_house import CatalogueRows
+from tests.support.held_engine import FakeClock
+from tests.support.seeds import seed
+from tests.support.view_house import ViewHouse
+
+SEED = seed(20261125)
+SEEDS = 60
+STEPS = 30
+FAMILIES = [Family("f"), Family("g", max_versions=3), Family("h")]
+
+
+class Run:
+    def __init__(self, number: int) -> None:
+        rng = self.rng = random.Random(number)
+        self.number = number
+        parts = rng.choice((1, 1, 2))
+        is_join = rng.random() < 0.3
+        spread = 4 if not is_join and rng.random() < 0.2 else 1
+        self.tables = ["t0", rng.choice(("t0", "t1"))] if is_join else ["t0"]
+        letters = (b"l", b"r") if is_join else (b"",)
+        sides = [Side(rng, table, letter, parts, spread) for table, letter in zip(self.tables, letters, strict=True)]
+        sources = [side.source for side in sides]
+        self.view = checked(View("v", sources[0], sources[1] if is_join else None, spread))
+        self.rules = rules_of(self.view)
+        self.saved: dict[int, bytes] = {}  # cursors by region, of some time ago
+        self.seen: Counter[str] = Counter()
+        piece_reader.STEP_ROWS, piece_reader.PIECE_ROWS = rng.choice(((1, 1), (1, 2), (2, 3), (16, 512)))  # type: ignore[misc]
+
+    async def play(self) -> None:
+        self.house = ViewHouse(MemoryEngine(), "regions", CatalogueRows(), FakeClock(), self.number)
+        await self.house.start()
+        for table in dict.fromkeys(self.tables):
+            await self.house.changes.create(table.encode(), FAMILIES)
+        for step in range(STEPS):
+            if step == STEPS // 3:
+                await self.house.add(self.view)
+            await self.step(step > STEPS // 3)
+        await self.check()
+        await self.house.close()
+
+    async def step(self, is_kept: bool) -> None:
+        kind = self.rng.random()
+        if kind < 0.75:
+            await self.change()
+        elif kind < 0.85:
+            await self.change_regions()
+        elif kind < 0.9 and is_kept:
+            self.note_cursors()
+        elif kind < 0.94 and is_kept:
+            await self.reopen()
+        elif is_kept:
+            for _ in range(self.rng.randrange(8)):
+                await asyncio.sleep(0)
+
+    # --- the history -------------------------------------------------------------------------------
+
+    async def change(self) -> None:
+        rng = self.rng
+        row, operations = rng.choice(ROWS), list[Operation]()
+        for _ in range(rng.choice((1, 1, 2, 4))):
+            column = rng.choice(tuple(VALUES))
+            family, qualifier = column[:1], column[2:]
+            at = None if rng.random() < 0.3 else rng.randrange(20)
+            named = rng.random()
+            if named < 0.7:
+                operations.append(Put(family, qualifier, rng.choice(VALUES[column]), at))
+            else:
+                operations.append(Delete(family, qualifier if named < 0.9 else None, at))
+        await self.house.write(rng.choice(self.tables), row, *operations)
+        self.seen["changes"] += 1
+
+    async def change_regions(self) -> None:
+        table = self.rng.choice([*self.tables, "v"] if "v" in self.house.catalogue.tables else self.tables)
+        regions = self.house.catalogue.tables[table].regions
+        try:
+            if len(regions) < 3 and self.rng.random() < 0.6:
+                await self.split(table, self.rng.choice(regions))
+            elif len(regions) > 1:
+                at = self.rng.randrange(len(regions) - 1)
+                await self.house.regions.merge(regions[at], regions[at + 1])
+                self.seen["merges"] += 1
+        except ColumnarError:
+            self.seen["refused"] += 1
+
+    async def split(self, table: str, info: RegionInfo) -> None:
+        row = self.rng.choice((b"a/2", b"b", b"c", b"x", b"y"))
+        if info.holds(row) and row != info.start:
+            await self.house.regions.split(info, row)
+            self.seen["splits"] += 1
+
+    def note_cursors(self) -> None:
+        for region in self.house.server.all_open():
+            held = region.log.cursor("view:v")
+            if held is not None:
+                self.saved[region.info.region_id] = held
+
+    async def reopen(self) -> None:
+        """Closed and opened again; where cursors of some time ago are there, with those: changes come again."""
+        self.seen["openings"] += 1
+        upkeep = self.house.keeper.hub.upkeep
+        if self.rng.random() < 0.5:
+            for region in self.house.server.all_open():
+                held = self.saved.get(region.info.region_id)
+                still = held is not None and self._is_logged(region, held)
+                if held is not None and still:
+                    for follower in list(self.house.keeper.hub.followers.in_region(region)):
+                        self.house.keeper.hub.listener.drop(follower)
+                    upkeep.forget(region)
+                    region.log.save_cursor("view:v", held)
+                    self.seen["repeats"] += 1
+        self.house = await self.house.restarted()
+        self.house.views._look_soon = lambda: None  # type: ignore[method-assign]
+
+    @staticmethod
+    def _is_logged(region, held: bytes) -> bool:  # type: ignore[no-untyped-def]
+        """Nothing that this cursor needs was trimmed."""
+        return region.log._trimmed_to == b""
+
+    # --- what must come of it ----------------------------------------------------------------------
+
+    async def check(self) -> None:
+        await self.house.settled("v")
+        await self.house.views.look()
+        assert self.house.state("v") == "live"
+        sides = []
+        for rules in self.rules:
+            rows = await self.house.rows_of(rules.table)
+            sides.append((rules, list(rows.items())))
+        expected = recomputed(sides)
+        await self.check_table(expected)
+        for _ in range(1_000):
+            rejected = self.house.owner.views.looks()[0].rejected
+            if rejected == len(expected.rejected):
+                break
+            await asyncio.sleep(0)
+        assert rejected == len(expected.rejected)
+        self.seen["groups"] += len(expected.groups)
+        self.seen["rejected"] += len(expected.rejected)
+
+    async def check_table(self, expected: Recomputed) -> None:
+        members = {}
+        for group, cells in (await self.house.rows_of("v", MEMBERS)).items():
+            for column, value in cells.items():
+                member = contribution.unpack(value)
+                if not member.is_gone:
+                    members[group, column[2:]] = (dict(member.amounts), member.carried)
+        wanted = {
+            (group, source): (self.amounts(share.member, share.amounts or ()), share.carry)
+            for group, held in expected.groups.items()
+            for source, share in held.members.items()
+        }
+        assert members == wanted
+        totals = await self.house.totals("v")
+        assert totals == {
+            group: {column[2:].decode(): total for column, total in found.items()}
+            for group, held in expected.groups.items()
+            if (found := held.totals(self.rules))
+        }
+        ordered = {group: sorted(cells) for group, cells in (await self.house.rows_of("v", ORDERED)).items()}
+        assert ordered == {
+            group: [ORDERED + b":" + qualifier for qualifier, _ in found]
+            for group, held in expected.groups.items()
+            if (found := held.ordered())
+        }
+        assert TOTALS == b"v"
+
+    def amounts(self, member: bytes, amounts: tuple[int, ...]) -> dict[bytes, int]:
+        (rules,) = [one for one in self.rules if not one.side or member.startswith(one.side)]
+        return {family + b":" + name: one for (family, name), one in zip(rules.totals, amounts, strict=True)}
+
+
+def runs(first: int, count: int) -> Counter[str]:
+    seen: Counter[str] = Counter()
+    held = piece_reader.STEP_ROWS, piece_reader.PIECE_ROWS
+    try:
+        for number in range(first, first + count):
+            run = Run(number)
+            try:
+                asyncio.run(run.play())
+            except BaseException:
+                print(f"seed {number}")
+                raise
+            seen.update(run.seen)
+    finally:
+        piece_reader.STEP_ROWS, piece_reader.PIECE_ROWS = held  # type: ignore[misc]
+    return seen
+
+
+def test_random_views_in_a_store() -> None:
+    print(f"seeds from {SEED} on")
+    seen = runs(SEED, SEEDS)
+    print(dict(seen))
+    for what in ("changes", "splits", "merges", "openings", "repeats", "groups", "rejected"):
+        assert seen[what], what
+
+
+if __name__ == "__main__":
+    asked = argparse.ArgumentParser(prog="python -m tests.model.test_view_store_model")
+    asked.add_argument("--seed", type=int, default=SEED)
+    asked.add_argument("--seeds", type=int, default=100_000)
+    options = asked.parse_args()
+    print(dict(runs(options.seed, options.seeds)))
