@@ -36,6 +36,7 @@ class ViewsHere:
         self._governor = governor
         self._told: ViewSet | None = None  # None: the master has not told of any yet
         self._keeper: ViewKeeper | None = None
+        server.guards_needed_from = self.guards_needed_from
         hub.register(Kind(KIND, True, self._is_removed, flows=self._flows))
 
     @property
@@ -63,6 +64,20 @@ class ViewsHere:
         """By view the regions here that have shown it all their rows (``ShownRegions``)."""
         keeper = self._keeper
         return {} if keeper is None else {name: keeper.shown(name) for name in names}
+
+    def guards_needed_from(self, table: str) -> int | None:
+        """When the oldest withdrawal was made that something under way may still meet (``regions.guards``).  ms.
+
+        None: the table is no view.  0: all are needed, as while it is built.
+        """
+        served = self._server.tables.named(table)
+        if served is None or not served.schema.kept_by:
+            return None
+        view = self.views.find(served.schema.kept_by)
+        if view is None or view.state != "live" or self._keeper is None:
+            return 0
+        regions = [info for read in view.reads for info in self._server.tables.known(read.table.encode()).regions]
+        return self._keeper.passed_ms(view.name, [info.region_id for info in regions])
 
     # --- copies ----------------------------------------------------------------------------------------
 

@@ -25,11 +25,13 @@ from columnar.regions.images import union
 from columnar.regions.region import Region
 from columnar.views.contributions import Rules, rules_of
 from columnar.views.follower import UNDER_WAY, Maintaining, ViewFollower
+from columnar.views.progress import Pass
 from columnar.views.view_flow import KIND
 
 _log = logging.getLogger(__name__)
 
 NO_VIEWS: Final = ViewSet()
+SAVED_MS: Final = 60_000  # a cursor that moved so long ago is on disk
 
 
 def follower_name(name: str) -> FollowerName:
@@ -144,6 +146,18 @@ class ViewKeeper:
             sum(one.progress.rows for one in found),
             next(filter(None, errors), ""),
         )
+
+    def passed_ms(self, name: str, regions: Iterable[int]) -> int:
+        """When the oldest change was made that is not in the view; 0: it is not known here.
+
+        A source's region that is not open, or another server's, may have anything left.
+        """
+        found = {one.region.info.region_id: one for one in self._followers(name)}
+        if self._hub.upkeep.is_held or not found.keys() >= set(regions):
+            return 0
+        if not all(one.progress.walk is Pass.OVER for one in found.values()):
+            return 0
+        return min(one.region.now_ms - round(one.lag_seconds * 1_000) - SAVED_MS for one in found.values())
 
     def shown(self, name: str) -> list[int]:
         """Ids of regions here that have shown the view all their rows."""

@@ -11,7 +11,7 @@ from columnar.model import region_messages as messages
 from columnar.model.mutation import Delete, Put
 from columnar.model.view_definition import Source, View
 from columnar.views import piece_reader
-from columnar.views.keeper import follower_name
+from columnar.views.keeper import SAVED_MS, follower_name
 from tests.support.view_house import ViewHouse, by_a, in_view_house
 
 
@@ -255,3 +255,21 @@ async def test_changes_that_come_again_change_nothing(house: ViewHouse) -> None:
     await again.settled("by_a")
     assert await again.totals("by_a") == {b"y": {"count": 1, "n": 4}}
     await again.close()
+
+
+@in_view_house
+async def test_guards_stay_while_something_is_under_way(house: ViewHouse) -> None:
+    await house.make_source()
+    await house.add(by_a())
+    needed_from = house.server.guards_needed_from
+    assert needed_from("t") is None
+    assert needed_from("by_a") == 0, "it is being built"
+    await house.settled("by_a")
+    await house.views.look()
+    region = await house.server.opened(house.served("t"), house.served("t").regions[0])
+    assert needed_from("by_a") == region.now_ms - SAVED_MS
+    house.keeper.hub.upkeep.hold()
+    assert needed_from("by_a") == 0
+    house.keeper.hub.upkeep.release()
+    await house.server.hosting.close(region)
+    assert needed_from("by_a") == 0, "a region that is not open may have anything left"
