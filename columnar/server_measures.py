@@ -52,6 +52,7 @@ class ServerMeasures:
             commits=commits,
             slow_requests=lambda: doors.slow_log.count,
             triggers=list,  # asked for below: letters are counted on disk
+            views=serving.owner.views.looks,
             held=lambda: serving.held(doors.held_bytes),
         )
 
@@ -63,6 +64,7 @@ class ServerMeasures:
             *families.of_process(status),
             families.open_regions(status),
             *families.of_triggers(status),
+            *families.of_views(status),
             *self._of_peers(),
             *_of_host(),
         )

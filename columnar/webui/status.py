@@ -8,7 +8,7 @@ them, for the disk is slow and the loop must not wait.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol
@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # 0.15 MB that a process needs for pages of servers alone
         TransitionLook,
     )
     from columnar.model.trigger_look import TriggerLook
+    from columnar.model.view_look import ViewLook
 
 LOOP_TIMEOUT_S: Final = 2.0  # a loop that does not answer within it is ill: /health says 503
 
@@ -125,6 +126,7 @@ class Status:
     tables: tuple[TableLine, ...]  # by name
     methods: tuple[MethodLine, ...]  # by name
     triggers: tuple[TriggerLine, ...]
+    views: tuple[ViewLook, ...] = ()  # by name
     held: tuple[tuple[str, int], ...] = ()  # bytes of what is bounded in ``limits``, by name
     hot_modules: str = ""  # how they run, in words
 
@@ -162,6 +164,7 @@ class Sources:
     commits: Callable[[], int]
     slow_requests: Callable[[], int]
     triggers: Callable[[], list[TriggerLine]]
+    views: Callable[[], Iterable[ViewLook]] = tuple
     held: Callable[[], Mapping[str, int]] = dict
     hot_modules: Callable[[], str] = str
     looks: Callable[[], Looks] | None = None  # for the pages of servers, tables and rows: made for the first of them
@@ -187,6 +190,7 @@ def gather(sources: Sources) -> Status:
         tables=tuple(_table(served, list(islice(states, len(served.regions)))) for served in tables),
         methods=_methods(sources.counters),
         triggers=tuple(sources.triggers()),
+        views=tuple(sources.views()),
         held=tuple(sources.held().items()),
         hot_modules=sources.hot_modules(),
     )
