@@ -60,4 +60,5 @@ class Subscriptions:
             frozenset(family for one in held for family in one.before),
             images,
             askers,
+            {family: str(one.name) for one in held if one.needs_lasting for family in one.images},
         )

@@ -25,6 +25,7 @@ class LogPolicy:
     before: frozenset[bytes]  # a subset: of which a record holds what its touched columns held
     images: change_record.Images = field(default_factory=dict)  # of which it holds both images; families are a subset
     askers: Mapping[bytes, str] = field(default_factory=dict)  # who asked for all of a family's images, for people
+    lasting: Mapping[bytes, str] = field(default_factory=dict)  # families whose cells may not expire, and for whom
 
 
 class ChangeListener(Protocol):

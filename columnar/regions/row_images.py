@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from columnar.errors import ImageTooBig
+from columnar.errors import ImageTooBig, NotAllowed, shown
 from columnar.limits import IMAGE_BYTES, IMAGE_CELLS
-from columnar.model.mutation import Contribute, RowMutation
+from columnar.model.mutation import Contribute, Put, RowMutation
 from columnar.regions.change_record import Entry, Kind
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.row_draft import RowDraft
@@ -28,10 +28,23 @@ def read(draft: RowDraft, mutation: RowMutation, policy: LogPolicy) -> None:
     if not any(one.family in policy.families or isinstance(one, Contribute) for one in mutation.operations):
         draft.prefetch(mutation.operations)
         return
+    if policy.lasting:
+        _check_lasting(draft, mutation, policy)
     draft.prefetch(mutation.operations, policy.images)
     for family, qualifiers in policy.images.items():
         if qualifiers is None and not draft.read_family_within(family, IMAGE_CELLS, IMAGE_BYTES):
             raise _too_big(draft, family, policy)
+
+
+def _check_lasting(draft: RowDraft, mutation: RowMutation, policy: LogPolicy) -> None:
+    """NotAllowed: a put would expire, and whoever follows the family would not hear of it."""
+    for operation in mutation.operations:
+        if isinstance(operation, Put) and operation.ttl_ms is not None and operation.family in policy.lasting:
+            column, reader = shown(operation.family + b":" + operation.qualifier), policy.lasting[operation.family]
+            raise NotAllowed(
+                f"a put into {column} of {draft.table} has a time to live: {reader} reads the family, and would not "
+                "hear of its end; put it without one"
+            )
 
 
 def taken(

@@ -89,6 +89,7 @@ class ViewKeeper:
             images=images,
             in_order=ViewFollower.in_order,
             open_changes=UNDER_WAY,
+            needs_lasting=True,
         )
 
     def _follower(

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from columnar.errors import NotAllowed, shown
 from columnar.model.read import Projection, ReadSpec
 from columnar.regions.change_record import Images, Sequence
+from columnar.regions.family_view import visible_value
 from columnar.regions.region import Region
-from columnar.regions.row_reader import RowCursor, visible_cells
-from columnar.storage.layout import range_start
+from columnar.regions.row_reader import RawRow, RowCursor, visible_cells
+from columnar.storage.layout import CELL, MARKER, range_start, unescape
 from columnar.views.contributions import Rules, Share, contributions
 
 STEP_ROWS: Final = 16  # read at once: some 0.5 ms
@@ -63,6 +65,7 @@ class PieceReader:
         count, end = 0, None  # type: int, bytes | None
         while count < STEP_ROWS and (found := cursor.next_row()) is not None:
             row, raw_row = found
+            self._check_lasting(row, raw_row)
             cells = visible_cells(region.store, row, raw_row, self._spec, region.now_ms)
             read = self._read(row, {column: value for column, value, _ in cells}, at)
             if read.shares or read.rejected:
@@ -75,6 +78,17 @@ class PieceReader:
             assert end is not None, "rows were read"
             self._place = end
         return Found(rows, count, end)
+
+    def _check_lasting(self, row: bytes, raw_row: RawRow) -> None:
+        """NotAllowed: a cell will expire, of which no change tells."""
+        for view, group in raw_row:
+            for qualifier, raw in group:
+                if raw[0] not in (CELL, MARKER) and visible_value(raw, view, self._region.now_ms) is not None:
+                    column = shown(view.column_prefix + unescape(qualifier))
+                    raise NotAllowed(
+                        f"row {shown(row)} of {self._region.info.table} has a time to live in {column}, whose end no "
+                        "view hears of; put the cell without one, delete it, or wait until it has ended"
+                    )
 
     def _read(self, row: bytes, image: dict[bytes, bytes], at: Sequence) -> ReadRow:
         shares: list[tuple[Rules, Share]] = []

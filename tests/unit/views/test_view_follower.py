@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from columnar.errors import RegionTooBusy
+from columnar.errors import NotAllowed, RegionTooBusy
 from columnar.model import region_messages as messages
 from columnar.model.mutation import Delete, Put
 from columnar.model.view_definition import Source, View
@@ -273,3 +273,20 @@ async def test_guards_stay_while_something_is_under_way(house: ViewHouse) -> Non
     house.keeper.hub.upkeep.release()
     await house.server.hosting.close(region)
     assert needed_from("by_a") == 0, "a region that is not open may have anything left"
+
+
+@in_view_house
+async def test_cells_that_expire_unheard_are_refused(house: ViewHouse) -> None:
+    await house.make_source("t", ("f", "g"))
+    expiring = (Put(b"f", b"a", b"x", None, 60_000), Put(b"f", b"n", b"1"))
+    await house.write("t", b"1", *expiring)
+    await house.add(by_a())
+    with pytest.raises(NotAllowed, match=r"a put into f:a of t has a time to live: view by_a reads the family"):
+        await house.write("t", b"2", *expiring)
+    await house.write("t", b"2", Put(b"g", b"a", b"x", None, 60_000))
+    while not house.owner.views.looks()[0].error:  # noqa: ASYNC110 - nobody tells
+        await asyncio.sleep(0.001)
+    assert "row 1 of t has a time to live in f:a" in house.owner.views.looks()[0].error
+    await house.write("t", b"1", Put(b"f", b"a", b"y"))
+    await house.settled("by_a")
+    assert await house.totals("by_a") == {b"y": {"count": 1, "n": 1}}
