@@ -1,6 +1,6 @@
 """Gets and puts while a trigger works off a backlog, beside the same load without it.
 
-    python -m tests.measure.flows_under_load [--changes 200000] [--rounds 3] [--seconds 2] [--folder DIR]
+    python -m tests.measure.flows_under_load [--changes 200000] [--rounds 3] [--seconds 2] [--rows 20000] [--folder DIR]
 
 A round writes the changes while the trigger is paused, measures gets and puts, resumes the trigger, measures gets and
 puts again, and waits for the rest of the backlog without load.  The trigger yields one put for each change.  Prints
@@ -73,13 +73,13 @@ def side_of(outcome: Outcome, drained: float, is_valid: bool) -> Side:
 
 
 class Measurement:
-    def __init__(self, store: StoreProcess, pool: Generators, changes: int, seconds: float) -> None:
+    def __init__(self, store: StoreProcess, pool: Generators, changes: int, seconds: float, rows: int) -> None:
         self._store = store
         self._endpoint = Endpoint("127.0.0.1", store.port)
         self._connection: Connection = store.connection()
         self._pool = pool
         self._changes = changes
-        self._plan = Plan(tuple(OPERATIONS.values()), (CONNECTIONS,), 1, seconds, 1, DataSet(20_000))
+        self._plan = Plan(tuple(OPERATIONS.values()), (CONNECTIONS,), 1, seconds, 1, DataSet(rows))
         self._turns = 0
         self._due = 0  # changes written so far
 
@@ -132,11 +132,11 @@ def line(name: str, quiet: Side, busy: Side) -> str:
     )
 
 
-def run(folder: Path, changes: int, rounds: int, seconds: float) -> list[dict[str, tuple[Side, Side]]]:
+def run(folder: Path, changes: int, rounds: int, seconds: float, rows: int) -> list[dict[str, tuple[Side, Side]]]:
     store = StoreProcess(folder / "data", "--trigger-modules", MODULE)
     store.environment[CALLS] = str(folder / "calls")
     with store, generators(1) as pool:
-        measurement = Measurement(store, pool, changes, seconds)
+        measurement = Measurement(store, pool, changes, seconds, rows)
         measurement.prepare()
         found = []
         for number in range(1, rounds + 1):
@@ -167,12 +167,13 @@ def main() -> None:
     parser.add_argument("--changes", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--rows", type=int, default=20_000, help="that gets and puts have")
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     print(f"{now()}, {machine()}, {given.changes:,} changes, {CONNECTIONS} connections", flush=True)
     with tempfile.TemporaryDirectory(prefix="flows-under-load-", dir=given.folder) as folder:
-        found = run(Path(folder), given.changes, given.rounds, given.seconds)
+        found = run(Path(folder), given.changes, given.rounds, given.seconds, given.rows)
     if given.json is not None:
         plain = [{name: [asdict(side) for side in sides] for name, sides in each.items()} for each in found]
         given.json.write_text(json.dumps(plain, indent=1))
