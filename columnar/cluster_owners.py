@@ -1,7 +1,7 @@
 """The owners of all regions as one: a master asks it as it would ask the owner of a single process.
 
-    to every server      Publish, Withdraw, CloseTable, CloseRegions, FollowSchema, PublishTriggers, Undelivered, Loads
-                         LogReach, PublishViews, ShownRegions
+    to every server      Publish, Withdraw, CloseTable, CloseRegions, FollowSchema, PublishTriggers, ReloadFunctions,
+                         Undelivered, Loads, LogReach, PublishViews, ShownRegions
     to the region's      MiddleRow, CopyRegion, GiveBackSpace, and the steps of a split or merge
     to any               PrepareRegions, CheckFunction
 

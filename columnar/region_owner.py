@@ -43,6 +43,7 @@ class RegionOwner:
             messages.PrepareRegions: lambda asked: server.hosting.prepare(asked.table, list(asked.regions)),
             messages.PublishTriggers: lambda asked: keeper.follow(asked.triggers),
             messages.CheckFunction: lambda asked: keeper.check(asked.function),
+            messages.ReloadFunctions: lambda _asked: keeper.reload(),
             messages.Undelivered: lambda asked: keeper.undelivered(asked.table, asked.triggers),
             messages.LogReach: lambda asked: keeper.reach(asked.table),
             messages.PublishViews: lambda asked: self.views.follow(asked.views),

@@ -135,6 +135,14 @@ class Triggers:
         """As ``add``; a number of 0 means the server's default."""
         self._connection.call("columnarTriggerAdd", spec_of(registration))
 
+    def sync(self, declared: Sequence[Registration], removed: Sequence[str] = ()) -> None:
+        """Have the triggers of a module as it declares them; ``removed``: those of an earlier sync that are to go."""
+        self._connection.call("columnarTriggerSync", [spec_of(one) for one in declared], list(removed))
+
+    def reload(self) -> None:
+        """Have workers run the source of functions as it is on disk; IOError: one of them cannot be used any more."""
+        self._connection.call("columnarTriggerReload")
+
     def remove(self, name: str) -> None:
         self._connection.call("columnarTriggerRemove", name)
 

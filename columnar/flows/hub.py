@@ -153,7 +153,10 @@ class Hub:
         self._openings.open_soon(subscription.table)
 
     async def follow_anew(self, subscription: Subscription) -> None:
-        """As ``follow``, of one that has followers: each begins anew, after ``Subscription.prepare``."""
+        """As ``follow``, of one that has followers: each begins anew, after ``Subscription.prepare``, at its place.
+
+        It may ask for other things now.
+        """
         for follower in self.followers.of(subscription.name):
             self.upkeep.save(follower.region)
             self.listener.drop(follower)

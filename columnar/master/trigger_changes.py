@@ -2,6 +2,7 @@
 
     add     a worker of one owner imports the function
             -> ADDING on disk -> every owner logs, and marks where it begins -> RUNNING on disk -> owners deliver
+    sync    as add, of several at once; what it changes and removes is in the first write
     others  one write of the catalogue -> owners
 
 Invariants:
@@ -30,6 +31,7 @@ from columnar.model.region_messages import Peer
 from columnar.model.trigger_flow import check_no_cycle, flow_of, with_places
 from columnar.model.trigger_registration import MOST_PROCESSES, Registration, checked
 from columnar.model.trigger_set import BEGINNING, State, Trigger, Triggers
+from columnar.model.trigger_sync import Plan, plan_of
 
 _log = logging.getLogger(__name__)
 
@@ -77,12 +79,10 @@ class TriggerChanges:
                 await self._change(held.registration, registration)
                 return
             self._check_table(registration)
-            self._check_process(registration)
+            self._check_processes(registration)
             check_no_cycle(registration, self.graph())
-            problem = await self._owner.ask(messages.CheckFunction(registration.function))
-            if problem is not None:
-                raise TriggerError(f"{registration.function} cannot be used: {problem}")
-            await self._add(registration)
+            await self._check_function(registration.function)
+            await self._begin(self.triggers, [registration])
 
     async def _change(self, held: Registration, wanted: Registration) -> None:
         """Change what it says of its effects, which it may while it runs; anything else is another trigger."""
@@ -91,6 +91,41 @@ class TriggerChanges:
         check_no_cycle(wanted, self.graph())
         await self._catalogue.write_triggers(self.triggers.with_registration(wanted))
         await self.publish()
+
+    async def sync(self, wanted: Sequence[Registration], removed: Sequence[str]) -> None:
+        """Make the triggers of a module as it declares them (``model.trigger_sync``).  A kill leaves each old or new.
+
+        A single write of the catalogue has all that changes and goes, and what is added as ADDING.  Workers take up the
+        module's source as it is now.
+        """
+        for one in wanted:
+            checked(one, self._modules)
+        async with self.lock:
+            await self._settle()
+            declared = [with_places(one, self._catalogue.tables) for one in wanted]
+            plan = plan_of([one.registration for one in self.triggers.all if not one.rests], declared, removed)
+            fresh = [*plan.added, *(change.wanted for change in plan.changed)]
+            await self._owner.ask(messages.ReloadFunctions())
+            await self._check_all(fresh, {*plan.removed, *(one.name for one in fresh)})
+            if not plan.is_empty:
+                await self._carry_out(plan)
+
+    async def _check_all(self, fresh: list[Registration], replaced: set[str]) -> None:
+        flows = [flow_of(one.registration) for one in self.triggers.all if not one.rests and one.name not in replaced]
+        for one in fresh:
+            self._check_table(one)
+            others = [flow_of(other) for other in fresh if other.name != one.name]
+            check_no_cycle(one, Graph([*flows, *others, *self.other_flows()]))
+        self._check_processes(*fresh)
+        for function in sorted({one.function for one in fresh}):
+            await self._check_function(function)
+
+    async def _carry_out(self, plan: Plan) -> None:
+        wanted = self.triggers.without(plan.removed)
+        for change in plan.changed:
+            wanted = wanted.with_registration(change.wanted)
+        await self._begin(wanted, plan.added)
+        _log.info("triggers: %d added, %d changed, %d removed", len(plan.added), len(plan.changed), len(plan.removed))
 
     def graph(self) -> Graph:
         """All flows as they are declared."""
@@ -110,22 +145,36 @@ class TriggerChanges:
         for family in registration.family_bytes:
             entry.schema.family(family)
 
-    def _check_process(self, registration: Registration) -> None:
+        for look, looked, _ in registration.look:
+            if looked not in self._catalogue.tables:
+                raise IllegalArgument(f"look '{look}': there is no table {looked}; create it first")
+
+    def _check_processes(self, *registrations: Registration) -> None:
         labels = {one.registration.process for one in self.triggers.all if one.registration.process}
-        if registration.process and len(labels | {registration.process}) > MOST_PROCESSES:
+        more = {one.process for one in registrations if one.process} - labels
+        if more and len(labels | more) > MOST_PROCESSES:
             raise TriggerError(
-                f"triggers have {MOST_PROCESSES} processes of their own already; take one of their labels: "
+                f"triggers may have {MOST_PROCESSES} processes of their own; take one of their labels: "
                 + ", ".join(sorted(labels))
             )
 
-    async def _add(self, registration: Registration) -> None:
-        name = registration.name
-        await self._catalogue.write_triggers(self.triggers.adding(registration))
+    async def _check_function(self, function: str) -> None:
+        problem = await self._owner.ask(messages.CheckFunction(function))
+        if problem is not None:
+            raise TriggerError(f"{function} cannot be used: {problem}")
+
+    async def _begin(self, wanted: Triggers, added: Sequence[Registration]) -> None:
+        """Write ``wanted`` with those that are added, and return when every change for these is caught."""
+        for registration in added:
+            wanted = wanted.adding(registration)
+        await self._catalogue.write_triggers(wanted)
         try:
             self.at("written")
             await self.publish()
             self.at("marked")
-            await self._catalogue.write_triggers(self.triggers.with_state(name, "running"))
+            for registration in added:
+                wanted = wanted.with_state(registration.name, "running")
+            await self._catalogue.write_triggers(wanted)
         except BaseException:
             await self._call_off()
             raise
@@ -150,6 +199,13 @@ class TriggerChanges:
         """The disk takes writes again."""
         async with self.lock:
             await self._call_off()
+
+    async def reload(self) -> None:
+        """Workers run the source of all functions as it is now, from the next call on."""
+        async with self.lock:
+            await self._owner.ask(messages.ReloadFunctions())
+            for function in sorted({one.registration.function for one in self.triggers.in_use()}):
+                await self._check_function(function)
 
     async def remove(self, name: str) -> None:
         async with self.lock:

@@ -5,7 +5,7 @@ they travel.  Each is answered by an error, too, and an error leaves things as t
 outcome is unknown.
 
     master -> owner    tables     Publish, Withdraw, CloseTable, CloseRegions, FollowSchema, PrepareRegions
-                       triggers   PublishTriggers, CheckFunction, Undelivered, LogReach
+                       triggers   PublishTriggers, CheckFunction, ReloadFunctions, Undelivered, LogReach
                        views      PublishViews, ShownRegions
                        copies     HoldDeliveries, ReleaseDeliveries, CopyRegion
                        changes    MiddleRow, BeginChange, FinishChange, CallOffChange, SettleChange, GiveBackSpace
@@ -108,6 +108,11 @@ class CheckFunction(Message[str | None]):
     """To one owner: have a worker import the function; what is wrong with it, None: it can be a trigger's."""
 
     function: str  # ``module:function``
+
+
+@dataclass(frozen=True, slots=True)
+class ReloadFunctions(Message[None]):
+    """To every owner: workers run the source of functions as it is on disk now, from the next call on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,7 @@ _THRIFT1: Final = {
         Way.MASTER,
         "enableTable disableTable createTable deleteTable columnarCreateTable columnarAlterTable columnarTruncateTable"
         " columnarSplit columnarMerge columnarCreateNamespace columnarDropNamespace columnarTriggerAdd"
+        " columnarTriggerSync columnarTriggerReload"
         " columnarTriggerRemove columnarTriggerPause columnarTriggerResume columnarTriggerReplay"
         " columnarSnapshotTake columnarSnapshotList"
         " columnarSnapshotClone columnarSnapshotRestore columnarSnapshotDelete columnarStage columnarStageRelease"

@@ -21,6 +21,7 @@ from columnar.shell.connecting import Refused, Server, with_server
 from columnar.shell.dead_letters import dead, retried
 from columnar.shell.showing import as_plain, last_line, remark_on_silent
 from columnar.shell.text import moment_of, readable, typed
+from columnar.shell.trigger_sync import reload, sync
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -276,3 +277,7 @@ def _settings(one: Registration | None) -> str:
         "process": one.process,
     }
     return " ".join(f"{name}={value}" for name, value in chosen.items() if value)
+
+
+trigger.add_command(sync)
+trigger.add_command(reload)

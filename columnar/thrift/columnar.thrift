@@ -437,6 +437,13 @@ service ColumnarStore extends hbase.Hbase {
 
   void columnarTriggerAdd(1: TriggerSpec spec)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // The triggers of one module (ofModule of each) as it declares them: those that are not there are added, others
+  // changed where they are; remove names triggers that an earlier sync of the module made.
+  void columnarTriggerSync(1: list<TriggerSpec> specs, 2: list<string> remove)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // Workers run the source of all functions as it is on disk now; an error where a function cannot be used any more.
+  void columnarTriggerReload()
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   void columnarTriggerRemove(1: string trigger)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   list<TriggerStatus> columnarTriggerList()

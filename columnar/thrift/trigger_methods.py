@@ -33,6 +33,14 @@ class TriggerChangeMethods:
             raise IllegalArgument("columnarTriggerAdd needs a TriggerSpec")
         return self._changes.add(registration_of(spec))
 
+    def columnarTriggerSync(self, _ctx: Any, specs: Any, remove: Any) -> Any:
+        return self._changes.sync(
+            [registration_of(spec) for spec in specs or ()], [name or "" for name in remove or ()]
+        )
+
+    def columnarTriggerReload(self, _ctx: Any) -> Any:
+        return self._changes.reload()
+
     def columnarTriggerRemove(self, _ctx: Any, trigger: str) -> Any:
         return self._changes.remove(trigger or "")
 

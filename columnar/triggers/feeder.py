@@ -68,7 +68,8 @@ class Feeder:
                 pool.attach(self._make_link)
         return pool
 
-    def _lanes(self) -> list[Lane]:
+    def lanes(self) -> list[Lane]:
+        """All of them, those without a process among them."""
         return [lane for pool in self._pools.values() for lane in pool.lanes]
 
     # --- consumers ---------------------------------------------------------------------------------
@@ -124,7 +125,7 @@ class Feeder:
 
     def calls_in_flight(self) -> int:
         """The number of calls in workers, and of calls whose effects are being written."""
-        return sum(len(lane.calls) for lane in self._lanes()) + len(self.outcomes.applying)
+        return sum(len(lane.calls) for lane in self.lanes()) + len(self.outcomes.applying)
 
     # --- reading -----------------------------------------------------------------------------------
 
@@ -376,7 +377,7 @@ class Feeder:
         """Stop delivering; what is in flight will be delivered again at the next start."""
         self._closing = True
         self.outcomes.stop()
-        for lane in self._lanes():
+        for lane in self.lanes():
             lane.take_all()
         for timer in (*self._wake_timers.values(), *self._unreadable.values()):
             timer.cancel()

@@ -5,6 +5,7 @@
     to the worker     ["run", [[id, trigger, function, side by side, [change, ...], progress, is batch], ...]]
                       ["go", id]                                  the effects are taken: yield on
                       ["check", id, function]
+                      ["reload", id]                              take up changed source; answered as "check" is
     to the store      ["ready", 0]                                first of all: calls may be sent
                       ["began", [id, ...]]                        their modules are imported; they run and take longer
                       ["did", [[id, what, effects, error, output, checkpoint, used, computed], ...]]

@@ -1,11 +1,16 @@
-"""Asks the worker whether a function can be a trigger, before it is registered.  Owned by the loop."""
+"""Asks workers whether a function can be a trigger, before it is registered, and to take up changed source.
+
+Owned by the loop.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Final
 
+from columnar.errors import TriggerError
 from columnar.triggers.feeder import Feeder
+from columnar.triggers.lane import Lane
 
 CHECK_TIMEOUT_S: Final = 20.0  # importing a module may take its time
 CHECKS: Final = 3  # workers that may end while they import a function, until it is held to be its doing
@@ -15,6 +20,7 @@ class FunctionChecks:
     def __init__(self, feeder: Feeder) -> None:
         feeder.on_checked = self._checked
         feeder.on_worker_gone = self._worker_gone
+        self._feeder = feeder
         self._lane = feeder.common.main
         self._waiting: dict[int, asyncio.Future[str | None]] = {}
         self._last_check = 0
@@ -38,17 +44,32 @@ class FunctionChecks:
             if loop.time() > deadline:
                 return "the trigger worker does not start; the store's log says why"
             await asyncio.sleep(0.01)
+        return await self._answer(lane, "check", function)
+
+    async def reload(self) -> None:
+        """Every worker takes up changed source; one that ends meanwhile begins with it.  TriggerError."""
+        lanes = [lane for lane in self._feeder.lanes() if lane.link is not None and lane.link.is_up]
+        problems = await asyncio.gather(*(self._answer(lane, "reload") for lane in lanes))
+        if self._worker_went:
+            return
+        for problem in filter(None, problems):
+            raise TriggerError(problem)
+
+    async def _answer(self, lane: Lane, *asked: str) -> str | None:
+        kind, *rest = asked
+        assert lane.link is not None, "it is up"
         self._last_check += 1
-        answer: asyncio.Future[str | None] = loop.create_future()
-        self._waiting[self._last_check] = answer
-        lane.link.send("check", self._last_check, function)
+        number = self._last_check
+        answer: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer
+        lane.link.send(kind, number, *rest)
         try:
             return await asyncio.wait_for(answer, CHECK_TIMEOUT_S)
         except TimeoutError:
-            lane.link.kill()  # the import would hold its thread for ever
+            lane.link.kill()  # an import that does not end would hold its thread for ever
             return f"importing it takes more than {CHECK_TIMEOUT_S:.0f} s"
         finally:
-            self._waiting.pop(self._last_check, None)
+            self._waiting.pop(number, None)
 
     def _checked(self, check_id: int, problem: str | None) -> None:
         waiting = self._waiting.get(check_id)

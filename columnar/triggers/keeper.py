@@ -122,7 +122,7 @@ class TriggerKeeper:
             self.feeder.resume(one.name)
         if before is None or not before.is_in_use:
             await self.hub.follow(self._subscription(one))
-        elif one.replay != before.replay:
+        elif one.replay != before.replay or one.registration != before.registration:
             await self.hub.follow_anew(self._subscription(one))
 
     def _subscription(self, one: Trigger) -> Subscription:
@@ -150,6 +150,10 @@ class TriggerKeeper:
     async def check(self, function: str) -> str | None:
         """Have a worker import the function: what is wrong with it, or None (``CheckFunction``)."""
         return await self._checks.problem_with(function)
+
+    async def reload(self) -> None:
+        """Have workers take up changed source (``ReloadFunctions``)."""
+        await self._checks.reload()
 
     async def undelivered(self, table: str, names: tuple[str, ...]) -> dict[str, int]:
         """How many changes of a table that is dropped each had still to see here (``Undelivered``)."""

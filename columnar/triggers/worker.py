@@ -25,6 +25,7 @@ from typing import Any, Final, TextIO, cast
 from columnar.client import Connection
 from columnar.model.effect import Effect
 from columnar.triggers.frames import Frames, pack
+from columnar.triggers.fresh_source import forget
 from columnar.triggers.slices import OUTPUT, WHAT, Call, Function, function_of
 from columnar.triggers.threads import Hand, Threads
 
@@ -69,6 +70,8 @@ class Worker:
             self._connect = partial(Connection, unix_socket=unix_socket)
         self._modules = modules
         self._functions: dict[str, Function] = {}
+        self._importing = threading.Lock()  # while it is held no source is forgotten
+        self._at_start = frozenset(sys.modules)
         self._resting: dict[int, Call] = {}  # calls between two slices; the leader's
         self._frames = Frames()
         self._sending = threading.Lock()
@@ -95,6 +98,8 @@ class Worker:
                 calls += map(Call, rest[0])
             elif kind == "check":
                 threading.Thread(target=self._check, args=rest, name="trigger-check", daemon=True).start()
+            elif kind == "reload":
+                threading.Thread(target=self._reload, args=rest, name="trigger-reload", daemon=True).start()
             else:
                 call = self._resting.pop(rest[0])
                 call.is_dropped = kind == "drop"
@@ -137,11 +142,19 @@ class Worker:
             module, _, attribute = name.partition(":")
             if module not in self._modules:
                 raise PermissionError(f"module {module} is not among --trigger-modules")
-            call = getattr(importlib.import_module(module), attribute)
-            if not callable(call):
-                raise TypeError(f"{name} is no function")
-            found = self._functions[name] = function_of(call)
+            with self._importing:
+                call = getattr(importlib.import_module(module), attribute)
+                if not callable(call):
+                    raise TypeError(f"{name} is no function")
+                found = self._functions[name] = function_of(call)
         return found
+
+    def _reload(self, check_id: int) -> None:
+        """Calls that begin from now on run the source as it is on disk."""
+        with self._importing:
+            forget(self._at_start, self._modules)
+            self._functions.clear()
+        self.tell("checked", check_id, None)
 
     def _check(self, check_id: int, name: str) -> None:
         """Tell the reason, in one line, why ``name`` cannot be a trigger, or that it can."""

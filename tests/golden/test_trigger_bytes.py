@@ -50,6 +50,24 @@ def test_registration() -> None:
     assert from_json(REGISTRATION_BYTES) == REGISTRATION
 
 
+def test_registration_of_an_author() -> None:
+    """Fields that came later stand where they say something."""
+    held = Registration(
+        "tags", "pages", "m:tags", ("meta",), True, row=False, columns=("meta:tags",), where=("meta:n=1",),
+        look=(("fans", "followers", "row"),), images=True, writes=("tags",), of_module="m",
+    )  # fmt: skip
+    data = (
+        b'{"attempts": 8, "before": true, "columns": ["meta:tags"], "families": ["meta"], "from_where": "now", '
+        b'"function": "m:tags", "images": true, "look": [["fans", "followers", "row"]], "name": "tags", '
+        b'"of_module": "m", "row": false, "table": "pages", "timeout_ms": 30000, "where": ["meta:n=1"], '
+        b'"writes": ["tags"]}'
+    )
+    assert to_json(held) == data
+    assert from_json(data) == held
+    with pytest.raises(DamagedData, match="condition 'meta:n'"):
+        from_json(data.replace(b"meta:n=1", b"meta:n"))
+
+
 def test_dead_letter() -> None:
     writing = dead_letters.writing(LETTER)
     assert writing.row == b"links\x00" + bytes.fromhex("0000000000000007" + "00000002" + "000000000000012c")

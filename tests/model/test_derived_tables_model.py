@@ -140,6 +140,7 @@ class Index(History):
     families = (Family("f"), Family("g"))
     functions = MappingProxyType({"index": trigger_functions.index})
     row_names = (b"a", b"b", b"d", b"e")
+    values: tuple[bytes, ...] = (b"x", b"y", b"z")
 
     def registrations(self) -> list[Registration]:
         return [Registration("index", "t", "m:f", ("f",), before=True, attempts=1_000)]
@@ -156,7 +157,7 @@ class Index(History):
         for _ in range(rng.choice((1, 1, 1, 2))):
             kind = rng.random()
             if kind < 0.55:
-                some.append(Put(b"f", b"v", rng.choice((b"x", b"y", b"z")), self.timestamp()))
+                some.append(Put(b"f", b"v", rng.choice(self.values), self.timestamp()))
             elif kind < 0.75:
                 some.append(Delete(b"f", rng.choice((b"v", None)), self.timestamp()))
             elif kind < 0.85:
@@ -173,6 +174,28 @@ class Index(History):
             value = self.derived.source_row(row).get(b"f:v")
             if value is not None:
                 expected.setdefault(value, {})[b"i:" + row] = b""
+        assert self.derived.tables.visible(b"index") == expected
+
+
+class TagIndex(Index):
+    """As ``Index``, by the pieces of the value, from the images of each change: no look at the row as it is."""
+
+    functions = MappingProxyType({"tags": trigger_functions.keep_tags})
+    values = (b"x", b"x,y", b"y,z", b"")
+
+    def registrations(self) -> list[Registration]:
+        return [
+            Registration(
+                "tags", "t", "m:f", ("f",), before=True, attempts=1_000, row=False, columns=("f:v",), images=True,
+                from_where=self.rng.choice(("now", "beginning")),
+            )
+        ]  # fmt: skip
+
+    def check(self) -> None:
+        expected: Rows = {}
+        for row in self.row_names:
+            for tag in filter(None, self.derived.source_row(row).get(b"f:v", b"").split(b",")):
+                expected.setdefault(tag, {})[b"i:" + row] = b""
         assert self.derived.tables.visible(b"index") == expected
 
 
@@ -224,7 +247,7 @@ class Pages(History):
         assert tables.visible(schema.NAMES) == names
 
 
-@pytest.mark.parametrize("kind", [Index, Pages])
+@pytest.mark.parametrize("kind", [Index, TagIndex, Pages])
 def test_random_histories(kind: type[History]) -> None:
     done: Counter[str] = Counter()
 

@@ -72,6 +72,15 @@ def index(change: Change, client: Connection) -> None:
         table.put(here, {b"i:" + change.row: b""}, timestamp=change.timestamp)
 
 
+def keep_tags(change: Change, client: Connection) -> None:
+    """``index`` by the pieces of f:v, from the images alone."""
+    table = client.table(b"index")
+    for tag in change.gone("f:v", split=","):
+        table.delete(tag, columns=[b"i:" + change.row], timestamp=change.stamp)
+    for tag in change.came("f:v", split=","):
+        table.put(tag, {b"i:" + change.row: b""}, timestamp=change.stamp)
+
+
 def index_and_note(change: Change, client: Connection) -> None:
     note(change, client)
     index(change, client)

@@ -1,0 +1,111 @@
+"""(pure) The triggers that a module declares beside those that there are: what a sync adds, changes and removes.
+
+A sync is for the triggers of one module.  It takes over a trigger of the same name that was made by hand, and never one
+of another module; it removes only triggers that an earlier sync of the module made.
+
+    changed     keeps its place in the logs: changes that wait are delivered by the new settings.  Where it asks for
+                images that records of waiting changes do not hold, these come with the row as it is, and nothing before
+    refused     another table: its place in the logs means nothing there
+
+``start`` counts where a trigger is added: of one that runs it changes nothing.
+
+Knows nothing of modules, of the catalogue and of owners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from columnar.errors import IllegalArgument
+from columnar.model.trigger_registration import Registration
+
+_WORDS: Final = {
+    "timeout_ms": "timeout", "within_ms": "within", "where": "where", "of_module": "made by a sync of",
+    "side_by_side": "side by side", "allow_cycle": "allow cycle",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    held: Registration
+    wanted: Registration
+
+    def words(self) -> list[str]:
+        """Each setting that is another, as a line for people."""
+        old, new = asdict(self.held), asdict(self.wanted)
+        lines = [
+            f"{_WORDS.get(key, key)}: {_text(old[key])} -> {_text(new[key])}" for key in old if old[key] != new[key]
+        ]
+        if self.asks_for_more:
+            lines.append("changes that wait come with the row as it is, and without what it was before")
+        return lines
+
+    @property
+    def asks_for_more(self) -> bool:
+        """Whether records of earlier changes may lack what it asks for."""
+        held, wanted = self.held, self.wanted
+        if wanted.before and not held.before:
+            return True
+        there, asked = held.scope().images, wanted.scope().images
+        for family, qualifiers in asked.items():
+            known = there.get(family, frozenset())
+            if known is not None and (qualifiers is None or not qualifiers <= known):
+                return True
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    added: tuple[Registration, ...]
+    changed: tuple[Change, ...]
+    removed: tuple[str, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.added or self.changed or self.removed)
+
+
+def no_more_declared(held: Iterable[Registration], wanted: Sequence[Registration], module: str) -> tuple[str, ...]:
+    """The triggers that an earlier sync of the module made, and that it does not declare any more."""
+    names = {one.name for one in wanted}
+    return tuple(sorted(one.name for one in held if one.of_module == module and one.name not in names))
+
+
+def plan_of(held: Iterable[Registration], wanted: Sequence[Registration], removed: Sequence[str]) -> Plan:
+    """IllegalArgument: what cannot be done, and what can."""
+    there = {one.name: one for one in held}
+    modules = {one.of_module for one in wanted}
+    if "" in modules or len(modules) > 1 or len({one.name for one in wanted}) < len(wanted):
+        raise IllegalArgument("a sync is of one module, whose triggers have names of their own")
+    for name in removed:
+        if name not in there or not there[name].of_module or (modules and {there[name].of_module} != modules):
+            raise IllegalArgument(f"trigger {name} was made by no sync of this module; columnar trigger remove {name}")
+        if any(one.name == name for one in wanted):
+            raise IllegalArgument(f"trigger {name} cannot be removed and declared at once")
+    added = tuple(one for one in wanted if one.name not in there)
+    pairs = [_change(there[one.name], one) for one in wanted if one.name in there]
+    return Plan(added, tuple(pair for pair in pairs if pair.held != pair.wanted), tuple(sorted(set(removed))))
+
+
+def _change(held: Registration, wanted: Registration) -> Change:
+    if held.of_module not in ("", wanted.of_module):
+        raise IllegalArgument(
+            f"trigger {held.name} was made by a sync of {held.of_module}; give the function of {wanted.of_module} "
+            "another name with name="
+        )
+    if held.table != wanted.table:
+        raise IllegalArgument(
+            f"trigger {held.name} is on table {held.table}, not {wanted.table}, and cannot keep its place in the logs: "
+            f"give the function another name with name=, or columnar trigger remove {held.name}"
+        )
+    return Change(held, replace(wanted, from_where=held.from_where))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_text, value)) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value) or "none"

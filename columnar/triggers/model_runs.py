@@ -1,0 +1,251 @@
+"""(pure) A function run over a history: the source, the changes that it is called for, and the tables that come of it.
+
+    Run(declared, function, looked).play(history).shown()    the tables, after all that is left was delivered, in order
+    Run(...).recomputed(of)                          the tables that its rows give, each row seen once, from nothing
+
+A step is an effect or a call through the client.  A run that dies has done the steps before it; those after it are kept
+as a ghost, and so are the effects of every run that ended, for the store may write an effect again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from columnar.model.effect import CHECKPOINT, DELETE, PUT, Effect
+from columnar.model.trigger_registration import Registration
+from columnar.triggers.api import NO_BEFORE, NO_ROW, Change, ChangedCell, Later
+from columnar.triggers.looked import Looked
+from columnar.triggers.model_history import Event
+from columnar.triggers.model_tables import ModelClient, ModelTables, Row, Shown, Write
+from columnar.triggers.slices import function_of
+
+START_MS = 1_800_000_000_000
+_ATTEMPTS = 20  # of one change; each may die
+
+
+class Died(BaseException):
+    """The worker is gone in the middle of a call."""
+
+
+@dataclass(slots=True)
+class _Pending:
+    change: Change
+    progress: bytes = b""
+    attempt: int = 1
+
+
+class Run:
+    def __init__(
+        self, asked: Registration, function: Callable[..., Any], looked: Mapping[bytes, Mapping[bytes, Row]]
+    ) -> None:
+        """``looked``: tables that the function looks at, which stay as they are: rows by their keys."""
+        self.asked = asked
+        self.scope = asked.scope()
+        self.tallies = False
+        self._function = function_of(function)
+        self._now_ms = START_MS
+        self.source = ModelTables(lambda: self._now_ms, leaves_markers=False)
+        self.derived = ModelTables(lambda: self._now_ms)
+        self._looked = looked
+        for table, rows in looked.items():
+            for row, cells in rows.items():
+                self.derived.apply(Write(table, row, 0, cells=cells))
+        self._stamps: dict[bytes, int] = {}
+        self._count = 0
+        self._pending: dict[bytes, deque[_Pending]] = defaultdict(deque)
+        self._ghosts: list[list[Write]] = []
+        self._begun = True
+
+    # --- histories -----------------------------------------------------------------------------------
+
+    def play(self, history: tuple[Event, ...], *, is_kind: bool = False) -> Run:
+        """``is_kind``: no run dies, and nothing comes late."""
+        self._begun = not any(event.kind == "begin" for event in history)
+        for event in history:
+            self._now_ms += 10
+            if event.kind in ("put", "delete"):
+                self._write(event)
+            elif event.kind == "begin":
+                self._begin()
+            elif event.kind == "deliver":
+                self._deliver(event.row, None if is_kind else event.cut)
+            elif self._ghosts and not is_kind:
+                for write in self._ghosts[event.which % len(self._ghosts)]:
+                    self.derived.apply(write)
+        return self._drained()
+
+    def _drained(self) -> Run:
+        for row in sorted(self._pending):
+            while self._pending[row]:
+                self._now_ms += 10
+                self._deliver(row, None)
+        return self
+
+    def recomputed(self) -> Shown:
+        """Of the source as it is now."""
+        fresh = Run(self.asked, self._function.call, self._looked)
+        fresh.source = self.source
+        for row in self.source.rows(self._table):
+            if fresh._image(row):
+                fresh._pend(row, (), {}, is_backfill=True)
+        return fresh._drained().shown()
+
+    def shown(self) -> Shown:
+        return {table: rows for table, rows in self.derived.shown().items() if table not in self._looked}
+
+    # --- the source ----------------------------------------------------------------------------------
+
+    @property
+    def _table(self) -> bytes:
+        return self.asked.table.encode()
+
+    def _image(self, row: bytes) -> Row:
+        held = self.source.row(self._table, row)
+        return {column: value for column, value in held.items() if self.scope.pictures(column)}
+
+    def _write(self, event: Event) -> None:
+        row = event.row
+        at = self._now_ms + (event.shift_ms or 0)
+        before = self._image(row)
+        if event.kind == "put":
+            self.source.apply(Write(self._table, row, at, cells=dict(event.cells)))
+            steps = tuple(ChangedCell("put", column, at, value) for column, value in event.cells)
+        else:
+            families = sorted(family.encode("latin-1") for family in self.asked.families)
+            named = event.columns or tuple(families)
+            self.source.apply(Write(self._table, row, at, columns=event.columns or None))
+            steps = tuple(ChangedCell("delete" if b":" in one else "delete family", one, at) for one in named)
+        counted = tuple(step for step in steps if self.scope.touches(*_touched(step)))
+        if self._begun and counted and self.scope.holds(self._image(row)):
+            self._pend(row, counted, before, is_backfill=False)
+
+    def _begin(self) -> None:
+        self._begun = True
+        for row in self.source.rows(self._table):
+            self._pend(row, (), {}, is_backfill=True)
+
+    def _pend(self, row: bytes, steps: tuple[ChangedCell, ...], before: Row, *, is_backfill: bool) -> None:
+        self._count += 1
+        stamp = self._stamps[row] = max(self._now_ms, self._stamps.get(row, 0) + 1)
+        change = Change(
+            self._table, row, stamp, f"1-1-{self._count}", steps, NO_ROW, before, is_backfill=is_backfill,
+            client_timestamp=max((step.timestamp for step in steps), default=stamp), after=self._image(row),
+        )  # fmt: skip
+        self._pending[row].append(_Pending(change))
+
+    # --- calls ---------------------------------------------------------------------------------------
+
+    def _deliver(self, row: bytes, cut: int | None) -> None:
+        if not self._pending[row]:
+            return
+        pending = self._pending[row][0]
+        change = self._as_delivered(pending)
+        if change.is_backfill and not self.scope.holds(change.after):
+            self._pending[row].popleft()
+            return
+        call = Call(self, change, cut if pending.attempt < _ATTEMPTS else None)
+        pending.attempt += 1
+        try:
+            call.run(self._function.call, wants_client=self._function.wants_client)
+        except (Died, Later):
+            pending.progress = call.progress
+            self._ghosts.append(call.lost)
+            return
+        self._ghosts.append(call.stamped)
+        self._pending[row].popleft()
+
+    def _as_delivered(self, pending: _Pending) -> Change:
+        change = pending.change
+        if change.is_backfill:
+            change = replace(change, after=self._image(change.row))
+        looked = {}
+        for look in self.scope.looks:
+            key = look.row(change.row, change.after)
+            looked[look.name] = Looked(look.table, key, self._looked.get(look.table, {}).get(key, {}))
+        return replace(
+            change,
+            attempt=pending.attempt,
+            progress=pending.progress,
+            before=change.before if self.asked.before else NO_BEFORE,
+            now=self.source.row(self._table, change.row) if self.asked.row else NO_ROW,
+            looked=looked,
+        )
+
+
+class Call:
+    """A run of the function; after ``cut`` steps it dies."""
+
+    def __init__(self, run: Run, change: Change, cut: int | None) -> None:
+        self._run, self._change, self._left = run, change, cut
+        self.progress = change.progress
+        self.stamped: list[Write] = []  # by effects, which the store may write again
+        self.lost: list[Write] = []  # those after the death
+
+    def run(self, function: Callable[..., Any], *, wants_client: bool) -> None:
+        """Died, Later; whatever the function raises."""
+        client = ModelClient(self._run.derived, self._write, self._read)
+        is_batch = bool(self._run.asked.batch)
+        asked: Any = (self._change,) if is_batch else self._change
+        try:
+            for effect in yielded(function(asked, client) if wants_client else function(asked), is_batch=is_batch):
+                self._take(effect)
+        except Later:
+            self.lost += self.stamped
+            raise
+        if self._left is not None and self._left < 0:
+            raise Died
+
+    def _take(self, effect: Effect) -> None:
+        if effect[0] == CHECKPOINT:
+            if self._left is None or self._left >= 0:
+                self.progress = effect[1]
+            return
+        for write in _writes_of(effect, self._change.stamp):
+            self.stamped.append(write)
+            self._write(write)
+
+    def _write(self, write: Write) -> None:
+        if self._step():
+            self._run.derived.apply(write)
+        else:
+            self.lost.append(write)
+
+    def _read(self) -> None:
+        self._step()
+
+    def _step(self) -> bool:
+        """Whether the worker still lives; what a dead one would have done is only kept."""
+        if self._left is None:
+            return True
+        self._left -= 1
+        return self._left >= 0
+
+
+def yielded(found: Any, *, is_batch: bool) -> Iterator[Effect]:
+    """The effects that a function returned; of a batch those of its pairs.  TypeError, as in a worker."""
+    if not isinstance(found, Iterator):
+        found = (found,) if isinstance(found, Effect) else found if isinstance(found, list) else ()
+    for one in found:
+        if is_batch and not (isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], Change)):
+            raise TypeError(f"a trigger with a batch yields (change, effect), not {one!r}"[:200])
+        effect = one[1] if is_batch else one
+        if not isinstance(effect, Effect):
+            raise TypeError(f"a trigger yields effects, not {effect!r}"[:200])
+        yield effect
+
+
+def _writes_of(effect: Effect, stamp: int) -> Iterator[Write]:
+    if effect[0] == PUT:
+        yield Write(effect[1], effect[2], stamp, cells=effect[3])
+    elif effect[0] == DELETE:
+        yield Write(effect[1], effect[2], stamp, columns=effect[3])
+    else:
+        raise TypeError(f"a trigger yields Put, Delete or Checkpoint, not {effect!r}"[:200])
+
+
+def _touched(step: ChangedCell) -> tuple[bytes, bytes | None]:
+    family, colon, qualifier = step.column.partition(b":")
+    return family, qualifier if colon else None

@@ -1,0 +1,185 @@
+"""(pure) Tables of a test: cells with timestamps and delete markers, as the store keeps those that triggers write.
+
+A later timestamp wins, of equal ones the later write; a delete leaves a marker, so that a late put stays hidden.
+Contributions and tallies are kept by source and sequence: what was said before changes nothing.
+
+``Writes`` are what a function does to tables, one after the other: by effects, or through a client (``ModelClient``).
+
+Knows nothing of histories and functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Row = dict[bytes, bytes]
+Shown = dict[bytes, dict[bytes, Row]]  # table -> row -> column -> value
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A put of cells, a delete (``cells`` None; ``columns`` None: of the row), or an increment of counters."""
+
+    table: bytes
+    row: bytes
+    at: int | None  # None: by the store's clock, when it arrives
+    cells: Mapping[bytes, bytes] | None = None
+    columns: Sequence[bytes] | None = None
+    amounts: Mapping[bytes, int] | None = None
+    source: bytes | None = None  # of a contribution of ``amounts`` (None: nothing any more), as of ``sequence``
+    sequence: tuple[int, ...] = ()
+    relative: bool = False
+
+
+class ModelTables:
+    def __init__(self, now_ms: Callable[[], int], *, leaves_markers: bool = True) -> None:
+        """``leaves_markers``: as with the attribute DELETE_MARKERS."""
+        self._now_ms = now_ms
+        self._leaves_markers = leaves_markers
+        self._cells: dict[bytes, dict[bytes, dict[bytes, tuple[int, bytes | None]]]] = {}
+        self._members: dict[tuple[bytes, bytes, bytes], tuple[tuple[int, ...], dict[bytes, int]]] = {}
+        self._markers: dict[tuple[bytes, bytes, bytes], int] = {}  # table, row and family (empty: all) -> deleted at
+
+    def apply(self, write: Write) -> None:
+        at = self._now_ms() if write.at is None else write.at
+        if write.source is not None:
+            self._contribute(write, write.source, at)
+        elif write.amounts is not None:
+            held = self.row(write.table, write.row)
+            counters = {c: _number(held.get(c)) + amount for c, amount in write.amounts.items()}
+            self._put(write.table, write.row, {c: n.to_bytes(8, "big", signed=True) for c, n in counters.items()}, at)
+        elif write.cells is not None:
+            self._put(write.table, write.row, write.cells, at)
+        else:
+            self._delete(write.table, write.row, write.columns, at)
+
+    def _contribute(self, write: Write, source: bytes, at: int) -> None:
+        place = (write.table, write.row, source)
+        said, given = self._members.get(place, ((), {}))
+        if write.sequence <= said:
+            return
+        wanted = dict(write.amounts or {})
+        if write.relative:
+            wanted = {c: given.get(c, 0) + wanted.get(c, 0) for c in given.keys() | wanted.keys()}
+        self._members[place] = (write.sequence, wanted)
+        cells = self._cells.setdefault(write.table, {}).setdefault(write.row, {})
+        for column in given.keys() | wanted.keys():
+            total = _number(cells.get(column, (0, None))[1]) + wanted.get(column, 0) - given.get(column, 0)
+            cells[column] = (at, total.to_bytes(8, "big", signed=True) if total else None)
+
+    def _put(self, table: bytes, row: bytes, cells: Mapping[bytes, bytes], at: int) -> None:
+        held = self._cells.setdefault(table, {}).setdefault(row, {})
+        for column, value in cells.items():
+            family = column.partition(b":")[0]
+            hidden = max(self._markers.get((table, row, name), -1) for name in (b"", family))
+            if at >= hidden and (column not in held or held[column][0] <= at):
+                held[column] = (at, value)
+
+    def _delete(self, table: bytes, row: bytes, columns: Sequence[bytes] | None, at: int) -> None:
+        held = self._cells.setdefault(table, {}).setdefault(row, {})
+        if not self._leaves_markers:
+            for column, (written, _) in list(held.items()):
+                is_meant = columns is None or column in columns or column.partition(b":")[0] in columns
+                if is_meant and written <= at:
+                    del held[column]
+            return
+        for named in columns if columns is not None else (b"",):
+            if b":" in named:
+                if named not in held or held[named][0] <= at:
+                    held[named] = (at, None)
+                continue
+            self._markers[table, row, named] = max(at, self._markers.get((table, row, named), -1))
+            for column, (written, _) in list(held.items()):
+                if (not named or column.startswith(named + b":")) and written <= at:
+                    held[column] = (at, None)
+
+    def row(self, table: bytes, row: bytes) -> Row:
+        held = self._cells.get(table, {}).get(row, {})
+        return {column: value for column, (_, value) in sorted(held.items()) if value is not None}
+
+    def rows(self, table: bytes) -> list[bytes]:
+        return [row for row in sorted(self._cells.get(table, {})) if self.row(table, row)]
+
+    def shown(self) -> Shown:
+        found = {table: {row: self.row(table, row) for row in self.rows(table)} for table in sorted(self._cells)}
+        return {table: rows for table, rows in found.items() if rows}
+
+
+def _number(value: bytes | None) -> int:
+    return int.from_bytes(value, "big", signed=True) if value else 0
+
+
+class ModelClient:
+    """The part of ``columnar.client.Connection`` that functions use; ``write`` and ``read`` are asked at each call."""
+
+    is_columnar = True
+
+    def __init__(self, tables: ModelTables, write: Callable[[Write], None], read: Callable[[], None]) -> None:
+        self.tables, self.write, self.read = tables, write, read
+
+    def table(self, name: bytes | str) -> ModelTable:
+        return ModelTable(self, name.encode() if isinstance(name, str) else name)
+
+
+class ModelTable:
+    def __init__(self, client: ModelClient, name: bytes) -> None:
+        self.name = name
+        self._client = client
+
+    def row(self, row: bytes, columns: Sequence[bytes] | None = None) -> Row:
+        self._client.read()
+        found = self._client.tables.row(self.name, row)
+        return {c: v for c, v in found.items() if columns is None or c in columns or c.partition(b":")[0] in columns}
+
+    def rows(self, rows: Sequence[bytes], columns: Sequence[bytes] | None = None) -> list[tuple[bytes, Row]]:
+        return [(row, cells) for row in rows if (cells := self.row(row, columns))]
+
+    def scan(
+        self,
+        row_start: bytes = b"",
+        row_stop: bytes | None = None,
+        row_prefix: bytes = b"",
+        columns: Sequence[bytes] | None = None,
+    ) -> Iterator[tuple[bytes, Row]]:
+        for row in self._client.tables.rows(self.name):
+            is_asked = row >= row_start and (row_stop is None or row < row_stop) and row.startswith(row_prefix)
+            if is_asked and (cells := self.row(row, columns)):
+                yield row, cells
+
+    def slice(
+        self, row: bytes, family: bytes, start: bytes = b"", stop: bytes = b"", *, limit: int = 1_000
+    ) -> list[tuple[bytes, bytes]]:
+        prefix = family.removesuffix(b":") + b":"
+        held = [(c[len(prefix) :], v) for c, v in self.row(row).items() if c.startswith(prefix)]
+        return [(q, v) for q, v in held if q >= start and (not stop or q < stop)][:limit]
+
+    def put(self, row: bytes, cells: Mapping[bytes, bytes], timestamp: int | None = None) -> None:
+        self._client.write(Write(self.name, row, timestamp, cells=dict(cells)))
+
+    def delete(self, row: bytes, columns: Sequence[bytes] | None = None, timestamp: int | None = None) -> None:
+        self._client.write(Write(self.name, row, timestamp, columns=None if columns is None else list(columns)))
+
+    def counter_inc(self, row: bytes, column: bytes, value: int = 1) -> int:
+        self._client.write(Write(self.name, row, None, amounts={column: value}))
+        return _number(self.row(row).get(column))
+
+    def mutate(self, row: bytes, operations: Sequence[Any]) -> None:
+        """Operations of ``columnar.client``: puts, deletes, increments and contributions."""
+        for one in operations:
+            at = getattr(one, "timestamp", None)
+            if hasattr(one, "source"):
+                sequence = tuple(map(int, str(one.sequence).split("-")))
+                self._client.write(
+                    Write(
+                        self.name, row, None, amounts=one.amounts, source=one.source, sequence=sequence,
+                        relative=one.relative,
+                    )
+                )  # fmt: skip
+            elif hasattr(one, "amount"):
+                self._client.write(Write(self.name, row, None, amounts={one.column: one.amount}))
+            elif hasattr(one, "value"):
+                self._client.write(Write(self.name, row, at, cells={one.column: one.value}))
+            else:
+                self._client.write(Write(self.name, row, at, columns=[one.column]))

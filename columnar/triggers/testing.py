@@ -1,0 +1,170 @@
+"""For tests of triggers, without a store: what a function yields, and whether the tables that it keeps converge.
+
+    assert effects_of(tags, row=b"p", before={b"m:tags": b"x"}, after={b"m:tags": b"y"}) == [...]
+
+    assert_converges(tags, {"pages": {"m:tags": [b"x", b"x,y", b"y,z"]}})
+
+``assert_converges`` runs the function over random histories of the source's rows: puts and deletes, some stamped by
+clients; runs that die in the middle and come again; writes that arrive once more, or late; a trigger that is added
+while rows are there.  Afterwards the tables must be those that the source's rows give, each seen once.  Otherwise it
+raises AssertionError with the shortest history that it finds, and the cells that differ.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from columnar.errors import printable
+from columnar.model.effect import Effect
+from columnar.model.trigger_registration import Registration
+from columnar.triggers.api import NO_BEFORE, Change
+from columnar.triggers.declared import On, marks_of
+from columnar.triggers.looked import Looked
+from columnar.triggers.model_history import Event, random_history, shrunk
+from columnar.triggers.model_runs import START_MS, Run, yielded
+from columnar.triggers.model_tables import Row, Shown
+from columnar.triggers.slices import function_of
+
+__all__ = ["assert_converges", "effects_of"]
+
+ROWS: Final = (b"a", b"b", b"c")
+FIRST_SEED: Final = 20261124
+_SHOWN_CELLS: Final = 6
+
+Cells = Mapping[bytes, bytes]
+Tables = Mapping[str, Mapping[Any, Any]]
+
+
+def effects_of(
+    function: Callable[..., Any],
+    *,
+    row: bytes = b"row",
+    before: Cells | None = None,
+    after: Cells | None = None,
+    now: Cells | None = None,
+    looked: Mapping[str, Cells] | None = None,
+    client: Any = None,
+    **fields: Any,
+) -> list[Effect]:
+    """What the function yields for one change; nothing where its ``on`` would make no call of it.
+
+    ``looked``: cells by the name of the look; ``fields``: others of ``Change``, as ``stamp`` or ``attempt``.
+    """
+    mark = _mark_of(function)
+    images = {"before": dict(before or {}), "after": dict(after or {})}
+    if mark is not None:
+        scope = _with_families(mark, [*images["before"], *images["after"]]).scope()
+        images = {name: {c: v for c, v in held.items() if scope.pictures(c)} for name, held in images.items()}
+        if not scope.holds(images["after"]):
+            return []
+    rows = {name: Looked(b"", b"looked", cells) for name, cells in (looked or {}).items()}
+    is_before = mark is None or mark.registration.before
+    change = Change(
+        table=mark.registration.table.encode() if mark is not None else b"table",
+        row=row,
+        timestamp=fields.pop("stamp", START_MS),
+        sequence=fields.pop("sequence", "1-1-1"),
+        changes=tuple(fields.pop("changes", ())),
+        now=dict(now or {}),
+        before=images["before"] if is_before else NO_BEFORE,
+        after=images["after"],
+        looked=rows,
+        **fields,
+    )
+    is_batch = mark is not None and mark.registration.batch > 0
+    asked: Any = (change,) if is_batch else change
+    found = function(asked, client) if function_of(function).wants_client else function(asked)
+    return list(yielded(found, is_batch=is_batch))
+
+
+def assert_converges(
+    function: Callable[..., Any],
+    tables: Tables,
+    seeds: int = 200,
+    *,
+    rows: Sequence[bytes] = ROWS,
+    first_seed: int = FIRST_SEED,
+) -> None:
+    """``tables``: of the source its columns with values to choose from; of tables it looks at rows with their cells."""
+    mark = _mark_of(function)
+    if mark is None:
+        raise TypeError(f"{function.__name__} has no mark, or several: write @on(table, ...) above it once")
+    source = {_bytes(column): values for column, values in tables[mark.registration.table].items()}
+    asked = _with_families(mark, list(source))
+    looked = {name.encode(): held for name, held in tables.items() if name != asked.table}
+
+    def problem(history: tuple[Event, ...]) -> str:
+        return _problem(asked, function, looked, history)
+
+    for seed in range(first_seed, first_seed + seeds):
+        history = random_history(random.Random(seed), source, rows)
+        if problem(history):
+            short = shrunk(history, lambda some: bool(problem(some)))
+            lines = [f"  {at}. {event}" for at, event in enumerate(short, 1)]
+            raise AssertionError(
+                f"{asked.name} does not converge (seed {seed}, {len(history)} events shortened to {len(short)}):\n"
+                + "\n".join([*lines, "  and the rest is delivered, in order", problem(short)])
+            )
+
+
+def _problem(
+    asked: Registration, function: Callable[..., Any], looked: Mapping[bytes, Mapping[bytes, Row]], history: Any
+) -> str:
+    """Why the tables are wrong after this history; empty: they are right."""
+    try:
+        run = Run(asked, function, looked).play(history)
+        wanted = run.recomputed()
+    except Exception as error:  # noqa: BLE001 - the author's code: whatever it raises is what is wrong
+        return f"it raises {type(error).__name__}: {error}"
+    return _difference(run.shown(), wanted)
+
+
+def _difference(found: Shown, wanted: Shown) -> str:
+    mine, theirs = _flat(found), _flat(wanted)
+    lines = []
+    for place in sorted(mine.keys() | theirs.keys()):
+        if mine.get(place) != theirs.get(place):
+            table, row, column = map(printable, place)
+            lines.append(
+                f"  {table} {row} {column} {_value(mine.get(place))}; its rows give {_value(theirs.get(place))}"
+            )
+    if not lines:
+        return ""
+    more = [f"  and {len(lines) - _SHOWN_CELLS} more"] if len(lines) > _SHOWN_CELLS else []
+    return "\n".join([*lines[:_SHOWN_CELLS], *more, f"  {_hint(mine, theirs)}"])
+
+
+def _hint(mine: Mapping[Any, bytes], theirs: Mapping[Any, bytes]) -> str:
+    if mine.keys() - theirs.keys():
+        return "A cell is left over: Delete what change.gone(...) names; stamp what is written through client."
+    if theirs.keys() - mine.keys():
+        return "A cell is missing: name its source in the qualifier or row, so that no other row's change removes it."
+    return "A value is another: name its source in the qualifier or row, stamp it, and add to no counter."
+
+
+def _flat(shown: Shown) -> dict[tuple[bytes, bytes, bytes], bytes]:
+    return {
+        (table, row, column): value
+        for table, rows in shown.items()
+        for row, cells in rows.items()
+        for column, value in cells.items()
+    }
+
+
+def _value(value: bytes | None) -> str:
+    return "is not there" if value is None else f"is {printable(value)!r}"
+
+
+def _mark_of(function: Callable[..., Any]) -> On | None:
+    marks = marks_of(function)
+    return marks[0] if len(marks) == 1 else None
+
+
+def _with_families(mark: On, columns: Sequence[bytes]) -> Registration:
+    return mark.with_families(sorted({column.partition(b":")[0] for column in columns} or {b"f"}))
+
+
+def _bytes(column: str | bytes) -> bytes:
+    return column.encode() if isinstance(column, str) else column

@@ -1,0 +1,252 @@
+"""The kit for authors: good functions converge, each classic mistake is found, with a short history."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from columnar.client import Connection
+from columnar.triggers.api import Change, Checkpoint, Delete, Effect, Later, Put, on
+from columnar.triggers.model_history import Event, random_history, shrunk
+from columnar.triggers.model_tables import ModelTables, Write
+from columnar.triggers.testing import assert_converges, effects_of
+
+TAGS = {"pages": {"m:tags": [b"x", b"x,y", b"y,z", b""], "m:state": [b"ready", b"draft"]}}
+SEEDS = 120
+
+
+# --- good --------------------------------------------------------------------------------------------
+
+
+@on("pages", columns=["m:tags"], before=True)
+def tags(change: Change) -> Iterator[Effect]:
+    for tag in change.gone("m:tags", split=","):
+        yield Delete("tags", tag, [b"p:" + change.row])
+    for tag in change.came("m:tags", split=","):
+        yield Put("tags", tag, {b"p:" + change.row: b""})
+
+
+@on("pages", columns=["m:tags"], before=True)
+def tags_by_client(change: Change, client: Connection) -> None:
+    table = client.table(b"tags")
+    for tag in change.gone("m:tags", split=","):
+        table.delete(tag, [b"p:" + change.row], timestamp=change.stamp)
+    for tag in change.came("m:tags", split=","):
+        table.put(tag, {b"p:" + change.row: b""}, timestamp=change.stamp)
+
+
+@on("pages", columns=["m:tags"], before=True)
+def in_steps(change: Change) -> Iterator[Effect]:
+    """A fan-out of which the part before a checkpoint is not run again."""
+    gone, came = change.gone("m:tags", split=","), change.came("m:tags", split=",")
+    every = [*(Delete("tags", tag, [b"p:" + change.row]) for tag in gone)]
+    every_put = [*(Put("tags", tag, {b"p:" + change.row: b""}) for tag in came)]
+    steps: list[Effect] = [*every, *every_put]
+    for number in range(int(change.progress or b"0"), len(steps)):
+        yield steps[number]
+        yield Checkpoint(b"%d" % (number + 1))
+
+
+@on("pages", columns=["m:state"], before=True, look={"site": ("sites", "row")})
+def copied(change: Change) -> Iterator[Effect]:
+    if change.attempt == 1 and change.after.get(b"m:state") == b"draft":
+        raise Later(1)
+    if b"m:state" in change.after:
+        yield Put("states", change.row, {b"s:of": change.look("site").get(b"n:name", b"none")})
+    else:
+        yield Delete("states", change.row)
+
+
+@on("pages", batch=10, columns=["m:state"], before=True)
+def in_batches(changes: Sequence[Change]) -> Iterator[tuple[Change, Effect]]:
+    for change in changes:
+        for state in change.gone("m:state"):
+            yield change, Delete("states", state, [b"p:" + change.row])
+        for state in change.came("m:state"):
+            yield change, Put("states", state, {b"p:" + change.row: b""})
+
+
+@pytest.mark.parametrize("function", [tags, tags_by_client, in_steps, copied, in_batches])
+def test_good_functions_converge(function: Callable[..., Any]) -> None:
+    assert_converges(function, {**TAGS, "sites": {b"a": {b"n:name": b"A"}}}, SEEDS)
+
+
+# --- classic mistakes ----------------------------------------------------------------------------------
+
+
+@on("pages", columns=["m:tags"], before=True)
+def unnamed_source(change: Change) -> Iterator[Effect]:
+    """Two rows of one tag write the same cell, and the one that leaves takes it along."""
+    for tag in change.gone("m:tags", split=","):
+        yield Delete("tags", tag, [b"p:there"])
+    for tag in change.came("m:tags", split=","):
+        yield Put("tags", tag, {b"p:there": b""})
+
+
+@on("pages", columns=["m:state"])
+def unnamed_last_writer(change: Change) -> Iterator[Effect]:
+    yield Put("states", b"last", {b"s:of": change.row})
+
+
+@on("pages", columns=["m:tags"], before=True)
+def nothing_removed(change: Change) -> Iterator[Effect]:
+    for tag in change.came("m:tags", split=","):
+        yield Put("tags", tag, {b"p:" + change.row: b""})
+
+
+@on("pages", columns=["m:tags"], before=True)
+def stamped_by_the_clock(change: Change, client: Connection) -> None:
+    for tag in change.gone("m:tags", split=","):
+        client.table(b"tags").delete(tag, [b"p:" + change.row])
+    for tag in change.came("m:tags", split=","):
+        client.table(b"tags").put(tag, {b"p:" + change.row: b""})
+
+
+@on("pages", columns=["m:tags"], before=True)
+def stamped_by_the_client(change: Change, client: Connection) -> None:
+    for tag in change.gone("m:tags", split=","):
+        client.table(b"tags").delete(tag, [b"p:" + change.row], timestamp=change.client_timestamp)
+    for tag in change.came("m:tags", split=","):
+        client.table(b"tags").put(tag, {b"p:" + change.row: b""}, timestamp=change.client_timestamp)
+
+
+@on("pages", columns=["m:state"])
+def counted(change: Change, client: Connection) -> None:
+    if b"m:state" in change.after:
+        client.table(b"counts").counter_inc(change.after[b"m:state"], b"n:pages")
+
+
+@on("pages", columns=["m:tags"], where=["m:state=ready"], before=True)
+def left_behind(change: Change) -> Iterator[Effect]:
+    """A row that is ready no more makes no call, and its tags stay."""
+    for tag in change.gone("m:tags", split=","):
+        yield Delete("tags", tag, [b"p:" + change.row])
+    for tag in change.came("m:tags", split=","):
+        yield Put("tags", tag, {b"p:" + change.row: b""})
+
+
+@on("pages", columns=["m:tags"], before=True)
+def from_the_steps(change: Change) -> Iterator[Effect]:
+    """A put that an older timestamp hides is a step, and changes nothing of the row."""
+    for step in change.changes:
+        if step.kind == "put":
+            for tag in change.before.get(b"m:tags", b"").split(b","):
+                if tag:
+                    yield Delete("tags", tag, [b"p:" + change.row])
+            for tag in step.value.split(b","):
+                if tag:
+                    yield Put("tags", tag, {b"p:" + change.row: b""})
+        else:
+            for tag in change.before.get(b"m:tags", b"").split(b","):
+                if tag:
+                    yield Delete("tags", tag, [b"p:" + change.row])
+
+
+@on("pages", columns=["m:tags"])
+def raises(change: Change) -> Iterator[Effect]:
+    yield Put("tags", change.after[b"m:tags"] or b"none", {b"p:" + change.row: b""})
+
+
+@pytest.mark.parametrize(
+    ("function", "says", "most"),
+    [
+        (unnamed_source, "is left over|is missing", 4),
+        (unnamed_last_writer, "is left over|is another", 3),
+        (nothing_removed, "left over: Delete what change.gone", 2),
+        (stamped_by_the_clock, "is left over|is missing", 6),
+        (stamped_by_the_client, "is left over|is missing", 4),
+        (counted, "add to no counter|is left over", 3),
+        (left_behind, "is left over|is missing", 4),
+        (from_the_steps, "is left over|is missing", 3),
+        (raises, "raises KeyError: b'm:tags'", 2),
+    ],
+)
+def test_classic_mistakes_are_found_and_shown_in_few_events(function: Callable[..., Any], says: str, most: int) -> None:
+    with pytest.raises(AssertionError, match=says) as caught:
+        assert_converges(function, TAGS)
+    events = [line for line in str(caught.value).splitlines() if line.lstrip()[:1].isdigit()]
+    assert 0 < len(events) <= most, str(caught.value)
+
+
+def test_a_failure_reads_as_a_story() -> None:
+    with pytest.raises(AssertionError) as caught:
+        assert_converges(nothing_removed, {"pages": {"m:tags": [b"x", b"y"]}}, rows=[b"a"])
+    lines = str(caught.value).splitlines()
+    assert lines[0].startswith("pages-nothing_removed does not converge (seed ")
+    assert lines[1].startswith("  1. put a: m:tags=")
+    assert lines[-3].startswith("  and the rest")
+    assert lines[-2].endswith("; its rows give is not there")
+
+
+# --- effects without a store ---------------------------------------------------------------------------
+
+
+def test_effects_of_one_change() -> None:
+    found = effects_of(tags, row=b"p", before={b"m:tags": b"x,y"}, after={b"m:tags": b"y,z", b"m:other": b"1"})
+    assert found == [Delete("tags", b"x", [b"p:p"]), Put("tags", b"z", {b"p:p": b""})]
+    assert effects_of(left_behind, after={b"m:tags": b"x", b"m:state": b"draft"}) == [], "its condition does not hold"
+    assert effects_of(copied, after={b"m:state": b"ready"}, looked={"site": {b"n:name": b"A"}}) == [
+        Put("states", b"row", {b"s:of": b"A"})
+    ]
+    assert effects_of(in_steps, after={b"m:tags": b"x"}, before={}, progress=b"1") == []
+    assert effects_of(in_batches, after={b"m:state": b"x"}) == [Put("states", b"x", {b"p:row": b""})]
+    with pytest.raises(LookupError, match="before=True"):
+        effects_of(raises_without_before, after={})
+
+
+@on("pages", columns=["m:tags"])
+def raises_without_before(change: Change) -> Iterator[Effect]:
+    for tag in change.gone("m:tags"):
+        yield Delete("tags", tag)
+
+
+def test_what_cannot_be_tried_is_told() -> None:
+    def bare(change: Change) -> None: ...
+
+    with pytest.raises(TypeError, match="write @on"):
+        assert_converges(bare, TAGS)
+
+
+# --- its parts -----------------------------------------------------------------------------------------
+
+
+def test_the_shortest_history_is_found_whatever_surrounds_it() -> None:
+    rng = random.Random(5)
+    long = random_history(rng, {b"m:t": [b"1"]}, [b"a", b"b"])
+    needle = (Event("put", b"z", ((b"m:t", b"1"), (b"m:u", b"2")), shift_ms=5), Event("deliver", b"z", cut=3))
+
+    def fails(history: Sequence[Event]) -> bool:
+        kinds = [event.kind for event in history if event.row == b"z"]
+        return kinds == ["put", "deliver"]
+
+    found = shrunk((*long, needle[0], *long, needle[1], *long), fails)
+    assert found == (Event("put", b"z", ((b"m:t", b"1"),)), Event("deliver", b"z"))
+
+
+def test_model_tables_keep_what_the_store_would() -> None:
+    tables = ModelTables(lambda: 50)
+    for write in (
+        Write(b"t", b"r", 10, cells={b"f:a": b"1", b"g:b": b"1"}),
+        Write(b"t", b"r", 20, columns=[b"f:a"]),
+        Write(b"t", b"r", 15, cells={b"f:a": b"late"}),
+        Write(b"t", b"r", 20, cells={b"f:c": b"same time"}),
+        Write(b"t", b"r", 20, columns=[b"f"]),
+        Write(b"t", b"r", 20, cells={b"f:d": b"after it"}),
+        Write(b"t", b"r", None, amounts={b"n:n": 3}),
+        Write(b"t", b"r", None, amounts={b"n:n": -1}),
+    ):
+        tables.apply(write)
+    assert tables.shown() == {b"t": {b"r": {b"f:d": b"after it", b"g:b": b"1", b"n:n": (2).to_bytes(8, "big")}}}
+    tables.apply(Write(b"t", b"r", 60))
+    tables.apply(Write(b"t", b"r", 59, cells={b"f:a": b"late"}))
+    assert tables.shown() == {}
+
+
+def test_two_hundred_histories_take_little_time() -> None:
+    begun = time.process_time()
+    assert_converges(tags, TAGS, seeds=200)
+    assert time.process_time() - begun < 10, "authors run it with each change"
