@@ -70,6 +70,10 @@ def test_the_methods() -> None:
         "columnarTriggerWait",
         "columnarTruncateTable",
         "columnarUnassign",
+        "columnarViewAdd",
+        "columnarViewDrop",
+        "columnarViewList",
+        "columnarViewWait",
     ]
 
 
