@@ -11,6 +11,7 @@ from columnar.model import region_messages as messages
 from columnar.model.mutation import Delete, Put
 from columnar.model.view_definition import Source, View
 from columnar.views import piece_reader
+from columnar.views.follower import ViewFollower
 from columnar.views.keeper import SAVED_MS, follower_name
 from tests.support.view_house import ViewHouse, by_a, in_view_house
 
@@ -195,6 +196,8 @@ async def test_a_merge_waits_for_a_build(house: ViewHouse) -> None:
     await house.put_cells("t", b"7", a=b"x", n=b"1")
     house.owner.views._governor.soon = lambda _step: None  # type: ignore[method-assign,assignment]
     await house.add(by_a())
+    await house.views.look()
+    assert house.state("by_a") == "building", "no region has shown its rows"
     first, second = house.served("t").regions
     with pytest.raises(RegionTooBusy, match="view by_a has not yet seen all of its rows"):
         await house.regions.merge(first, second)
@@ -290,3 +293,28 @@ async def test_cells_that_expire_unheard_are_refused(house: ViewHouse) -> None:
     await house.write("t", b"1", Put(b"f", b"a", b"y"))
     await house.settled("by_a")
     assert await house.totals("by_a") == {b"y": {"count": 1, "n": 1}}
+
+
+@in_view_house
+async def test_no_share_leaves_before_the_bound_of_its_rows_is_on_disk(house: ViewHouse) -> None:
+    """Else a build that is killed would not know which changes the view has to hear of (``progress`` I1)."""
+    await house.make_source()
+    await house.put_cells("t", b"1", a=b"x", n=b"3")
+    saved: list[asyncio.Future[None]] = []
+
+    def save(self: ViewFollower) -> asyncio.Future[None]:
+        saved.append(asyncio.get_running_loop().create_future())
+        return saved[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ViewFollower, "save_durably", save)
+        await house.add(by_a())
+        while not saved:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0)
+        await house.put_cells("t", b"1", a=b"y")
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert await house.totals("by_a") == {}
+        saved[0].set_result(None)
+        await house.settled("by_a")
+    assert await house.totals("by_a") == {b"y": {"count": 1, "n": 3}}
