@@ -66,6 +66,7 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
     "stop": ("columnar.shell.servers:stop", "Empty a server and stop it."),
     "fence": ("columnar.shell.servers:fence", "End a server that hangs, at once."),
     "trigger": ("columnar.shell.triggers:trigger", "Look at triggers and change them."),
+    "flows": ("columnar.shell.flows:flows", "Show which tables feed which triggers, and how far behind."),
     "snapshot": ("columnar.shell.snapshots:snapshot", "Keep a table as it is now, and bring it back."),
     "export": ("columnar.shell.transfer:export", "Write a table into a folder."),
     "import": ("columnar.shell.transfer:import_", "Make a table out of an exported folder."),

@@ -115,6 +115,11 @@ class Connection(happybase.Connection):  # type: ignore[misc]
         """The server's StatusReport: version, tables with sizes, open regions, requests by method."""
         return self.call("columnarStatus")
 
+    def flows(self) -> str:
+        """The graph of flows as JSON (docs/operations.md)."""
+        found = self.call("columnarFlows")
+        return found.decode() if isinstance(found, bytes) else str(found)
+
     @property
     def admin(self) -> Admin:
         """Table names are whole there: a ``table_prefix`` of this connection is not put before them."""

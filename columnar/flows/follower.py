@@ -21,6 +21,7 @@ from typing import Final
 from columnar.flows.delivery_state import OPEN_CHANGES, Cursor, DeliveryState, pack_cursor, unpack_cursor
 from columnar.flows.follower_name import FollowerName
 from columnar.model.flow_graph import Flow
+from columnar.model.flow_look import RUNNING
 from columnar.regions.change_log import CURSOR
 from columnar.regions.change_record import ChangeRecord, Images, Sequence, pack_key
 from columnar.regions.region import Region
@@ -29,6 +30,10 @@ FILL_RECORDS: Final = 256
 LAG_MARKS: Final = 512  # moments remembered for the lag in seconds
 LAG_MARK_S: Final = 0.2
 LAG_COUNTED: Final = 10_000
+
+
+def _runs(_name: str) -> tuple[str, int]:
+    return RUNNING, 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,7 @@ class Kind:
     is_removed: Callable[[str, int], bool]  # name and number of a cursor: is the removal of its registration recorded?
     marks: tuple[bytes, ...] = ()  # prefixes of keys in ``meta`` that go with a cursor, each before the name
     flows: Callable[[], Iterable[Flow]] = tuple  # its registrations as parts of the graph
+    stands: Callable[[str], tuple[str, int]] = _runs  # the state of one, and its dead letters as far as known here
 
 
 @dataclass(frozen=True, slots=True)

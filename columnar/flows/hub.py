@@ -20,22 +20,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
 from columnar.errors import ColumnarError, RegionElsewhere
 from columnar.flows.background import Background
 from columnar.flows.backpressure import LogBounds
+from columnar.flows.figures import Figures
 from columnar.flows.follower import Kind, Subscription, begin_after, undelivered
 from columnar.flows.follower_name import FollowerName
 from columnar.flows.followers import Followers
 from columnar.flows.kinds import Kinds
 from columnar.flows.log_upkeep import LogUpkeep
+from columnar.flows.looks import look_at
 from columnar.flows.region_followers import RegionFollowers
 from columnar.flows.region_openings import RegionOpenings
 from columnar.flows.subscriptions import Subscriptions
 from columnar.flows.waiting import Waits
 from columnar.model.flow_graph import Flow
+from columnar.model.flow_look import FlowLook
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 
@@ -49,6 +53,7 @@ class Hub:
         self._subscriptions = subscriptions = Subscriptions()
         self.background = Background()
         self.followers = Followers()
+        self.figures = Figures()
         self.upkeep = LogUpkeep(self.followers, kinds.promises, bounds or LogBounds())
         self._openings = RegionOpenings(server, subscriptions.is_followed, self.background)
         self.waits = Waits(server, self.followers, subscriptions, self._openings)
@@ -69,6 +74,11 @@ class Hub:
     def flows(self) -> list[Flow]:
         """The registrations of all kinds as parts of the graph, as far as this server knows them."""
         return self._kinds.flows()
+
+    def looks(self) -> list[FlowLook]:
+        """How each of them stands here, idle ones too."""
+        now_s = time.monotonic()
+        return [look_at(one, *self._kinds.stands(one), self.followers, self.figures, now_s) for one in self.flows()]
 
     def start(self) -> None:
         """Open the regions that may have something to deliver, in the background."""
@@ -164,6 +174,7 @@ class Hub:
 
     def unsubscribe(self, name: FollowerName) -> None:
         """Its removal is recorded: its followers are dropped, and their cursors; in closed regions when they open."""
+        self.figures.forget(name)
         removed = self._subscriptions.remove(name)
         if not removed:
             return

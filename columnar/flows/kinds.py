@@ -24,6 +24,10 @@ class Kinds:
         """All registrations as parts of the graph."""
         return [flow for kind in self._kinds.values() for flow in kind.flows()]
 
+    def stands(self, flow: Flow) -> tuple[str, int]:
+        """``Kind.stands`` of a flow of ``flows``."""
+        return self._kinds[flow.kind].stands(flow.name)
+
     def is_removed(self, region: Region, name: FollowerName) -> bool:
         """Whether the removal of its registration is recorded; an unknown kind's never is."""
         kind = self._kinds.get(name.kind)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from columnar.limits import ROWS_BYTES
+from columnar.model.flow_look import FlowLook
 from columnar.model.mutation import RowWrite
 from columnar.model.read import ReadSpec, ScanSpec
 from columnar.model.region_info import RegionInfo
@@ -153,6 +154,11 @@ class TriggerLooks(Message[tuple[TriggerLook, ...]]):
 @dataclass(frozen=True, slots=True)
 class ViewLooks(Message[tuple[ViewLook, ...]]):
     """Every view, as far as it concerns this server's regions of its sources."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlowLooks(Message[tuple[FlowLook, ...]]):
+    """Every flow, as far as it concerns this server's regions."""
 
 
 @dataclass(frozen=True, slots=True)

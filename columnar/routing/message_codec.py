@@ -17,6 +17,7 @@ from columnar.model import owner_messages as owners
 from columnar.model import region_messages as regions
 from columnar.model import route as routes
 from columnar.model import trigger_registration, view_set
+from columnar.model.flow_look import FlowLook
 from columnar.model.follower_numbers import Numbers
 from columnar.model.measures import Family
 from columnar.model.owner import Owner
@@ -184,6 +185,27 @@ _VIEW_LOOK: Final = record(
         "error": TEXT,
     },
 )
+_FLOW_LOOK: Final = record(
+    FlowLook,
+    {
+        "kind": TEXT,
+        "name": TEXT,
+        "reads": several(TEXT),
+        "writes": several(TEXT),
+        "seen": several(TEXT),
+        "state": TEXT,
+        "lag_changes": INT,
+        "lag_seconds": FLOAT,
+        "rate_per_s": FLOAT,
+        "delivered": INT,
+        "failed": INT,
+        "parked": INT,
+        "dead": INT,
+        "runs": several(FLOAT),
+        "idle_s": FLOAT,
+        "error": TEXT,
+    },
+)
 _FIGURES: Final = record(
     row_forms.Figures, {"open_regions": INT, "open_scanners": INT, "connections": INT, "requests": by_name(INT)}
 )
@@ -331,6 +353,7 @@ _ENTRIES: Final = (
         _SCANNED,
     ),
     _Entry("tend", asks.Tend, {"region": REGION, "work": TEXT}, BOOL),
+    _Entry("flow_looks", asks.FlowLooks, {}, several(_FLOW_LOOK)),
     _Entry("trigger_looks", asks.TriggerLooks, {}, several(_TRIGGER_LOOK)),
     _Entry("view_looks", asks.ViewLooks, {}, several(_VIEW_LOOK)),
     _Entry(

@@ -81,7 +81,7 @@ _THRIFT1: Final = {
         Way.OWNERS,
         "compact majorCompact columnarStatus columnarRegions columnarFlush columnarCompact columnarDeadLetters"
         " columnarTriggerList columnarTriggerRetry columnarTriggerWait columnarTriggerDeadShow columnarTriggerDeadRetry"
-        " columnarTriggerDeadSkip columnarTriggerDeadPurge columnarViewList columnarViewWait",
+        " columnarTriggerDeadSkip columnarTriggerDeadPurge columnarViewList columnarViewWait columnarFlows",
     ),
 }
 _THRIFT2: Final = {

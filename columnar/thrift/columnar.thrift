@@ -479,6 +479,11 @@ service ColumnarStore extends hbase.Hbase {
   bool columnarTriggerWait(1: string trigger, 2: string token, 3: i64 timeoutMs)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
 
+  // The graph of flows as JSON: "flows", each with kind, name, the places that it reads, writes and was seen to write,
+  // state, lag, rate, and what else docs/operations.md names; "silent_servers".
+  string columnarFlows()
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+
   // --- views -------------------------------------------------------------------------------------
   // The definition is JSON, as docs/formats/views.md says.  Answers when every change from now on is followed; the
   // rows that are there are shown to the view meanwhile, and columnarViewWait waits for them.

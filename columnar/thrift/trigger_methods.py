@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from columnar.errors import IllegalArgument, TriggerError
+from columnar.model import flow_look
 from columnar.model.trigger_registration import Registration
 from columnar.regions.change_record import KIND_WORDS, ChangeRecord, Entry, Kind
 from columnar.triggers.burials import LETTERS_PER_CALL
@@ -72,6 +73,10 @@ class TriggerMethods:
         looks, silent = await others.looks()
         known = {s.name: s.registration for s in self._keeper.summaries()}
         return [_status(look, look.letters, known[look.name], silent) for look in looks if look.name in known]
+
+    async def columnarFlows(self, _ctx: Any) -> str:
+        looks, silent = (self._keeper.hub.looks(), []) if self.others is None else await self.others.flow_looks()
+        return flow_look.to_json(looks, silent)
 
     async def columnarDeadLetters(self, _ctx: Any, trigger: str, limit: int | None) -> list[Any]:
         if (limit or 0) <= 0:

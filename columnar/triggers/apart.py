@@ -12,11 +12,13 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from columnar.model import flow_look
+from columnar.model.flow_look import FlowLook
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.model.trigger_look import TriggerLook, merged
 from columnar.regions.change_record import ChangeRecord, pack
-from columnar.routing.asks import LogAgain, TriggerLooks, Waited, WaitForDelivery
+from columnar.routing.asks import FlowLooks, LogAgain, TriggerLooks, Waited, WaitForDelivery
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Owners, Search, by_owner, server_to_ask
 from columnar.routing.side_by_side import LOOK_S, looks_at
 from columnar.triggers.asked import AskedTriggers
@@ -40,6 +42,15 @@ class TriggersApart:
             looks_at(others, self._owners, TriggerLooks(), LOOK_S), self._asked.looks(TriggerLooks())
         )
         return merged([*here, *(look for looks in found.values() for look in looks)]), [str(one) for one in silent]
+
+    async def flow_looks(self) -> tuple[list[FlowLook], list[str]]:
+        """Return one look for each flow, and the servers that were silent for LOOK_S."""
+        others = [server for server in self._servers() if server != self._owners.here]
+        (found, silent), here = await asyncio.gather(
+            looks_at(others, self._owners, FlowLooks(), LOOK_S), self._asked.flow_looks(FlowLooks())
+        )
+        looks = flow_look.merged([*here, *(look for looks in found.values() for look in looks)])
+        return looks, [str(one) for one in silent]
 
     # --- waits ---------------------------------------------------------------------------------------
 

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 from columnar.errors import RegionElsewhere
+from columnar.flows.follower_name import TRIGGER
+from columnar.model.flow_look import FlowLook
 from columnar.model.region_info import RegionInfo
 from columnar.model.trigger_look import TriggerLook
 from columnar.regions.change_record import ChangeRecord, unpack
 from columnar.regions.server import RegionServer
-from columnar.routing.asks import LogAgain, TriggerLooks, Waited, WaitForDelivery
+from columnar.routing.asks import FlowLooks, LogAgain, TriggerLooks, Waited, WaitForDelivery
 from columnar.triggers.keeper import TriggerKeeper
 
 _ELSEWHERE = Waited(is_delivered=False, is_elsewhere=True)
@@ -40,6 +43,7 @@ class AskedTriggers:
         self._change = change
         self.answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {
             TriggerLooks: self.looks,
+            FlowLooks: self.flow_looks,
             WaitForDelivery: self.wait,
             LogAgain: self.log_again,
         }
@@ -51,6 +55,12 @@ class AskedTriggers:
                 s.name, s.table, s.function, s.state, s.lag_changes, s.lag_seconds, s.parked, letters[s.name], s.error
             )
             for s in self._keeper.summaries()
+        )
+
+    async def flow_looks(self, _asked: FlowLooks) -> tuple[FlowLook, ...]:
+        letters = await self._keeper.burials.letters_here()
+        return tuple(
+            replace(one, dead=letters[one.name]) if one.kind == TRIGGER else one for one in self._keeper.hub.looks()
         )
 
     async def wait(self, asked: WaitForDelivery) -> Waited:

@@ -76,7 +76,8 @@ class TriggerKeeper:
         self._checks = FunctionChecks(self.feeder)
         self.places_of_effects = EffectPlaces(lambda: self.triggers, hub.flows)
         self.feeder.outcomes.places_of_effects = self.places_of_effects
-        hub.register(Kind(TRIGGER, True, self._is_removed, (BACKFILL, replaying.REPLAY), self.flows))
+        self.feeder.outcomes.figures = hub.figures
+        hub.register(Kind(TRIGGER, True, self._is_removed, (BACKFILL, replaying.REPLAY), self.flows, self._stands))
 
     # --- start and stop ----------------------------------------------------------------------------
 
@@ -186,6 +187,9 @@ class TriggerKeeper:
     def flows(self) -> list[Flow]:
         """The triggers as parts of the graph, with places that their effects went to from here."""
         return [flow_of(one, self.places_of_effects.seen(one.name)) for one in self.registrations()]
+
+    def _stands(self, name: str) -> tuple[str, int]:
+        return "paused" if self.feeder.is_paused(name) else "running", self.burials.count_of(name)
 
     def summaries(self) -> list[Summary]:
         """Every trigger as the wire, the page and the metrics show it."""

@@ -49,7 +49,7 @@ class Call:
 
     __slots__ = (
         "consumer", "deliveries", "hops", "is_abandoned", "is_cold", "is_sent", "job", "lane", "number",
-        "rests", "stamps", "timer",
+        "rests", "stamps", "timer", "used_s",
     )  # fmt: skip
 
     def __init__(self, lane: Lane, consumer: Consumer, deliveries: list[Delivery]) -> None:
@@ -59,6 +59,7 @@ class Call:
         self.number = 0  # in the lane; 0: it is in none
         self.stamps: list[int] = []  # of its changes, as they were sent
         self.hops: list[int] = []  # of its changes: how many led to each
+        self.used_s = 0.0  # of its slices so far
         self.is_sent = False
         self.is_cold = False  # its module may have to be imported
         self.rests = False  # a slice is over and another is to come: it holds no place

@@ -27,6 +27,7 @@ from columnar.errors import ColumnarError, IllegalArgument, TooManyHops
 from columnar.flows.applier import Applier
 from columnar.flows.delivery_state import Delivery, pause_s
 from columnar.flows.effects import Write, size_of, writes_of
+from columnar.flows.figures import Figures
 from columnar.regions.change_record import ChangeRecord
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter
@@ -74,6 +75,7 @@ class Outcomes:
         self.bury = bury
         self.applier: Applier | None = None  # set before there are workers
         self.places_of_effects: EffectPlaces | None = None  # None: nobody looks for cycles
+        self.figures = Figures()  # the hub's
         self.applying: set[Call] = set()  # whose effects are being written
         self._burials: set[asyncio.Task[None]] = set()
         self._closing = asyncio.Event()
@@ -104,8 +106,10 @@ class Outcomes:
         call.end()
         call.lane.imported(call.function)
         call.rests = rests
+        call.used_s += used_s
         if not rests:
             call.lane.remove(call)
+            self.figures.of(call.consumer.name, time.monotonic()).runs.observe(call.used_s)
         self._feeder.slice_over(call, used_s, cpu_s)
 
     def _take(self, outcome: _Outcome, effects: list[Any]) -> None:
@@ -188,6 +192,8 @@ class Outcomes:
         _acquit(consumer, deliveries)
         consumer.failed_reads = 0
         consumer.region.deliveries += len(deliveries)
+        now_s = time.monotonic()
+        self.figures.of(consumer.name, now_s).delivery(now_s, len(deliveries))
         for delivery in deliveries:
             consumer.state.done(delivery.sequence)
         self._progress(consumer)
@@ -286,6 +292,7 @@ class Outcomes:
         self, consumer: Consumer, delivery: Delivery, error: str, output: str, *, is_last: bool = False
     ) -> None:
         registration = consumer.registration
+        self.figures.of(consumer.name, time.monotonic()).failed += 1
         _log.info("trigger %s failed at attempt %d: %s", registration.name, delivery.attempt, _last(error))
         now_s = asyncio.get_running_loop().time()
         if consumer.state.failed(delivery.sequence, error, now_s, 0 if is_last else registration.attempts):

@@ -6,6 +6,7 @@ from typing import Any
 
 from columnar.model import owner_messages as owners
 from columnar.model import region_messages as regions
+from columnar.model.flow_look import FlowLook
 from columnar.model.follower_numbers import Numbers
 from columnar.model.measures import by_label
 from columnar.model.mutation import Append, Contribute, Delete, Durability, Increment, Put, RowMutation, RowPuts
@@ -33,6 +34,9 @@ READ = ReadSpec(Projection(((b"a", None), (b"b", (b"", b"q\xff")))), (0, 1 << 63
 PLAIN = ReadSpec(Projection(((b"a", None),)))
 SPEC = ScanSpec(b"a", b"z\xff", READ, True, 10, True, b"PrefixFilter('x')", 100)
 FORM = row_forms.ReplyForm(1, 2, True)
+FLOW = FlowLook(
+    "trigger", "links", ("pages/a",), ("out",), ("in/f",), "paused", 7, 1.5, 2.25, 300, 4, 1, 2, (0.0, 3.0), 0.5, "why"
+)
 LINKS = Registration("links", "t", "wiki:links", ("a", "b\xff"), True, "beginning", 5_000, 3)
 TRIGGERS = Triggers(
     (
@@ -118,6 +122,7 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     ),
     (asks.ViewLooks(), (ViewLook("ns:w.2", 1 << 33, 2.5, 3, 1 << 40, "TableNotEnabledException: t is disabled."),)),
     (asks.WaitForDelivery("links", "5-2-1099511627776", 600_000, (LOW, HIGH)), asks.Waited(True, False)),
+    (asks.FlowLooks(), (FLOW, FlowLook("view", "tops", ("t/f",), ("tops",)))),
     (asks.LogAgain("ns:t", b"r\xff", "links", b"\x02change"), True),
     (asks.OwnFigures(), row_forms.Figures(7, 1, 64, {"get": 1 << 40, "mutateRow": 2})),
     (asks.RegionStates(("t", "ns:t")), (row_forms.RegionState(LOW, "/data/regions/x", True, 1, 2, 3, 4, 1 << 40),)),
@@ -149,6 +154,7 @@ MORE: list[tuple[Message[Any], Any]] = [
     (asks.TriggerLooks(), ()),
     (asks.ViewLooks(), (ViewLook("ns:w.2", 1 << 33, 2.5, 3, 1 << 40, "TableNotEnabledException: t is disabled."),)),
     (asks.WaitForDelivery("", "", 0, ()), asks.Waited(False, True)),
+    (asks.FlowLooks(), ()),
     (asks.LogAgain("t", b"", "x"), False),
     (asks.OwnFigures(), row_forms.Figures(0, 0, 0, {})),
     (asks.RegionStates(()), ()),

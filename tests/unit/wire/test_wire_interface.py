@@ -25,6 +25,7 @@ def test_the_methods() -> None:
         "columnarDrain",
         "columnarDropNamespace",
         "columnarFence",
+        "columnarFlows",
         "columnarFlush",
         "columnarIngest",
         "columnarListNamespaceTables",
