@@ -62,7 +62,7 @@ class FlowLook:
 
 
 def merged(looks: Iterable[FlowLook]) -> list[FlowLook]:
-    """One look for each flow, by kind and name.  Numbers are summed, but for ages."""
+    """Merge them into one for each flow, by kind and name.  Numbers are summed, but for ages."""
     found: dict[tuple[str, str], FlowLook] = {}
     for look in looks:
         held = found.get((look.kind, look.name))
