@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from columnar.doors import Doors
+from columnar.flows.follower_name import TRIGGER
 from columnar.model.measures import COUNTER, GAUGE, Family, by_label, single
 from columnar.model.owner_messages import Measures
 from columnar.model.trigger_look import TriggerLook
@@ -40,6 +41,7 @@ class ServerMeasures:
         self._peer_server = peer_server
         self._ways_out = ways_out
         self._triggers = triggers
+        self._flows = serving.keeper.hub.looks
         self._sources = Sources(
             version=VERSION,
             address="",
@@ -58,12 +60,17 @@ class ServerMeasures:
 
     async def measures(self, _asked: Measures) -> tuple[Family, ...]:
         """Some 20 us for each region that is open."""
-        looks = await self._triggers(TriggerLooks())
-        status = replace(gather(self._sources), triggers=tuple(map(line_of, looks)))
+        looks = tuple(await self._triggers(TriggerLooks()))
+        letters = {look.name: look.letters for look in looks}
+        flows = tuple(
+            replace(one, dead=letters.get(one.name, 0)) if one.kind == TRIGGER else one for one in self._flows()
+        )
+        status = replace(gather(self._sources), triggers=tuple(map(line_of, looks)), flows=flows)
         return (
             *families.of_process(status),
             families.open_regions(status),
             *families.of_triggers(status),
+            *families.of_flows(status),
             *families.of_views(status),
             *self._of_peers(),
             *_of_host(),

@@ -72,6 +72,25 @@ def of_triggers(status: Status) -> Iterator[Family]:
         yield Family(f"columnar_trigger_{name}", GAUGE, about, ("trigger", "table"), numbers)
 
 
+def of_flows(status: Status) -> Iterator[Family]:
+    """Of every follower, idle ones too."""
+    found = status.flows
+    for name, kind, about, values in (
+        ("lag_changes", GAUGE, "Durable changes not yet delivered.", [one.lag_changes for one in found]),
+        ("lag_seconds", GAUGE, "Age of the oldest of them.", [one.lag_seconds for one in found]),
+        ("rate", GAUGE, "Deliveries a second, over the last minute.", [one.rate_per_s for one in found]),
+        ("delivered", COUNTER, "Changes delivered.", [one.delivered for one in found]),
+        ("failed_attempts", COUNTER, "Attempts that failed.", [one.failed for one in found]),
+        ("parked_rows", GAUGE, "Rows that wait for another attempt.", [one.parked for one in found]),
+        ("dead_letters", GAUGE, "Changes given up after the last attempt.", [one.dead for one in found]),
+        ("idle_seconds", GAUGE, "Since the last delivery; -1: there was none.", [one.idle_s for one in found]),
+    ):
+        samples = tuple(((one.kind, one.name), (float(value),)) for one, value in zip(found, values, strict=True))
+        yield Family(f"columnar_follower_{name}", kind, about, ("kind", "follower"), samples)
+    runs = tuple(((one.kind, one.name), one.runs) for one in found if one.runs)
+    yield Family("columnar_follower_run_seconds", HISTOGRAM, "Runs, of all their slices.", ("kind", "follower"), runs)
+
+
 def _of_triggers(status: Status, values: Iterable[float]) -> tuple[tuple[tuple[str, ...], tuple[float, ...]], ...]:
     return tuple(((one.name, one.table), (float(value),)) for one, value in zip(status.triggers, values, strict=True))
 

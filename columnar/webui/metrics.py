@@ -50,6 +50,7 @@ def _of_one(status: Status) -> Iterator[Family]:
     yield from families.of_process(status)
     yield from families.of_tables(status, _size_of)
     yield from families.of_triggers(status)
+    yield from families.of_flows(status)
     yield from families.of_views(status)
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # 0.15 MB that a process needs for pages of servers alone
         TableLook,
         TransitionLook,
     )
+    from columnar.model.flow_look import FlowLook
     from columnar.model.trigger_look import TriggerLook
     from columnar.model.view_look import ViewLook
 
@@ -129,6 +130,7 @@ class Status:
     views: tuple[ViewLook, ...] = ()  # by name
     held: tuple[tuple[str, int], ...] = ()  # bytes of what is bounded in ``limits``, by name
     hot_modules: str = ""  # how they run, in words
+    flows: tuple[FlowLook, ...] = ()  # of every kind
 
 
 class Looks(Protocol):
@@ -167,6 +169,7 @@ class Sources:
     views: Callable[[], Iterable[ViewLook]] = tuple
     held: Callable[[], Mapping[str, int]] = dict
     hot_modules: Callable[[], str] = str
+    flows: Callable[[], Sequence[FlowLook]] = tuple
     looks: Callable[[], Looks] | None = None  # for the pages of servers, tables and rows: made for the first of them
 
 
@@ -193,6 +196,7 @@ def gather(sources: Sources) -> Status:
         views=tuple(sources.views()),
         held=tuple(sources.held().items()),
         hot_modules=sources.hot_modules(),
+        flows=tuple(sources.flows()),
     )
 
 
