@@ -73,7 +73,7 @@ def of_triggers(status: Status) -> Iterator[Family]:
 
 
 def of_flows(status: Status) -> Iterator[Family]:
-    """Of every follower, idle ones too."""
+    """Show every follower, idle ones too."""
     found = status.flows
     for name, kind, about, values in (
         ("lag_changes", GAUGE, "Durable changes not yet delivered.", [one.lag_changes for one in found]),
