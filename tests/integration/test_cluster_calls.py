@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from columnar.client import Connection, Contribute
+from columnar.model import flow_look
 from columnar.wire.idl import hbase
 from tests.support.cluster_process import ClusterProcess
 
@@ -79,9 +80,23 @@ def test_triggers_of_all_servers_are_waited_for_listed_and_retried_at_any(cluste
         return status.dead_letters, status.lag_changes, status.silent_servers
 
     assert found(0) == found(1) == (len(ROWS), 0, ())
-    assert gateways[1].triggers.retry("obeys") == len(ROWS), "rows of both servers"
+    (letter,) = gateways[1].triggers.show_dead("obeys", ROWS[0])
+    assert letter.change is not None
+    assert [(one.column, one.value) for one in letter.change.steps] == [(b"f:do", b"raise")]
+    assert gateways[1].triggers.retry("obeys", as_it_was=True) == len(ROWS), "rows of both servers"
     assert gateways[0].triggers.wait("obeys", timeout_ms=60_000)
     assert found(0) == found(1) == (len(ROWS), 0, ()), "they failed again"
+    assert gateways[1].triggers.retry("obeys") == len(ROWS), "at each row's owner, as they are now"
+    assert gateways[0].triggers.wait("obeys", timeout_ms=60_000)
+    assert found(0) == found(1) == (len(ROWS), 0, ())
+    assert gateways[0].triggers.skip_dead("obeys", ROWS[0]) == 1
+    assert gateways[1].triggers.purge_dead("obeys") == len(ROWS) - 1
+    gateways[0].triggers.replay("obeys")
+    assert gateways[1].triggers.wait("obeys", timeout_ms=60_000)
+    assert found(0) == found(1) == (len(ROWS), 0, ()), "each row was shown again, wherever it is"
+    looks, silent = flow_look.from_json(gateways[0].flows())
+    (flow,) = [one for one in looks if one.name == "obeys"]
+    assert (flow.reads, flow.dead, flow.failed, silent) == (("orders/f",), len(ROWS), 4 * len(ROWS), [])
     for gateway in gateways:
         gateway.close()
 
