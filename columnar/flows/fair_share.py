@@ -49,6 +49,7 @@ RESERVED_PART: Final = 8  # of the places
 PIPELINE_S: Final = 0.005
 WINDOW_S: Final = 0.005
 _SLOW, _NEW, _QUICK = range(3)  # places of the lines in ``_lines``
+_NOWHERE: Final = 0  # serial of a trigger that is in no line
 _SHORTEST_S: Final = 1e-6
 _FIRST_GUESS_S: Final = 0.001  # a slice of a trigger that was never measured
 _MEMORY: Final = 8  # slices, in the mean of a trigger's slices
@@ -78,6 +79,7 @@ class _Trigger:
         "continues_next",
         "continuing",
         "counted",
+        "counted_pace",
         "cpu_charged",
         "cpu_mean_s",
         "due",
@@ -85,11 +87,15 @@ class _Trigger:
         "filled_s",
         "is_measured",
         "is_removed",
+        "line_pace",
+        "line_tag",
         "mean_s",
+        "most_begun",
         "name",
+        "pace",
         "paused",
-        "place_in_line",
         "running",
+        "serial",
         "tag",
         "terms",
         "tokens",
@@ -104,7 +110,10 @@ class _Trigger:
         self.continuing: OrderedDict[Hashable, None] = OrderedDict()  # paused calls with a slice ready
         self.continues_next = True  # continuing calls and new ones take turns
         self.running = 0
-        self.counted = (_NEW, 0)  # pace and running slices, as they are in ``_running_at``
+        self.counted = 0  # running slices, as they are in ``_running_at`` of ``counted_pace``
+        self.counted_pace = _NEW
+        self.most_begun = 1  # this and ``pace``, how many of the places it may use: set by ``weigh``
+        self.pace = _NEW
         self.paused = 0
         self.tag = 0.0  # virtual seconds: when its next slice starts
         self.charged = 0.0  # virtual seconds, a part of the tag: for the slices that run
@@ -116,7 +125,9 @@ class _Trigger:
         self.filled_s = now_s
         self.due: float | None = None  # when its next token is there; set while it waits for one
         self.due_serial = 0  # of its entry in the heap of due triggers
-        self.place_in_line: tuple[int, float, int] | None = None  # pace, tag, serial: its entry in a line
+        self.serial = _NOWHERE  # of its entry in a line; with pace and tag there
+        self.line_pace = _NEW
+        self.line_tag = 0.0
 
     @property
     def begun(self) -> int:
@@ -124,17 +135,7 @@ class _Trigger:
 
     @property
     def wants_to_begin(self) -> bool:
-        return bool(self.consumers) and self.begun < self.most_begun
-
-    @property
-    def most_begun(self) -> int:
-        """I2, I6."""
-        if not self.is_measured:
-            return 1
-        side_by_side = self.terms.side_by_side
-        if self.paused or self.mean_s * side_by_side >= PIPELINE_S:
-            return side_by_side  # calls behind paused ones would hold places that those need to go on
-        return int(PIPELINE_S / max(self.mean_s, _SHORTEST_S))
+        return bool(self.consumers) and self.running + self.paused < self.most_begun
 
     @property
     def may_begin(self) -> bool:
@@ -144,12 +145,17 @@ class _Trigger:
     def can_take(self) -> bool:
         return bool(self.continuing) or self.may_begin
 
-    @property
-    def pace(self) -> int:
-        """How many of the places it may use (I5)."""
+    def weigh(self) -> None:
+        """Set ``most_begun`` (I2, I6) and ``pace`` (I5)."""
         if not self.is_measured:
-            return _NEW
-        return _QUICK if self.mean_s <= QUICK_S else _SLOW
+            self.most_begun, self.pace = 1, _NEW
+            return
+        mean_s, most = self.mean_s, self.terms.side_by_side
+        self.pace = _QUICK if mean_s <= QUICK_S else _SLOW
+        if not self.paused and mean_s * most < PIPELINE_S:
+            # Never behind paused calls: those in the worker would hold the places that the paused ones need to go on.
+            most = int(PIPELINE_S / max(mean_s, _SHORTEST_S))
+        self.most_begun = most
 
     def fill(self, now_s: float) -> None:
         if self.terms.rate_per_s is not None:
@@ -196,6 +202,7 @@ class FairShare:
             return
         held.fill(now_s)
         held.terms, held.is_removed, held.due = terms, False, None
+        held.weigh()
         held.bound = max(held.most_begun, held.begun)
         self._settle(held)
 
@@ -297,7 +304,8 @@ class FairShare:
 
     @property
     def running_count(self) -> int:
-        return sum(self._running_at)
+        at = self._running_at
+        return at[_SLOW] + at[_NEW] + at[_QUICK]
 
     def begun_count(self, trigger: str) -> int:
         """Calls of it that run or are paused."""
@@ -332,28 +340,33 @@ class FairShare:
 
     def _settle(self, held: _Trigger) -> None:
         """Bring the lines up to date after any change of a trigger."""
-        held.bound = max(held.most_begun, min(held.bound, held.begun))
-        self._running_at[held.counted[0]] -= held.counted[1]
-        held.counted = (held.pace, held.running)
-        self._running_at[held.pace] += held.running
-        self._await_token(held)
-        if not held.can_take:
-            self._in_line -= held.place_in_line is not None
-            held.place_in_line = None
-            if held.is_removed and not held.begun:
+        held.weigh()
+        begun, pace = held.running + held.paused, held.pace
+        held.bound = max(held.most_begun, min(held.bound, begun))
+        self._running_at[held.counted_pace] -= held.counted
+        self._running_at[pace] += held.running
+        held.counted_pace, held.counted = pace, held.running
+        wants = begun < held.most_begun and bool(held.consumers)
+        if held.terms.rate_per_s is not None:
+            self._await_token(held)
+            wants = wants and held.tokens >= 1.0
+        if not wants and not held.continuing:
+            self._in_line -= held.serial != _NOWHERE
+            held.serial = _NOWHERE
+            if held.is_removed and not begun:
                 self._triggers.pop(held.name, None)
             return
-        if held.place_in_line is None:
+        if held.serial == _NOWHERE:
             held.tag = max(held.tag, self._virtual_s)  # I4
             self._in_line += 1
-        elif held.place_in_line[:2] == (held.pace, held.tag):
+        elif held.line_pace == pace and held.line_tag == held.tag:
             return
         self._serial += 1
-        held.place_in_line = (held.pace, held.tag, self._serial)
-        line = self._lines[held.pace]
+        held.serial, held.line_pace, held.line_tag = self._serial, pace, held.tag
+        line = self._lines[pace]
         heapq.heappush(line, (held.tag, self._serial, held))
         if len(line) > 2 * len(self._triggers) + 64:  # most of it has been overtaken
-            line[:] = [entry for entry in line if self._is_live(entry)]
+            line[:] = [entry for entry in line if entry[2].serial == entry[1]]
             heapq.heapify(line)
 
     def _await_token(self, held: _Trigger) -> None:
@@ -389,33 +402,30 @@ class FairShare:
         """The lowest tag among the triggers that may use a place."""
         if self.running_count >= self.places or self._computing_s >= WINDOW_S:
             return None
-        heads: list[tuple[float, int, _Trigger]] = []
+        first: tuple[float, int, _Trigger] | None = None
         running = 0
-        for at_pace, bound, line in zip(self._running_at, self._bounds, self._lines, strict=True):
-            running += at_pace
-            while line and not self._is_live(line[0]):
+        for pace in (_SLOW, _NEW, _QUICK):
+            running += self._running_at[pace]
+            line = self._lines[pace]
+            while line and line[0][2].serial != line[0][1]:
                 heapq.heappop(line)
-            heads += line[:1] if running < bound else []
-        return min(heads)[2] if heads else None
-
-    @staticmethod
-    def _is_live(entry: tuple[float, int, _Trigger]) -> bool:
-        place = entry[2].place_in_line
-        return place is not None and place[2] == entry[1]
+            if line and running < self._bounds[pace] and (first is None or line[0] < first):
+                first = line[0]
+        return None if first is None else first[2]
 
     def check(self) -> None:
         """The invariants of the fields, for tests."""
         assert 0 <= self.running_count <= self.places
         assert abs(self._computing_s - sum(held.cpu_charged for held in self._triggers.values())) < 1e-6
-        assert self._in_line == sum(held.place_in_line is not None for held in self._triggers.values())
+        assert self._in_line == sum(held.serial != _NOWHERE for held in self._triggers.values())
         for pace in (_SLOW, _NEW, _QUICK):
             assert self._running_at[pace] == sum(one.running for one in self._triggers.values() if one.pace == pace)
         entries = [(at, entry) for at, line in enumerate(self._lines) for entry in line]
-        live = {entry[2].name: (at, entry) for at, entry in entries if self._is_live(entry)}
+        live = {entry[2].name: (at, entry) for at, entry in entries if entry[2].serial == entry[1]}
         for held in self._triggers.values():
             assert held.begun <= held.bound
             assert len(held.continuing) <= held.paused
-            assert (held.place_in_line is not None) == held.can_take == (held.name in live)
+            assert (held.serial != _NOWHERE) == held.can_take == (held.name in live)
             if held.name in live:
                 at, entry = live[held.name]
                 assert (at, entry[0]) == (held.pace, held.tag)
