@@ -82,7 +82,7 @@ class Doors:
         self.started_s = time.time()
         self.counters = RequestCounters()
         self.wire2: WireServer | None = None  # of the Thrift 2 service, where it is served
-        self._private: PrivateSocket | None = None  # of the trigger worker, where the port speaks TLS
+        self._private: PrivateSocket | None = None  # of trigger workers, where there may be any
         self.tls = tls
         self.visitors = Visitors.of(config.host, config.allow_origins)
         self.other_views: OtherLooks | None = None  # of views; None: this process has all regions
@@ -92,7 +92,7 @@ class Doors:
         return self.config.host, self.port
 
     async def open(self, serving: Serving, master: MasterParts) -> PrivateSocket | None:
-        """Listen; where the trigger worker connects if the port speaks TLS.  HostError: a port is taken."""
+        """Listen; where trigger workers connect, if there may be any.  HostError: a port is taken."""
         self.make(serving, master)
         return await self.listen()
 
@@ -242,8 +242,8 @@ class Doors:
         return sum(one.closed for one in leaving if one is not None)
 
     async def _open_privately(self) -> PrivateSocket | None:
-        """For the trigger worker, which has no certificate."""
-        if self.tls is None:
+        """For trigger workers, which have no certificate, and whose calls are background work."""
+        if self.tls is None and not self.config.trigger_modules:
             return None
         from columnar.wire.private_socket import PrivateSocket
 
@@ -263,7 +263,7 @@ class Doors:
             ) from error
 
     def answered(self) -> int:
-        """Requests that were answered so far on all doors."""
+        """Requests that were answered so far on all doors, but for those of trigger workers."""
         return self.wire.answered + (self.wire2.answered if self.wire2 is not None else 0)
 
     @property

@@ -86,7 +86,7 @@ class TriggerKeeper:
         await self.burials.load()
 
     def start(self, host: str, port: int, private: PrivateSocket | None = None) -> None:
-        """The store listens, with TLS at ``private`` too: start delivering."""
+        """The store listens, for workers at ``private``: start delivering."""
         self.start_with(lambda listener: WorkerLink(listener, host, port, self._modules, private))
 
     def start_with(self, make_link: MakeLink) -> None:

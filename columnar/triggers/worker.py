@@ -63,7 +63,7 @@ class Worker:
     def __init__(
         self, link: socket.socket, host: str, port: int, modules: frozenset[str], unix_socket: str = ""
     ) -> None:
-        """``unix_socket``: the private socket of a store whose port speaks TLS."""
+        """``unix_socket``: the private socket of the store; empty: at its port."""
         self._link = link
         self._connect = partial(Connection, host, port)
         if unix_socket:
@@ -180,7 +180,7 @@ def main() -> None:
     parser.add_argument("--link", type=int, required=True, help="descriptor of the socket to the store")
     parser.add_argument("--host", required=True)
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--socket", default="", help="path of the store's private socket, where the port speaks TLS")
+    parser.add_argument("--socket", default="", help="path of the store's private socket")
     parser.add_argument("--modules", required=True)
     given = parser.parse_args()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C at the terminal: the store stops us in its order

@@ -52,7 +52,7 @@ class WorkerLink(asyncio.Protocol):
         modules: tuple[str, ...],
         private: PrivateSocket | None = None,
     ) -> None:
-        """``private``: where the worker reaches the store whose port speaks TLS."""
+        """``private``: where the worker reaches the store, as background work; None: at the port."""
         self._listener = listener
         self._command = [sys.executable, "-m", "columnar.triggers.worker"]
         self._command += ["--host", host, "--port", str(port), "--modules", ",".join(modules)]

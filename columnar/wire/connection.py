@@ -55,8 +55,8 @@ _UNKNOWN: Final = "unknown"  # in metrics: names that clients invent do not beco
 class Connection:
     """An ``asyncio.Protocol`` in all but name: a class without foreign bases compiles to plain fields and calls."""
 
-    def __init__(self, server: WireServer, connection_id: int, read: bytes | None = None) -> None:
-        """``read``: another server has read so much of the next request, and not answered it; None: it came here."""
+    def __init__(self, server: WireServer, connection_id: int, read: bytes | None = None, counts: int = 1) -> None:
+        """``read``: of its next request, by another server; None: it came here.  ``counts``: 0 of background work."""
         self._server = server  # constant, as are the next three
         self._loop = asyncio.get_running_loop()
         limits = server.limits
@@ -69,8 +69,8 @@ class Connection:
         self._aside: Aside | None = None  # the large message that a thread decodes
         self.large = LargeCaller()
         self._transport: asyncio.Transport | None = None
-        self._busy = False
-        self._resting = False
+        self._counts = counts  # constant
+        self._busy = self._resting = False
         self._is_new = True  # nothing was answered yet
         self._is_dear = True  # used up its last slice, or has had none: shares the slices of expensive ones
         self._write_paused = False
@@ -415,7 +415,7 @@ class Connection:
         now = perf_counter()
         self._is_new = False
         server = self._server
-        server.answered += 1
+        server.answered += self._counts
         http = self._stream.http
         reply = b"" if message.kind == ONEWAY else reply
         self._out_bytes += len(reply)

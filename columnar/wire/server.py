@@ -91,7 +91,7 @@ class WireServer:
         self.errors = ErrorReplies(self.codec, service, self.unknown)
         self.codec_aside = ServiceCodec(definition, partial(sleep, 0))  # the decoder thread's own
         self.turns = Turns()
-        self.answered = 0  # requests, refusals too
+        self.answered = 0  # requests, refusals too; those of background work are not among them
         self.large_calls = LargeCalls(lambda: self.answered, self._lightly_asked)
         self.decoder = ThreadPoolExecutor(1, thread_name_prefix="columnar-decode")
         self.slow_after_s = service.slow_after_s
@@ -118,8 +118,11 @@ class WireServer:
         self._port = sockets[0].getsockname()[1]
 
     async def serve_privately(self, listening: socket.socket) -> None:
-        """Also serve whoever reaches ``listening``, a socket of this machine, without TLS."""
-        factory = cast(Callable[[], asyncio.Protocol], self._accept)
+        """Also serve whoever reaches ``listening``, a socket of this machine, without TLS.
+
+        Its callers do background work of the store: their requests are not ``answered``.
+        """
+        factory = cast(Callable[[], asyncio.Protocol], self._accept_privately)
         self._private = await asyncio.get_running_loop().create_unix_server(factory, sock=listening)
 
     async def take(self, connection: socket.socket, read: bytes = b"") -> None:
@@ -225,6 +228,9 @@ class WireServer:
 
     def _accept(self, read: bytes | None = None) -> Connection:
         return Connection(self, next(self._ids), read)
+
+    def _accept_privately(self) -> Connection:
+        return Connection(self, next(self._ids), None, 0)
 
     def _accept_tls(self) -> TlsDoor:
         assert self._tls is not None

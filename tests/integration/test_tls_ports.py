@@ -230,7 +230,7 @@ def test_triggers_run_behind_tls(house: House) -> None:
     connection = house.connect()
     for name in ("source", "audit"):
         connection.create_table(name, {"a": {}})
-    connection.triggers.add("copy", "source", "tests.support.trigger_functions:note", ["a"])
+    connection.triggers.add("copy", b"source", "tests.support.trigger_functions:note", [b"a"])
     connection.table("source").put(b"r", {b"a:x": b"1"})
     deadline = time.monotonic() + WAIT_S
     while not connection.table("audit").row(b"r") and time.monotonic() < deadline:

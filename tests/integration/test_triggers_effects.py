@@ -105,3 +105,14 @@ def test_a_long_fan_out_goes_on_behind_its_checkpoint(tmp_path: Path) -> None:
     assert len(rows_with(connection, b"a")) == LONG
     assert connection.triggers.dead_letters("spread") == []
     assert store.stop() == 0
+
+
+def test_calls_of_a_worker_are_no_foreground_requests(serving: Serving) -> None:
+    connection, doors = serving.connect(), serving.store.doors
+    connection.create_table(b"audit", {"a": {}})
+    connection.triggers.add("noted", b"plain", f"{MODULE}:note", [b"f"])
+    before = serving.do(doors.answered)
+    connection.table(b"plain").put(b"row", {b"f:a": b"1"})
+    assert connection.triggers.wait("noted")
+    assert serving.do(doors.answered) - before == 2, "the put and the wait"
+    assert connection.table(b"audit").row(b"row"), "which the worker has written by a call of its own"
