@@ -1,4 +1,4 @@
-"""(pure) Random histories of a test: what happens to source rows, and how badly a function is run for it.
+"""Random histories of a test: what happens to source rows, and how badly a function is run for it.
 
     put, delete     a change of a source row, by the clock or with a timestamp that a client invented
     begin           the trigger is added: rows that are there come as they are, earlier changes do not come

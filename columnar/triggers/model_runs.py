@@ -20,7 +20,7 @@ from columnar.triggers.api import NO_BEFORE, NO_ROW, Change, ChangedCell, Later
 from columnar.triggers.looked import Looked
 from columnar.triggers.model_history import Event
 from columnar.triggers.model_tables import ModelClient, ModelTables, Row, Shown, Write
-from columnar.triggers.slices import function_of
+from columnar.triggers.slices import Function
 
 START_MS = 1_800_000_000_000
 _ATTEMPTS = 20  # of one change; each may die
@@ -38,14 +38,12 @@ class _Pending:
 
 
 class Run:
-    def __init__(
-        self, asked: Registration, function: Callable[..., Any], looked: Mapping[bytes, Mapping[bytes, Row]]
-    ) -> None:
+    def __init__(self, asked: Registration, function: Function, looked: Mapping[bytes, Mapping[bytes, Row]]) -> None:
         """``looked``: tables that the function looks at, which stay as they are: rows by their keys."""
         self.asked = asked
         self.scope = asked.scope()
         self.tallies = False
-        self._function = function_of(function)
+        self._function = function
         self._now_ms = START_MS
         self.source = ModelTables(lambda: self._now_ms, leaves_markers=False)
         self.derived = ModelTables(lambda: self._now_ms)
@@ -85,8 +83,8 @@ class Run:
         return self
 
     def recomputed(self) -> Shown:
-        """Of the source as it is now."""
-        fresh = Run(self.asked, self._function.call, self._looked)
+        """Derive the tables from the source as it is now."""
+        fresh = Run(self.asked, self._function, self._looked)
         fresh.source = self.source
         for row in self.source.rows(self._table):
             if fresh._image(row):

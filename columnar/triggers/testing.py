@@ -48,7 +48,7 @@ def effects_of(
     client: Any = None,
     **fields: Any,
 ) -> list[Effect]:
-    """What the function yields for one change; nothing where its ``on`` would make no call of it.
+    """Call the function for one change and list what it yields; nothing where its ``on`` would make no call.
 
     ``looked``: cells by the name of the look; ``fields``: others of ``Change``, as ``stamp`` or ``attempt``.
     """
@@ -114,7 +114,7 @@ def _problem(
 ) -> str:
     """Why the tables are wrong after this history; empty: they are right."""
     try:
-        run = Run(asked, function, looked).play(history)
+        run = Run(asked, function_of(function), looked).play(history)
         wanted = run.recomputed()
     except Exception as error:  # noqa: BLE001 - the author's code: whatever it raises is what is wrong
         return f"it raises {type(error).__name__}: {error}"

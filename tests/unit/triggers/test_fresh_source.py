@@ -18,10 +18,10 @@ def module(path: str | None) -> types.ModuleType:
 
 def test_modules_of_authors_are_forgotten_and_no_others() -> None:
     loaded = {
-        "columnar.client": module("/home/a/columnar/client/__init__.py"),  # at the start
-        "my_triggers": module("/home/a/my_triggers.py"),
-        "helping": module("/home/a/helping.py"),
-        "fast": module("/home/a/fast.cpython-312.so"),
+        "columnar.client": module("/src/columnar/client/__init__.py"),  # at the start
+        "my_triggers": module("/src/my_triggers.py"),
+        "helping": module("/src/helping.py"),
+        "fast": module("/src/fast.cpython-312.so"),
         "sys": module(None),
         "json": json,
         "click": click,
