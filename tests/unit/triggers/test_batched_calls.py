@@ -1,0 +1,94 @@
+"""Batches and process labels over the feeder: what is sent together, what comes again after failures and deaths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.fake_links import FakeLink, runs
+from tests.unit.triggers.test_effects_of_calls import did, out, put, stamp_of
+from tests.unit.triggers.test_feeder import Bench, on_bench
+
+ROWS = [b"a", b"b", b"c", b"d"]
+
+
+def batches(link: FakeLink) -> list[tuple[int, list[bytes]]]:
+    """Number and rows of the calls that were sent since the last look."""
+    found = [(call[0], [change[1] for change in call[4]]) for call in runs(*link.sent)]
+    link.sent.clear()
+    return found
+
+
+@on_bench()
+async def test_a_full_batch_is_one_call_and_each_effect_bears_its_own_stamp(bench: Bench) -> None:
+    await bench.add("t", batch=4, within_ms=60_000)
+    await bench.put(*ROWS[:3])
+    assert batches(bench.main) == [], "it waits for more"
+    stamps = [stamp_of(bench, row) for row in ROWS[2:3]]
+    await bench.put(ROWS[3])
+    stamps.append(stamp_of(bench, ROWS[3]))
+    ((number, rows),) = batches(bench.main)
+    assert rows == ROWS
+    did(bench, number, "done", [2, put(b"x")], [3, put(b"y")])
+    assert await bench.keeper.wait("t", "", 10.0)
+    assert [out(bench, row)[b"f:a"][1] for row in (b"x", b"y")] == stamps
+
+
+@on_bench()
+async def test_a_batch_that_fails_is_halved_until_one_change_is_alone(bench: Bench) -> None:
+    await bench.add("t", batch=4, attempts=1)
+    await bench.put(*ROWS)
+    sizes, seen = [], set[bytes]()
+    while calls := batches(bench.main):
+        for number, rows in calls:
+            sizes.append(len(rows))
+            if b"b" in rows:
+                did(bench, number, "failed", error="Error: b")
+            else:
+                seen.update(rows)
+                did(bench, number)
+    assert await bench.keeper.wait("t", "", 10.0)
+    assert seen == {b"a", b"c", b"d"}
+    assert sizes.count(1) >= 2
+    letters = await bench.keeper.dead_letters("t", 10)
+    assert [(letter.row, letter.attempts) for letter in letters] == [(b"b", 1)]
+
+
+@on_bench()
+async def test_named_changes_fail_at_once_and_the_others_come_again(bench: Bench) -> None:
+    await bench.add("t", batch=4, within_ms=60_000, attempts=1)
+    await bench.put(*ROWS)
+    ((number, _),) = batches(bench.main)
+    did(bench, number, "named", error=[[1, "no b"]])
+    ((number, rows),) = batches(bench.main)
+    assert rows == [b"a", b"c", b"d"]
+    did(bench, number)
+    assert await bench.keeper.wait("t", "", 10.0)
+    assert [letter.error for letter in await bench.keeper.dead_letters("t", 10)] == ["no b"]
+
+
+@on_bench()
+async def test_an_effect_that_names_no_change_of_the_batch_fails_it(bench: Bench) -> None:
+    await bench.add("t", batch=1, attempts=1)
+    for effect in ([1, put(b"x")], put(b"x")):
+        await bench.put(b"a")
+        ((number, _),) = batches(bench.main)
+        did(bench, number, "done", effect)
+        assert await bench.keeper.wait("t", "", 10.0)
+    assert len(await bench.keeper.dead_letters("t", 10)) == 2
+    assert out(bench, b"x") == {}
+
+
+@on_bench()
+async def test_a_label_has_processes_of_its_own_and_its_death_is_its_own(bench: Bench) -> None:
+    await bench.add("common")
+    await bench.add("apart", process="hog")
+    own: Any = bench.links[2]
+    await bench.put(b"a")
+    assert [name for _, name, _ in bench.main.take()] == ["common"]
+    ((_, name, _),) = own.take()
+    assert name == "apart"
+    own.die()
+    (common,), (apart,) = bench.feeder.consumers_of("common"), bench.feeder.consumers_of("apart")
+    assert common.state.in_flight_count == 1, "its call goes on"
+    assert "the worker process went" in apart.state.last_error
+    assert bench.main.is_up
