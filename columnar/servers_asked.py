@@ -15,11 +15,13 @@ from columnar.master.instructions import Plan
 from columnar.master.placement import Current, Desired
 from columnar.master.plan_draft import Chance
 from columnar.master.planner import plan
+from columnar.model import flow_look
+from columnar.model.flow_look import FlowLook
 from columnar.model.histogram import Histogram
 from columnar.model.measures import Family
 from columnar.model.owner_messages import Measures
 from columnar.model.trigger_look import TriggerLook, merged
-from columnar.routing.asks import TriggerLooks
+from columnar.routing.asks import FlowLooks, TriggerLooks
 from columnar.routing.side_by_side import LOOK_S, looks_at
 from columnar.webui.server import Ask
 from columnar.webui.status import NotAnswering
@@ -58,6 +60,9 @@ class ServersAsked:
     def triggers(self) -> tuple[list[TriggerLook], list[str]]:
         return self._awaited(self._triggers())
 
+    def flows(self) -> tuple[list[FlowLook], list[str]]:
+        return self._awaited(self._flows())
+
     def _awaited(self, question: Coroutine[Any, Any, T]) -> T:
         answer = asyncio.run_coroutine_threadsafe(question, self._ask(asyncio.get_running_loop))
         try:
@@ -69,6 +74,11 @@ class ServersAsked:
     async def _measures(self) -> tuple[dict[str, tuple[Family, ...]], list[str]]:
         found, silent = await looks_at(list(self._host.greeted), self._servers, Measures())
         return {server.name: families for server, families in found.items()}, [one.name for one in silent]
+
+    async def _flows(self) -> tuple[list[FlowLook], list[str]]:
+        found, silent = await looks_at(list(self._host.greeted), self._servers, FlowLooks())
+        looks = flow_look.merged(look for looks in found.values() for look in looks)
+        return looks, [one.name for one in silent]
 
     async def _triggers(self) -> tuple[list[TriggerLook], list[str]]:
         found, silent = await looks_at(list(self._host.greeted), self._servers, TriggerLooks())

@@ -18,10 +18,12 @@ from werkzeug.wrappers import Request, Response
 
 from columnar.errors import ColumnarError, TableNotFound, shown
 from columnar.model.cluster_look import UNKNOWN_MS, RegionLook, RowLook
+from columnar.model.flow_look import FlowLook
 from columnar.model.measures import Family
 from columnar.model.trigger_look import TriggerLook
 from columnar.webui.cluster_families import of_cluster
 from columnar.webui.cluster_status import ClusterStatus
+from columnar.webui.flow_page import FlowPage
 from columnar.webui.metrics import CONTENT_TYPE, FamilyCollector, exposition, merged, metric_of
 from columnar.webui.pages import REFRESH_S, REGIONS_SHOWN, TRIGGERS_SHOWN, Pages, duration_text, environment
 from columnar.webui.region_map import colour_of, legend_of, strip_of
@@ -40,6 +42,9 @@ class Servers(Protocol):
 
     def measures(self) -> tuple[Mapping[str, Sequence[Family]], Sequence[str]]:
         """Return families by the server's name, and names of servers that did not answer."""
+
+    def flows(self) -> tuple[Sequence[FlowLook], Sequence[str]]:
+        """Return one look for each flow, and names of servers that did not answer."""
 
     def triggers(self) -> tuple[Sequence[TriggerLook], Sequence[str]]:
         """Return one look for each trigger, and names of servers that did not answer."""
@@ -169,6 +174,7 @@ class ClusterPages(Pages):
             "/metrics": lambda _: Response(exposition(self._registry), content_type=CONTENT_TYPE),
             "/health": lambda _: self._health(),
             "/triggers": lambda _: self._triggers(),
+            "/flows": FlowPage(servers.flows, lambda: ask(status), look_pages.page).answer,
         }
         super().__init__({**own, **answers}, store, visitors)
 

@@ -89,12 +89,17 @@ class StoreSite:
     def pages(self, ask: Ask, visitors: Visitors) -> Any:
         from columnar.webui.pages import environment, status_pages
 
-        sources, more = self._sources, {}
+        sources = self._sources
+        more: dict[str, Any] = {}
         if sources.looks is not None:
             from columnar.webui.cluster_pages import LookPages
+            from columnar.webui.flow_page import FlowPage
 
             looks = sources.looks()
-            more = LookPages(ask, looks, partial(self._as_cluster, looks), environment()).answers
+            status = partial(self._as_cluster, looks)
+            pages = LookPages(ask, looks, status, environment())
+            flows = FlowPage(lambda: (ask(sources.flows), ()), lambda: ask(status), pages.page)
+            more = {**pages.answers, "/flows": flows.answer}
         return status_pages(lambda: ask(self._status), lambda: ask(_nothing), sources.address, visitors, more)
 
     def _status(self) -> Status:

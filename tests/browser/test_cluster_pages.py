@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import pytest
 import waitress
 
+from columnar.model.flow_look import FlowLook
 from columnar.model.measures import Family
 from columnar.model.trigger_look import TriggerLook
 from columnar.webui.cluster_pages import cluster_pages
@@ -24,6 +25,19 @@ class TwoServers:
     def measures(self) -> tuple[dict[str, tuple[Family, ...]], list[str]]:
         return {}, []
 
+    def flows(self) -> tuple[list[FlowLook], list[str]]:
+        looks = [
+            FlowLook(
+                "trigger", "spread-to-all-the-followers", ("posts/t",), ("timeline/in",), (), "running", 0, 0.0, 812.5
+            ),
+            FlowLook(
+                "trigger", "notify", ("timeline/in",), (), ("mail",), "paused", 12_345, 61.0, 0.0, dead=3, error="no"
+            ),
+            FlowLook("view", "posts_by_author", ("posts/t",), ("posts_by_author/v",), rate_per_s=9.0, idle_s=2.0),
+            FlowLook("trigger", "back", ("mail/f",), ("posts/t",)),
+        ]
+        return looks, ["s2"]
+
     def triggers(self) -> tuple[list[TriggerLook], list[str]]:
         error = "Traceback: " + "a long way down, " * 20 + "ValueError: no"
         looks = [TriggerLook(f"links-of-{n}", "pages", "wiki:links", "running", n, 0.5, 0, n, error) for n in range(3)]
@@ -38,6 +52,7 @@ PATHS = (
     "/transitions",
     "/decisions",
     "/triggers",
+    "/flows",
 )
 
 

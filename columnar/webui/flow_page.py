@@ -1,0 +1,38 @@
+"""``/flows``: which table feeds which trigger and view, as a drawing without script and as a table of figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from werkzeug.wrappers import Request, Response
+
+from columnar.model.flow_look import FlowLook
+from columnar.webui.cluster_status import ClusterStatus
+from columnar.webui.flow_drawing import FLOWS_DRAWN, drawing_of
+
+Looked = tuple[Sequence[FlowLook], Sequence[str]]  # looks, and names of servers that did not answer
+FLOWS_SHOWN: Final = 200
+
+
+class FlowPage:
+    """Holds nothing that changes."""
+
+    def __init__(
+        self, looks: Callable[[], Looked], status: Callable[[], ClusterStatus], page: Callable[..., Response]
+    ) -> None:
+        """Called in the web thread: ``looks`` and ``status`` ask the loop."""
+        self._looks = looks
+        self._status = status
+        self._page = page
+
+    def answer(self, _request: Request) -> Response:
+        looks, silent = self._looks()
+        return self._page(
+            "flows.html",
+            self._status(),
+            flows=looks[:FLOWS_SHOWN],
+            drawing=drawing_of(looks),
+            hidden=max(0, len(looks) - FLOWS_DRAWN),
+            silent=silent,
+        )

@@ -1,0 +1,39 @@
+"""The drawing of flows: rows in the order of data, arcs down and back, bounded."""
+
+from __future__ import annotations
+
+import json
+
+from columnar.model import flow_look
+from columnar.model.flow_look import FlowLook, merged
+from columnar.webui.flow_drawing import FLOWS_DRAWN, ROW, drawing_of
+
+THERE = FlowLook("trigger", "there", ("a/f",), ("b",), rate_per_s=2.0, runs=(0.0, 3.0) + (0.0,) * 15 + (1.0,))
+BACK = FlowLook("trigger", "back", ("b/f",), (), ("a/f",), "paused", 5, 1.5, dead=1)
+
+
+def test_places_and_flows_stand_in_the_order_of_the_data() -> None:
+    drawing = drawing_of([BACK, THERE])
+    names = [row.name for row in drawing.rows]
+    assert sorted(names) == ["a", "b", "trigger back", "trigger there"]
+    assert names.index("a") < names.index("trigger there") or names.index("b") < names.index("trigger back")
+    assert sum(arc.is_back for arc in drawing.arcs) == 1, "the arc that closes the cycle"
+    assert len(drawing.arcs) == 4
+    assert drawing.height == ROW * 4
+    ill = [row for row in drawing.rows if row.is_ill]
+    assert [row.figures for row in ill] == ["0.0/s, lag 5 (1.5 s), paused, 1 dead"]
+
+
+def test_a_drawing_is_bounded() -> None:
+    drawing = drawing_of([FlowLook("trigger", f"t{n}", ("a/f",), (f"b{n}",)) for n in range(3 * FLOWS_DRAWN)])
+    assert len(drawing.rows) == 2 * FLOWS_DRAWN + 1
+
+
+def test_looks_of_servers_are_one_and_travel_as_json() -> None:
+    (one,) = merged(
+        [THERE, FlowLook("trigger", "there", ("a/f",), ("b",), ("c/f",), "paused", 1, 2.0, 1.0, idle_s=4.0)]
+    )
+    assert (one.state, one.rate_per_s, one.seen, one.idle_s, one.runs) == ("paused", 3.0, ("c/f",), 4.0, THERE.runs)
+    text = flow_look.to_json([one], ["s2"])
+    assert flow_look.from_json(text) == ([one], ["s2"])
+    assert json.loads(text)["flows"][0]["run_p50_s"] == 0.00025
