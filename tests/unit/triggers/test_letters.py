@@ -64,7 +64,7 @@ async def test_a_retry_as_it_was_has_its_own_change_and_stamp_under_a_new_sequen
     assert await bench.keeper.dead_letters("t", 10) == []
 
 
-@on_bench()
+@on_bench(attributes={"CHANGE_LOG": "3600"})
 async def test_stamps_rise_after_a_change_that_was_logged_again(bench: Bench) -> None:
     await bench.add("t", attempts=1)
     await die(bench, b"a")
