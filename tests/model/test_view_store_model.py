@@ -25,6 +25,7 @@ from columnar.storage.memory import MemoryEngine
 from columnar.views import piece_reader
 from columnar.views.contributions import rules_of
 from columnar.views.keeper import follower_name
+from columnar.views.progress import Pass
 from columnar.views.recompute import Recomputed, recomputed
 from tests.model.test_views_model import ROWS, VALUES, Side
 from tests.support.changing_house import CatalogueRows
@@ -158,15 +159,12 @@ class Run:
             sides.append((rules, list(rows.items())))
         expected = recomputed(sides)
         await self.check_table(expected)
-        for _ in range(1_000):
-            rejected = self.house.owner.views.looks()[0].rejected
-            if rejected == len(expected.rejected):
-                break
-            await asyncio.sleep(0)
-        assert rejected == len(expected.rejected), [
-            one.progress  # type: ignore[attr-defined]
-            for one in self.house.keeper.hub.followers.of(follower_name("v"))
-        ]
+        followers = self.house.keeper.hub.followers.of(follower_name("v"))
+        async with asyncio.timeout(20):
+            while any(one.progress.walk is not Pass.OVER for one in followers):  # type: ignore[attr-defined]  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.001)
+        rejected = self.house.owner.views.looks()[0].rejected
+        assert rejected == len(expected.rejected)
         self.seen["groups"] += len(expected.groups)
         self.seen["rejected"] += len(expected.rejected)
 
