@@ -67,6 +67,7 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
     "fence": ("columnar.shell.servers:fence", "End a server that hangs, at once."),
     "trigger": ("columnar.shell.triggers:trigger", "Look at triggers and change them."),
     "flows": ("columnar.shell.flows:flows", "Show which tables feed which triggers, and how far behind."),
+    "view": ("columnar.shell.views:view", "Declare views of tables and read them."),
     "snapshot": ("columnar.shell.snapshots:snapshot", "Keep a table as it is now, and bring it back."),
     "export": ("columnar.shell.transfer:export", "Write a table into a folder."),
     "import": ("columnar.shell.transfer:import_", "Make a table out of an exported folder."),

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from columnar.coordination.doorbell import Handed  # a standalone has none
     from columnar.model.cluster_look import ServerLook
     from columnar.operations.descriptions import Descriptions
+    from columnar.routing.owners import Owners
     from columnar.thrift.cluster_methods import ClusterMethods
     from columnar.thrift.single_server import SingleServer
     from columnar.wire.private_socket import PrivateSocket
@@ -86,6 +87,7 @@ class Doors:
         self.tls = tls
         self.visitors = Visitors.of(config.host, config.allow_origins)
         self.other_views: OtherLooks | None = None  # of views; None: this process has all regions
+        self.owners: Owners | None = None  # as ``other_views``
         self.address_of: Callable[[RegionInfo], tuple[str, int]] = self._own_address  # of the server that owns it
 
     def _own_address(self, _region: RegionInfo) -> tuple[str, int]:
@@ -145,9 +147,12 @@ class Doors:
         return ClusterMethods(operations.descriptions, cluster, may_end_servers=master.cluster is None)
 
     def _view_methods(self, serving: Serving, master: MasterParts) -> object:
-        from columnar.thrift.view_methods import ViewMethods  # most stores have no views
+        from columnar.thrift.view_checks import ViewChecks  # most stores have no views
+        from columnar.thrift.view_methods import ViewMethods
 
-        return ViewMethods(master.views, serving.owner.views, lambda: self.other_views)
+        wait = self.trigger_methods.columnarViewWait
+        checks = ViewChecks(serving.owner.views, serving.checks, serving.keeper.applier, wait, lambda: self.owners)
+        return ViewMethods(master.views, serving.owner.views, lambda: self.other_views, checks)
 
     def alone(self, descriptions: Descriptions) -> SingleServer:
         """This process as a cluster of one server."""

@@ -38,6 +38,7 @@ from columnar.operations.apart import connect
 from columnar.operations.asked import AskedOperations
 from columnar.regions.owning import Owning
 from columnar.regions.region_rates import RateMeter
+from columnar.routing import view_asks
 from columnar.routing.asks import OwnFigures, TriggerLooks, ViewLooks
 from columnar.routing.forwarding import Forwarding
 from columnar.routing.hello import Hello, obstacle
@@ -170,11 +171,17 @@ class ClusterServer:
         apart = TriggersApart(self.asked_triggers, self.owners, lambda: self.asks.servers())
         self.doors.trigger_methods.others = apart
         self.peer_server.register(ViewLooks, self._view_looks)
-        self.doors.other_views = self._views_of_others
+        for asked in view_asks.KINDS:
+            self.peer_server.register(asked, self._checked)
+        self.doors.other_views, self.doors.owners = self._views_of_others, self.owners
         keeper.burials.log_again_elsewhere = apart.log_again
 
     async def _own_figures(self, _asked: OwnFigures) -> Figures:
         return self.doors.extension.figures()
+
+    async def _checked(self, asked: Message[R]) -> R:
+        answer: R = await self.serving.checks().answers[type(asked)](asked)
+        return answer
 
     async def _view_looks(self, _asked: ViewLooks) -> tuple[ViewLook, ...]:
         return self.serving.owner.views.looks()

@@ -27,6 +27,7 @@ from columnar.webui.status import TriggerLine
 
 if TYPE_CHECKING:
     from columnar.master.region_changes import RegionChanges
+    from columnar.views.asked_checks import AskedChecks
     from columnar.wire.private_socket import PrivateSocket
 
 _log = logging.getLogger(__name__)
@@ -57,6 +58,7 @@ class Serving:
         self.keeper = TriggerKeeper(self.server, hub, config.trigger_modules, self.operations)
         self.server.listener = hub.listener
         self.owner = RegionOwner(self.server, self.keeper, config.region_bytes)
+        self._checks: AskedChecks | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._recovery: asyncio.Task[None] | None = None
 
@@ -97,6 +99,19 @@ class Serving:
     def _sweep_scanners(self) -> None:
         self.scanners.expire()
         self._timer = asyncio.get_running_loop().call_later(SCANNER_SWEEP_S, self._sweep_scanners)
+
+    def checks(self) -> AskedChecks:
+        """The answers of this server to the asks of views' checks."""
+        if self._checks is None:
+            from columnar.views.asked_checks import AskedChecks  # most stores have no views
+
+            access, governor = self.operations.access, self.keeper.governor
+            self._checks = AskedChecks(access, self.server, governor, self._definition)
+        return self._checks
+
+    def _definition(self, view: str) -> bytes:
+        """ViewError."""
+        return self.owner.views.views.known(view).definition
 
     async def wait(self, key: str, token: str, timeout_s: float) -> bool:
         """For a follower, by its key (``flows.follower_name``), or for all triggers."""

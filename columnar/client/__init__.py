@@ -2,7 +2,8 @@
 
 ``Connection`` is a ``happybase.Connection``: every program written for happybase runs with it
 unchanged.  What is new: ``Table.check_and_mutate``, ``Connection.admin`` (``Admin``: create with
-attributes and split points, alter, truncate, regions, namespaces), ``Connection.triggers``, ``Connection.snapshots``,
+attributes and split points, alter, truncate, regions, namespaces), ``Connection.triggers``, ``Connection.views``,
+``Connection.view`` (reads of a view), ``Connection.snapshots``, ``Table.slice`` (a part of a wide row),
 ``Connection.status``, and ``Connection.is_columnar``, which says whether the other side is more than
 a plain HBase.
 """
@@ -10,6 +11,7 @@ a plain HBase.
 from columnar.client.admin import Admin, FamilyDescription, RegionStatus, TableDescription
 from columnar.client.cluster import ClusterAdmin
 from columnar.client.connection import Connection, ConnectionPool
+from columnar.client.errors import NotYet
 from columnar.client.regions import RegionAdmin
 from columnar.client.snapshots import Snapshot, Snapshots
 from columnar.client.table import (
@@ -25,7 +27,11 @@ from columnar.client.table import (
 )
 from columnar.client.tls import ClientTls
 from columnar.client.triggers import DeadLetter, Triggers, TriggerStatus
+from columnar.client.view_cells import Group, Member
+from columnar.client.view_reader import ViewReader
+from columnar.client.views import Views, ViewStatus
 from columnar.model.presplit import hex_splits, uniform_splits
+from columnar.model.view_definition import Source, View
 
 __all__ = [
     "Admin",
@@ -40,17 +46,25 @@ __all__ = [
     "Delete",
     "Expect",
     "FamilyDescription",
+    "Group",
     "Increment",
+    "Member",
     "MemberCell",
+    "NotYet",
     "Put",
     "RegionAdmin",
     "RegionStatus",
     "Snapshot",
     "Snapshots",
+    "Source",
     "Table",
     "TableDescription",
     "TriggerStatus",
     "Triggers",
+    "View",
+    "ViewReader",
+    "ViewStatus",
+    "Views",
     "hex_splits",
     "uniform_splits",
 ]

@@ -23,6 +23,8 @@ from columnar.client.store_socket import StoreSocket
 from columnar.client.table import Table
 from columnar.client.tls import ClientTls, TlsSocket, given
 from columnar.client.triggers import Triggers
+from columnar.client.view_reader import ViewReader
+from columnar.client.views import Definitions, Views
 from columnar.wire.idl import SERVICE, hbase
 
 _UNKNOWN_METHOD: Final = TApplicationException.UNKNOWN_METHOD
@@ -128,6 +130,14 @@ class Connection(happybase.Connection):  # type: ignore[misc]
     @property
     def triggers(self) -> Triggers:
         return Triggers(self)
+
+    @property
+    def views(self) -> Views:
+        return Views(self)
+
+    def view(self, name: str) -> ViewReader:
+        """Reads of the view ``name``; its definition is asked for at the first one."""
+        return ViewReader(self, Definitions(self.views, name))
 
     @property
     def snapshots(self) -> Snapshots:

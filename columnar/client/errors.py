@@ -25,6 +25,18 @@ class NotColumnar(TException):  # type: ignore[misc]
         self.address = address
 
 
+class NotYet(Exception):
+    """The view does not show the write yet; the same read may succeed later."""
+
+    def __init__(self, view: str, token: str, timeout_ms: int) -> None:
+        super().__init__(
+            f"view {view} does not show the write {token} after {timeout_ms} ms; read again, or wait longer"
+        )
+        self.view = view
+        self.token = token
+        self.timeout_ms = timeout_ms
+
+
 def hbase_class(error: Exception) -> str:
     """The HBase exception class that a server's message begins with, or an empty string."""
     message = getattr(error, "message", b"") or b""

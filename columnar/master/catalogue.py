@@ -10,6 +10,7 @@ r"""The catalogue: the table ``columnar:meta``, with a row for each table and a 
     rows ``s/...``, ``w/...``  logs of dead incarnations, and wishes (``owner_rows``)
     rows ``tr/...``           triggers (``trigger_rows``)
     rows ``vw/...``           views (``view_rows``)
+    rows ``alias/NAME``       which generation of a view readers see (``view_rows``)
     row ``e``                  info:epoch = the epoch of this start's owner of all regions, eight bytes
 
 A change of several rows (a table with its regions) is an atomic batch of the catalogue's only region (design D12), so
@@ -105,7 +106,7 @@ class Catalogue:
                 self.namespaces.add(row[3:].decode())
             elif row.startswith(trigger_rows.PREFIX):
                 triggers.append((row, cells))
-            elif row.startswith(view_rows.PREFIX):
+            elif row.startswith((view_rows.PREFIX, view_rows.ALIAS)):
                 self._view_rows[row] = cells
             elif row.startswith(owner_rows.SEALED):
                 self.sealed[owner_rows.sealed_server(row)] = owner_rows.sealed_from_json(cells[b"info:sealed"])
@@ -333,7 +334,9 @@ class Catalogue:
             if held.get(row) != cells
         }
         for row, cells in held.items():
-            if row in wanted or not row.startswith((b"t/", b"r/", b"d/", b"ns/", b"s/", b"w/", b"tr/", b"vw/")):
+            if row in wanted or not row.startswith(
+                (b"t/", b"r/", b"d/", b"ns/", b"s/", b"w/", b"tr/", b"vw/", b"alias/")
+            ):
                 continue
             if not row.startswith(b"d/") or row in serving:
                 changes[row] = erase(row)

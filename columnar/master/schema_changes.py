@@ -100,7 +100,7 @@ class SchemaChanges:
         """Under ``lock``.  ``views``: the views from now on, where the table comes with one.  TableExists."""
         text = table.name
         self.check_namespace(namespace_of(text), system=system)
-        if text in self._catalogue.tables:
+        if text in self._catalogue.tables or self._catalogue.views.swap_of(text) is not None:
             raise TableExists(text)
         async with self.announced(text, ranges_from(starts)) as regions:
             await self.make_folders(regions)

@@ -20,15 +20,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from columnar.errors import ColumnarError, IllegalArgument, TableExists, TableNotEnabled
 from columnar.master.catalogue import Catalogue
 from columnar.master.schema_changes import SchemaChanges
+from columnar.master.view_generations import ViewGenerations
 from columnar.model import region_messages as messages
 from columnar.model.flow_graph import Flow, Graph
 from columnar.model.region_messages import Peer
 from columnar.model.schema import Table
+from columnar.model.view_generations import base_of, role_of
 from columnar.model.view_set import KeptView, ViewSet
 
 _log = logging.getLogger(__name__)
@@ -60,6 +63,7 @@ class ViewChanges:
         self._before_first = before_first
         self._looking: asyncio.Task[None] | None = None
         changes.triggers.other_flows = self._flows
+        self.generations = ViewGenerations(self)
         self.at: Callable[[str], None] = lambda _step: None  # called when a step is over: tests die there
 
     @property
@@ -76,6 +80,7 @@ class ViewChanges:
             await self._settle()
             await self.publish()
         self._look_soon()
+        self.generations.start()
 
     def _flows(self) -> list[Flow]:
         return [one.flow for one in self.views.all]
@@ -86,15 +91,22 @@ class ViewChanges:
 
     # --- changes -----------------------------------------------------------------------------------
 
-    async def add(self, definition: bytes) -> None:
-        """The very same one again changes nothing.  Returns when it is on disk, and every change is caught."""
+    async def add(self, definition: bytes, *, table: str = "") -> None:
+        """The very same one again changes nothing.  Returns when it is on disk, and every change is caught.
+
+        ``table``: of a generation that is not the first (``view_generations``).
+        """
         declaring = self._declaring()
         async with self.lock:
             await self._settle()
             tables = {name: entry.schema for name, entry in self._catalogue.tables.items()}
             view = declaring.declared(definition, self.views, tables, self._changes.triggers.graph())
-            held = self.views.find(view.name)
-            if held is not None:
+            held = self.views.find(self.views.live_table(view.name))
+            if table:
+                if held is None or base_of(table) != view.name:
+                    raise IllegalArgument(f"{table} is no generation of view {view.name}")
+                view = replace(view, name=table)
+            elif held is not None:
                 if held.definition == view.definition and not held.rests:
                     return
                 raise IllegalArgument(
@@ -129,14 +141,36 @@ class ViewChanges:
         _log.info("view %s is being built", view.name)
 
     async def drop(self, name: str) -> None:
+        """The view with all its generations; or a single one, by its table, that no reader sees."""
         async with self.lock:
             await self._settle()
-            if self.views.find(name) is None:
-                self.views.known(name)  # raises
+            tables = [one.name for one in self.views.generations(name)]
+            if not tables:
+                if self.views.find(name) is None:
+                    self.views.known(name)  # raises
+                if role_of(name, self.views.swaps) == "live":
+                    raise IllegalArgument(
+                        f"readers of {base_of(name)} see {name}; drop the view, or swap another one in"
+                    )
+                tables = [name]
+            live = self.views.live_table(name)
             async with self._changes.lock:
-                self._changes.check_no_reader(name)
-                await self._drop(name)
+                for table in tables:
+                    self._changes.check_no_reader(table)
+                for table in sorted(tables, key=lambda one: one != live):  # with the live one goes the alias
+                    await self._drop(table)
         _log.info("view %s dropped", name)
+
+    async def drop_table(self, table: str) -> None:
+        """A generation that nobody sees any more."""
+        async with self.lock, self._changes.lock:
+            if self.views.find(table) is not None and role_of(table, self.views.swaps) != "live":
+                await self._drop(table)
+
+    async def write(self, views: ViewSet) -> None:
+        """These are the views from now on, and every owner works by them.  Under the lock."""
+        await self._catalogue.write_views(views)
+        await self.publish()
 
     async def _drop(self, name: str) -> None:
         """Under both locks."""
@@ -200,6 +234,7 @@ class ViewChanges:
 
     async def close(self) -> None:
         """No look is begun any more."""
+        await self.generations.close()
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.wait([self._looking])

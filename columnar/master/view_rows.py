@@ -2,6 +2,7 @@
 
     row ``vw/NAME``       info:view = JSON of the definition, info:state = adding | building | live,
                           info:reads = JSON [[table, [family, ...]], ...], info:number = decimal
+    row ``alias/NAME``    info:alias = JSON of a swap (``model.view_generations``): the live table, the one that is kept
     row ``vw/#numbers``   info:numbers = JSON of the record of numbers; ``#`` begins no table's name
 
 A row that cannot be read stays as it is until its view is dropped.
@@ -16,15 +17,17 @@ from typing import Final
 
 from columnar.errors import DamagedData
 from columnar.master.catalogue_rows import deletes, erase, puts
-from columnar.model import follower_numbers
+from columnar.model import follower_numbers, view_generations
 from columnar.model.follower_numbers import Numbers
 from columnar.model.mutation import RowMutation
+from columnar.model.view_generations import Swap, without_tables
 from columnar.model.view_set import STATES, KeptView, Reads, ViewSet
 
 _log = logging.getLogger(__name__)
 
 PREFIX: Final = b"vw/"
 NUMBERS_ROW: Final = b"vw/#numbers"
+ALIAS: Final = b"alias/"
 
 Cells = Mapping[bytes, bytes]  # column -> value
 
@@ -38,6 +41,7 @@ def views_from(rows: Iterable[tuple[bytes, Cells]], tables: Collection[str]) -> 
     found: list[KeptView] = []
     numbers: Numbers | None = Numbers()
     numbers_data = b""
+    swaps: list[Swap] = []
     for row, cells in rows:
         if row == NUMBERS_ROW:
             try:
@@ -45,9 +49,11 @@ def views_from(rows: Iterable[tuple[bytes, Cells]], tables: Collection[str]) -> 
             except DamagedData as error:
                 _log.error("no view can be added or dropped: %s", error.text)
                 numbers, numbers_data = None, cells.get(b"info:numbers", b"")
+        elif row.startswith(ALIAS):
+            swaps += _swap(row.removeprefix(ALIAS).decode(), cells, tables)
         else:
             found.append(_view(row.removeprefix(PREFIX).decode(), cells, tables))
-    return ViewSet(tuple(sorted(found, key=lambda one: one.name)), numbers, numbers_data)
+    return ViewSet(tuple(sorted(found, key=lambda one: one.name)), numbers, numbers_data, tuple(swaps))
 
 
 def _view(name: str, cells: Cells, tables: Collection[str]) -> KeptView:
@@ -74,6 +80,16 @@ def _view(name: str, cells: Cells, tables: Collection[str]) -> KeptView:
     )
 
 
+def _swap(name: str, cells: Cells, tables: Collection[str]) -> list[Swap]:
+    """None where it cannot be used: then the name means its own table, if there is one."""
+    try:
+        swap = view_generations.from_json(name, cells.get(b"info:alias", b""))
+    except DamagedData as error:
+        _log.error("the name %s means its own table: %s", name, error.text)
+        return []
+    return list(without_tables([swap], {swap.live, swap.kept} - set(tables)))
+
+
 def reads_to_json(reads: Iterable[Reads]) -> bytes:
     return json.dumps([[one.table, list(one.families)] for one in reads]).encode()
 
@@ -88,6 +104,7 @@ def _reads_from_json(data: bytes) -> tuple[Reads, ...]:
 def rows_of(views: ViewSet, held: Mapping[bytes, Cells]) -> dict[bytes, dict[bytes, bytes]]:
     """``held``: rows as they are on disk, of which those of views that rest stay as they are."""
     rows = {view_row(one.name): _cells(one, held) for one in views.all}
+    rows |= {ALIAS + one.name.encode(): {b"info:alias": view_generations.to_json(one)} for one in views.swaps}
     if views.numbers is None:
         rows[NUMBERS_ROW] = {b"info:numbers": views.numbers_data}
     elif views.numbers != Numbers():

@@ -215,3 +215,8 @@ def checked(said: Contribute) -> Contribute:
     if len(said.carry) > CARRIED or any(len(name) > ORDER_BYTES for name in names):
         raise IllegalArgument(f"a contribution carries at most {CARRIED} columns, of {ORDER_BYTES} bytes each")
     return said
+
+
+def given_bytes(data: bytes) -> bytes:
+    """The part of a member's bytes that says what it gives: members that give the same differ in their heads alone."""
+    return data[_HEAD.size - 1 :]

@@ -22,7 +22,6 @@ Knows nothing of who keeps a view, and of what a definition says.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
@@ -30,13 +29,13 @@ from typing import Final, Literal
 from columnar.errors import ViewError
 from columnar.model.flow_graph import Flow, Place
 from columnar.model.follower_numbers import Numbers
+from columnar.model.view_generations import Swap, aliases_of, base_of, generation_of, live_of, without_tables
 
 KIND: Final = "view"  # of followers and flows
 FAMILIES: Final = ("v", "m", "o")  # of a view's table (``view_definition``, which a store without views need not load)
 State = Literal["adding", "building", "live"]
 STATES: Final[dict[str, State]] = {"adding": "adding", "building": "building", "live": "live"}
 _NEXT: Final[dict[State, State]] = {"adding": "building", "building": "live"}
-_GENERATION: Final = re.compile(r".*\.(\d{1,9})", re.S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +61,7 @@ class KeptView:
 
     @property
     def generation(self) -> int:
-        found = _GENERATION.fullmatch(self.name)
-        return int(found[1]) if found else 1
+        return generation_of(self.name)
 
     @property
     def flow(self) -> Flow:
@@ -83,6 +81,7 @@ class ViewSet:
     all: tuple[KeptView, ...] = ()  # by name, ascending
     numbers: Numbers | None = field(default_factory=Numbers)  # None: the record cannot be read
     numbers_data: bytes = b""  # of a record that cannot be read, as it is on disk
+    swaps: tuple[Swap, ...] = ()  # of views of which another generation than the first is live, or one is kept
 
     # --- looks -------------------------------------------------------------------------------------
 
@@ -98,6 +97,21 @@ class ViewSet:
         if held is None or not held.is_in_use:
             raise ViewError(f"there is no view {name}; columnar view list shows those there are")
         return held
+
+    def generations(self, name: str) -> list[KeptView]:
+        """The generations of a view, ascending."""
+        return sorted((one for one in self.all if base_of(one.name) == name), key=lambda one: one.generation)
+
+    def live_table(self, name: str) -> str:
+        """The table that readers of the name see."""
+        return live_of(name, self.swaps)
+
+    def swap_of(self, name: str) -> Swap | None:
+        return next((one for one in self.swaps if one.name == name), None)
+
+    def aliases(self) -> dict[str, str]:
+        """The tables that clients mean by names that are not their own."""
+        return aliases_of([one.name for one in self.all], self.swaps)
 
     def in_use(self) -> list[KeptView]:
         return [one for one in self.all if one.is_in_use]
@@ -138,7 +152,13 @@ class ViewSet:
         for one in self.all:
             if one.name in names and one.number:
                 numbers = (numbers or self._readable()).with_removed(one.number)
-        return replace(self, all=tuple(one for one in self.all if one.name not in names), numbers=numbers)
+        left = tuple(one for one in self.all if one.name not in names)
+        return replace(self, all=left, numbers=numbers, swaps=without_tables(self.swaps, names))
+
+    def swapped(self, swap: Swap) -> ViewSet:
+        assert self.find(swap.live) is not None, "a generation that is there"
+        others = (one for one in self.swaps if one.name != swap.name)
+        return replace(self, swaps=tuple(sorted((*others, swap), key=lambda one: one.name)))
 
     def _readable(self) -> Numbers:
         if self.numbers is None:

@@ -26,9 +26,10 @@ from columnar.model.region_messages import Message
 from columnar.model.trigger_look import TriggerLook
 from columnar.model.trigger_registration import Registration
 from columnar.model.trigger_set import STATES, Replay, State, Trigger, Triggers
+from columnar.model.view_generations import Swap
 from columnar.model.view_look import ViewLook
 from columnar.model.view_set import KeptView, Reads, ViewSet
-from columnar.routing import asks, row_forms
+from columnar.routing import asks, row_forms, view_asks, view_forms
 from columnar.routing.value_codec import (
     BOOL,
     BYTES,
@@ -128,7 +129,8 @@ _VIEW: Final = record(
         "rests": TEXT,
     },
 )
-_VIEWS: Final = record(ViewSet, {"all": several(_VIEW), "numbers": maybe(_NUMBERS)})
+_SWAP: Final = record(Swap, {"name": TEXT, "live": TEXT, "kept": TEXT, "until_ms": INT})
+_VIEWS: Final = record(ViewSet, {"all": several(_VIEW), "numbers": maybe(_NUMBERS), "swaps": several(_SWAP)})
 _CHANGE: Final = record(regions.RegionChange, {"gone": several(REGION), "fresh": several(REGION), "epoch": INT})
 _LOAD: Final = record(regions.RegionLoad, {"info": REGION, "size_bytes": INT, "limit_bytes": INT})
 _ROUTE: Final = record(
@@ -363,6 +365,12 @@ _ENTRIES: Final = (
         record(asks.Waited, {"is_delivered": BOOL, "is_elsewhere": BOOL}),
     ),
     _Entry("log_again", asks.LogAgain, {"table": TEXT, "row": BYTES, "trigger": TEXT, "change": BYTES}, BOOL),
+    _Entry("view_source_part", view_asks.SourcePart, view_forms.SOURCE_PART, view_forms.SOURCE_FOUND),
+    _Entry("view_groups_part", view_asks.GroupsPart, view_forms.GROUPS_PART, view_forms.GROUPS_FOUND),
+    _Entry("view_rows", view_asks.LookAtRows, view_forms.LOOK_AT_ROWS, view_forms.LOOKS),
+    _Entry("view_members", view_asks.LookAtMembers, view_forms.LOOK_AT_MEMBERS, view_forms.LOOKS),
+    _Entry("view_say_again", view_asks.SayAgain, view_forms.SAY_AGAIN, view_forms.SAID),
+    _Entry("view_mend_group", view_asks.MendGroup, view_forms.MEND_GROUP, view_forms.MENDED),
     _Entry("own_figures", asks.OwnFigures, {}, _FIGURES),
     _Entry("region_states", asks.RegionStates, {"tables": several(TEXT)}, several(_STATE)),
 )

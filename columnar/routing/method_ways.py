@@ -75,13 +75,15 @@ _THRIFT1: Final = {
         " columnarSnapshotClone columnarSnapshotRestore columnarSnapshotDelete columnarStage columnarStageRelease"
         " columnarStageAdopt columnarServers columnarLocations columnarLocate columnarTransitions columnarDecisions"
         " columnarMove columnarAssign columnarUnassign columnarDrain columnarBalance columnarSwitch columnarRestart"
-        " columnarStop columnarFence columnarViewAdd columnarViewDrop",
+        " columnarStop columnarFence columnarViewAdd columnarViewDrop"
+        " columnarViewRebuild columnarViewSwap columnarViewRollback",
     ),
     **_listed(
         Way.OWNERS,
         "compact majorCompact columnarStatus columnarRegions columnarFlush columnarCompact columnarDeadLetters"
         " columnarTriggerList columnarTriggerRetry columnarTriggerWait columnarTriggerDeadShow columnarTriggerDeadRetry"
-        " columnarTriggerDeadSkip columnarTriggerDeadPurge columnarViewList columnarViewWait columnarFlows",
+        " columnarTriggerDeadSkip columnarTriggerDeadPurge columnarViewList columnarViewWait columnarFlows"
+        " columnarViewCheck",
     ),
 }
 _THRIFT2: Final = {

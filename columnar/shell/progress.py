@@ -1,4 +1,4 @@
-"""A bar on stderr while something long goes on; nothing where nobody looks."""
+"""A bar or a count on stderr while something long goes on; nothing where nobody looks."""
 
 from __future__ import annotations
 
@@ -26,3 +26,18 @@ def progress_bar(what: str, total_bytes: int | None) -> Iterator[Callable[[int],
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(what, total=total_bytes)
         yield lambda done: bar.advance(task, done)
+
+
+@contextmanager
+def counting(what: str, unit: str) -> Iterator[Callable[[int], None]]:
+    """Gives a function to be told how many ``unit`` are done by now."""
+    if not sys.stderr.isatty():
+        yield lambda _total: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn(f"{{task.completed:,}} {unit}"))
+    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what.replace("[", "\\["), total=None)
+        yield lambda total: progress.update(task, completed=total)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Final
 
 import click
@@ -13,6 +11,7 @@ from columnar.model.key_parts import after_prefix
 from columnar.shell.completion import complete_column, complete_filter, table_argument
 from columnar.shell.connecting import Misused, Server, with_server
 from columnar.shell.looks import Look, look_options
+from columnar.shell.progress import counting
 from columnar.shell.text import typed
 
 BATCH_ROWS: Final = 500
@@ -129,24 +128,9 @@ def count(server: Server, table: str, prefix: str) -> None:
         row_prefix=typed(prefix) or None, filter=_KEYS_ONLY, batch_size=COUNT_BATCH_ROWS
     )
     total = 0
-    with _progress(table) as advance:
+    with counting(f"counting {table}", "rows") as advance:
         for _ in rows:
             total += 1
             if total % BATCH_ROWS == 0:
                 advance(total)
     server.output.json({"table": table, "rows": total}) if server.output.as_json else click.echo(total)
-
-
-@contextmanager
-def _progress(table: str) -> Iterator[Any]:
-    """A line on stderr that counts, where a person looks at it."""
-    if not sys.stderr.isatty():
-        yield lambda _total: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.completed:,} rows"))
-    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(f"counting {table}".replace("[", "\\["), total=None)
-        yield lambda total: progress.update(task, completed=total)

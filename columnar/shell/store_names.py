@@ -53,6 +53,9 @@ class _Asking:
     def triggers(self) -> Iterable[bytes | str]:
         return [one.name for one in self.connection.triggers.list()]
 
+    def views(self) -> Iterable[bytes | str]:
+        return {one.name for one in self.connection.views.list()}
+
     def namespaces(self) -> Iterable[bytes | str]:
         return self.connection.admin.namespaces()
 
@@ -64,6 +67,7 @@ KINDS: Final[Mapping[str, Callable[[_Asking], Iterable[bytes | str]]]] = {
     "server": _Asking.servers,
     "snapshot": _Asking.snapshots,
     "trigger": _Asking.triggers,
+    "view": _Asking.views,
     "namespace": _Asking.namespaces,
 }
 

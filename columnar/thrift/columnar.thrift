@@ -185,7 +185,30 @@ struct ViewStatus {
   7: i64 builtRows,
   8: i32 generation,
   9: string lastError,
-  10: list<string> silentServers
+  10: list<string> silentServers,
+  // of a generation: "live", "next" (not swapped in yet) or "kept" (for a rollback)
+  11: string role
+}
+
+// kind is "row" of a source, whose part in its groups is wrong, or "group", which is at odds with its own members.
+struct ViewFinding {
+  1: string kind,
+  2: binary table,
+  3: binary row,
+  4: string text
+}
+
+// findings are the first of those that wrong counts; unsure are rows that changed whenever they were looked at.
+struct ViewCheckReport {
+  1: string view,
+  2: i64 sourceRows,
+  3: i64 rejectedRows,
+  4: i64 groups,
+  5: i64 members,
+  6: i64 wrong,
+  7: i64 unsure,
+  8: i64 repaired,
+  9: list<ViewFinding> findings
 }
 
 struct DeadLetter {
@@ -492,7 +515,18 @@ service ColumnarStore extends hbase.Hbase {
   // Its table goes with it.
   void columnarViewDrop(1: string name)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // The next generation is built beside the live one, with another definition or (empty) the same; answers its table.
+  string columnarViewRebuild(1: string name, 2: binary definition)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // Readers of the name see the next generation, or the one before; answer the table of it and that which is kept.
+  list<string> columnarViewSwap(1: string name)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  list<string> columnarViewRollback(1: string name)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   list<ViewStatus> columnarViewList()
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // Reads both sides once, and takes as long as that; a view that is not built yet is refused.
+  ViewCheckReport columnarViewCheck(1: string name, 2: bool repair)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   // As columnarTriggerWait, which takes the name of a view too where no trigger has it.
   bool columnarViewWait(1: string name, 2: string token, 3: i64 timeoutMs)

@@ -117,7 +117,7 @@ class TriggerMethods:
         return self.others.wait(self._keeper.awaited_tables(name), name, token or "", timeout_s)
 
     def columnarViewWait(self, _ctx: Any, view: str, token: str, timeout_ms: int | None) -> Any:
-        name, timeout_s = view or "", _checked_wait_s(timeout_ms)
+        name, timeout_s = self._views.views.live_table(view or ""), _checked_wait_s(timeout_ms)
         if self.others is None:
             return self._views.wait(name, token or "", timeout_s)
         return self.others.wait(self._views.awaited_tables(name), view_key(name), token or "", timeout_s)

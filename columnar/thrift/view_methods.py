@@ -6,8 +6,10 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from columnar.errors import IllegalArgument
+from columnar.model.view_generations import role_of
 from columnar.model.view_look import ViewLook, merged
 from columnar.model.view_set import KeptView
+from columnar.thrift.view_checks import ViewChecks
 from columnar.thrift.view_names import OtherLooks
 from columnar.views.here import ViewsHere
 from columnar.wire.idl import columnar
@@ -27,14 +29,26 @@ class ViewChangeMethods:
             raise IllegalArgument("columnarViewAdd needs a definition, as JSON")
         return self._changes.add(definition)
 
+    def columnarViewRebuild(self, _ctx: Any, name: str, definition: bytes) -> Awaitable[str]:
+        return self._changes.generations.rebuild(name or "", definition or b"")
+
+    async def columnarViewSwap(self, _ctx: Any, name: str) -> list[str]:
+        return list(await self._changes.generations.swap(name or ""))
+
+    async def columnarViewRollback(self, _ctx: Any, name: str) -> list[str]:
+        return list(await self._changes.generations.rollback(name or ""))
+
     def columnarViewDrop(self, _ctx: Any, name: str) -> Awaitable[None]:
         return self._changes.drop(name or "")
 
 
 class ViewMethods(ViewChangeMethods):
-    def __init__(self, changes: ViewChanges, here: ViewsHere, others: Callable[[], OtherLooks | None]) -> None:
+    def __init__(
+        self, changes: ViewChanges, here: ViewsHere, others: Callable[[], OtherLooks | None], checks: ViewChecks
+    ) -> None:
         """``others``: None: this process has all regions."""
         super().__init__(changes)
+        self._checks = checks
         self._here = here
         self._others = others
 
@@ -42,10 +56,14 @@ class ViewMethods(ViewChangeMethods):
         others = self._others()
         elsewhere, silent = await others() if others is not None else ([], [])
         looks = merged([*self._here.looks(), *elsewhere])
-        return [_status(view, looks.get(view.name), silent) for view in self._here.views.all]
+        views = self._here.views
+        return [_status(view, looks.get(view.name), silent, role_of(view.name, views.swaps)) for view in views.all]
+
+    def columnarViewCheck(self, ctx: Any, name: str, repair: bool) -> Awaitable[Any]:
+        return self._checks.check(ctx, name or "", repair=bool(repair))
 
 
-def _status(view: KeptView, look: ViewLook | None, silent: list[str]) -> Any:
+def _status(view: KeptView, look: ViewLook | None, silent: list[str], role: str) -> Any:
     look = look or ViewLook(view.name, 0, 0.0, 0, 0, "")
     return columnar.ViewStatus(
         name=view.name,
@@ -58,4 +76,5 @@ def _status(view: KeptView, look: ViewLook | None, silent: list[str]) -> Any:
         generation=view.generation,
         lastError=view.rests or look.error,
         silentServers=silent,
+        role=role,
     )

@@ -7,6 +7,9 @@ from typing import Final
 
 from columnar.model.view_look import ViewLook
 
-VIEW_METHODS: Final = ("columnarViewAdd", "columnarViewDrop", "columnarViewList")
+VIEW_METHODS: Final = (
+    "columnarViewAdd", "columnarViewDrop", "columnarViewList", "columnarViewCheck", "columnarViewRebuild",
+    "columnarViewSwap", "columnarViewRollback",
+)  # fmt: skip
 
 OtherLooks = Callable[[], Awaitable[tuple[list[ViewLook], list[str]]]]  # looks of others, and servers that were silent

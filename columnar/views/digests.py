@@ -4,7 +4,7 @@
     bucket    crc32 of the member, the lowest bits: all entries of a source row are in one
     digest    of each bucket the number of its entries, and the sum of their hashes modulo 2^128
 
-    packed    BUCKETS times (count:u32 sum:u128), big-endian
+    packed    of each bucket with entries: bucket:u16 count:u32 sum:u128, big-endian, ascending
 
 The entries of a view's members and those of its sources' rows are the same if and only if their digests are, but for
 a chance of 2^-128.  Two sides are compared in memory that does not grow with them.
@@ -15,7 +15,6 @@ Knows nothing of how rows and members are read.
 from __future__ import annotations
 
 import zlib
-from array import array
 from collections.abc import Iterable
 from hashlib import blake2b
 from struct import Struct
@@ -27,7 +26,8 @@ BUCKETS: Final = 4_096
 HASH_BYTES: Final = 16
 _MODULUS: Final = 1 << (8 * HASH_BYTES)
 _LENGTHS: Final = Struct(">II")
-_BUCKET_BYTES: Final = 4 + HASH_BYTES
+_HEAD: Final = Struct(">HI")  # bucket, count
+_BUCKET_BYTES: Final = _HEAD.size + HASH_BYTES
 
 
 def bucket_of(member: bytes) -> int:
@@ -44,44 +44,50 @@ class Digest:
     __slots__ = ("_counts", "_sums")
 
     def __init__(self) -> None:
-        self._counts = array("L", bytes(array("L").itemsize * BUCKETS))
-        self._sums = [0] * BUCKETS
+        self._counts: dict[int, int] = {}  # of buckets with entries
+        self._sums: dict[int, int] = {}
 
     def add(self, bucket: int, entry: bytes) -> None:
-        self._counts[bucket] += 1
-        self._sums[bucket] = (self._sums[bucket] + int.from_bytes(entry, "big")) % _MODULUS
+        self._add(bucket, 1, int.from_bytes(entry, "big"))
+
+    def _add(self, bucket: int, count: int, total: int) -> None:
+        self._counts[bucket] = self._counts.get(bucket, 0) + count
+        self._sums[bucket] = (self._sums.get(bucket, 0) + total) % _MODULUS
 
     def merge(self, other: Digest) -> None:
-        for bucket in range(BUCKETS):
-            self._counts[bucket] += other._counts[bucket]
-            self._sums[bucket] = (self._sums[bucket] + other._sums[bucket]) % _MODULUS
+        for bucket, count in other._counts.items():
+            self._add(bucket, count, other._sums[bucket])
 
     @property
     def entries(self) -> int:
-        return sum(self._counts)
+        return sum(self._counts.values())
 
     def unequal(self, other: Digest) -> frozenset[int]:
         """The buckets that differ."""
+        both = self._counts.keys() | other._counts.keys()
         return frozenset(
             bucket
-            for bucket in range(BUCKETS)
-            if self._counts[bucket] != other._counts[bucket] or self._sums[bucket] != other._sums[bucket]
+            for bucket in both
+            if self._counts.get(bucket) != other._counts.get(bucket)
+            or self._sums.get(bucket) != other._sums.get(bucket)
         )
 
     def pack(self) -> bytes:
-        pairs = zip(self._counts, self._sums, strict=True)
-        return b"".join(count.to_bytes(4, "big") + total.to_bytes(HASH_BYTES, "big") for count, total in pairs)
+        return b"".join(
+            _HEAD.pack(bucket, count) + self._sums[bucket].to_bytes(HASH_BYTES, "big")
+            for bucket, count in sorted(self._counts.items())
+        )
 
 
 def unpack(data: bytes) -> Digest:
     """DamagedData: these are no bytes of ``Digest.pack``."""
-    if len(data) != BUCKETS * _BUCKET_BYTES:
-        raise DamagedData(f"a digest of {len(data)} bytes; this version makes {BUCKETS * _BUCKET_BYTES}: upgrade")
     digest = Digest()
-    for bucket in range(BUCKETS):
-        at = bucket * _BUCKET_BYTES
-        digest._counts[bucket] = int.from_bytes(data[at : at + 4], "big")
-        digest._sums[bucket] = int.from_bytes(data[at + 4 : at + _BUCKET_BYTES], "big")
+    if len(data) % _BUCKET_BYTES:
+        raise DamagedData(f"a digest of {len(data)} bytes is none of this version: upgrade")
+    for at in range(0, len(data), _BUCKET_BYTES):
+        bucket, count = _HEAD.unpack_from(data, at)
+        total = int.from_bytes(data[at + _HEAD.size : at + _BUCKET_BYTES], "big")
+        digest._add(bucket, count, total)
     return digest
 
 

@@ -47,6 +47,7 @@ class ViewsHere:
         """Keep these from now on (``PublishViews``)."""
         async with self._hub.lock:
             self._told = told
+            self._server.tables.name_also(told.aliases())
             if told.all and self._keeper is None:
                 from columnar.views.keeper import ViewKeeper  # most stores have no views
 

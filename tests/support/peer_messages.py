@@ -21,7 +21,7 @@ from columnar.model.trigger_registration import Registration
 from columnar.model.trigger_set import Replay, Trigger, Triggers
 from columnar.model.view_look import ViewLook
 from columnar.model.view_set import KeptView, Reads, ViewSet
-from columnar.routing import asks, row_forms
+from columnar.routing import asks, row_forms, view_asks
 
 TABLE = make_table("ns:t", [Family("a", max_versions=3), Family("b\xff", ttl_s=9)], {"DURABILITY": "ASYNC_WAL"})
 LOW, HIGH = RegionInfo("ns:t", 5, b"", b"m\x00"), RegionInfo("ns:t", 6, b"m\x00", b"")
@@ -70,6 +70,7 @@ WRITES = (
         ),
     ),
 )
+ENTRY = (b"g\0", b"m\xff", b"hash")
 
 ANSWERS: list[tuple[Message[Any], Any]] = [
     (regions.Publish(TABLE, True, (LOW, HIGH)), None),
@@ -124,6 +125,18 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (asks.WaitForDelivery("links", "5-2-1099511627776", 600_000, (LOW, HIGH)), asks.Waited(True, False)),
     (asks.FlowLooks(), (FLOW, FlowLook("view", "tops", ("t/f",), ("tops",)))),
     (asks.LogAgain("ns:t", b"r\xff", "links", b"\x02change"), True),
+    (
+        view_asks.SourcePart("v", 1, b"a\xff", b"\x80"),
+        view_asks.SourceFound(b"n", b"", 7, 1, ((b"r", (ENTRY,)),)),
+    ),
+    (
+        view_asks.GroupsPart("v.2", b"g", b"m", b"\x01"),
+        view_asks.GroupsFound(b"g", b"n", b"", 3, 4, ((b"g\0", "totals order"),), (ENTRY,)),
+    ),
+    (view_asks.LookAtRows("v", 0, (b"a", b"b")), (view_asks.Look(b"print", (ENTRY,)), None)),
+    (view_asks.LookAtMembers("v", ((b"g", b"m"),)), (view_asks.Look(b"print"),)),
+    (view_asks.SayAgain("v", 0, b"r\xff"), view_asks.Said((5, 2, 1 << 40), WRITES[2:3])),
+    (view_asks.MendGroup("v", b"g", ((b"m", b"print"),)), view_asks.Mended(3, 1 << 33)),
     (asks.OwnFigures(), row_forms.Figures(7, 1, 64, {"get": 1 << 40, "mutateRow": 2})),
     (asks.RegionStates(("t", "ns:t")), (row_forms.RegionState(LOW, "/data/regions/x", True, 1, 2, 3, 4, 1 << 40),)),
     (
@@ -134,6 +147,10 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
 MESSAGES = [message for message, _ in ANSWERS]
 # Other shapes of the same classes.
 MORE: list[tuple[Message[Any], Any]] = [
+    (view_asks.SourcePart("", 0, b""), view_asks.SourceFound(None, b"digest", is_elsewhere=True)),
+    (view_asks.GroupsPart("", b""), view_asks.GroupsFound(None, is_elsewhere=True)),
+    (view_asks.SayAgain("", 0, b""), view_asks.Said(is_elsewhere=True)),
+    (view_asks.MendGroup("", b""), view_asks.Mended(is_elsewhere=True)),
     (regions.MiddleRow(HIGH), None),
     (regions.Publish(make_table("t", [Family("f")]), False, ()), None),
     (regions.PublishTriggers(Triggers(numbers=None)), None),

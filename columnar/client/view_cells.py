@@ -1,0 +1,153 @@
+"""(pure) Cells of a view's table as the groups and members that its definition says they are.
+
+    totals    the family v: eight bytes each; a total that is not there is 0
+    members   the family m: of each source row what it gives; a withdrawn one stays for a while and is never shown
+    order     the family o: order bytes and the source row; first cell, last cell, first k cells
+
+Knows nothing of how cells are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Final
+
+from columnar.errors import IllegalArgument
+from columnar.model.contribution import split_order_qualifier, unpack, unpack_carried, wrapped
+from columnar.model.key_parts import SEPARATOR, escaped, joined, parted
+from columnar.model.number_cells import Number, Order, number_of, order_of
+from columnar.model.view_definition import COUNT, LEFT, RIGHT, Source, View, total_columns
+
+Key = bytes | tuple[bytes, ...]  # of a group: its one part, or all of several
+Figure = int | Decimal  # a Decimal where the definition names a scale
+SIDES: Final = {LEFT: "left", RIGHT: "right", b"": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group that nobody is in has the count 0."""
+
+    key: Key
+    count: int = 0
+    sums: Mapping[str, Figure] = field(default_factory=dict)
+    averages: Mapping[str, float | Decimal | None] = field(default_factory=dict)  # None: no row has the cell
+    lowest: Figure | bytes | None = None  # by the view's order; None: no member stands in it, or it was not asked for
+    highest: Figure | bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    row: bytes  # of the source
+    side: str = ""  # left or right in a join
+    order: Figure | bytes | None = None  # by what it stands in the view's order
+    columns: Mapping[bytes, bytes] = field(default_factory=dict)  # what it carries
+    place: bytes = b""  # its qualifier: where the next page begins
+
+
+class Side:
+    """A source of a view, and how its cells are read.  Constant."""
+
+    def __init__(self, source: Source, letter: bytes) -> None:
+        self.letter = letter
+        self.name = SIDES[letter]
+        self.order: Order | None = order_of(source.order) if source.order else None
+        self._numbers = {name: number_of(text) for name, text in (*source.sums.items(), *source.averages.items())}
+        self._sums = tuple(source.sums)
+        self._averages = tuple(source.averages)
+        prefix = letter + b"." if letter else b""
+        self._columns = {
+            qualifier.removeprefix(prefix).decode(): family + b":" + qualifier
+            for family, qualifier in total_columns(source, letter)
+        }
+
+    # --- totals ------------------------------------------------------------------------------------
+
+    def group(self, key: Key, rows: Iterable[Mapping[bytes, bytes]]) -> Group:
+        """``rows``: the cells of the rows into which the group is spread, by column."""
+        totals = dict.fromkeys(self._columns, 0)
+        for cells in rows:
+            for name, column in self._columns.items():
+                value = cells.get(column)
+                if value is not None:
+                    totals[name] = wrapped(totals[name] + int.from_bytes(value, "big", signed=True))
+        sums = {name: _scaled(totals[name], self._numbers[name]) for name in self._sums}
+        averages = {name: self._average(name, totals) for name in self._averages}
+        return Group(key, totals[COUNT], sums, averages)
+
+    def _average(self, name: str, totals: Mapping[str, int]) -> float | Decimal | None:
+        total, count = _scaled(totals[f"{name}.sum"], self._numbers[name]), totals[f"{name}.count"]
+        return total / count if count else None
+
+    # --- members -----------------------------------------------------------------------------------
+
+    def member(self, qualifier: bytes, value: bytes) -> Member | None:
+        """None: it was withdrawn.  DamagedData."""
+        held = unpack(value)
+        if held.is_gone:
+            return None
+        order = self._order_of(held.order) if held.ordered else None
+        return Member(qualifier[len(self.letter) :], self.name, order, dict(held.carried), qualifier)
+
+    def ordered(self, qualifier: bytes, value: bytes) -> Member:
+        """A member as it stands in the order.  DamagedData."""
+        order, member = split_order_qualifier(qualifier)
+        row = member[len(self.letter) :]
+        return Member(row, self.name, self._order_of(order), dict(unpack_carried(value)), qualifier)
+
+    def _order_of(self, order: bytes) -> Figure | bytes | None:
+        by = self.order
+        if by is None:
+            return None
+        plain = order[len(self.letter) :]
+        return _scaled(by.number(plain) or 0, by.by) if isinstance(by.by, Number) else by.text(plain)
+
+
+def sides_of(view: View) -> tuple[Side, ...]:
+    letters = (b"",) if view.join is None else (LEFT, RIGHT)
+    return tuple(Side(source, letter) for source, letter in zip(view.sources, letters, strict=True))
+
+
+def _scaled(total: int, number: Number) -> Figure:
+    return Decimal(total).scaleb(-number.scale) if number.scale else total
+
+
+# --- keys ------------------------------------------------------------------------------------------
+
+
+def rows_of(view: View, key: Key) -> list[bytes]:
+    """The rows of the view's table that hold the group.  IllegalArgument: the key has too few parts, or too many."""
+    parts = (key,) if isinstance(key, bytes) else tuple(key)
+    wanted = len(view.source.key)
+    if len(parts) != wanted:
+        raise IllegalArgument(
+            f"a key of view {view.name} has {wanted} part{'s' if wanted > 1 else ''}, not {len(parts)}: "
+            f"{' and '.join(view.source.key)}"
+        )
+    if view.spread == 1:
+        return [joined(parts)]
+    return [joined((*parts, bytes((one,)))) for one in range(view.spread)]
+
+
+def key_of(view: View, row: bytes) -> Key:
+    """The group of a row of the view's table.  DamagedData: it is none of the view's."""
+    parts = parted(row, view.key_parts)[: len(view.source.key)]
+    return parts[0] if len(parts) == 1 else parts
+
+
+def prefix_of(view: View, prefix: Key) -> bytes:
+    """The beginning of rows whose keys begin so; the last of several parts is the one that is cut.  IllegalArgument."""
+    parts = (prefix,) if isinstance(prefix, bytes) else tuple(prefix)
+    if not 1 <= len(parts) <= len(view.source.key):
+        raise IllegalArgument(f"a prefix of keys of view {view.name} has 1 to {len(view.source.key)} parts")
+    return parts[0] if view.key_parts == 1 else SEPARATOR.join(map(escaped, parts))
+
+
+def merged(pages: Sequence[Sequence[Member]], limit: int) -> list[Member]:
+    """The first members of a group, out of the first ones of each of its rows."""
+    return sorted((one for page in pages for one in page), key=_place)[:limit]
+
+
+def _place(member: Member) -> bytes:
+    return member.place

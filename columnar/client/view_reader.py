@@ -1,0 +1,226 @@
+"""Reads of a view: groups, their members and the order of those, of the one generation that the reader knows.
+
+A view is a table, and so any HBase client reads it.  The reader adds up the rows of a spread group, decodes totals as
+the definition says, leaves withdrawn members out, and pages through groups of any size at the cost of a page.
+
+Thread safety is the connection's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from columnar.client.errors import NotYet
+from columnar.client.table import Table
+from columnar.client.view_cells import (
+    Group,
+    Key,
+    Member,
+    Side,
+    key_of,
+    merged,
+    prefix_of,
+    rows_of,
+    sides_of,
+)
+from columnar.errors import IllegalArgument
+from columnar.limits import SLICE_CELLS
+from columnar.model.key_parts import after_prefix
+from columnar.model.view_definition import MEMBERS, ORDERED, TOTALS, View
+
+if TYPE_CHECKING:
+    from columnar.client.connection import Connection
+
+PAGE: Final = 1_000  # members that one call answers
+SCANNED_ROWS: Final = 1_000  # of groups
+WAIT_MS: Final = 5_000
+
+Kind = Literal["inner", "left", "outer"]
+Pair = tuple[Member | None, Member | None]
+
+
+class ViewReader:
+    """A view as ``connection.view(name)`` has it."""
+
+    def __init__(self, connection: Connection, definition: Callable[[], tuple[View, str]]) -> None:
+        """``definition``: of the view as it is now, and the name under which this generation's table is read."""
+        self._connection = connection
+        self._definition = definition
+
+    # --- groups ------------------------------------------------------------------------------------
+
+    def get(self, group: Key, *, extremes: bool = True, after: str = "", timeout_ms: int = WAIT_MS) -> Group:
+        """A group's totals; of a group that is not there all are 0.
+
+        ``extremes``: ``lowest`` and ``highest`` too, two more reads where the view has an order.  ``after``: the token
+        of a write (``CheckResult.sequence``) that must be in it.  NotYet: it was not within ``timeout_ms``.
+        IllegalArgument: the view is a join, whose groups have two sides (``sides``).
+        """
+        view, table = self._at(after, timeout_ms)
+        if view.join is not None:
+            raise IllegalArgument(f"{view.name} is a join: read connection.view('{view.name}').sides(group)")
+        return self._group(table, view, sides_of(view)[0], group, extremes=extremes)
+
+    def sides(self, group: Key, *, after: str = "", timeout_ms: int = WAIT_MS) -> tuple[Group, Group]:
+        """The two sides of a join's group, the left one first."""
+        view, table = self._at(after, timeout_ms)
+        left, right = self._two_sides(view)
+        return self._group(table, view, left, group), self._group(table, view, right, group)
+
+    def groups(self, prefix: Key = b"", limit: int = 100, after: Key | None = None) -> list[Group]:
+        """Groups whose keys begin with ``prefix``, ascending, from behind ``after``; without extremes.
+
+        A prefix of several parts is whole but for its last one: ``(b"alice", b"")`` is all of ``alice``.  Groups of a
+        join are left sides; ``sides`` has the other.
+        """
+        view, table = self._at("", 0)
+        side = sides_of(view)[0]
+        return [side.group(key, rows) for key, rows in islice(self._by_key(table, view, prefix, after), max(0, limit))]
+
+    def _by_key(
+        self, table: Table, view: View, prefix: Key, after: Key | None
+    ) -> Iterator[tuple[Key, list[dict[bytes, bytes]]]]:
+        begins = prefix_of(view, prefix)
+        start = begins if after is None else max(begins, rows_of(view, after)[-1] + b"\0")
+        stop = after_prefix(begins) if begins else None
+        if stop is not None and start >= stop:
+            return
+        found = table.scan(row_start=start, row_stop=stop, columns=[TOTALS], batch_size=SCANNED_ROWS)
+        held: tuple[Key, list[dict[bytes, bytes]]] | None = None
+        for row, cells in found:
+            key = key_of(view, row)
+            if held is not None and held[0] == key:
+                held[1].append(cells)
+                continue
+            if held is not None:
+                yield held
+            held = key, [cells]
+        if held is not None:
+            yield held
+
+    def _group(self, table: Table, view: View, side: Side, key: Key, *, extremes: bool = True) -> Group:
+        rows = rows_of(view, key)
+        group = side.group(key, [cells for _, cells in table.rows(rows, columns=[TOTALS])])
+        if not (extremes and side.order is not None and group.count):
+            return group
+        first, last = (self._ordered(table, side, rows, 1, reverse=reverse) for reverse in (False, True))
+        ends = [page[0].order if page else None for page in (first, last)]
+        lowest, highest = reversed(ends) if side.order.is_descending else ends
+        return replace(group, lowest=lowest, highest=highest)
+
+    # --- members -----------------------------------------------------------------------------------
+
+    def members(self, group: Key, limit: int = 100, after: Member | None = None, *, side: str = "") -> list[Member]:
+        """Members by source row, from behind ``after``, the last one of the page before.
+
+        ``side``: of a join, ``left`` or ``right``; ``left`` where nothing is said.
+        """
+        view, table = self._at("", 0)
+        return self._members(table, self._side(view, side), rows_of(view, group), limit, after)
+
+    def top(self, group: Key, n: int = 10, after: Member | None = None, *, side: str = "") -> list[Member]:
+        """The first members by the view's order, each with what it carries.  IllegalArgument: the view has no order."""
+        view, table = self._at("", 0)
+        chosen = self._side(view, side)
+        if chosen.order is None:
+            raise IllegalArgument(f"view {view.name} has no order; declare it with order='family:qualifier desc'")
+        return self._ordered(table, chosen, rows_of(view, group), n, after.place if after is not None else b"")
+
+    def pairs(self, group: Key, kind: Kind = "inner") -> Iterator[Pair]:
+        """Each member of the left side with each of the right one, by their rows.
+
+        ``left``: a left member without any right one comes with None; ``outer``: a right one without a left one, too.
+        """
+        view, table = self._at("", 0)
+        left, right = self._two_sides(view)
+        if kind not in ("inner", "left", "outer"):
+            raise IllegalArgument(f"pairs are 'inner', 'left' or 'outer', not '{kind}'")
+        rows = rows_of(view, group)
+        first = self._members(table, right, rows, PAGE, None)  # most often all of the side
+        is_alone = True
+        for one in self._all_members(table, left, rows, None):
+            is_alone = False
+            if not first:
+                if kind == "inner":
+                    return
+                yield one, None
+                continue
+            for other in self._with_rest(table, right, rows, first):
+                yield one, other
+        if is_alone and kind == "outer":
+            for other in self._with_rest(table, right, rows, first):
+                yield None, other
+
+    def _with_rest(self, table: Table, side: Side, rows: list[bytes], first: list[Member]) -> Iterator[Member]:
+        yield from first
+        if len(first) == PAGE:
+            yield from self._all_members(table, side, rows, first[-1])
+
+    def _all_members(self, table: Table, side: Side, rows: list[bytes], after: Member | None) -> Iterator[Member]:
+        while page := self._members(table, side, rows, PAGE, after):
+            yield from page
+            after = page[-1]
+
+    def _members(self, table: Table, side: Side, rows: list[bytes], limit: int, after: Member | None) -> list[Member]:
+        """``rows`` are of one group; a member's row says in which of them it stands."""
+        start = side.letter if after is None else after.place + b"\0"
+        return merged([self._page(table, side, row, start, limit) for row in rows], limit)
+
+    def _page(self, table: Table, side: Side, row: bytes, start: bytes, limit: int) -> list[Member]:
+        found: list[Member] = []
+        stop = after_prefix(side.letter) or b""
+        while len(found) < limit:
+            wanted = min(limit - len(found), SLICE_CELLS)
+            cells = table.slice(row, MEMBERS, start, stop, limit=wanted)
+            if not cells:
+                break
+            found += [one for cell in cells if (one := side.member(*cell)) is not None]
+            start = cells[-1][0] + b"\0"
+        return found
+
+    def _ordered(
+        self, table: Table, side: Side, rows: list[bytes], n: int, after: bytes = b"", *, reverse: bool = False
+    ) -> list[Member]:
+        start, stop = after + b"\0" if after else side.letter, after_prefix(side.letter) or b""
+        pages = [self._ordered_page(table, side, row, start, stop, n, reverse=reverse) for row in rows]
+        cells = sorted((cell for page in pages for cell in page), reverse=reverse)
+        return [side.ordered(*cell) for cell in cells[: max(0, n)]]
+
+    def _ordered_page(
+        self, table: Table, side: Side, row: bytes, start: bytes, stop: bytes, n: int, *, reverse: bool
+    ) -> list[tuple[bytes, bytes]]:
+        found: list[tuple[bytes, bytes]] = []
+        while len(found) < n:
+            cells = table.slice(row, ORDERED, start, stop, limit=min(n - len(found), SLICE_CELLS), reverse=reverse)
+            if not cells:
+                break
+            found += cells
+            start, stop = (start, cells[-1][0]) if reverse else (cells[-1][0] + b"\0", stop)
+        return found
+
+    # --- the view ----------------------------------------------------------------------------------
+
+    def _at(self, token: str, timeout_ms: int) -> tuple[View, Table]:
+        view, name = self._definition()
+        if token and not self._connection.views.wait(name, token, timeout_ms):
+            raise NotYet(view.name, token, timeout_ms)
+        return view, self._connection.table(name)
+
+    @staticmethod
+    def _two_sides(view: View) -> tuple[Side, Side]:
+        sides = sides_of(view)
+        if len(sides) != 2:
+            raise IllegalArgument(f"view {view.name} is no join: it has no sides and no pairs")
+        return sides[0], sides[1]
+
+    @staticmethod
+    def _side(view: View, name: str) -> Side:
+        sides = sides_of(view)
+        known: dict[Any, Side] = {one.name: one for one in sides}
+        chosen = known.get(name or sides[0].name)
+        if chosen is None:
+            raise IllegalArgument(f"view {view.name} has no side '{name}'; a join has 'left' and 'right'")
+        return chosen

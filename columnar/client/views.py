@@ -1,0 +1,153 @@
+"""Views from a client: declare, look at, wait for, check, rebuild and swap them; ``view_reader`` reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+
+from columnar.errors import DamagedData, IllegalArgument
+from columnar.model.view_check import CheckReport, Finding
+from columnar.model.view_definition import View, checked, from_json, to_json
+
+if TYPE_CHECKING:
+    from columnar.client.connection import Connection
+
+REMEMBERED_S: Final = 5.0  # a definition, by a reader: a generation that was swapped out is kept up for much longer
+
+
+@dataclass(frozen=True, slots=True)
+class ViewStatus:
+    name: str
+    table: str  # in which this generation stands
+    generation: int  # 1 at first; the next one with each rebuild
+    definition: View | None  # None: of a newer version
+    state: str  # adding, building, live (built) or unreadable
+    lag_changes: int
+    lag_seconds: float
+    rejected_rows: int  # of the sources, which cannot be read as the definition says: they are in no group
+    built_rows: int  # that were there before the view and have been shown to it
+    last_error: str
+    silent_servers: tuple[str, ...] = ()  # of several servers: those whose part is not in the numbers
+    role: str = "live"  # which generation it is: live, next (not swapped in) or kept (for a rollback)
+
+
+class Views:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    # --- declaring -----------------------------------------------------------------------------------
+
+    def add(self, view: View) -> None:
+        """Declare a view: from now on it follows its sources, and the rows that are there are shown to it meanwhile.
+
+        Adding the very same view again changes nothing; another one under a name that is taken is an IllegalArgument.
+        ``wait`` returns when it is built.
+        """
+        self._connection.call("columnarViewAdd", to_json(checked(view)))
+
+    def drop(self, name: str) -> None:
+        """The view, all its generations and their tables are gone."""
+        self._connection.call("columnarViewDrop", name)
+
+    def list(self) -> list[ViewStatus]:
+        """All generations of all views, by name."""
+        return [_status(one) for one in self._connection.call("columnarViewList")]
+
+    def status(self, name: str) -> ViewStatus:
+        """The status of the generation that readers see.  IllegalArgument: there is no such view."""
+        found = next((one for one in self.list() if one.name == name and one.role == "live"), None)
+        if found is None:
+            raise IllegalArgument(f"there is no view {name}; columnar view list shows those there are")
+        return found
+
+    def wait(self, name: str, token: str = "", timeout_ms: int = 5_000) -> bool:
+        """Block until the view shows the change ``token`` (none: all that is written now); False: not in time."""
+        return bool(self._connection.call("columnarViewWait", name, token, timeout_ms))
+
+    def rebuild(self, name: str, view: View | None = None) -> str:
+        """Build the next generation beside the live one, with another definition or the same; the name of its table.
+
+        ``list`` shows how far it is; ``swap`` has readers see it.
+        """
+        definition = to_json(checked(view)) if view is not None else b""
+        return _text(self._connection.call("columnarViewRebuild", name, definition))
+
+    def swap(self, name: str) -> tuple[str, str]:
+        """Readers of the name see the next generation from now on; (its table, the one before)."""
+        live, kept = self._connection.call("columnarViewSwap", name)
+        return _text(live), _text(kept)
+
+    def rollback(self, name: str) -> tuple[str, str]:
+        """Readers see the generation before again, which is kept up for an hour after a swap; as ``swap``."""
+        live, kept = self._connection.call("columnarViewRollback", name)
+        return _text(live), _text(kept)
+
+    def check(self, name: str, *, repair: bool = False) -> CheckReport:
+        """Prove that the view equals its tables; with ``repair`` set right what is wrong.
+
+        Reads both sides once, while writers write: the connection's ``timeout`` must allow for that.
+        """
+        return _report(self._connection.call("columnarViewCheck", name, repair))
+
+
+def _report(wire: Any) -> CheckReport:
+    return CheckReport(
+        _text(wire.view),
+        wire.sourceRows,
+        wire.rejectedRows,
+        wire.groups,
+        wire.members,
+        tuple(Finding(_text(one.kind), _text(one.table), one.row, _text(one.text)) for one in wire.findings),
+        wire.wrong,
+        wire.unsure,
+        wire.repaired,
+    )
+
+
+class Definitions:
+    """The definition of a view as a reader works by it: asked for, and remembered for REMEMBERED_S."""
+
+    def __init__(self, views: Views, name: str, clock: Callable[[], float] = monotonic) -> None:
+        self._views = views
+        self._name = name
+        self._clock = clock
+        self._known: tuple[View, str] | None = None
+        self._until_s = 0.0
+
+    def __call__(self) -> tuple[View, str]:
+        """The view, and the name by which this generation of it is read.  IllegalArgument: there is none to be read."""
+        now_s = self._clock()
+        if self._known is None or now_s >= self._until_s:
+            status = self._views.status(self._name)
+            if status.definition is None:
+                raise IllegalArgument(f"view {self._name} was declared by a newer version: upgrade this program")
+            self._known, self._until_s = (status.definition, f"{status.name}@{status.generation}"), now_s + REMEMBERED_S
+        return self._known
+
+
+def _status(wire: Any) -> ViewStatus:
+    table = _text(wire.name)
+    try:
+        definition: View | None = from_json(wire.definition)
+    except DamagedData:
+        definition = None
+    return ViewStatus(
+        table if wire.generation <= 1 else table.removesuffix(f".{wire.generation}"),
+        table,
+        wire.generation,
+        definition,
+        _text(wire.state),
+        wire.lagChanges,
+        wire.lagSeconds,
+        wire.rejectedRows,
+        wire.builtRows,
+        _text(wire.lastError),
+        tuple(map(_text, wire.silentServers or ())),
+        _text(wire.role) or "live",
+    )
+
+
+def _text(value: Any) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value or "")

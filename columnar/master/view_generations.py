@@ -1,0 +1,141 @@
+"""Rebuild a view beside itself, swap the next generation in, and go back: by one write of the catalogue each.
+
+    rebuild   the next generation is added like any view, under the name of its table (``view_changes``)
+    swap      one write -> every owner hears of it; readers of the name see the next generation from then on
+    rollback  one write: the generation before is live again, which was kept up
+    sweep     what nobody sees any more is dropped: when its hour is over, and at a swap what was kept before
+
+Owners hear of a swap one after the other, and meanwhile some answer from the one generation and some from the other;
+both are kept up.
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from columnar.errors import ColumnarError, ViewError
+from columnar.model.view_generations import KEPT_MS, Swap, expired, generation_of, role_of, table_of
+from columnar.model.view_set import KeptView, ViewSet
+
+if TYPE_CHECKING:
+    from columnar.master.view_changes import ViewChanges
+
+_log = logging.getLogger(__name__)
+
+SWEEP_S: Final = 60.0  # between two looks at what is to be dropped
+
+
+def wall_ms() -> int:
+    return int(time.time() * 1_000)
+
+
+class ViewGenerations:
+    def __init__(self, changes: ViewChanges, now_ms: Callable[[], int] = wall_ms) -> None:
+        self._changes = changes
+        self._now_ms = now_ms
+        self._sweeping: asyncio.Task[None] | None = None
+
+    @property
+    def _views(self) -> ViewSet:
+        return self._changes.views
+
+    # --- changes -----------------------------------------------------------------------------------
+
+    async def rebuild(self, name: str, definition: bytes) -> str:
+        """The table of the next generation; without ``definition`` it is declared as the live one.
+
+        ViewError: there is no such view, it has a next generation already, or another view follows it.
+        """
+        async with self._changes.lock:
+            live = self._live(name)
+            self._check_alone(name)
+            ahead = self._next(name)
+            if ahead is not None:
+                raise ViewError(
+                    f"view {name} has a next generation, {ahead.name}; swap it in (columnar view swap {name}), or drop "
+                    f"it (columnar view drop {ahead.name})"
+                )
+            number = max(generation_of(one.name) for one in self._views.generations(name)) + 1
+        table = table_of(name, number)
+        await self._changes.add(definition or live.definition, table=table)
+        _log.info("generation %d of view %s is being built", number, name)
+        return table
+
+    async def swap(self, name: str) -> tuple[str, str]:
+        """(the table that is live now, the one before).  ViewError: there is no generation to swap in."""
+        async with self._changes.lock:
+            live, ahead = self._live(name), self._next(name)
+            self._check_alone(name)
+            if ahead is None:
+                raise ViewError(f"view {name} has no next generation; columnar view rebuild {name} builds one")
+            if ahead.state != "live":
+                raise ViewError(f"{ahead.name} is still being built; columnar view list shows how far it is")
+            await self._see(name, ahead.name, live.name)
+        await self.sweep()
+        return ahead.name, live.name
+
+    async def rollback(self, name: str) -> tuple[str, str]:
+        """As ``swap``.  ViewError: no generation is kept."""
+        async with self._changes.lock:
+            live = self._live(name)
+            self._check_alone(name)
+            swap = self._views.swap_of(name)
+            if swap is None or not swap.kept:
+                raise ViewError(f"view {name} has no generation to go back to; one is kept for an hour after a swap")
+            kept = self._views.known(swap.kept)
+            await self._see(name, kept.name, live.name)
+        return kept.name, live.name
+
+    async def _see(self, name: str, table: str, kept: str) -> None:
+        """Under the lock."""
+        swap = Swap(name, table, kept, self._now_ms() + KEPT_MS)
+        await self._changes.write(self._views.swapped(swap))
+        _log.info("readers of view %s see %s; %s is kept up for an hour", name, table, kept)
+
+    def _live(self, name: str) -> KeptView:
+        """ViewError."""
+        return self._views.known(self._views.live_table(name))
+
+    def _next(self, name: str) -> KeptView | None:
+        ahead = [one for one in self._views.generations(name) if role_of(one.name, self._views.swaps) == "next"]
+        return ahead[-1] if ahead else None
+
+    def _check_alone(self, name: str) -> None:
+        for one in self._views.generations(name):
+            readers = self._views.readers(one.name)
+            if readers:
+                raise ViewError(
+                    f"view {readers[0].name} follows the table {one.name}, and would not follow a swap; drop it, "
+                    f"rebuild {name}, and add it again"
+                )
+
+    # --- what nobody sees any more -------------------------------------------------------------------
+
+    async def sweep(self) -> None:
+        """Drop generations whose time is over."""
+        tables = [one.name for one in self._views.all]
+        for table in expired(tables, self._views.swaps, self._now_ms()):
+            await self._changes.drop_table(table)
+            _log.info("generation %s of a view is dropped: its time is over", table)
+
+    def start(self) -> None:
+        self._sweeping = asyncio.ensure_future(self._sweep_for_ever())
+
+    async def _sweep_for_ever(self) -> None:
+        while True:
+            try:
+                await self.sweep()
+            except ColumnarError as error:
+                _log.info("generations of views are dropped later: %s", error.text)
+            await asyncio.sleep(SWEEP_S)
+
+    async def close(self) -> None:
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            await asyncio.wait([self._sweeping])

@@ -1,0 +1,124 @@
+"""(pure) The asks by which a gateway checks a view against its sources, and repairs it, at the owners of their regions.
+
+Each ask is for the region that holds a row.  A walk goes on at ``next_row`` until that is None; it asks for digests
+(``views.digests``) or, where it names buckets, for the entries in them.  An owner that has not the region says so
+(``is_elsewhere``, None among looks), and nothing was done there.
+
+Knows nothing of links and regions, nor of what is compared (``columnar.views``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from columnar.model.mutation import RowWrite
+from columnar.model.region_messages import Message
+
+Entry = tuple[bytes, bytes, bytes]  # group, member, hash of what the member gives
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFound:
+    next_row: bytes | None = None  # where the walk goes on; None: it is at its end
+    digest: bytes = b""
+    rows: int = 0
+    rejected: int = 0  # rows that cannot be read: they give nothing
+    entries: tuple[tuple[bytes, tuple[Entry, ...]], ...] = ()  # by row
+    is_elsewhere: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePart(Message[SourceFound]):
+    """Answer what rows of a source give, from ``start`` on."""
+
+    view: str
+    side: int  # of the view's sources
+    start: bytes
+    buckets: bytes = b""  # ``digests.pack_buckets``; empty: digests are asked for
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsFound:
+    next_row: bytes | None = None  # None: the walk is at its end
+    after: bytes = b""  # the member behind which a listing goes on there
+    digest: bytes = b""
+    groups: int = 0
+    members: int = 0
+    wrong: tuple[tuple[bytes, str], ...] = ()  # groups that are at odds with their own members, and in what
+    entries: tuple[Entry, ...] = ()
+    is_elsewhere: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsPart(Message[GroupsFound]):
+    """Answer what members hold, from the group ``start`` on; with digests each group is checked within itself."""
+
+    view: str
+    start: bytes
+    after: bytes = b""
+    buckets: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A source row and what it gives, or a member and what it holds, at one moment."""
+
+    print: bytes = b""  # of the cells: another after each change, also one that gives the same
+    entries: tuple[Entry, ...] = ()
+
+
+Looks = tuple[Look | None, ...]  # None: it is another server's
+
+
+@dataclass(frozen=True, slots=True)
+class LookAtRows(Message[Looks]):
+    view: str
+    side: int
+    rows: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LookAtMembers(Message[Looks]):
+    view: str
+    members: tuple[tuple[bytes, bytes], ...]  # group, member
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    sequence: tuple[int, int, int] = (0, 0, 0)  # above all that the region had
+    writes: tuple[RowWrite, ...] = ()  # the row's contributions as of it, one write for each group
+    is_elsewhere: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SayAgain(Message[Said]):
+    """Number a source row as it is now, as a change of it would be, and say what it gives."""
+
+    view: str
+    side: int
+    row: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    totals: int = 0  # cells that were set right
+    ordered: int = 0
+    is_elsewhere: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MendGroup(Message[Mended]):
+    """Set the totals and the order of a group right by its members; or remove ``members`` from it, and do no more.
+
+    A member goes if its cell still has the print with which it was seen.
+    """
+
+    view: str
+    group: bytes
+    members: tuple[tuple[bytes, bytes], ...] = ()  # member, print
+
+
+KINDS: Final[tuple[type[Message[Any]], ...]] = (
+    SourcePart, GroupsPart, LookAtRows, LookAtMembers, SayAgain, MendGroup,
+)  # fmt: skip

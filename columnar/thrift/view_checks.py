@@ -1,0 +1,70 @@
+"""Checks of views that a client asks for: one call, which takes as long as reading both sides does."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from columnar.errors import ClientGone, ViewError
+from columnar.flows.applier import Applier
+from columnar.model.view_check import CheckReport
+from columnar.model.view_definition import from_json
+from columnar.routing.owners import Owners
+from columnar.views.asked_checks import AskedChecks
+from columnar.views.check_owners import CheckOwners
+from columnar.views.checking import ViewCheck
+from columnar.views.here import ViewsHere
+from columnar.wire.idl import columnar
+
+LAG_MS: Final = 60_000  # that a check waits for the lag to be over; what differs then is said to be unsure
+
+
+class ViewChecks:
+    def __init__(
+        self,
+        here: ViewsHere,
+        asked: Callable[[], AskedChecks],
+        applier: Applier,
+        wait: Callable[[Any, str, str, int], Awaitable[bool]],
+        owners: Callable[[], Owners | None],
+    ) -> None:
+        """``wait``: ``columnarViewWait``; ``owners``: None: this process has all regions."""
+        self._here = here
+        self._asked = asked
+        self._applier = applier
+        self._wait = wait
+        self._owners = owners
+
+    async def check(self, ctx: Any, name: str, *, repair: bool) -> Any:
+        """ViewError: there is no such view, or it is not built yet.  ClientGone ends it."""
+        view = self._here.views.known(self._here.views.live_table(name))
+        if view.state != "live" and not await self._caught_up(view.name):
+            raise ViewError(f"view {name} is still being built; columnar view list shows how far it is")
+
+        def advance(_read: int) -> None:
+            if ctx.has_gone():
+                raise ClientGone
+
+        owners = CheckOwners(self._asked(), self._applier, self._caught_up, self._owners())
+        report = await ViewCheck(from_json(view.definition), view.name, owners, advance).run(repair=repair)
+        return _to_wire(report)
+
+    async def _caught_up(self, view: str) -> bool:
+        return await self._wait(None, view, "", LAG_MS)
+
+
+def _to_wire(report: CheckReport) -> Any:
+    return columnar.ViewCheckReport(
+        view=report.view,
+        sourceRows=report.source_rows,
+        rejectedRows=report.rejected,
+        groups=report.groups,
+        members=report.members,
+        wrong=report.wrong,
+        unsure=report.unsure,
+        repaired=report.repaired,
+        findings=[
+            columnar.ViewFinding(kind=one.kind, table=one.table.encode(), row=one.row, text=one.text)
+            for one in report.findings
+        ],
+    )

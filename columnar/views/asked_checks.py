@@ -1,0 +1,236 @@
+"""Answers of an owner of regions to the asks of a check (``routing.view_asks``), from its own regions alone.
+
+A walk answers after SLICE_S, at the end of the row that it is in, so that no ask takes long; it goes in the governor's
+steps, and its region is not closed under it.  A region that is to be closed ends the walk: the gateway asks again.
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+from asyncio import Future, shield
+from collections.abc import Awaitable, Callable, Iterator
+from functools import lru_cache, partial
+from time import monotonic
+from typing import Any, Final, TypeVar
+
+from columnar.errors import RegionElsewhere, ViewError
+from columnar.flows.governor import Governor
+from columnar.model.mutation import RowMutation
+from columnar.model.view_definition import from_json
+from columnar.operations.access import TableAccess
+from columnar.regions.change_record import ChangeRecord
+from columnar.regions.hosting_state import State
+from columnar.regions.patience import patiently
+from columnar.regions.region import Region
+from columnar.regions.row_reader import fetch_row
+from columnar.regions.server import RegionServer
+from columnar.routing.view_asks import (
+    GroupsFound,
+    GroupsPart,
+    Look,
+    LookAtMembers,
+    LookAtRows,
+    Looks,
+    Mended,
+    MendGroup,
+    Said,
+    SayAgain,
+    SourceFound,
+    SourcePart,
+)
+from columnar.views.contributions import Rules, rules_of
+from columnar.views.entries import Entries
+from columnar.views.mending import mended, removed
+from columnar.views.stepping import in_steps
+from columnar.views.walks import (
+    GroupsWalk,
+    MembersWalk,
+    SourceRows,
+    SourceWalk,
+    look_at_member,
+    walk_groups,
+    walk_members,
+    walk_source,
+)
+
+SLICE_S: Final = 0.5
+LOOKS_AT_ONCE: Final = 16  # some 0.3 ms
+NOBODY: Final = "check"  # the follower for which a row is numbered again: there is none of its name
+
+R = TypeVar("R")
+
+
+class AskedChecks:
+    """``answers``: the method for each class of ask; each raises errors of ``columnar.errors``."""
+
+    def __init__(
+        self,
+        access: TableAccess,
+        server: RegionServer,
+        governor: Governor,
+        definition: Callable[[str], bytes],
+    ) -> None:
+        """``definition``: of the view that stands in a table.  ViewError: there is none."""
+        self._access = access
+        self._server = server
+        self._governor = governor
+        self._definition = definition
+        self.answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {
+            SourcePart: self.source_part,
+            GroupsPart: self.groups_part,
+            LookAtRows: self.look_at_rows,
+            LookAtMembers: self.look_at_members,
+            SayAgain: self.say_again,
+            MendGroup: self.mend_group,
+        }
+
+    # --- walks ---------------------------------------------------------------------------------------
+
+    async def source_part(self, asked: SourcePart) -> SourceFound:
+        rules = self._side(asked.view, asked.side)
+        walk = SourceWalk(asked.start)
+        source, is_over = SourceRows(rules), _over_in(SLICE_S)
+
+        def work(region: Region) -> Iterator[None]:
+            return walk_source(region, source, walk, asked.buckets, is_over)
+
+        if not await self._walked(rules.table, asked.start, work):
+            return SourceFound(is_elsewhere=True)
+        digest = b"" if asked.buckets else walk.digest.pack()
+        return SourceFound(walk.next_row, digest, walk.rows, walk.rejected, tuple(walk.entries))
+
+    async def groups_part(self, asked: GroupsPart) -> GroupsFound:
+        self._rules(asked.view)
+        is_over = _over_in(SLICE_S)
+        if asked.buckets:
+            listing = MembersWalk(asked.start, asked.after)
+
+            def listed(region: Region) -> Iterator[None]:
+                return walk_members(region, listing, asked.buckets, is_over)
+
+            if not await self._walked(asked.view, asked.start, listed):
+                return GroupsFound(is_elsewhere=True)
+            return GroupsFound(listing.next_row, listing.after, entries=tuple(listing.entries))
+        walk = GroupsWalk(asked.start)
+        if not await self._walked(asked.view, asked.start, lambda region: walk_groups(region, walk, is_over)):
+            return GroupsFound(is_elsewhere=True)
+        return GroupsFound(walk.next_row, b"", walk.digest.pack(), walk.groups, walk.members, tuple(walk.wrong))
+
+    async def _walked(self, table: str, row: bytes, work: Callable[[Region], Iterator[None]]) -> bool:
+        """False: the region of the row is another server's, or is about to be."""
+        region = await self._region(table, row)
+        if region is None:
+            return False
+        with region.kept_up():
+            await in_steps(self._governor, self._while_open(region, work(region)))
+        return self._is_open(region)
+
+    def _while_open(self, region: Region, work: Iterator[None]) -> Iterator[None]:
+        for _ in work:
+            yield
+            if not self._is_open(region):
+                return
+
+    def _is_open(self, region: Region) -> bool:
+        return region.is_open and self._server.hosting.state_of(region) in (State.OPEN, State.READ_ONLY)
+
+    async def _region(self, table: str, row: bytes) -> Region | None:
+        """None: it is another server's."""
+        served = self._access.table(table.encode())
+        try:
+            return await patiently(partial(self._access.region_for, served, row))
+        except RegionElsewhere:
+            return None
+
+    # --- looks ---------------------------------------------------------------------------------------
+
+    async def look_at_rows(self, asked: LookAtRows) -> Looks:
+        rules = self._side(asked.view, asked.side)
+        source = SourceRows(rules)
+        return await self._looked(rules.table, asked.rows, _itself, lambda region, row: source.look(region, row))
+
+    async def look_at_members(self, asked: LookAtMembers) -> Looks:
+        self._rules(asked.view)
+        return await self._looked(asked.view, asked.members, _first, lambda region, one: look_at_member(region, *one))
+
+    async def _looked(
+        self, table: str, asked: tuple[R, ...], row_of: Callable[[R], bytes], look: Callable[[Region, R], Look]
+    ) -> Looks:
+        found: list[Look | None] = []
+        for number, one in enumerate(asked):
+            if number % LOOKS_AT_ONCE == 0:
+                await self._server.gathering.turns.turn()
+            region = await self._region(table, row_of(one))
+            found.append(None if region is None else look(region, one))
+        return tuple(found)
+
+    # --- repairs -------------------------------------------------------------------------------------
+
+    async def say_again(self, asked: SayAgain) -> Said:
+        rules = self._side(asked.view, asked.side)
+        region = await self._region(rules.table, asked.row)
+        if region is None:
+            return Said(is_elsewhere=True)
+        source, entries = SourceRows(rules), Entries(rules)
+        record = ChangeRecord(asked.row, region.now_ms, (), (), NOBODY)
+        logged = region.log_records([record], {})  # nothing else runs until the row is read
+        sequence, spec = region.log.written_to, source.spec(region)
+        raw_row = fetch_row(region.store, region.views, asked.row, spec.projection)
+        given = source.given(region, asked.row, raw_row, spec)
+        at = (sequence.origin, sequence.epoch, sequence.n)
+        writes = tuple(RowMutation(one.group, (entries.contribution(one, at),)) for one in given.shares.values())
+        await _shielded(logged)
+        return Said(at, writes)
+
+    async def mend_group(self, asked: MendGroup) -> Mended:
+        self._rules(asked.view)
+        region = await self._region(asked.view, asked.group)
+        if region is None:
+            return Mended(is_elsewhere=True)
+        counts = [0, 0]
+        if asked.members:
+            removed(region, asked.group, asked.members)
+            return Mended()
+        with region.kept_up():
+            await in_steps(self._governor, self._while_open(region, mended(region, asked.group, counts)))
+        if not self._is_open(region):
+            return Mended(is_elsewhere=True)
+        durable = region.barrier_any()
+        if durable is not None:
+            await _shielded(durable)
+        return Mended(counts[0], counts[1])
+
+    # --- definitions ---------------------------------------------------------------------------------
+
+    def _rules(self, view: str) -> tuple[Rules, ...]:
+        return _rules_in(self._definition(view))
+
+    def _side(self, view: str, side: int) -> Rules:
+        rules = self._rules(view)
+        if not 0 <= side < len(rules):
+            raise ViewError(f"view {view} has no source {side}")
+        return rules[side]
+
+
+def _itself(row: bytes) -> bytes:
+    return row
+
+
+def _first(member: tuple[bytes, bytes]) -> bytes:
+    return member[0]
+
+
+def _over_in(seconds: float) -> Callable[[], bool]:
+    ends_s = monotonic() + seconds
+    return lambda: monotonic() >= ends_s
+
+
+@lru_cache(maxsize=64)
+def _rules_in(definition: bytes) -> tuple[Rules, ...]:
+    return rules_of(from_json(definition))
+
+
+async def _shielded(durable: Future[None]) -> None:
+    """Others wait for it, too, and nobody cancels it."""
+    await shield(durable)

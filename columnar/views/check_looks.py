@@ -1,0 +1,96 @@
+"""Looks of a check at single source rows and members, each at its owner, some hundreds with one ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from columnar.routing.view_asks import Look, LookAtMembers, LookAtRows
+from columnar.views.check_owners import CheckOwners
+from columnar.views.contributions import Rules
+
+BATCH: Final = 500
+
+T = TypeVar("T")
+
+Row = tuple[int, bytes]  # a side of the view, and a row of its source
+Place = tuple[bytes, bytes]  # group, member
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """A source row on both sides: what it gives, and what groups have of it, as hashes by place."""
+
+    places: frozenset[Place]  # that give it or were seen to have it
+    given: Mapping[Place, bytes]
+    held: Mapping[Place, bytes]  # an empty hash: the member cannot be read
+    prints: tuple[bytes, ...]  # of the row and of the members
+    member_prints: Mapping[Place, bytes]
+
+
+class CheckLooks:
+    def __init__(self, table: str, sides: Sequence[Rules], owners: CheckOwners) -> None:
+        """``table``: in which the view stands."""
+        self._table = table
+        self._sides = sides
+        self._owners = owners
+
+    def row_of(self, member: bytes) -> Row:
+        for side, rules in enumerate(self._sides):
+            if member.startswith(rules.side):
+                return side, member[len(rules.side) :]
+        return 0, member  # of a side that the view has not: no row gives it
+
+    def member_of(self, row: Row) -> bytes:
+        return self._sides[row[0]].side + row[1]
+
+    async def rows(self, rows: Sequence[Row]) -> dict[Row, Look]:
+        found: dict[Row, Look] = {}
+        for side, rules in enumerate(self._sides):
+            wanted = [name for number, name in rows if number == side and name]
+            for some in parts_of(wanted):
+                looks = await self._owners.looks(rules.table, some, self._of_rows(side, some))
+                found |= {(side, name): look for name, look in zip(some, looks, strict=True)}
+        return {row: found.get(row, Look()) for row in rows}
+
+    async def members(self, places: Sequence[Place]) -> dict[Place, Look]:
+        found: dict[Place, Look] = {}
+        for some in parts_of(list(dict.fromkeys(places))):
+            groups = [group for group, _ in some]
+            looks = await self._owners.looks(self._table, groups, self._of_members(some))
+            found |= dict(zip(some, looks, strict=True))
+        return found
+
+    def _of_rows(self, side: int, rows: Sequence[bytes]) -> Callable[[Sequence[int]], LookAtRows]:
+        return lambda numbers: LookAtRows(self._table, side, tuple(rows[number] for number in numbers))
+
+    def _of_members(self, places: Sequence[Place]) -> Callable[[Sequence[int]], LookAtMembers]:
+        return lambda numbers: LookAtMembers(self._table, tuple(places[number] for number in numbers))
+
+    async def both(self, candidates: Mapping[Row, Iterable[bytes]]) -> dict[Row, Both]:
+        """Each row on both sides; ``candidates``: with groups that were seen to have it."""
+        found: dict[Row, Both] = {}
+        for some in parts_of(list(candidates)):
+            given = await self.rows(some)
+            places = {row: self._places(row, given[row], candidates[row]) for row in some}
+            held = await self.members([place for several in places.values() for place in several])
+            for row in some:
+                found[row] = _both(given[row], {place: held[place] for place in sorted(places[row])})
+        return found
+
+    def _places(self, row: Row, look: Look, groups: Iterable[bytes]) -> set[Place]:
+        member = self.member_of(row)
+        return {(group, member) for group in (*groups, *(entry[0] for entry in look.entries))}
+
+
+def _both(row: Look, members: Mapping[Place, Look]) -> Both:
+    given = {(group, member): entry for group, member, entry in row.entries}
+    held = {place: look.entries[0][2] for place, look in members.items() if look.entries}
+    prints = (row.print, *(look.print for look in members.values()))
+    return Both(frozenset(members), given, held, prints, {place: look.print for place, look in members.items()})
+
+
+def parts_of(things: Sequence[T]) -> Iterator[Sequence[T]]:
+    """BATCH of them at a time."""
+    return (things[first : first + BATCH] for first in range(0, len(things), BATCH))

@@ -1,0 +1,134 @@
+"""The owners of regions as a check sees them: each ask goes to whoever has the region, until somebody has answered it.
+
+Every ask of a check may be repeated: a walk and a look change nothing, and what is said again as of a higher number, or
+set right by what is there, ends in the same.
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeVar
+
+from columnar.errors import ColumnarError, NotServingRegion
+from columnar.flows.applier import Applier
+from columnar.flows.effects import WRITE_BYTES
+from columnar.model.mutation import RowMutation
+from columnar.model.owner import Incarnation
+from columnar.model.region_messages import Message
+from columnar.routing.owners import NOTHING_DONE, LinkBroke, Owners, Search, by_owner
+from columnar.routing.view_asks import Look, Looks
+from columnar.views.asked_checks import AskedChecks
+
+TRIES_HERE: Final = 100  # in one process: of a region that is split or merged whenever it is looked at
+
+R = TypeVar("R")
+
+
+class CheckOwners:
+    def __init__(
+        self,
+        here: AskedChecks,
+        applier: Applier,
+        wait: Callable[[str], Awaitable[bool]],
+        others: Owners | None = None,
+    ) -> None:
+        """``wait``: until all that is written now is in a view; False: not in time."""
+        self._here = here
+        self._applier = applier
+        self._wait = wait
+        self._others = others
+
+    async def ask(self, table: str, row: bytes, message: Message[R]) -> R:
+        """The answer of the owner of the row's region."""
+        answers: list[R] = await self._asked(table, [row], lambda _: message, _one)
+        return answers[0]
+
+    async def looks(
+        self, table: str, rows: Sequence[bytes], of: Callable[[Sequence[int]], Message[Looks]]
+    ) -> list[Look]:
+        """A look for each row; ``of`` makes the ask for those with some numbers, which one server has."""
+        return await self._asked(table, rows, of, _each)
+
+    async def _asked(
+        self,
+        table: str,
+        rows: Sequence[bytes],
+        of: Callable[[Sequence[int]], Message[Any]],
+        answers_of: Callable[[Any], Sequence[Any | None]],
+    ) -> list[Any]:
+        found: list[Any | None] = [None] * len(rows)
+        left, search = list(range(len(rows))), Search(self._others, table) if self._others is not None else _Alone()
+        while left:
+            search.look()
+            parts = self._parts(table, [(number, rows[number]) for number in left], search.tries)
+            asked = await asyncio.gather(*(self._ask(server, of(numbers)) for server, numbers in parts))
+            for (_, numbers), answer in zip(parts, asked, strict=True):
+                for number, one in zip(numbers, answers_of(answer) if answer is not None else (), strict=False):
+                    found[number] = one
+            left = [number for number in left if found[number] is None]
+            if left:
+                await search.again(rows[left[0]])
+        return found
+
+    def _parts(
+        self, table: str, rows: list[tuple[int, bytes]], tries: int
+    ) -> list[tuple[Incarnation | None, list[int]]]:
+        if self._others is None:
+            return [(None, [number for number, _ in rows])]
+        return list(by_owner(self._others, table, rows, tries).items())
+
+    async def _ask(self, server: Incarnation | None, message: Message[R]) -> R | None:
+        if self._others is not None and server is not None and server != self._others.here:
+            try:
+                return await self._others.ask(server, message)
+            except (*NOTHING_DONE, LinkBroke):
+                return None
+        answer: R = await self._here.answers[type(message)](message)
+        return answer
+
+    async def write(self, table: str, writes: Sequence[RowMutation]) -> None:
+        """On disk when it returns; contributions may be written again after an unknown outcome."""
+        told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def tell(error: ColumnarError | None) -> None:
+            if not told.done():
+                told.set_result(None) if error is None else told.set_exception(error)
+
+        name = table.encode()
+        several = [(name, one) for one in writes]
+        job = self._applier.apply(several, len(writes) * WRITE_BYTES, tell, f"check:{table}", keeper=table)
+        try:
+            await told
+        finally:
+            self._applier.give_up(job)
+
+    async def caught_up(self, view: str) -> bool:
+        """Wait until all that is written now is in the view; False: not in time."""
+        return await self._wait(view)
+
+
+class _Alone:
+    """``Search`` where this process has all regions: one that changes is away for a moment, and is waited for there."""
+
+    def __init__(self) -> None:
+        self.tries = 0
+
+    def look(self) -> None:
+        pass
+
+    async def again(self, row: bytes) -> None:
+        self.tries += 1
+        if self.tries >= TRIES_HERE:
+            raise NotServingRegion("a region changes whenever the check looks at it; check again later")
+        await asyncio.sleep(0)
+
+
+def _one(answer: Any) -> Sequence[Any | None]:
+    return [None if answer.is_elsewhere else answer]
+
+
+def _each(answer: Looks) -> Sequence[Look | None]:
+    return answer

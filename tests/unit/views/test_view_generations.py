@@ -1,0 +1,172 @@
+"""A view is rebuilt beside itself, swapped and rolled back: over a master and an owner in memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from columnar.errors import ColumnarError, IllegalArgument, TableExists, ViewError
+from columnar.master.catalogue import Catalogue
+from columnar.model.schema import Family
+from columnar.model.view_definition import Source, View, to_json
+from columnar.model.view_generations import KEPT_MS, role_of
+from tests.support.view_house import ViewHouse, by_a, in_view_house
+
+OTHER = View("by_a", Source("t", ("f:a",), sums={"m": "f:m"}))
+
+
+async def built(house: ViewHouse, table: str) -> None:
+    while house.state(table) != "live":
+        await house.settled(table)
+        await house.views.look()
+
+
+async def filled(house: ViewHouse) -> None:
+    await house.make_source()
+    for number in range(5):
+        await house.put_cells("t", b"r%d" % number, a=b"x", n=b"1", m=b"10")
+    await house.add(by_a())
+    await built(house, "by_a")
+
+
+async def rebuilt(house: ViewHouse, definition: bytes = b"") -> str:
+    table = await house.views.generations.rebuild("by_a", definition)
+    await built(house, table)
+    return table
+
+
+def meant(house: ViewHouse, name: str) -> str | None:
+    served = house.server.tables.meant(name.encode())
+    return served.schema.name if served is not None else None
+
+
+def roles(house: ViewHouse) -> dict[str, str]:
+    views = house.catalogue.views
+    return {one.name: role_of(one.name, views.swaps) for one in views.all}
+
+
+def test_the_next_generation_is_built_beside_the_live_one_and_swapped_in() -> None:
+    @in_view_house
+    async def run(house: ViewHouse) -> None:
+        await filled(house)
+        assert await rebuilt(house, to_json(OTHER)) == "by_a.2"
+        assert roles(house) == {"by_a": "live", "by_a.2": "next"}
+        assert (meant(house, "by_a"), meant(house, "by_a@1"), meant(house, "by_a@2")) == ("by_a", "by_a", "by_a.2")
+        assert await house.views.generations.swap("by_a") == ("by_a.2", "by_a")
+        assert (meant(house, "by_a"), meant(house, "by_a@1"), meant(house, "by_a@2")) == ("by_a.2", "by_a", "by_a.2")
+        assert roles(house) == {"by_a": "kept", "by_a.2": "live"}
+        token = await house.put_cells("t", b"r9", a=b"x", n=b"1", m=b"10")
+        for table in ("by_a", "by_a.2"):  # both are kept up
+            await house.settled(table, token)
+        assert await house.totals("by_a") == {b"x": {"count": 6, "n": 6}}
+        assert await house.totals("by_a.2") == {b"x": {"count": 6, "m": 60}}
+        assert await house.views.generations.rollback("by_a") == ("by_a", "by_a.2")
+        assert meant(house, "by_a") == "by_a"
+        assert await house.views.generations.rollback("by_a") == ("by_a.2", "by_a"), "forth again"
+
+    run()
+
+
+def test_the_old_generation_goes_when_its_hour_is_over() -> None:
+    @in_view_house
+    async def run(house: ViewHouse) -> None:
+        now_ms = [1_000]
+        house.views.generations._now_ms = lambda: now_ms[0]
+        await filled(house)
+        await rebuilt(house)
+        await house.views.generations.swap("by_a")
+        now_ms[0] += KEPT_MS - 1
+        await house.views.generations.sweep()
+        assert roles(house) == {"by_a": "kept", "by_a.2": "live"}
+        now_ms[0] += 1
+        await house.views.generations.sweep()
+        assert roles(house) == {"by_a.2": "live"}
+        assert (meant(house, "by_a"), meant(house, "by_a@1")) == ("by_a.2", None)
+        with pytest.raises(ViewError, match="no generation to go back to"):
+            await house.views.generations.rollback("by_a")
+        with pytest.raises(TableExists):
+            await house.changes.create(b"by_a", [Family("f")])
+        with pytest.raises(IllegalArgument, match="another definition"):
+            await house.add(OTHER)
+        await house.add(by_a())  # the very same one
+        assert await rebuilt(house) == "by_a.3"
+        await house.views.generations.swap("by_a")
+        assert roles(house) == {"by_a.2": "kept", "by_a.3": "live"}
+        await rebuilt(house)
+        await house.views.generations.swap("by_a")
+        assert roles(house) == {"by_a.3": "kept", "by_a.4": "live"}, "a swap leaves one generation to go back to"
+
+    run()
+
+
+def test_aliases_are_on_disk_and_go_with_the_view() -> None:
+    @in_view_house
+    async def run(house: ViewHouse) -> None:
+        await filled(house)
+        await rebuilt(house)
+        await house.views.generations.swap("by_a")
+        again = await house.restarted()
+        assert meant(again, "by_a") == "by_a.2"
+        assert Catalogue(again.rows.read(), again.rows.write).views.swaps == again.catalogue.views.swaps != ()
+        await again.views.drop("by_a")
+        assert again.catalogue.views.all == again.catalogue.views.swaps == ()
+        assert (meant(again, "by_a"), meant(again, "by_a.2"), meant(again, "by_a@2")) == (None, None, None)
+        assert not [row for row, _ in again.rows.read() if row.startswith(b"alias/")]
+        await again.add(OTHER)
+        assert meant(again, "by_a") == "by_a"
+        await again.close()
+
+    run()
+
+
+def test_what_is_refused() -> None:
+    @in_view_house
+    async def run(house: ViewHouse) -> None:
+        await filled(house)
+        generations = house.views.generations
+
+        async def refused(work: object, says: str, kind: type[ColumnarError] = ViewError) -> None:
+            with pytest.raises(kind, match=says):
+                await work  # type: ignore[misc]
+
+        await refused(generations.rebuild("nobody", b""), "there is no view nobody")
+        await refused(generations.swap("by_a"), "no next generation")
+        await refused(generations.rollback("by_a"), "no generation to go back to")
+        await refused(generations.rebuild("by_a", to_json(by_a("other"))), "no generation", IllegalArgument)
+        await generations.rebuild("by_a", b"")
+        await refused(generations.swap("by_a"), "still being built")
+        await refused(generations.rebuild("by_a", b""), "has a next generation")
+        await refused(house.views.drop("by_a@2"), "there is no view")
+        await house.views.drop("by_a.2")
+        assert roles(house) == {"by_a": "live"}
+        await rebuilt(house)
+        await generations.swap("by_a")
+        await refused(house.views.drop("by_a.2"), "readers of by_a see by_a.2", IllegalArgument)
+        await house.views.drop("by_a")
+        await house.add(by_a())
+        await built(house, "by_a")
+        await house.add(View("of_it", Source("by_a", ("key[0]",))))
+        await refused(generations.rebuild("by_a", b""), "of_it follows the table by_a")
+
+    run()
+
+
+def test_a_swap_that_the_disk_refuses_changes_nothing() -> None:
+    @in_view_house
+    async def run(house: ViewHouse) -> None:
+        await filled(house)
+        await rebuilt(house)
+        write, views = house.catalogue._write, house.catalogue.views
+
+        async def refuse(_mutations: object) -> None:
+            raise ColumnarError("the disk is full")
+
+        house.catalogue._write = refuse  # type: ignore[method-assign, assignment]
+        with pytest.raises(ColumnarError, match="full"):
+            await house.views.generations.swap("by_a")
+        house.catalogue._write = write  # type: ignore[method-assign]
+        assert house.catalogue.views == views
+        assert meant(house, "by_a") == "by_a"
+        await house.views.generations.swap("by_a")
+        assert meant(house, "by_a") == "by_a.2"
+
+    run()
