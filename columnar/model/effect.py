@@ -6,6 +6,7 @@ is what travels (``triggers.frames``) without being unpacked in between.
     [PUT, table, row, {column: value}]
     [DELETE, table, row, [column, ...] | nil]
     [CHECKPOINT, state]
+    [BARRIER]                       ends the slice, and travels no further than the worker
 
 A column is ``family:qualifier``; a delete may also name a bare family, and without columns it removes the whole row.
 Constant; the types are checked when an effect is made, so that the traceback points to the author's line.
@@ -19,6 +20,7 @@ from typing import Any, Final, Self
 PUT: Final = 1
 DELETE: Final = 2
 CHECKPOINT: Final = 3
+BARRIER: Final = 0
 CHECKPOINT_BYTES: Final = 4 * 1024
 
 
@@ -47,6 +49,21 @@ class Put(Effect):
         return tuple.__new__(cls, (PUT, _table(table), _row(row), held))
 
     @property
+    def table(self) -> bytes:
+        table: bytes = self[1]
+        return table
+
+    @property
+    def row(self) -> bytes:
+        row: bytes = self[2]
+        return row
+
+    @property
+    def cells(self) -> Mapping[bytes, bytes]:
+        cells: Mapping[bytes, bytes] = self[3]
+        return cells
+
+    @property
     def size_bytes(self) -> int:
         return len(self[2]) + sum(map(len, self[3])) + sum(map(len, self[3].values()))
 
@@ -67,6 +84,22 @@ class Delete(Effect):
             if type(column) is not bytes:
                 raise TypeError(f"columns of a Delete are bytes, not {column!r}"[:200])
         return tuple.__new__(cls, (DELETE, _table(table), _row(row), held))
+
+    @property
+    def table(self) -> bytes:
+        table: bytes = self[1]
+        return table
+
+    @property
+    def row(self) -> bytes:
+        row: bytes = self[2]
+        return row
+
+    @property
+    def columns(self) -> list[bytes] | None:
+        """None: the whole row."""
+        columns: list[bytes] | None = self[3]
+        return columns
 
     @property
     def size_bytes(self) -> int:
@@ -94,6 +127,23 @@ class Checkpoint(Effect):
     @property
     def size_bytes(self) -> int:
         return len(self.state)
+
+
+class Barrier(Effect):
+    """Go on when everything yielded before is on disk: what follows may count on it, whatever crashes.
+
+    Effects between two barriers may become durable in any order, for they go to regions with logs of their own.
+    A barrier costs a slice, which is a message each way and an fsync.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls) -> Self:
+        return tuple.__new__(cls, (BARRIER,))
+
+    @property
+    def size_bytes(self) -> int:
+        return 0
 
 
 def _table(name: object) -> bytes:

@@ -16,8 +16,8 @@ changes of different rows in parallel.
 ``on`` says which changes; ``columnar trigger sync MODULE`` makes it so.  The store writes what a function yields in
 batches of its own, stamped with ``change.stamp``; the change is done when all of it is on disk.  That is some ten
 times cheaper than a write through ``client``.  A function that yields much is cut into slices, between which others
-run; ``Checkpoint(state)`` lets it begin with ``change.progress`` after a crash.  ``raise Later(seconds)`` puts the
-change off and counts no attempt.
+run; ``Checkpoint(state)`` lets it begin with ``change.progress`` after a crash, and ``Barrier()`` lets it go on only
+when what it yielded before is on disk.  ``raise Later(seconds)`` puts the change off and counts no attempt.
 
 To lead to the same tables however often and however late it runs, a trigger
     * writes only cells whose qualifier (or row) names their source,
@@ -54,14 +54,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
 
 from columnar.client import Connection
-from columnar.model.effect import Checkpoint, Delete, Effect, Put
+from columnar.model.effect import Barrier, Checkpoint, Delete, Effect, Put
 from columnar.triggers.declared import on
 from columnar.triggers.differences import added
 from columnar.triggers.looked import Looked
 
 __all__ = [
-    "Change", "ChangedCell", "Checkpoint", "Connection", "Delete", "Effect", "FailedChanges", "Later", "Looked", "Put",
-    "TriggerFunction", "on",
+    "Barrier", "Change", "ChangedCell", "Checkpoint", "Connection", "Delete", "Effect", "FailedChanges", "Later",
+    "Looked", "Put", "TriggerFunction", "on",
 ]  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """A call of a trigger's function within the worker, run slice by slice.
 
-A function that returns an iterator of effects is cut into slices: after SLICE_EFFECTS effects, SLICE_S of time or
-EFFECT_BYTES of effects the call rests until the store has taken them.  Any other function is one slice.
+A function that returns an iterator of effects is cut into slices: after SLICE_EFFECTS effects, SLICE_S of time,
+EFFECT_BYTES of effects or a Barrier the call rests until the effects are on disk.  Any other function is one slice.
 
 The effects of a batch are pairs with the change that each belongs to.
 """
@@ -15,7 +15,7 @@ from time import perf_counter, thread_time
 from typing import Any, Final, NamedTuple, cast
 
 from columnar.client import Connection
-from columnar.model.effect import Checkpoint, Effect
+from columnar.model.effect import Barrier, Checkpoint, Effect
 from columnar.triggers.api import (
     NO_AFTER,
     NO_BEFORE,
@@ -154,11 +154,14 @@ class _Slice:
         for effect in yielded:
             if type(effect) is Checkpoint:
                 self.checkpoint, self._checked = effect.state, len(effects)
+            elif type(effect) is Barrier:
+                if effects:
+                    return True
             elif isinstance(effect, Effect):
                 effects.append(effect)
                 size_bytes += effect.size_bytes
             else:
-                raise TypeError(f"a trigger yields Put, Delete or Checkpoint, not {effect!r}"[:200])
+                raise TypeError(f"a trigger yields Put, Delete, Checkpoint or Barrier, not {effect!r}"[:200])
             if len(effects) >= SLICE_EFFECTS or size_bytes >= EFFECT_BYTES or perf_counter() >= ends_s:
                 return True
         return False
@@ -195,8 +198,8 @@ class _BatchSlice(_Slice):
             at = self._places.get(id(pair[0]))
             if at is None:
                 raise TypeError(f"an effect is yielded with a change of its batch, not with {pair[0]!r}"[:200])
-            if type(pair[1]) is Checkpoint:
-                raise TypeError("a batch keeps no checkpoint: its changes end one by one")
+            if type(pair[1]) is Checkpoint or type(pair[1]) is Barrier:
+                raise TypeError("a batch has no checkpoint and no barrier: its changes end one by one")
             effects.append([at, pair[1]])
             size_bytes += pair[1].size_bytes
             if len(effects) >= SLICE_EFFECTS or size_bytes >= EFFECT_BYTES or perf_counter() >= ends_s:

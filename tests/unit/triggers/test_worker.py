@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from columnar.model.effect import Checkpoint, Effect, Put
+from columnar.model.effect import Barrier, Checkpoint, Effect, Put
 from columnar.triggers import slices, threads, worker_link
 from columnar.triggers.api import Change, Later
 from columnar.triggers.frames import Frames, pack
@@ -52,6 +52,12 @@ def effects_of(module: dict[str, Any]) -> dict[str, Any]:
     def large(change: Change) -> Iterator[Effect]:
         for _ in range(3):
             yield Put("out", change.row, {b"f:a": bytes(EFFECT_BYTES)})
+
+    def in_steps(change: Change) -> Iterator[Effect]:
+        yield Barrier()
+        yield Put("out", change.row, {b"f:a": b"1"})
+        yield Barrier()
+        yield Put("out", b"after", {b"f:a": b"1"})
 
     def wrong(change: Change) -> Iterator[Any]:
         yield Put("out", change.row, {b"f:a": b"1"})
@@ -247,6 +253,13 @@ def test_much_comes_in_slices_with_checkpoints(start: Callable[[], Store], monke
     assert [effect[2] for one in (first, second, last) for effect in one[2]] == [b"%d" % n for n in range(1_500)]
 
 
+def test_a_barrier_ends_a_slice_that_has_something_in_it(start: Callable[[], Store]) -> None:
+    store = start()
+    assert store.call(1, "in_steps")[:3] == [1, "more", [PUT_ONE]]
+    store.ours.sendall(pack("go", 1))
+    assert store.outcome()[:3] == [1, "done", [[1, b"out", b"after", {b"f:a": b"1"}]]]
+
+
 def test_a_call_that_is_dropped_between_slices_clears_up(start: Callable[[], Store]) -> None:
     store = start()
     closed = sys.modules["allowed_triggers"].closed
@@ -267,7 +280,7 @@ def test_large_effects_make_short_slices(start: Callable[[], Store]) -> None:
 @pytest.mark.parametrize(
     ("function", "what", "error"),
     [
-        ("wrong", "failed", "yields Put, Delete or Checkpoint, not 'text'"),
+        ("wrong", "failed", "yields Put, Delete, Checkpoint or Barrier, not 'text'"),
         ("later", "later", 2.5),
         ("looks", "failed", "change.now is not read for this trigger"),
     ],
