@@ -23,8 +23,9 @@ from wikka_port.names import page_key
 from wikka_port.page_rows import Cells, Draft, head_of, is_stale, page_cells, time_of
 from wikka_port.pages import Conflict, PageTooBig, Wiki, draft_after, fresh_cells
 
-WORKERS: Final = 6
-IN_FLIGHT: Final = 12  # groups
+WORKERS: Final = 12
+IN_FLIGHT: Final = 24  # groups
+STAGED_CHARS: Final = 1_000_000  # of one call
 LAG_HIGH: Final = 4_000  # changes: above it the writer waits
 LAG_LOW: Final = 1_000  # until it is below this
 LAG_LOOK_S: Final = 1.0
@@ -45,6 +46,9 @@ class Stored:
         self.already += other.already
         self.kept |= other.kept
         self.too_big += other.too_big
+
+
+_Step = tuple[Draft, Cells]  # a revision, and the page's row before it
 
 
 class BulkSaver:
@@ -94,11 +98,14 @@ class BulkSaver:
         stored = Stored()
         keys = [page_key(part.name) for part in group]
         rows = self._wiki.store.run(lambda c: dict(c.table(schema.PAGES).rows(keys, columns=[b"meta"])))
-        for part, key in zip(group, keys, strict=True):
-            self._save_part(part, key, rows.get(key, {}), stored)
+        steps = [self._steps_of(part, key, rows.get(key, {}), stored) for part, key in zip(group, keys, strict=True)]
+        self._stage([draft for of_part in steps for draft, _ in of_part])
+        for part, of_part in zip(group, steps, strict=True):
+            self._commit(part, of_part, stored)
         return stored
 
-    def _save_part(self, part: PagePart, key: bytes, row: Cells, stored: Stored) -> None:
+    def _steps_of(self, part: PagePart, key: bytes, row: Cells, stored: Stored) -> list[_Step]:
+        """The revisions of the part that are new, in order."""
         newest = head_of(row)
         times: dict[int, int] = {}
         if newest.number:
@@ -106,34 +113,43 @@ class BulkSaver:
         planned = plan(part, newest.number, times)
         if planned.kept:
             stored.kept.add(part.name)
-            return
+            return []
         stored.already += len(part.revisions) - len(planned.new)
+        steps: list[_Step] = []
         for _, revision in planned.new:
             try:
-                row = self._save_revision(part, revision, row)
+                draft = _draft(part, revision, row)
             except PageTooBig as big:
                 stored.too_big.append(f"{part.name}: {big}")
-                return
-            except Conflict:
+                break
+            steps.append((draft, row))
+            row = {**page_cells(draft), schema.VERSIONCOUNT: draft.head.pack()}
+        return steps
+
+    def _stage(self, drafts: list[Draft]) -> None:
+        """All of them before the first commit, in calls of a bounded size."""
+        together: list[Draft] = []
+        chars = 0
+        for draft in drafts:
+            if together and chars + len(draft.body) > STAGED_CHARS:
+                self._wiki.stage(together)
+                together, chars = [], 0
+            together.append(draft)
+            chars += len(draft.body)
+        if together:
+            self._wiki.stage(together)
+
+    def _commit(self, part: PagePart, steps: list[_Step], stored: Stored) -> None:
+        for done, (draft, before) in enumerate(steps):
+            try:
+                self._wiki.commit(draft, before)
+            except Conflict:  # it has removed its own staged row
                 stored.kept.add(part.name)
+                left = [draft for draft, _ in steps[done + 1 :]]
+                if left:
+                    self._wiki.unstage(left)
                 return
             stored.revisions += 1
-
-    def _save_revision(self, part: PagePart, revision: ImportedRevision, before: Cells) -> Cells:
-        """Returns the page's row after it."""
-        draft: Draft = draft_after(
-            before,
-            name=part.name,
-            body=revision.body,
-            author=revision.author,
-            note=revision.note,
-            time_ms=revision.time_ms,
-            autolink=False,
-            attribution=part.attribution,
-        )
-        self._wiki.stage([draft])
-        self._wiki.commit(draft, before)
-        return {**page_cells(draft), schema.VERSIONCOUNT: draft.head.pack()}
 
     # --- triggers ----------------------------------------------------------------------------------
 
@@ -151,6 +167,20 @@ class BulkSaver:
         """Of the running ones: for a paused trigger the store itself sets the bound."""
         listed = self._wiki.store.run(lambda connection: connection.triggers.list())
         return max((one.lag_changes for one in listed if one.state == "running"), default=0)
+
+
+def _draft(part: PagePart, revision: ImportedRevision, before: Cells) -> Draft:
+    """PageTooBig."""
+    return draft_after(
+        before,
+        name=part.name,
+        body=revision.body,
+        author=revision.author,
+        note=revision.note,
+        time_ms=revision.time_ms,
+        autolink=False,
+        attribution=part.attribution,
+    )
 
 
 def _stored_before(connection: Connection, key: bytes, row: Cells, part: PagePart) -> tuple[Cells, dict[int, int]]:

@@ -54,6 +54,7 @@ class CheckReport:
     links: int
     differences: tuple[Difference, ...]  # what was found
     left: tuple[Difference, ...]  # what is there after the repair, or the same where nothing was repaired
+    spare: tuple[Difference, ...] = ()  # cells that no reader needs, and that a repair removes; no differences
 
     def counts(self) -> Counter[tuple[str, str]]:
         """By table and kind."""
@@ -77,9 +78,9 @@ def check(
         before = frozenset(first.differences)
         lasting = tuple(one for one in again.differences if one in before)
         first = replace(again, differences=lasting, left=lasting)
-    if not repair or not first.differences:
+    if not repair or not (first.differences or first.spare):
         return first
-    _repair(wiki, first.differences)
+    _repair(wiki, [*first.differences, *first.spare])
     second = _Look(wiki, progress, clock()).run()
     if second.differences:
         now = _store_time(wiki) or clock()
@@ -99,7 +100,9 @@ class _Look:
     def run(self) -> CheckReport:
         self._stamp = _store_time(self._wiki)
         found, links = self._wiki.store.run(self._all)
-        return CheckReport(self._pages, self._revisions, links, tuple(found), tuple(found))
+        differences = tuple(one for one in found if one.kind is not Kind.SPARE)
+        spare = tuple(one for one in found if one.kind is Kind.SPARE)
+        return CheckReport(self._pages, self._revisions, links, differences, differences, spare)
 
     def _all(self, connection: Connection) -> tuple[list[Difference], int]:
         self._pages = self._revisions = 0
@@ -301,7 +304,7 @@ def _mend(connection: Connection, name: bytes, row: bytes, at_ms: int, group: li
     puts = {one.column: one.expected for one in group if one.expected is not None}
     if puts:
         table.put(row, puts, timestamp=at_ms)
-    stale = [one for one in group if one.kind is Kind.STALE]
+    stale = [one for one in group if one.kind in (Kind.STALE, Kind.SPARE)]
     if any(not one.column for one in stale):
         table.delete(row)
     elif stale:

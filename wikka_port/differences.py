@@ -20,6 +20,7 @@ class Kind(Enum):
     MISSING = "missing"  # a cell that should be there
     STALE = "stale"  # a cell, or a row, that should not
     DIFFERENT = "different"  # a cell with another value
+    SPARE = "spare"  # a cell that no reader needs and that may be there: counted apart, removed by a repair
     LOST = "lost"  # a revision whose row is gone and cannot be made again
 
 
@@ -40,7 +41,7 @@ class Difference:
             return f"{where}: missing, should be {_shown(self.expected)}"
         if self.kind is Kind.DIFFERENT:
             return f"{where}: is {_shown(self.found)}, should be {_shown(self.expected)}"
-        if self.kind is Kind.STALE:
+        if self.kind in (Kind.STALE, Kind.SPARE):
             return f"{where}: should not be there ({_shown(self.found)})"
         return f"{where}: the row of this revision is gone"
 

@@ -1,10 +1,11 @@
 """What the tables of links should hold, compared with what they hold: ``backlinks`` and ``wanted``.
 
 From the pages: each link of a text needs its cell ``to`` in the source's row, ``from`` in the
-target's, and a cell in ``wanted`` where there is no target.  From the tables: each cell ``from``
-and each cell of ``wanted`` needs a source that links there; the source is asked through its ``to``,
-which was compared with its text before.  ``wrong_to`` are those that were found wrong.  For that the
-cells are sorted by source (``link_spool``) and walked beside the cells ``to``: each is read once.
+target's, and a cell in ``wanted`` where there is no target, or the mark that there was one.  From the tables: each
+cell ``from`` and each cell of a source in ``wanted`` needs a source that links there; the source is asked through
+its ``to``, which was compared with its text before.  ``wrong_to`` are those that were found wrong.  For that the
+cells are sorted by source (``link_spool``) and walked beside the cells ``to``: each is read once.  Cells of
+``wanted`` beside a page that is there are spare (``triggers``).
 
 Cost: linear in the cells, but for the sort.  Memory: some ten thousand cells, and the differences.
 """
@@ -35,6 +36,7 @@ class LinkCheck:
         self._backlinks = connection.table(schema.BACKLINKS)
         self._wanted = connection.table(schema.WANTED)
         self._pages = connection.table(schema.PAGES)
+        self._begun: set[bytes] = set()  # rows of ``wanted`` whose page is there
         self._wrong_to: dict[tuple[bytes, bytes], bool] = {}  # source, target -> whether the text links there
         self.links = 0
 
@@ -47,10 +49,10 @@ class LinkCheck:
 
     def _of_page(self, key: bytes, page: Cells, held_to: Stamped) -> Iterator[Difference]:
         names = links(page.get(schema.BODY, b"").decode(errors="replace"), autolink=autolink_of(page))
-        targets = {page_key(name): name.encode() for name in names}
+        targets = {page_key(name): name for name in names}
         self.links += len(targets)
         at_ms = self._at(time_of(page))
-        to_cells = {schema.TO + target: name for target, name in targets.items()}
+        to_cells = {schema.TO + target: name.encode() for target, name in targets.items()}
         for difference in cell_differences(schema.BACKLINKS, key, to_cells, held_to, at_ms):
             target = difference.column[len(schema.TO) :]
             self._wrong_to[key, target] = target in targets
@@ -62,13 +64,13 @@ class LinkCheck:
         held_from = dict(rows_in_steps(self._backlinks, targets, column, include_timestamp=True))
         there = self._existing(targets)
         missing = [target for target in targets if target not in there]
-        held_wanted = dict(rows_in_steps(self._wanted, missing, column, include_timestamp=True))
+        held_wanted = dict(rows_in_steps(self._wanted, missing, column, schema.GONE, include_timestamp=True))
         for target in targets:
             yield from cell_differences(schema.BACKLINKS, target, {column: source}, held_from.get(target, {}), at_ms)
         for target in missing:
-            yield from cell_differences(
-                schema.WANTED, target, {column: targets[target]}, held_wanted.get(target, {}), at_ms
-            )
+            held = dict(held_wanted.get(target, {}))
+            if held.pop(schema.GONE, None) is None or held:
+                yield from cell_differences(schema.WANTED, target, {column: targets[target].encode()}, held, at_ms)
 
     def _existing(self, keys: Iterable[bytes]) -> set[bytes]:
         return {row for row, _ in rows_in_steps(self._pages, keys, schema.VERSIONCOUNT)}
@@ -76,15 +78,17 @@ class LinkCheck:
     # --- from the tables ---------------------------------------------------------------------------
 
     def of_tables(self) -> Iterator[Difference]:
-        """Cells ``from`` and cells of ``wanted`` without a link or beside a page; ``to`` without a page."""
+        """Cells ``from`` and of ``wanted`` without a link; ``to`` without a page; what is spare."""
         with LinkSpool.opened() as spool:
             targets = self._backlinks.scan(columns=[b"from"], include_timestamp=True, batch_size=200)
             spool.add(_cells(schema.BACKLINKS, targets))
             for rows in groups_of(self._wanted.scan(include_timestamp=True, batch_size=200)):
                 there = self._existing(rows)
+                self._begun |= there
                 for row in there:
-                    yield from cell_differences(schema.WANTED, row, {}, rows[row], 0)
-                spool.add(_cells(schema.WANTED, ((row, held) for row, held in rows.items() if row not in there)))
+                    if schema.GONE in rows[row]:
+                        yield Difference(Kind.SPARE, schema.WANTED, row, schema.GONE, None, *rows[row][schema.GONE])
+                spool.add(_cells(schema.WANTED, rows.items()))
             yield from self._against_sources(spool.by_source())
 
     def _against_sources(self, cells: Iterator[LinkCell]) -> Iterator[Difference]:
@@ -105,12 +109,15 @@ class LinkCheck:
             cell = next(cells, None)
 
     def _without_link(self, cell: LinkCell, targets: Collection[bytes]) -> Iterator[Difference]:
-        if not self._wrong_to.get((cell.source, cell.target), cell.target in targets):
-            column = schema.FROM + cell.source
-            yield Difference(Kind.STALE, cell.table, cell.target, column, None, cell.value, cell.at_ms)
+        is_linked = self._wrong_to.get((cell.source, cell.target), cell.target in targets)
+        if is_linked and not (cell.table == schema.WANTED and cell.target in self._begun):
+            return
+        kind = Kind.SPARE if is_linked else Kind.STALE
+        yield Difference(kind, cell.table, cell.target, schema.FROM + cell.source, None, cell.value, cell.at_ms)
 
 
 def _cells(table: bytes, rows: Iterable[tuple[bytes, Stamped]]) -> Iterator[LinkCell]:
     for row, held in rows:
         for column, (value, at_ms) in held.items():
-            yield LinkCell(column[len(schema.FROM) :], row, table, value, at_ms)
+            if column != schema.GONE:
+                yield LinkCell(column[len(schema.FROM) :], row, table, value, at_ms)

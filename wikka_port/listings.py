@@ -18,6 +18,7 @@ from wikka_port.names import page_key
 from wikka_port.page_rows import Cells, time_of
 from wikka_port.schema import parse_head
 from wikka_port.store import Store
+from wikka_port.wanted import wanted_pages
 
 _STEP: Final = 200  # names looked at together
 
@@ -96,12 +97,7 @@ class Listings:
     def wanted(self, *, after: str = "", limit: int = 200) -> list[tuple[str, int]]:
         """Names that are linked to and are no pages, with how many want them; go on with the last as ``after``."""
         start = page_key(after) + b"\x00" if after else b""
-
-        def work(connection: Connection) -> list[tuple[str, int]]:
-            rows = connection.table(schema.WANTED).scan(row_start=start, batch_size=min(limit, 200), limit=limit)
-            return [(next(iter(cells.values())).decode(), len(cells)) for _, cells in rows]
-
-        return self.store.run(work)
+        return self.store.run(lambda connection: wanted_pages(connection, start, limit))
 
     def orphaned(self, *, after: str = "", limit: int = 200) -> list[str]:
         """Pages that no other page links to; alphabetical."""

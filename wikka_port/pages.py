@@ -40,6 +40,7 @@ from columnar.client import ClientTls, Connection, Expect, Put
 from columnar.client.errors import AlreadyExists
 from columnar.triggers.api import Change, ChangedCell
 from wikka_port import history, schema, triggers
+from wikka_port.effects import carry_out
 from wikka_port.listings import Listings, RecentChange
 from wikka_port.names import normalise, page_key
 from wikka_port.page_rows import (
@@ -62,6 +63,7 @@ __all__ = ["Conflict", "Page", "PageTooBig", "RecentChange", "Revision", "Saved"
 
 Indexes = Literal["triggers", "application"]
 BODY_BYTES_MAX: Final = 4 * 1024 * 1024  # under the store's bound of a cell, and what one can still edit
+OLDER_WAIT_MS: Final = 10_000  # for triggers of an older wiki; what has not delivered by then stays for now
 _EXISTENCE: Final = (schema.VERSIONCOUNT,)
 
 
@@ -125,6 +127,7 @@ class Wiki(Listings):
                 connection.triggers.add(
                     one.name, schema.PAGES, one.function, one.families, before=one.before, from_where="beginning"
                 )
+            _remove_older_triggers(connection)
 
     # --- reading -----------------------------------------------------------------------------------
 
@@ -214,12 +217,17 @@ class Wiki(Listings):
         return self.commit(draft, row)
 
     def stage(self, drafts: Collection[Draft]) -> None:
-        """Step 2, for several revisions in one call."""
+        """Step 2, for several revisions; on Columnar in one call."""
+        stage = _stage_together if self.store.is_columnar else _stage_singly
+        self.store.run(lambda connection: stage(connection, drafts))
+
+    def unstage(self, drafts: Collection[Draft]) -> None:
+        """Remove what ``stage`` put; for revisions that will not be committed."""
 
         def work(connection: Connection) -> None:
-            for draft in drafts:
-                with connection.table(schema.REVISIONS).batch(timestamp=draft.time_ms) as batch:
-                    batch.put(schema.revision_row(page_key(draft.name), draft.head), revision_cells(draft))
+            with connection.table(schema.REVISIONS).batch() as batch:
+                for draft in drafts:
+                    batch.delete(_staged_row(draft))
 
         self.store.run(work)
 
@@ -248,7 +256,7 @@ class Wiki(Listings):
                 if not is_columnar:  # step 4 may have been missed; where it was not, or is outdated, this does nothing
                     connection.table(schema.PAGES).put(key, page_cells(draft), timestamp=draft.time_ms)
                 return True
-            connection.table(schema.REVISIONS).delete(schema.revision_row(key, draft.head))
+            connection.table(schema.REVISIONS).delete(_staged_row(draft))
             return False
 
         if not self.store.run(work):
@@ -264,6 +272,13 @@ class Wiki(Listings):
 
     def is_up(self) -> bool:
         return self.store.is_up()
+
+
+def _remove_older_triggers(connection: Connection) -> None:
+    """Those of older wikis, whose work the present ones do, once they have delivered what they have."""
+    for one in connection.triggers.list():
+        if one.name in triggers.OLDER and connection.triggers.wait(one.name, timeout_ms=OLDER_WAIT_MS):
+            connection.triggers.remove(one.name)
 
 
 # --- one page ----------------------------------------------------------------------------------
@@ -286,6 +301,24 @@ def fresh_cells(connection: Connection, key: bytes, row: Cells) -> Cells:
     head = head_of(row)
     found = connection.table(schema.REVISIONS).row(schema.revision_row(key, head))
     return page_cells_of_revision(head, found) if found else row
+
+
+def _staged_row(draft: Draft) -> bytes:
+    return schema.revision_row(page_key(draft.name), draft.head)
+
+
+def _stage_together(connection: Connection, drafts: Collection[Draft]) -> None:
+    connection.table(schema.REVISIONS).mutate_rows(
+        {
+            _staged_row(draft): [Put(column, value, draft.time_ms) for column, value in revision_cells(draft).items()]
+            for draft in drafts
+        }
+    )
+
+
+def _stage_singly(connection: Connection, drafts: Collection[Draft]) -> None:
+    for draft in drafts:
+        connection.table(schema.REVISIONS).put(_staged_row(draft), revision_cells(draft), timestamp=draft.time_ms)
 
 
 def _commit_atomically(connection: Connection, key: bytes, draft: Draft, before: Cells) -> str | None:
@@ -362,4 +395,4 @@ def _change(key: bytes, draft: Draft, before: Cells) -> Change:
 
 def _run_application_indexes(connection: Connection, change: Change) -> None:
     for one in triggers.REGISTRATIONS:
-        one.call(change, connection)
+        carry_out(connection, one.call(change, connection), change.timestamp)

@@ -6,7 +6,7 @@
     backlinks  md5                                          from to    who links here; what an index knows of a source
     names      folded name, 00, name                        meta       alphabetical lists, prefixes, title search
     changes    salt, inverted ms (13), md5, inverted number meta       recent changes newest first
-    wanted     md5 of a page that is not there              from       wanted pages
+    wanted     md5 of a page that may not be there          from       wanted pages (``triggers`` W1 to W3)
     imports    sha1 of where a dump comes from              meta       where a stopped import goes on
 
 ``md5`` is the lower-case hexadecimal MD5 of the normalised name (``names.page_key``).  ``pages`` and
@@ -89,6 +89,8 @@ REVISION_BODY: Final = b"body:text"
 
 FROM: Final = b"from:"
 TO: Final = b"to:"
+WANTED_FAMILY: Final = b"from"
+GONE: Final = b"from:gone"  # in ``wanted``: the page was there and has ended; no key of a page is that short
 
 _NUMBER_MAX: Final = 10**10 - 1
 TIME_MAX_MS: Final = 10**13 - 1  # the year 2286

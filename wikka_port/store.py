@@ -133,12 +133,12 @@ class Store:
 
 
 def rows_in_steps(
-    table: Any, keys: Iterable[bytes], column: bytes, *, include_timestamp: bool = False
+    table: Any, keys: Iterable[bytes], *columns: bytes, include_timestamp: bool = False
 ) -> Iterator[tuple[bytes, Any]]:
-    """Those rows of ``keys`` that have ``column``, in calls of a bounded size."""
+    """Those rows of ``keys`` that have one of ``columns``, in calls of a bounded size."""
     left = iter(keys)
     while step := list(islice(left, ROWS_PER_CALL)):
-        yield from table.rows(step, columns=[column], include_timestamp=include_timestamp)
+        yield from table.rows(step, columns=list(columns), include_timestamp=include_timestamp)
 
 
 def check_and_put(

@@ -164,6 +164,17 @@ class Table(happybase.Table):  # type: ignore[misc]
         """``check_and_mutate`` without conditions."""
         return self.check_and_mutate(row, (), operations)
 
+    def mutate_rows(self, rows: Mapping[bytes, Sequence[Operation]]) -> None:
+        """Many rows in one call, each of them one step; returns when all are on disk.
+
+        After an error some rows may be written.  IllegalArgument, IOError as happybase; NotColumnar on a plain HBase.
+        """
+        loaded = [
+            columnar.LoadedRow(row=row, operations=[_to_wire(operation) for operation in operations])
+            for row, operations in rows.items()
+        ]
+        self.connection.call("columnarLoadRows", self.name, loaded)
+
 
 def _to_wire(operation: Operation) -> Any:
     make = columnar.RowOperation

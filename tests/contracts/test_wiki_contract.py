@@ -1,5 +1,7 @@
 """What the handlers count on, held against the wiki on a real store, on three servers, and against the one in memory.
 
+On the store the application keeps the indexes, or triggers keep them: both lead to the same cells.
+
 The unit tests of the web side stand on MemoryWiki; here it shows that it behaves like the wiki.
 """
 
@@ -15,7 +17,10 @@ import pytest
 from tests.support.cluster_process import ClusterProcess
 from tests.support.memory_wiki import MemoryWiki
 from tests.support.store_thread import StoreThread
-from wikka_port.pages import Conflict, Wiki
+from wikka_port import schema
+from wikka_port.consistency import check
+from wikka_port.page_rows import Cells, Draft
+from wikka_port.pages import Conflict, Indexes, Saved, Wiki
 
 
 @pytest.fixture(scope="module")
@@ -24,12 +29,24 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess
         yield running
 
 
-@pytest.fixture(params=["memory", "store", "servers"])
+class SettledWiki(Wiki):
+    """Its triggers have delivered a save when it returns."""
+
+    def commit(self, draft: Draft, before: Cells) -> Saved:
+        saved = super().commit(draft, before)
+        assert self.settle(saved.sequence, 30)
+        return saved
+
+
+@pytest.fixture(params=["memory", "store", "triggers", "servers"])
 def wiki(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
     if request.param == "memory":
         yield MemoryWiki()
     elif request.param == "store":
         with StoreThread(tmp_path) as store, prepared(store.port) as made:
+            yield made
+    elif request.param == "triggers":
+        with with_triggers(tmp_path) as made:
             yield made
     else:
         cluster = request.getfixturevalue("cluster")
@@ -39,8 +56,17 @@ def wiki(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
 
 
 @contextmanager
-def prepared(port: int) -> Iterator[Wiki]:
-    made = Wiki("127.0.0.1", port, indexes="application")
+def with_triggers(folder: Path) -> Iterator[Wiki]:
+    with (
+        StoreThread(folder, trigger_modules=("wikka_port.triggers",)) as store,
+        prepared(store.port, SettledWiki, "triggers") as made,
+    ):
+        yield made
+
+
+@contextmanager
+def prepared(port: int, kind: type[Wiki] = Wiki, indexes: Indexes = "application") -> Iterator[Wiki]:
+    made = kind("127.0.0.1", port, indexes=indexes)
     made.prepare()
     yield made
     made.store.close()
@@ -136,3 +162,27 @@ def test_changes(wiki: Any) -> None:
         (f"n{n}", n // 4 + 1, n < 4) for n in reversed(range(7))
     ]
     assert wiki.changes(limit=100)[1] == ""
+
+
+def test_triggers_and_the_application_lead_to_the_same_cells(tmp_path: Path) -> None:
+    """Also where a page is older than those that wanted it, as in an import."""
+    saves = [
+        ("Source", "to [[Target]], [[Never]] and [[Source]]", 1_100_000_005_000),
+        ("Other", "to [[Target]]", 1_100_000_006_000),
+        ("Target", "to [[Source]]", 1_100_000_000_000),
+        ("Other", "to [[Never]] and [[Later]]", 1_100_000_007_000),
+        ("Source", "to [[Target]], no more", 1_100_000_008_000),
+    ]
+    found = []
+    with with_triggers(tmp_path / "a") as first, StoreThread(tmp_path / "b") as store, prepared(store.port) as second:
+        for wiki in (first, second):
+            for name, body, time_ms in saves:
+                page = wiki.page(name)
+                wiki.save(name, body, author="Ann", base=page.number if page else 0, time_ms=time_ms)
+            assert check(wiki) == check(wiki, repair=True)
+            assert check(wiki).spare == ()
+            assert dict(wiki.wanted()) == {"Never": 1, "Later": 1}
+            tables = wiki.store.run(lambda c: {name: list(c.table(name).scan()) for name in schema.DERIVED})
+            found.append(tables)
+    assert found[0] == found[1]
+    assert sum(map(len, found[0].values())) == 5 + 3 + 5 + 2

@@ -23,7 +23,7 @@ from columnar.model.mutation import Append, Delete, Operation, Put, RowMutation
 from columnar.model.schema import Family
 from columnar.model.trigger_registration import Registration
 from columnar.storage.memory import MemoryEngine
-from tests.support import trigger_functions
+from tests.support import derived_pages, trigger_functions
 from tests.support.changing_house import CatalogueRows
 from tests.support.deriving_house import Derived, DerivingHouse, Function
 from tests.support.held_engine import FakeClock
@@ -232,19 +232,10 @@ class Pages(History):
     def check(self) -> None:
         pages = {page_key(name): self.derived.source_row(page_key(name)) for name in NAMES}
         pages = {key: cells for key, cells in pages.items() if cells}
-        backlinks: Rows = {}
-        wanted: Rows = {}
-        for key, cells in pages.items():
-            for target, name in triggers._links(cells).items():
-                backlinks.setdefault(target, {})[schema.FROM + key] = cells[schema.NAME]
-                backlinks.setdefault(key, {})[schema.TO + target] = name.encode()
-                if target not in pages:
-                    wanted.setdefault(target, {})[schema.FROM + key] = name.encode()
-        names = {schema.name_row(c[schema.NAME].decode()): {schema.NAME: c[schema.NAME]} for c in pages.values()}
-        tables = self.derived.tables
-        assert tables.visible(schema.BACKLINKS) == backlinks
-        assert tables.visible(schema.WANTED) == wanted
-        assert tables.visible(schema.NAMES) == names
+        expected, tables = derived_pages.Derived.of(pages), self.derived.tables
+        assert tables.visible(schema.BACKLINKS) == expected.backlinks
+        assert tables.visible(schema.NAMES) == expected.names
+        expected.check_wanted(tables, self.derived)
 
 
 @pytest.mark.parametrize("kind", [Index, TagIndex, Pages])

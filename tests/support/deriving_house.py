@@ -19,10 +19,10 @@ from columnar.triggers.api import Change
 from columnar.triggers.slices import change_from
 from tests.support.changing_house import CatalogueRows, ChangingHouse
 from tests.support.fake_links import FakeLink, runs
-from tests.support.fake_tables import Tables
+from tests.support.fake_tables import Tables, write_slices
 from tests.support.openings import region_at_once
 
-Function = Callable[[Change, Any], None]
+Function = Callable[[Change, Any], Any]  # None, or an iterator of effects
 
 
 class Fell(Exception):
@@ -48,7 +48,7 @@ class Derived:
         """The error, where it fell."""
         self._left = self._rng.randrange(8) if self._rng.random() < 0.3 else -1
         try:
-            function(change, self)
+            write_slices(self, function(change, self), change.timestamp, self._rng.shuffle)
         except Fell as error:
             return repr(error)
         finally:

@@ -2,14 +2,17 @@
 
 ``Tables`` answers the part of happybase's surface that the wiki's trigger functions use.  Each call is
 one step: ``gate`` is called before it, so that a test can decide who goes next.  ``Stepper`` runs
-functions in threads of which exactly one moves at a time.
+functions in threads of which exactly one moves at a time.  ``write_slices`` writes effects as a store does.
 """
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+from columnar.triggers.api import Barrier, Effect, Put
 
 Cell = tuple[int, bytes | None]  # timestamp, value; None: a delete marker
 
@@ -73,7 +76,9 @@ class FakeTable:
 
     def _delete(self, row: bytes, columns: Any, at: int) -> None:
         held = self._rows.setdefault(row, {})
-        for column in columns:
+        families = [column for column in columns if b":" not in column]
+        of_families = [column for column in held if column.partition(b":")[0] in families]
+        for column in [*of_families, *(column for column in columns if b":" in column)]:
             if column not in held or held[column][0] <= at:
                 held[column] = (at, None)
 
@@ -109,6 +114,25 @@ class _Batch:
             for step in self._steps:  # no atomicity across rows: others may come between
                 self._table._tables.gate()
                 step()
+
+
+def write_slices(
+    tables: Any, effects: Iterator[Effect] | None, at_ms: int, shuffle: Callable[[list[Any]], None]
+) -> None:
+    """Effects between two barriers become durable in any order, each in a step of its own."""
+    together: list[Any] = []
+    for effect in itertools.chain(effects or (), (Barrier(),)):
+        if not isinstance(effect, Barrier):
+            together.append(effect)
+            continue
+        shuffle(together)
+        for one in together:
+            table = tables.table(one.table)
+            if isinstance(one, Put):
+                table.put(one.row, one.cells, at_ms)
+            else:
+                table.delete(one.row, one.columns, at_ms)
+        together.clear()
 
 
 class Killed(BaseException):

@@ -73,6 +73,7 @@ def _as_data(report: CheckReport, repair: bool) -> dict[str, Any]:
         "pages": report.pages,
         "revisions": report.revisions,
         "links": report.links,
+        "spare": len(report.spare),
         "repaired": repair,
         "left": len(report.left) if repair else len(report.differences),
         "differences": [
@@ -92,6 +93,9 @@ def _as_data(report: CheckReport, repair: bool) -> dict[str, Any]:
 def _print(report: CheckReport, repair: bool) -> None:
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"{report.pages:,} pages, {report.revisions:,} revisions, {report.links:,} links looked at")
+    if report.spare:
+        after = "removed" if repair else "a repair removes them"
+        console.print(f"{len(report.spare):,} cells of wanted that no list needs, since their pages are there: {after}")
     if not report.differences:
         console.print("0 differences")
         return

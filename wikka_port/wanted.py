@@ -1,0 +1,52 @@
+"""The table ``wanted`` as its readers see it: candidates, and whether the page of each is there.
+
+How its cells come about, and why no page that is wanted lacks one: ``triggers`` W1 to W3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Final
+
+from columnar.client import Connection
+from wikka_port import schema
+from wikka_port.page_rows import Cells
+from wikka_port.store import rows_in_steps
+
+_STEP: Final = 200  # candidates looked at together
+
+
+def existing(connection: Connection, keys: Iterable[bytes]) -> set[bytes]:
+    """The keys that are pages."""
+    return {row for row, _ in rows_in_steps(connection.table(schema.PAGES), keys, schema.VERSIONCOUNT)}
+
+
+def wanted_pages(connection: Connection, start: bytes, limit: int) -> list[tuple[str, int]]:
+    """Up to ``limit`` names from the row ``start`` on, with how many pages link there."""
+    found: list[tuple[str, int]] = []
+    rows = connection.table(schema.WANTED).scan(row_start=start, batch_size=min(limit, _STEP))
+    while len(found) < limit and (step := dict(islice(rows, min(limit, _STEP)))):
+        there = existing(connection, step)
+        entries = (_entry(connection, row, cells) for row, cells in step.items() if row not in there)
+        found += [entry for entry in entries if entry is not None]
+    return found[:limit]
+
+
+def _entry(connection: Connection, row: bytes, cells: Cells) -> tuple[str, int] | None:
+    """None: nobody links there."""
+    if schema.GONE not in cells:  # W3
+        return next(iter(cells.values())).decode(), len(cells)
+    backlinks = connection.table(schema.BACKLINKS)
+    sources = backlinks.row(row, columns=[b"from"])
+    if not sources:
+        return None
+    name = cells[schema.GONE] or _name_in_link(connection, row, next(iter(sources)))
+    return name.decode(), len(sources)
+
+
+def _name_in_link(connection: Connection, row: bytes, source: bytes) -> bytes:
+    """The name of a page as a page that links to it has it; ``source``: column of that page."""
+    column = schema.TO + row
+    found: bytes = connection.table(schema.BACKLINKS).row(source[len(schema.FROM) :], columns=[column]).get(column, b"")
+    return found
