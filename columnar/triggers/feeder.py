@@ -140,7 +140,7 @@ class Feeder:
             return False
         if self._fill(consumer) and not consumer.state.has_ready:
             asyncio.get_running_loop().call_soon(self._go_on_if_there, consumer)
-        self._queue(consumer)
+        self._queue(consumer, asyncio.get_running_loop().time())
         return True
 
     def _fill(self, consumer: Consumer) -> bool:
@@ -178,9 +178,11 @@ class Feeder:
         if self.is_there(consumer):
             self.go_on(consumer)
 
-    def _queue(self, consumer: Consumer) -> None:
-        """Put it into the line of its trigger if it has something to deliver, and see to it when it will have."""
-        now_s = asyncio.get_running_loop().time()
+    def _queue(self, consumer: Consumer, now_s: float) -> None:
+        """Put it into the line of its trigger if it has something to deliver, and see to it when it will have.
+
+        ``now_s``: the caller's, which takes turns by it: by a later one a row is due that it cannot take.
+        """
         if consumer.is_ripe(now_s):
             self.pool_of(consumer.registration.process).queue(consumer, now_s)
             return
@@ -197,7 +199,7 @@ class Feeder:
     def _wake(self, consumer: Consumer) -> None:
         """A parked row's pause is over, or a batch has waited long enough."""
         self._wake_timers.pop(id(consumer), None)
-        self._queue(consumer)
+        self._queue(consumer, asyncio.get_running_loop().time())
         self.deliver()
 
     # --- delivering --------------------------------------------------------------------------------
@@ -237,7 +239,7 @@ class Feeder:
         if not self._rests(consumer):
             if consumer.state.room > 0 and self._fill(consumer) and not consumer.state.has_ready:
                 asyncio.get_running_loop().call_soon(self._go_on_if_there, consumer)
-            self._queue(consumer)
+            self._queue(consumer, now_s)
 
     def _deliver_suspect(self, pool: Pool) -> None:
         while pool.suspects and self._rests(pool.suspects[0][0]):

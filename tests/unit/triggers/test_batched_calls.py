@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from tests.support.fake_links import FakeLink, runs
@@ -92,3 +93,21 @@ async def test_a_label_has_processes_of_its_own_and_its_death_is_its_own(bench: 
     assert common.state.in_flight_count == 1, "its call goes on"
     assert "the worker process went" in apart.state.last_error
     assert bench.main.is_up
+
+
+@on_bench()
+async def test_a_pause_that_ends_while_turns_are_taken_keeps_nobody_in_line(bench: Bench) -> None:
+    """The turns of a round are taken as of its beginning: a row that is due since then waits for the next round."""
+    await bench.add("t")
+    await bench.put(b"a")
+    ((number, _),) = batches(bench.main)
+    did(bench, number, "failed", error="Error: no")
+    (consumer,) = bench.feeder.consumers_of("t")
+    due_s, pool = consumer.due_s(), bench.feeder.common
+    assert due_s is not None
+    while asyncio.get_running_loop().time() <= due_s:
+        pass  # the timer of the loop must not come first
+    bench.feeder._line_up_again(pool, consumer, due_s - 0.001)
+    assert not pool.fair.waits(due_s - 0.001)
+    await bench.main.until(lambda: bench.main.sent)
+    assert [rows for _, rows in batches(bench.main)] == [[b"a"]]
