@@ -1,0 +1,70 @@
+"""The verdict of a check: a row that changes whenever it is looked at is no finding, nor is lag that does not end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from columnar.model.mutation import Put
+from columnar.model.schema import Family, make_table
+from columnar.model.view_definition import Source, View
+from columnar.views.checking import TRIES
+from tests.support.checked_house import CheckedHouse
+
+VIEW = View("v", Source("s", key=("f:a",)))
+
+
+def checked(work: Callable[[CheckedHouse], Awaitable[None]]) -> None:
+    async def run() -> None:
+        house = CheckedHouse(VIEW, [make_table("s", [Family("f")])])
+        house.write("s", b"r", Put(b"f", b"a", b"first"))
+        try:
+            await work(house)
+        finally:
+            await house.close()
+
+    asyncio.run(run())
+
+
+def written_after_each_wait(house: CheckedHouse, times: int) -> None:
+    """The row changes between the end of the lag and the look that follows."""
+    left = [times]
+
+    async def caught_up(_view: str) -> bool:
+        house.drain()
+        if left[0]:
+            left[0] -= 1
+            house.write("s", b"r", Put(b"f", b"a", b"%d" % left[0]))
+        return True
+
+    house.owners._wait = caught_up
+
+
+def test_a_row_that_changed_is_looked_at_again() -> None:
+    async def work(house: CheckedHouse) -> None:
+        written_after_each_wait(house, 3)
+        report = await house.check()
+        assert (report.wrong, report.unsure, report.findings) == (0, 0, ())
+
+    checked(work)
+
+
+def test_nothing_is_said_of_a_row_that_changes_all_the_while() -> None:
+    async def work(house: CheckedHouse) -> None:
+        written_after_each_wait(house, TRIES)
+        report = await house.check()
+        assert (report.wrong, report.unsure) == (0, 1)
+
+    checked(work)
+
+
+def test_a_lag_that_does_not_end_is_no_finding() -> None:
+    async def work(house: CheckedHouse) -> None:
+        async def not_in_time(_view: str) -> bool:
+            return False
+
+        house.owners._wait = not_in_time
+        report = await house.check()
+        assert (report.wrong, report.unsure) == (0, 1)
+
+    checked(work)
