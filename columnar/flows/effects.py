@@ -1,31 +1,41 @@
 """(pure) Effects of triggers as mutations of rows, stamped with the change that they follow.
 
-Everything a change leads to bears the change's own stamp, which rises with each change of a row.  So a repeated or late
-run changes nothing that a newer one wrote, and an effect whose outcome is unknown may be written again.
+Everything a change leads to bears the change's own stamp, which rises with each change of a row, and what it gives to
+totals its sequence (``giving``).  So a repeated or late run changes nothing that a newer one wrote, and an effect whose
+outcome is unknown may be written again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from columnar.errors import IllegalArgument, shown
+from columnar.flows.giving import KINDS as GIVING
+from columnar.flows.giving import Giving, check_families
+from columnar.flows.giving import Write as Write
 from columnar.model.effect import DELETE, PUT
-from columnar.model.mutation import Delete, Operation, Put, RowMutation
+from columnar.model.mutation import Contribute, Delete, Operation, Put, RowMutation
 from columnar.model.schema import Table
 
 WRITE_BYTES: Final = 200  # of a mutation's objects in memory
 OPERATION_BYTES: Final = 200
 _ALL_FAMILIES: Final = b""  # of the table, whose schema is not known where effects are read
 
-Write = tuple[bytes, RowMutation]  # table and mutation
 
-
-def writes_of(effects: list[Any], stamp: int, hops: int = 0) -> list[Write]:
+def writes_of(effects: list[Any], stamp: int, hops: int = 0, giving: Callable[[], Giving] | None = None) -> list[Write]:
     """The mutations, in order.  IllegalArgument: an effect is none that can be written.
 
-    ``hops``: of the change that they follow.
+    ``hops``: of the change that they follow.  ``giving``: called if they give to totals.
     """
-    writes = [_write_of(effect, stamp) for effect in effects]
+    writes: list[Write] = []
+    gives: Giving | None = None
+    for effect in effects:
+        if giving is not None and isinstance(effect, list) and effect and effect[0] in GIVING:
+            gives = gives or giving()
+            gives.add(effect, writes)
+        else:
+            writes.append(_write_of(effect, stamp))
     for _, mutation in writes:
         mutation.hops = hops + 1
     return writes
@@ -37,7 +47,7 @@ def size_of(writes: list[Write]) -> int:
     for _, mutation in writes:
         size += len(mutation.row) + WRITE_BYTES
         for operation in mutation.operations:
-            size += OPERATION_BYTES + len(getattr(operation, "value", b""))
+            size += OPERATION_BYTES + len(getattr(operation, "value", b"")) + getattr(operation, "size_bytes", 0)
     return size
 
 
@@ -53,8 +63,13 @@ def _write_of(effect: Any, stamp: int) -> Write:
 
 
 def for_table(mutation: RowMutation, table: Table) -> RowMutation:
-    """The mutation as this table takes it.  IllegalArgument: it has deletes and the table leaves no markers."""
+    """The mutation as this table takes it.
+
+    IllegalArgument: it has deletes and the table leaves no markers, or it gives to totals and families are missing.
+    """
     first = mutation.operations[0]
+    if isinstance(first, Contribute):
+        check_families(mutation.row, first, table)
     if not isinstance(first, Delete):  # an effect's operations are of one kind
         return mutation
     if table.delete_markers_ms is None:

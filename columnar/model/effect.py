@@ -7,6 +7,8 @@ is what travels (``triggers.frames``) without being unpacked in between.
     [DELETE, table, row, [column, ...] | nil]
     [CHECKPOINT, state]
     [BARRIER]                       ends the slice, and travels no further than the worker
+    [CONTRIBUTE, table, row, {total: amount} | nil, members, source | nil, {column: value}, order | nil, ordered]
+    [TALLY, table, row, {total: amount}, members, source | nil, {}, nil, ""]
 
 A column is ``family:qualifier``; a delete may also name a bare family, and without columns it removes the whole row.
 Constant; the types are checked when an effect is made, so that the traceback points to the author's line.
@@ -21,6 +23,8 @@ PUT: Final = 1
 DELETE: Final = 2
 CHECKPOINT: Final = 3
 BARRIER: Final = 0
+CONTRIBUTE: Final = 4
+TALLY: Final = 5
 CHECKPOINT_BYTES: Final = 4 * 1024
 
 
@@ -106,6 +110,89 @@ class Delete(Effect):
         return len(self[2]) + sum(map(len, self[3] or ()))
 
 
+class Contribute(Effect):
+    """The changed row gives these amounts to totals of ``row`` now; None: nothing any more.
+
+    Exact however often and late it runs: the table keeps what each source gives in the family ``members``, and a later
+    change replaces it.  With ``order`` the source has a cell in the family ``ordered``, sorted by the order's bytes,
+    which holds ``carry``.  The source is the changed row, behind the trigger's name; ``source`` names another.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        table: str | bytes,
+        row: bytes,
+        amounts: Mapping[bytes, int] | None,
+        carry: Mapping[bytes, bytes] | None = None,
+        *,
+        order: bytes | None = None,
+        members: str | bytes = b"m",
+        ordered: str | bytes = b"o",
+        source: bytes | None = None,
+    ) -> Self:
+        """TypeError, ValueError: what is wrong with the arguments."""
+        held = dict(carry or {})
+        for column, value in held.items():
+            if type(column) is not bytes or type(value) is not bytes:
+                raise TypeError(f"a Contribute carries bytes by columns, not {column!r}: {value!r}"[:200])
+        if order is not None and type(order) is not bytes:
+            raise TypeError(f"the order of a Contribute is bytes, not {order!r}"[:200])
+        if amounts is None and (held or order is not None):
+            raise ValueError("a Contribute of None gives nothing, and so carries nothing")
+        given = None if amounts is None else _amounts(amounts)
+        return tuple.__new__(
+            cls,
+            (
+                CONTRIBUTE, _table(table), _row(row), given, _family(members), _source(source), held, order,
+                _family(ordered),
+            ),
+        )  # fmt: skip
+
+    @property
+    def size_bytes(self) -> int:
+        return _given_bytes(self) + sum(map(len, self[6])) + sum(map(len, self[6].values())) + len(self[7] or b"")
+
+
+class Tally(Effect):
+    """This change adds these amounts to totals of ``row``, once, however often it runs.
+
+    Several tallies of one change into one row add up where they are yielded in one slice; a later slice may not tally
+    there again.  ``members`` and ``source`` as in ``Contribute``.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        table: str | bytes,
+        row: bytes,
+        amounts: Mapping[bytes, int],
+        *,
+        members: str | bytes = b"m",
+        source: bytes | None = None,
+    ) -> Self:
+        """TypeError, ValueError: what is wrong with the arguments."""
+        given = _amounts(amounts)
+        parts: tuple[Any, ...] = (
+            TALLY,
+            _table(table),
+            _row(row),
+            given,
+            _family(members),
+            _source(source),
+            {},
+            None,
+            b"",
+        )
+        return tuple.__new__(cls, parts)
+
+    @property
+    def size_bytes(self) -> int:
+        return _given_bytes(self)
+
+
 class Checkpoint(Effect):
     """Everything yielded before is done: a function that runs again begins with this state (``Change.progress``)."""
 
@@ -144,6 +231,37 @@ class Barrier(Effect):
     @property
     def size_bytes(self) -> int:
         return 0
+
+
+def _amounts(amounts: Mapping[bytes, int]) -> dict[bytes, int]:
+    held = dict(amounts)
+    if not held:
+        raise ValueError("amounts name at least one total, as {b'n:edits': 1}; None, in a Contribute, gives nothing")
+    for column, amount in held.items():
+        if type(column) is not bytes or not column.partition(b":")[0] or b":" not in column:
+            raise ValueError(f"a total is a column, b'family:qualifier', not {column!r}"[:200])
+        if type(amount) is not int:
+            raise TypeError(f"an amount is a whole number, not {amount!r}"[:200])
+        if not -(1 << 63) <= amount < 1 << 63:
+            raise ValueError(f"an amount has 64 bits, with its sign; {amount} has more"[:200])
+    return held
+
+
+def _family(name: object) -> bytes:
+    held = name.encode() if isinstance(name, str) else name
+    if type(held) is not bytes or not held or b":" in held:
+        raise ValueError(f"a family is a name without a colon, not {name!r}"[:200])
+    return held
+
+
+def _source(source: object) -> bytes | None:
+    if source is None or (type(source) is bytes and source):
+        return source
+    raise ValueError(f"a source is bytes, and not empty; {source!r} is none"[:200])
+
+
+def _given_bytes(effect: tuple[Any, ...]) -> int:
+    return len(effect[2]) + sum(map(len, effect[3] or ())) + 8 * len(effect[3] or ()) + len(effect[5] or b"")
 
 
 def _table(name: object) -> bytes:

@@ -23,7 +23,8 @@ To lead to the same tables however often and however late it runs, a trigger
     * writes only cells whose qualifier (or row) names their source,
     * removes what the row no longer gives (``gone``), as well as writing what it gives now,
     * stamps its puts and deletes with ``change.stamp`` where it writes through ``client``,
-    * writes into tables with the attribute DELETE_MARKERS, without which a Delete is refused.
+    * writes into tables with the attribute DELETE_MARKERS, without which a Delete is refused,
+    * counts by ``Contribute`` (what the row gives now) or ``Tally`` (what this change adds), not by increments.
 ``columnar.triggers.testing`` finds whoever does not.  ``docs/triggers.md`` is the page about all this.
 
 The store gives ``change.stamp``, which rises with each change of a row.  Timestamps that a client gave its cells
@@ -54,14 +55,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
 
 from columnar.client import Connection
-from columnar.model.effect import Barrier, Checkpoint, Delete, Effect, Put
+from columnar.model.effect import Barrier, Checkpoint, Contribute, Delete, Effect, Put, Tally
 from columnar.triggers.declared import on
 from columnar.triggers.differences import added
 from columnar.triggers.looked import Looked
 
 __all__ = [
-    "Barrier", "Change", "ChangedCell", "Checkpoint", "Connection", "Delete", "Effect", "FailedChanges", "Later",
-    "Looked", "Put", "TriggerFunction", "on",
+    "Barrier", "Change", "ChangedCell", "Checkpoint", "Connection", "Contribute", "Delete", "Effect", "FailedChanges",
+    "Later", "Looked", "Put", "Tally", "TriggerFunction", "on",
 ]  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from typing import Any, Final, Protocol
 
 from columnar.flows.applier import Job
 from columnar.flows.delivery_state import Delivery
+from columnar.flows.giving import Giver, Giving
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.frames import FULL_FRAME_BYTES, size_of
 from columnar.triggers.worker_link import Listener
@@ -48,7 +49,7 @@ class Call:
     """A change in a worker, or a batch of changes."""
 
     __slots__ = (
-        "consumer", "deliveries", "hops", "is_abandoned", "is_cold", "is_sent", "job", "lane", "number",
+        "consumer", "deliveries", "gives", "hops", "is_abandoned", "is_cold", "is_sent", "job", "lane", "number",
         "rests", "stamps", "timer", "used_s",
     )  # fmt: skip
 
@@ -65,11 +66,18 @@ class Call:
         self.rests = False  # a slice is over and another is to come: it holds no place
         self.is_abandoned = False  # its consumer is gone: the answer is of no use, but the place is taken
         self.job: Job | None = None  # its effects that are being written
+        self.gives: Giver | None = None  # what it gave to totals
         self.timer: asyncio.TimerHandle | None = None
 
     @property
     def function(self) -> str:
         return self.consumer.registration.function
+
+    def giving(self, at: int) -> Giving:
+        """For the effects of one of its changes that give to totals."""
+        if self.gives is None:
+            self.gives = Giver(self.consumer.registration.name)
+        return Giving(self.gives, self.deliveries[at].row, self.deliveries[at].sequence)
 
     @property
     def limit_s(self) -> float:

@@ -139,20 +139,23 @@ class Outcomes:
         call.job = self.applier.apply(writes, size_of(writes), partial(self._written, outcome), one.name, one.share)
 
     def _writes_of(self, call: Call, effects: list[Any]) -> list[Write]:
-        """The effects of a change bear its stamp; in a batch each names its change by the place there."""
+        """The effects of a change bear its stamp; in a batch each names its change by the place there.
+
+        Changes of a batch come in their order: what a later one of a row gives would have an earlier one's refused.
+        """
         if not call.consumer.registration.batch:
             return self._of_one(call, 0, effects)
-        writes: list[Write] = []
+        by_place: dict[int, list[Any]] = {}
         for effect in effects:
             match effect:
                 case [int(at), list() as one] if 0 <= at < len(call.stamps):
-                    writes += self._of_one(call, at, [one])
+                    by_place.setdefault(at, []).append(one)
                 case _:
                     raise IllegalArgument(f"an effect of a batch that names no change of it: {str(effect)[:100]}")
-        return writes
+        return [write for at in sorted(by_place) for write in self._of_one(call, at, by_place[at])]
 
     def _of_one(self, call: Call, at: int, effects: list[Any]) -> list[Write]:
-        writes = writes_of(effects, call.stamps[at], call.hops[at])
+        writes = writes_of(effects, call.stamps[at], call.hops[at], lambda: call.giving(at))
         if self.places_of_effects is not None:
             self.places_of_effects.check(call.consumer.registration.name, writes, call.hops[at])
         return writes

@@ -161,7 +161,7 @@ class _Slice:
                 effects.append(effect)
                 size_bytes += effect.size_bytes
             else:
-                raise TypeError(f"a trigger yields Put, Delete, Checkpoint or Barrier, not {effect!r}"[:200])
+                raise TypeError(f"a trigger yields effects, as Put and Tally, not {effect!r}"[:200])
             if len(effects) >= SLICE_EFFECTS or size_bytes >= EFFECT_BYTES or perf_counter() >= ends_s:
                 return True
         return False

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 
 from columnar.client import Append, Connection
-from columnar.triggers.api import Change, Checkpoint, Delete, Effect, Later, Put
+from columnar.triggers.api import Change, Checkpoint, Contribute, Delete, Effect, Later, Put, Tally
 
 MODULE = __name__
 not_a_function = "text"
@@ -110,3 +110,30 @@ def spread_with_client(change: Change, client: Connection) -> Iterator[Effect]:
     """As many cells as the table ``out`` has for this row already, and one."""
     held = client.table(b"out").row(change.row)
     yield Put("out", change.row, {b"f:%04d" % len(held): change.sequence.encode()})
+
+
+# --- what gives to totals ----------------------------------------------------------------------------
+
+
+def tallies(change: Change) -> Iterator[Effect]:
+    """Each change of f:author counts for the author; f:do breaks a rule."""
+    for cell in change.changes:
+        if cell.column == b"f:author":
+            yield Tally("authors", cell.value, {b"n:edits": 1})
+            yield Tally("authors", cell.value, {b"n:edits": 1, b"n:twice": 2})
+    if change.now.get(b"f:do") == b"no such family":
+        yield Tally("authors", b"x", {b"n:edits": 1}, members="gone")
+    if change.now.get(b"f:do") == b"twice":
+        for number in range(600):
+            yield Put("out", b"%04d" % number, {b"f:v": b""})
+        yield Tally("authors", change.now[b"f:author"], {b"n:edits": 1})
+
+
+def gives(change: Change) -> Iterator[Effect]:
+    """Pages and bytes of each author, as the rows are now, in the order of their sizes."""
+    author, size = change.now.get(b"f:author"), change.now.get(b"f:size", b"0")
+    old = change.before.get(b"f:author")
+    if old is not None:
+        yield Contribute("authors", old, None)
+    if author is not None:
+        yield Contribute("authors", author, {b"n:pages": 1, b"n:bytes": int(size)}, {b"f:size": size}, order=size)

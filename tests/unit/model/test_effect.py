@@ -7,7 +7,7 @@ from typing import Any
 import msgpack
 import pytest
 
-from columnar.model.effect import CHECKPOINT_BYTES, Checkpoint, Delete, Put
+from columnar.model.effect import CHECKPOINT_BYTES, Checkpoint, Contribute, Delete, Put, Tally
 
 
 def test_an_effect_travels_as_it_is() -> None:
@@ -19,6 +19,22 @@ def test_an_effect_travels_as_it_is() -> None:
         [3, b"s"],
     ]
     assert [effect.size_bytes for effect in effects] == [1 + 3 + 1, 1 + 3 + 1, 1, 1]
+
+
+def test_what_is_given_to_totals_travels_as_it_is() -> None:
+    effects = [
+        Contribute("t", b"r", {b"n:a": 1}),
+        Contribute("t", b"r", None, members="mm", source=b"s"),
+        Contribute("t", b"r", {b"n:": -1}, {b"c:d": b"v"}, order=b"", ordered=b"oo"),
+        Tally("t", b"r", {b"n:a": 1 << 40}),
+    ]
+    assert msgpack.unpackb(msgpack.packb(effects), strict_map_key=False) == [
+        [4, b"t", b"r", {b"n:a": 1}, b"m", None, {}, None, b"o"],
+        [4, b"t", b"r", None, b"mm", b"s", {}, None, b"o"],
+        [4, b"t", b"r", {b"n:": -1}, b"m", None, {b"c:d": b"v"}, b"", b"oo"],
+        [5, b"t", b"r", {b"n:a": 1 << 40}, b"m", None, {}, None, b""],
+    ]
+    assert [effect.size_bytes for effect in effects] == [1 + 3 + 8, 1 + 1, 1 + 2 + 8 + 3 + 1, 1 + 3 + 8]
 
 
 def test_cells_are_those_of_the_moment() -> None:
@@ -40,6 +56,18 @@ def test_cells_are_those_of_the_moment() -> None:
         (lambda: Delete("t", b"r", []), ValueError, "removes the row"),
         (lambda: Delete("t", b"r", b"f:a"), TypeError, "a list of bytes"),
         (lambda: Delete("t", b"r", ["f:a"]), TypeError, "are bytes"),
+        (lambda: Tally("t", b"r", {}), ValueError, "at least one total"),
+        (lambda: Tally("t", b"r", {b"edits": 1}), ValueError, "a total is a column"),
+        (lambda: Tally("t", b"r", {"n:edits": 1}), ValueError, "a total is a column"),
+        (lambda: Tally("t", b"r", {b"n:edits": True}), TypeError, "whole number"),
+        (lambda: Tally("t", b"r", {b"n:edits": 1.5}), TypeError, "whole number"),
+        (lambda: Tally("t", b"r", {b"n:edits": 1 << 63}), ValueError, "64 bits"),
+        (lambda: Tally("t", b"r", {b"n:edits": 1}, members="m:"), ValueError, "without a colon"),
+        (lambda: Tally("t", b"r", {b"n:edits": 1}, source=b""), ValueError, "a source is bytes"),
+        (lambda: Contribute("t", b"r", {}), ValueError, "None, in a Contribute"),
+        (lambda: Contribute("t", b"r", {b"n:a": 1}, {b"c:d": "x"}), TypeError, "carries bytes"),
+        (lambda: Contribute("t", b"r", None, {b"c:d": b"x"}), ValueError, "carries nothing"),
+        (lambda: Contribute("t", b"r", {b"n:a": 1}, order="5"), TypeError, "order of a Contribute"),
         (lambda: Checkpoint("s"), TypeError, "is bytes, not str"),
         (lambda: Checkpoint(bytes(CHECKPOINT_BYTES + 1)), ValueError, "the bound is 4096"),
     ],

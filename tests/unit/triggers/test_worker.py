@@ -280,7 +280,7 @@ def test_large_effects_make_short_slices(start: Callable[[], Store]) -> None:
 @pytest.mark.parametrize(
     ("function", "what", "error"),
     [
-        ("wrong", "failed", "yields Put, Delete, Checkpoint or Barrier, not 'text'"),
+        ("wrong", "failed", "yields effects, as Put and Tally, not 'text'"),
         ("later", "later", 2.5),
         ("looks", "failed", "change.now is not read for this trigger"),
     ],
