@@ -6,29 +6,27 @@ The source of a contribution is the changed row, behind the trigger's name: trig
     sequence    that of the change, so a repeat of the change adds nothing
 
 Invariants:
-    I1. Effects of one change in one slice that give from one source to one row are one contribution: tallies add up; of
-        Contributes the one that gives replaces the one that withdraws, whichever came first.  Two that give differently
-        are refused.
-    I2. A later slice of the change that gives there again is refused: its sequence is the same, so it would be taken
-        for a repeat and be lost.  So is a tally of an earlier change of the row, in a batch, after a later one's.
+    I1. A change gives once from one source to one row; the worker has added up what was yielded (``held_gifts``).
+    I2. A second gift of the change there, which a Checkpoint parts from the first, is refused: its sequence is the
+        same, so it would be taken for a repeat and be lost.  So is a tally of an earlier change of the row, in a batch,
+        after a later one's.
     I3. A run gives to at most GIVEN_ROWS rows.
 
-A run that begins behind a checkpoint does not know what the run before it gave.  A function that breaks I2 across a
-checkpoint is refused in every run that is not cut off, so its author hears of it.
+A run that begins behind a checkpoint does not know what the run before it gave.  A function that breaks I2 is refused
+in every run that is not cut off, at once and for good (``GivenTwice``), so its author hears of it.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final, NoReturn
 
-from columnar.errors import IllegalArgument, shown
-from columnar.model.contribution import checked, wrapped
-from columnar.model.effect import CONTRIBUTE, TALLY
+from columnar.errors import GivenTwice, IllegalArgument, shown
+from columnar.model.contribution import checked
+from columnar.model.effect import CONTRIBUTE, GIVEN_ROWS, TALLY
 from columnar.model.key_parts import joined
 from columnar.model.mutation import Contribute, RowMutation
 from columnar.model.schema import Table
 
-GIVEN_ROWS: Final = 100_000
 KINDS: Final = (CONTRIBUTE, TALLY)
 _Sequence = tuple[int, int, int]
 Write = tuple[bytes, RowMutation]  # table and mutation
@@ -42,36 +40,30 @@ class Giver:
 
     def __init__(self, trigger: str) -> None:
         self.trigger = trigger.encode()
-        self.given: dict[Key, _Sequence] = {}  # by slices that are over: the latest change that gave
+        self.given: dict[Key, _Sequence] = {}  # the latest change that gave
 
 
 class Giving:
-    """A change of the run, and the contributions that it makes in one slice."""
+    """A change of the run, and the contributions that it makes."""
 
-    __slots__ = ("_giver", "_places", "_row", "_sequence")
+    __slots__ = ("_giver", "_row", "_sequence")
 
     def __init__(self, giver: Giver, row: bytes, sequence: _Sequence) -> None:
         self._giver = giver
         self._row = row
         self._sequence = sequence
-        self._places: dict[Key, int] = {}
 
     def add(self, effect: Any, writes: list[Write]) -> None:
-        """Append the contribution, or add it to that of an effect before (I1).  IllegalArgument: it is refused."""
+        """Append the contribution.  GivenTwice, IllegalArgument: it is refused."""
         key, said = self._contribution(effect)
-        at = self._places.get(key)
-        if at is not None:
-            held = writes[at][1].operations[0]
-            assert isinstance(held, Contribute), "remembered as one"
-            writes[at] = (key[0], RowMutation(key[1], (_together(key, held, said),)))
-            return
         before = self._giver.given.get(key)
-        if before is not None and (before == said.sequence or (before > said.sequence and said.relative)):
-            _refuse_late(key, before == said.sequence)
+        if before == said.sequence:
+            raise GivenTwice(key[0], key[1])
+        if before is not None and before > said.sequence and said.relative:
+            _refuse_late(key)
         self._giver.given[key] = max(said.sequence, before or said.sequence)
         if len(self._giver.given) > GIVEN_ROWS:
             raise IllegalArgument(f"a function gives to at most {GIVEN_ROWS} rows in one run")
-        self._places[key] = len(writes)
         writes.append((key[0], RowMutation(key[1], (said,))))
 
     def _contribution(self, effect: Any) -> tuple[Key, Contribute]:
@@ -97,13 +89,8 @@ class Giving:
         return (table, row, members, said.source), checked(said)
 
 
-def _refuse_late(key: Key, is_repeat: bool) -> NoReturn:
+def _refuse_late(key: Key) -> NoReturn:
     table, row = shown(key[0]), shown(key[1])
-    if is_repeat:
-        raise IllegalArgument(
-            f"the change gave to row {row} of {table} in an earlier slice, and would be taken for a repeat now: add up "
-            "what one change gives to a row and yield it once, or name another source="
-        )
     raise IllegalArgument(
         f"a later change of the row tallied row {row} of {table} already: yield the tallies of a batch in the order of "
         "its changes"
@@ -126,29 +113,6 @@ def _column(column: Any) -> tuple[bytes, bytes]:
         if family and colon:
             return family, qualifier
     raise IllegalArgument(f"an effect names the total {column!r}; a total is a column, family:qualifier"[:200])
-
-
-def _together(key: Key, one: Contribute, two: Contribute) -> Contribute:
-    """Both are of one change, from one source to one row (I1)."""
-    if one.relative and two.relative:
-        amounts = dict(zip(one.totals, one.amounts or (), strict=True))
-        for total, amount in zip(two.totals, two.amounts or (), strict=True):
-            amounts[total] = wrapped(amounts.get(total, 0) + amount)
-        totals = sorted(amounts)
-        given = tuple([amounts[total] for total in totals])
-        return Contribute(one.family, one.source, one.sequence, given, tuple(totals), relative=True)
-    if one.relative or two.relative:
-        _refuse(key, "a Tally and a Contribute, which keep different books; name another source= in one of them")
-    if one.amounts is None or one == two:
-        return two
-    if two.amounts is not None:
-        _refuse(key, "two different Contributes; say all that it gives to the row in one of them")
-    return one
-
-
-def _refuse(key: Key, what: str) -> NoReturn:
-    table, row = key[:2]
-    raise IllegalArgument(f"a change yields for row {shown(row)} of {shown(table)} {what}")
 
 
 def check_families(row: bytes, said: Contribute, table: Table) -> None:

@@ -26,6 +26,7 @@ BARRIER: Final = 0
 CONTRIBUTE: Final = 4
 TALLY: Final = 5
 CHECKPOINT_BYTES: Final = 4 * 1024
+GIVEN_ROWS: Final = 100_000  # that one run of a function gives to by Contribute and Tally
 
 
 class Effect(tuple[Any, ...]):
@@ -158,8 +159,9 @@ class Contribute(Effect):
 class Tally(Effect):
     """This change adds these amounts to totals of ``row``, once, however often it runs.
 
-    Several tallies of one change into one row add up where they are yielded in one slice; a later slice may not tally
-    there again.  ``members`` and ``source`` as in ``Contribute``.
+    Several tallies of one change into one row add up.  Gifts are written when the function ends well or yields a
+    Checkpoint; after the Checkpoint the change may not give to the row again.  ``members`` and ``source`` as in
+    ``Contribute``.
     """
 
     __slots__ = ()
@@ -220,7 +222,8 @@ class Barrier(Effect):
     """Go on when everything yielded before is on disk: what follows may count on it, whatever crashes.
 
     Effects between two barriers may become durable in any order, for they go to regions with logs of their own.
-    A barrier costs a slice, which is a message each way and an fsync.
+    A barrier costs a slice, which is a message each way and an fsync.  A barrier does not cover Contribute and
+    Tally: these wait for the end of the function or a Checkpoint.
     """
 
     __slots__ = ()

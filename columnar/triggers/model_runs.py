@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from columnar.model.effect import CHECKPOINT, DELETE, PUT, Effect
+from columnar.model.effect import BARRIER, CHECKPOINT, CONTRIBUTE, DELETE, PUT, TALLY, Effect
+from columnar.model.key_parts import joined
 from columnar.model.trigger_registration import Registration
 from columnar.triggers.api import NO_BEFORE, NO_ROW, Change, ChangedCell, Later
+from columnar.triggers.held_gifts import HELD, held
 from columnar.triggers.looked import Looked
 from columnar.triggers.model_history import Event
 from columnar.triggers.model_tables import ModelClient, ModelTables, Row, Shown, Write
@@ -42,7 +44,7 @@ class Run:
         """``looked``: tables that the function looks at, which stay as they are: rows by their keys."""
         self.asked = asked
         self.scope = asked.scope()
-        self.tallies = False
+        self.tallies = False  # the function tallies: its totals are of its changes, not of its rows
         self._function = function
         self._now_ms = START_MS
         self.source = ModelTables(lambda: self._now_ms, leaves_markers=False)
@@ -188,8 +190,10 @@ class Call:
         is_batch = bool(self._run.asked.batch)
         asked: Any = (self._change,) if is_batch else self._change
         try:
-            for effect in yielded(function(asked, client) if wants_client else function(asked), is_batch=is_batch):
-                self._take(effect)
+            found = function(asked, client) if wants_client else function(asked)
+            for effect in held(yielded(found, is_batch=is_batch)):
+                if effect is not HELD:
+                    self._take(effect)
         except Later:
             self.lost += self.stamped
             raise
@@ -201,7 +205,8 @@ class Call:
             if self._left is None or self._left >= 0:
                 self.progress = effect[1]
             return
-        for write in _writes_of(effect, self._change.stamp):
+        self._run.tallies |= effect[0] == TALLY
+        for write in _writes_of(effect, self._change, self._run.asked.name):
             self.stamped.append(write)
             self._write(write)
 
@@ -235,13 +240,21 @@ def yielded(found: Any, *, is_batch: bool) -> Iterator[Effect]:
         yield effect
 
 
-def _writes_of(effect: Effect, stamp: int) -> Iterator[Write]:
+def _writes_of(effect: Effect, change: Change, name: str) -> Iterator[Write]:
     if effect[0] == PUT:
-        yield Write(effect[1], effect[2], stamp, cells=effect[3])
+        yield Write(effect[1], effect[2], change.stamp, cells=effect[3])
     elif effect[0] == DELETE:
-        yield Write(effect[1], effect[2], stamp, columns=effect[3])
-    else:
-        raise TypeError(f"a trigger yields Put, Delete or Checkpoint, not {effect!r}"[:200])
+        yield Write(effect[1], effect[2], change.stamp, columns=effect[3])
+    elif effect[0] in (CONTRIBUTE, TALLY):
+        _, table, row, amounts, members, source, *_ = effect
+        source = joined((name.encode(), change.row)) if source is None else source
+        sequence = tuple(map(int, change.sequence.split("-")))
+        yield Write(
+            table, row, None, amounts=amounts, source=joined((members, source)), sequence=sequence,
+            relative=effect[0] == TALLY,
+        )  # fmt: skip
+    elif effect[0] != BARRIER:
+        raise TypeError(f"a trigger yields effects, as Put and Tally, not {effect!r}"[:200])
 
 
 def _touched(step: ChangedCell) -> tuple[bytes, bytes | None]:

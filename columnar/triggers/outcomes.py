@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
-from columnar.errors import ColumnarError, IllegalArgument, TooManyHops
+from columnar.errors import ColumnarError, GivenTwice, IllegalArgument, TooManyHops
 from columnar.flows.applier import Applier
 from columnar.flows.delivery_state import Delivery, pause_s
 from columnar.flows.effects import Write, size_of, writes_of
@@ -170,7 +170,8 @@ class Outcomes:
             if call.rests:
                 self._feeder.goes_on(call)
             why = f"its effects cannot be written: {error.wire_message}"
-            self._failed(consumer, call.deliveries, why, outcome.output, is_last=isinstance(error, TooManyHops))
+            is_last = isinstance(error, TooManyHops | GivenTwice)  # another run would not know what this one gave
+            self._failed(consumer, call.deliveries, why, outcome.output, is_last=is_last)
             return
         if outcome.checkpoint is not None:
             consumer.state.came_to(call.deliveries[0].sequence, outcome.checkpoint)

@@ -3,6 +3,9 @@
 A function that returns an iterator of effects is cut into slices: after SLICE_EFFECTS effects, SLICE_S of time,
 EFFECT_BYTES of effects or a Barrier the call rests until the effects are on disk.  Any other function is one slice.
 
+Contributes and Tallies are held back until the function ends or yields a Checkpoint (``held_gifts``), so that slices
+do not decide what a change gives.
+
 The effects of a batch are pairs with the change that each belongs to.
 """
 
@@ -26,6 +29,7 @@ from columnar.triggers.api import (
     Later,
     TriggerFunction,
 )
+from columnar.triggers.held_gifts import HELD, held, held_pairs
 from columnar.triggers.looked import looked_from
 
 SLICE_EFFECTS: Final = 500
@@ -104,7 +108,7 @@ class Call:
                 computed_s = thread_time()
                 what_for = self.argument
                 found = function.call(what_for, connect()) if function.wants_client else function.call(what_for)
-                self.effects = taken.effects_of(found)
+                self.effects = taken.held(taken.effects_of(found))
             elif self.is_dropped:
                 self.effects = _ended(self.effects)
             self.begun_s = begun_s
@@ -157,6 +161,8 @@ class _Slice:
             elif type(effect) is Barrier:
                 if effects:
                     return True
+            elif effect is HELD:
+                pass  # the slice may end here
             elif isinstance(effect, Effect):
                 effects.append(effect)
                 size_bytes += effect.size_bytes
@@ -165,6 +171,9 @@ class _Slice:
             if len(effects) >= SLICE_EFFECTS or size_bytes >= EFFECT_BYTES or perf_counter() >= ends_s:
                 return True
         return False
+
+    def held(self, yielded: Iterator[Any]) -> Iterator[Any]:
+        return held(yielded)
 
     def effects_of(self, found: Any) -> Iterator[Any]:
         """The effects that a function returned; anything else that it returns is ignored, as ever."""
@@ -184,27 +193,35 @@ class _Slice:
 class _BatchSlice(_Slice):
     """As ``_Slice``; each effect comes with its change, and travels with the change's place."""
 
-    __slots__ = ("_places",)
+    __slots__ = ("_changes", "_places")
 
     def __init__(self, changes: tuple[Change, ...]) -> None:
         super().__init__()
+        self._changes = changes
         self._places = {id(change): at for at, change in enumerate(changes)}
 
     def fill(self, yielded: Iterator[Any], ends_s: float) -> bool:
         effects, size_bytes = self.effects, 0
         for pair in yielded:
-            if type(pair) is not tuple or len(pair) != 2 or not isinstance(pair[1], Effect):
-                raise TypeError(f"a trigger with a batch yields (change, effect), not {pair!r}"[:200])
-            at = self._places.get(id(pair[0]))
-            if at is None:
-                raise TypeError(f"an effect is yielded with a change of its batch, not with {pair[0]!r}"[:200])
-            if type(pair[1]) is Checkpoint or type(pair[1]) is Barrier:
-                raise TypeError("a batch has no checkpoint and no barrier: its changes end one by one")
-            effects.append([at, pair[1]])
-            size_bytes += pair[1].size_bytes
+            if pair is not HELD:
+                effects.append([self._place_of(pair), pair[1]])
+                size_bytes += pair[1].size_bytes
             if len(effects) >= SLICE_EFFECTS or size_bytes >= EFFECT_BYTES or perf_counter() >= ends_s:
                 return True
         return False
+
+    def _place_of(self, pair: Any) -> int:
+        if type(pair) is not tuple or len(pair) != 2 or not isinstance(pair[1], Effect):
+            raise TypeError(f"a trigger with a batch yields (change, effect), not {pair!r}"[:200])
+        at = self._places.get(id(pair[0]))
+        if at is None:
+            raise TypeError(f"an effect is yielded with a change of its batch, not with {pair[0]!r}"[:200])
+        if type(pair[1]) is Checkpoint or type(pair[1]) is Barrier:
+            raise TypeError("a batch has no checkpoint and no barrier: its changes end one by one")
+        return at
+
+    def held(self, yielded: Iterator[Any]) -> Iterator[Any]:
+        return held_pairs(yielded, self._changes)
 
     def effects_of(self, found: Any) -> Iterator[Any]:
         """A list, or a tuple, of anything is taken for pairs: ``fill`` says what is wrong with them."""

@@ -87,6 +87,6 @@ def test_mistakes_end_as_dead_letters_that_say_what_to_do(serving: Serving) -> N
     assert connection.triggers.wait("tallies")
     letters = {letter.row: letter.error for letter in connection.triggers.dead_letters("tallies")}
     assert "has no family gone for members: columnar alter authors --add gone" in letters[b"a"]
-    assert "gave to row bob of authors in an earlier slice" in letters[b"b"]
+    assert "gave to row bob of authors before its Checkpoint" in letters[b"b"]
     assert connection.triggers.wait("gives")
     assert totals(connection)[b"bob"] == {b"n:edits": 2, b"n:twice": 2, b"n:pages": 1}

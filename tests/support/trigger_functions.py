@@ -124,6 +124,7 @@ def tallies(change: Change) -> Iterator[Effect]:
     if change.now.get(b"f:do") == b"no such family":
         yield Tally("authors", b"x", {b"n:edits": 1}, members="gone")
     if change.now.get(b"f:do") == b"twice":
+        yield Checkpoint(b"1")
         for number in range(600):
             yield Put("out", b"%04d" % number, {b"f:v": b""})
         yield Tally("authors", change.now[b"f:author"], {b"n:edits": 1})

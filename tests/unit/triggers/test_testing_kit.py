@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from columnar.client import Connection
-from columnar.triggers.api import Change, Checkpoint, Delete, Effect, Later, Put, on
+from columnar.triggers.api import Change, Checkpoint, Contribute, Delete, Effect, Later, Put, Tally, on
 from columnar.triggers.model_history import Event, random_history, shrunk
 from columnar.triggers.model_tables import ModelTables, Write
 from columnar.triggers.testing import assert_converges, effects_of
@@ -70,9 +70,29 @@ def in_batches(changes: Sequence[Change]) -> Iterator[tuple[Change, Effect]]:
             yield change, Put("states", state, {b"p:" + change.row: b""})
 
 
-@pytest.mark.parametrize("function", [tags, tags_by_client, in_steps, copied, in_batches])
+@on("pages", columns=["m:state"], before=True)
+def gives(change: Change) -> Iterator[Effect]:
+    for state in change.gone("m:state"):
+        yield Contribute("counts", state, None)
+    if b"m:state" in change.after:
+        yield Contribute("counts", change.after[b"m:state"], {b"n:pages": 1})
+
+
+@pytest.mark.parametrize("function", [tags, tags_by_client, in_steps, copied, in_batches, gives])
 def test_good_functions_converge(function: Callable[..., Any]) -> None:
     assert_converges(function, {**TAGS, "sites": {b"a": {b"n:name": b"A"}}}, SEEDS)
+
+
+def tallies(change: Change) -> Iterator[Effect]:
+    """Counts changes, in two steps; a backfill is none."""
+    if not change.is_backfill:
+        yield Tally("counts", b"all", {b"n:changes": 1})
+        yield Put("seen", change.row, {b"s:it": b""})
+        yield Tally("counts", b"all", {b"n:changes": 1})
+
+
+def test_tallies_converge_to_the_count_of_changes() -> None:
+    assert_converges(on("pages", columns=["m:state"])(tallies), TAGS, SEEDS)
 
 
 # --- classic mistakes ----------------------------------------------------------------------------------

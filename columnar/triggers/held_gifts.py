@@ -1,0 +1,137 @@
+"""(pure) Gifts of changes to totals (``Contribute``, ``Tally``), held back until the function ends or checkpoints.
+
+    held(effects)                the effects, HELD in the place of a gift; gifts come before Checkpoints and at the end
+    held_pairs(pairs, changes)   the same for a batch: gifts come at the end, in the order of the changes
+
+Invariants:
+    I1. Gifts of one change, from one source to one row, that are yielded without a Checkpoint between them are sent as
+        one effect: tallies add up; of Contributes the one that gives replaces the one that withdraws, whichever came
+        first.  Two that give differently are refused.
+    I2. The function's yields alone decide what is sent, never time or where slices are cut.  A later run of the change
+        with the same yields therefore sends the same gifts, and the sequence of the change tells that they are repeats.
+    I3. A function that ends in an error or in ``Later`` sends no gift that came after its last Checkpoint.
+    I4. At most GIVEN_ROWS gifts and GIVEN_BYTES of them are held.
+
+Knows nothing of slices.  The store refuses a second gift of a change to a row (``flows.giving``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NoReturn
+
+from columnar.errors import shown
+from columnar.model.contribution import TOTALS, wrapped
+from columnar.model.effect import GIVEN_ROWS, Checkpoint, Contribute, Effect, Tally
+
+GIVEN_BYTES: Final = 64 * 1024 * 1024
+HELD: Final = object()  # comes where a gift was yielded, so that a slice can end there
+_GIFTS: Final = (Contribute, Tally)
+_Key = tuple[int, bytes, bytes, bytes, bytes | None]  # place of the change, table, row, family of the members, source
+
+
+def held(effects: Iterator[Any]) -> Iterator[Any]:
+    """``close`` ends ``effects``, too.  Raises what ``effects`` raises.  ValueError: I1, I4."""
+    gifts = _Gifts()
+    try:
+        for effect in effects:
+            if isinstance(effect, _GIFTS):
+                gifts.add(0, effect)
+                yield HELD
+                continue
+            if isinstance(effect, Checkpoint):
+                for _, gift in gifts.take():
+                    yield gift
+            yield effect
+    except GeneratorExit:
+        _close(effects)
+        raise
+    for _, gift in gifts.take():
+        yield gift
+
+
+def held_pairs(pairs: Iterator[Any], changes: tuple[Any, ...]) -> Iterator[Any]:
+    """As ``held``.  A pair that is none, or names no change of the batch, is passed on: the slice says so."""
+    gifts = _Gifts()
+    places = {id(change): at for at, change in enumerate(changes)}
+    try:
+        for pair in pairs:
+            at = places.get(id(pair[0])) if _is_gift(pair) else None
+            if at is None:
+                yield pair
+            else:
+                gifts.add(at, pair[1])
+                yield HELD
+    except GeneratorExit:
+        _close(pairs)
+        raise
+    for at, gift in gifts.take():
+        yield changes[at], gift
+
+
+class _Gifts:
+    """Gifts that are not sent yet, one for each change, row and source (I1)."""
+
+    __slots__ = ("_held", "_size_bytes")
+
+    def __init__(self) -> None:
+        self._held: dict[_Key, Effect] = {}
+        self._size_bytes = 0
+
+    def add(self, place: int, gift: Effect) -> None:
+        key = (place, gift[1], gift[2], gift[4], gift[5])
+        before = self._held.get(key)
+        if before is not None:
+            self._size_bytes -= before.size_bytes
+            gift = _together(before, gift)
+        self._held[key] = gift
+        self._size_bytes += gift.size_bytes
+        if len(self._held) > GIVEN_ROWS:
+            raise ValueError(f"a function gives to at most {GIVEN_ROWS} rows in one run")
+        if self._size_bytes > GIVEN_BYTES:
+            raise ValueError(
+                f"a function gives at most {GIVEN_BYTES} bytes before it ends or yields a Checkpoint: yield one "
+                "now and then, or take smaller batches"
+            )
+
+    def take(self) -> list[tuple[int, Effect]]:
+        """Places and gifts, by place and in the order of their first yields; none are held afterwards."""
+        taken = sorted([(key[0], gift) for key, gift in self._held.items()], key=_place)
+        self._held, self._size_bytes = {}, 0
+        return taken
+
+
+def _place(item: tuple[int, Effect]) -> int:
+    return item[0]
+
+
+def _is_gift(pair: Any) -> bool:
+    return type(pair) is tuple and len(pair) == 2 and isinstance(pair[1], _GIFTS)
+
+
+def _together(one: Effect, two: Effect) -> Effect:
+    if isinstance(one, Tally) and isinstance(two, Tally):
+        amounts = dict(one[3])
+        for total, amount in two[3].items():
+            amounts[total] = wrapped(amounts.get(total, 0) + amount)
+        if len(amounts) > TOTALS:
+            _refuse(one, f"tallies of over {TOTALS} totals; spread them over more rows")
+        return Tally(one[1], one[2], amounts, members=one[4], source=one[5])
+    if isinstance(one, Tally) or isinstance(two, Tally):
+        _refuse(one, "a Tally and a Contribute, which keep different books; name another source= in one of them")
+    if one[3] is None or one == two:
+        return two
+    if two[3] is not None:
+        _refuse(one, "two different Contributes; say all that it gives to the row in one of them")
+    return one
+
+
+def _refuse(gift: Effect, what: str) -> NoReturn:
+    raise ValueError(f"a change yields for row {shown(gift[2])} of {shown(gift[1])} {what}")
+
+
+def _close(yielded: Iterator[Any]) -> None:
+    """Run the function's own clearing up."""
+    close = getattr(yielded, "close", None)
+    if close is not None:
+        close()
