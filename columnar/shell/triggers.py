@@ -55,8 +55,8 @@ def list_triggers(server: Server) -> None:
         click.echo("There are none. Register one: columnar trigger add TABLE MODULE:FUNCTION")
         return
     headings = (
-        "Trigger", "Table", "Families", "Function", "State", "Lag", "Seconds", "Retrying", "Dead", "Settings",
-        "Last error",
+        "Trigger", "Table", "Families", "Function", "State", "Lag", "Seconds", "Retrying", "Dead", "Last error",
+        "Settings",
     )  # fmt: skip
     rows = [
         (
@@ -69,8 +69,8 @@ def list_triggers(server: Server) -> None:
             f"{one.lag_seconds:.1f}",
             one.parked_rows,
             one.dead_letters,
-            _settings(one.registration),
             last_line(one.last_error),
+            _settings(one.registration),
         )
         for one in found
     ]

@@ -98,5 +98,5 @@ def test_a_retry_as_it_was_is_in_the_log_or_in_its_letter(store: StoreProcess) -
     counts = told(connection)
     letters = {letter.row for letter in connection.triggers.dead_letters("t", 100)}
     assert letters == set(ROWS[:40]), "what was delivered again has failed again, what was not is still there"
-    assert set(counts.values()) <= {1, 2, 3}
+    assert set(counts.values()) <= {1, 2, 3, 4}, "two deliveries, each of which the one kill may repeat"
     connection.close()

@@ -192,7 +192,7 @@ def test_trigger_add(shell: Shell, pages: str, heard: list[tuple[Any, ...]]) -> 
 
 
 def test_trigger_list_and_dead(shell: Shell, heard: list[tuple[Any, ...]]) -> None:
-    assert shell.out("trigger", "list") == "t\tpages\ttext\tm:f\trunning\t3\t0.2\t1\t2\tOops: \\x1B\n"
+    assert shell.out("trigger", "list") == "t\tpages\ttext\tm:f\trunning\t3\t0.2\t1\t2\tOops: \\x1B\t\n"
     assert shell.json("trigger", "list")[0]["families"] == ["text"]
     assert shell.out("trigger", "dead", "t", "--limit", "5") == "t\tpages\tr\\x00\t8\t1700000000000\tValueError: no\n"
     assert shell.json("trigger", "dead")[0]["output"] == "o"

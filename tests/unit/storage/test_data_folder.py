@@ -32,7 +32,7 @@ def lock_of(folder: Path) -> str:
 
 def test_a_refused_folder_is_unlocked(tmp_path: Path) -> None:
     DataFolder.locked(str(tmp_path)).close()
-    (tmp_path / "FORMAT").write_text("columnar-data 8\n")
+    (tmp_path / "FORMAT").write_text("columnar-data 9\n")
     with pytest.raises(HostError, match="upgrade") as refused:
         DataFolder.locked(str(tmp_path))
     assert lock_of(tmp_path) not in open_files(), "the error keeps the frame, and the frame would keep the lock"

@@ -72,8 +72,12 @@ def test_the_methods() -> None:
         "columnarTruncateTable",
         "columnarUnassign",
         "columnarViewAdd",
+        "columnarViewCheck",
         "columnarViewDrop",
         "columnarViewList",
+        "columnarViewRebuild",
+        "columnarViewRollback",
+        "columnarViewSwap",
         "columnarViewWait",
     ]
 

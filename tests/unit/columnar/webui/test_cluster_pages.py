@@ -14,6 +14,7 @@ from werkzeug.test import Client
 
 from columnar.master.instructions import DrainServer, MoveRegion, UnassignRegion
 from columnar.model.cluster_look import RegionLook
+from columnar.model.flow_look import FlowLook
 from columnar.model.histogram import Histogram
 from columnar.model.measures import COUNTER, GAUGE, HISTOGRAM, Family, by_label, single
 from columnar.model.region_info import RegionInfo
@@ -47,6 +48,9 @@ class Visit:
         return ClusterStatus(
             "9.9", "here:9090", "/srv/data", 75.0, look, kinds, 1, tables, frozenset(), (("drain", 4),), pauses
         )
+
+    def flows(self) -> tuple[list[FlowLook], list[str]]:
+        return [], []
 
     def measures(self) -> tuple[dict[str, tuple[Family, ...]], list[str]]:
         of_s1 = by_label("columnar_forwarded", COUNTER, "Calls.", "method", [("get", 7), ("put", 1)])
