@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from columnar.flows.fair_share import FairShare
+from columnar.model.effect import Tally
 from columnar.model.read import ReadSpec, projection
 from columnar.regions.region_reads import get_row
 from columnar.triggers import lane as lanes
@@ -259,3 +260,17 @@ async def test_a_store_copy_waits_for_effects(bench: Bench) -> None:
         await asyncio.sleep(0.001)
     assert out(bench, b"x")
     bench.feeder.upkeep.release()
+
+
+@on_bench()
+async def test_a_change_that_gives_twice_to_a_row_is_a_dead_letter_at_once(bench: Bench) -> None:
+    """Its next run could begin behind the checkpoint, and the second gift would be taken for a repeat."""
+    await bench.add("t", attempts=8)
+    await bench.put(b"a")
+    ((call_id, _, _),) = bench.main.take()
+    tally = list(Tally("out", b"x", {b"n:edits": 1}))
+    did(bench, call_id, "done", tally, tally, state=b"half")
+    assert await bench.keeper.wait("t", "", 10.0)
+    ((attempts, error),) = [(one.attempts, one.error) for one in await bench.keeper.dead_letters("t", 10)]
+    assert attempts == 1
+    assert "gave to row x of out before its Checkpoint" in error

@@ -11,7 +11,7 @@ import pytest
 from columnar.model.effect import Barrier, Checkpoint, Contribute, Effect, Put, Tally
 from columnar.triggers import held_gifts, slices
 from columnar.triggers.api import Change, FailedChanges, Later
-from columnar.triggers.held_gifts import held
+from columnar.triggers.held_gifts import held, held_pairs
 from columnar.triggers.slices import Call, Function
 
 ONE, TWO = Tally("t", b"alice", {b"n:edits": 1}), Tally("t", b"alice", {b"n:edits": 1, b"n:twice": 2})
@@ -206,6 +206,15 @@ def test_a_dropped_call_closes_the_function_and_gives_nothing(monkeypatch: pytes
         call.is_dropped = True
         assert call.run(load, lambda: None)[1:3] == ["done", []]  # type: ignore[arg-type, return-value]
     assert closed == [1, 1]
+
+
+def test_what_is_closed_closes_what_it_reads_although_somebody_holds_it() -> None:
+    for holding in (held, lambda yielded: held_pairs(yielded, ())):
+        effects = (effect for effect in (PUT, PUT))
+        yielded = holding(effects)
+        assert next(yielded) == PUT
+        yielded.close()  # type: ignore[attr-defined]
+        assert effects.gi_frame is None
 
 
 def test_slices_and_ends_never_decide_what_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
