@@ -118,7 +118,7 @@ class Port(Source):
 
     @classmethod
     def bound(cls, door: bytes, host: str, port: int, option: str, servers: Servers) -> Port:
-        """Bind and listen; nothing is accepted before ``open``.  HostError: the port is taken."""
+        """Bind: nobody else gets the port, and clients are refused before ``listen``.  HostError: it is taken."""
         sockets: list[socket.socket] = []
         try:
             infos = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -131,14 +131,19 @@ class Port(Source):
                 chosen = sockets[0].getsockname()[1] if len(sockets) > 1 else port
                 bound.bind((address[0], chosen, *address[2:]))
                 bound.setblocking(False)
-                bound.listen(BACKLOG)
         except OSError as error:
             for one in sockets:
                 one.close()
-            raise HostError(
-                f"cannot listen on {host}:{port}: {error.strerror}; choose another with {option}"
-            ) from error
+            raise _taken(host, port, option, error) from error
         return cls(door, sockets, servers)
+
+    def listen(self, host: str, option: str) -> None:
+        """Before ``open``.  HostError: another program listens on the port."""
+        try:
+            for one in self.sockets:
+                one.listen(BACKLOG)
+        except OSError as error:
+            raise _taken(host, self.port, option, error) from error
 
     @property
     def port(self) -> int:
@@ -148,6 +153,10 @@ class Port(Source):
     def next(self, sock: socket.socket) -> Handed:
         connection, _address = sock.accept()
         return Handed(self._door, connection)
+
+
+def _taken(host: str, port: int, option: str, error: OSError) -> HostError:
+    return HostError(f"cannot listen on {host}:{port}: {error.strerror}; choose another with {option}")
 
 
 class Returns(Source):

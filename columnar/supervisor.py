@@ -80,6 +80,7 @@ class Supervisor:
         self._log_level = log_level
         self.handing_on = HandingOn(self._taking)
         self._doors: list[Port] = []
+        self._is_open = False  # the ports are: the start is over
         self._returns: dict[Incarnation, Returns] = {}
         self._addresses: dict[Incarnation, Address] = {}
         self._started_s = time.time()
@@ -108,6 +109,8 @@ class Supervisor:
         async with AsyncExitStack() as undo:
             self._run_folder = tempfile.mkdtemp(prefix="columnar-")  # 0700; paths of sockets must be short
             undo.callback(shutil.rmtree, self._run_folder, ignore_errors=True)
+            undo.callback(self._close_ports)
+            self._bind_ports()
             self.answers = MasterAnswers()
             command = [sys.executable, *_safe_path(), "-m", "columnar.regionserver_process"]
             lock, environment = self.folder.lock_descriptor, dict(os.environ)
@@ -228,7 +231,7 @@ class Supervisor:
         self.handing_on.open.ended(server)
         if self._addresses.pop(server, None) is not None:
             self._tell_addresses()
-        if not self._doors and not self.fault.done():
+        if not self._is_open and not self.fault.done():
             text = f"server {server} did not start, it ended {why}; its last lines above say why"
             self.fault.set_exception(HostError(text))
             self.fault.exception()  # looked at once the start waits for it
@@ -258,13 +261,23 @@ class Supervisor:
 
     # --- ports -----------------------------------------------------------------------------------------
 
-    def _open_ports(self) -> None:
+    def _bind_ports(self) -> None:
+        """Before a server takes a port of its own, which may be any that is free."""
         host, port2 = self.config.host, self.config.thrift2_port
         self._doors.append(Port.bound(DOOR_1, host, self.config.port, "--port", self.handing_on))
         if port2 >= 0:
             self._doors.append(Port.bound(DOOR_2, host, port2, "--thrift2-port", self.handing_on))
+
+    def _close_ports(self) -> None:
+        for door in self._doors:
+            door.close()
+
+    def _open_ports(self) -> None:
+        for door, option in zip(self._doors, ("--port", "--thrift2-port"), strict=False):
+            door.listen(self.config.host, option)
         for door in self._doors:
             door.open()
+        self._is_open = True
 
     def _taking(self) -> dict[Incarnation, Child]:
         """Servers that take connections of clients."""

@@ -7,6 +7,8 @@ import socket
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import pytest
+
 from columnar.accepting import Port, Returns
 from columnar.coordination.beat import Beat
 from columnar.coordination.doorbell import READ_BYTES, Handed, answered, pair, ring
@@ -131,6 +133,7 @@ async def test_a_connection_waits_until_a_server_is_up() -> None:
     house = House()
     house.up = []
     port = Port.bound(b"2", "127.0.0.1", 0, "--port", house.handing_on)
+    port.listen("127.0.0.1", "--port")
     port.open()
     clients = [socket.create_connection(("127.0.0.1", port.port)) for _ in range(3)]
     for client in clients:
@@ -157,4 +160,18 @@ async def test_a_killed_server_with_connections_in_its_queue_does_not_stop_what_
     Returns(house.servers[S1].doorbell.dup(), house.handing_on, lambda: None, lambda: ended.append(True)).open()
     await until(lambda: ended)
     assert house.servers[S2].taken() == [b"1there"]
+    house.close()
+
+
+@on_a_loop
+async def test_a_port_that_is_bound_is_nobody_elses_and_refuses_clients_until_it_listens() -> None:
+    house = House()
+    port = Port.bound(b"2", "127.0.0.1", 0, "--port", house.handing_on)
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind(("127.0.0.1", port.port))
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port.port))
+    port.listen("127.0.0.1", "--port")
+    socket.create_connection(("127.0.0.1", port.port)).close()
+    port.close()
     house.close()
