@@ -211,7 +211,6 @@ class Owning:
 
     def _call_off(self, region_id: int, epoch: int) -> None:
         """An opening is one step of the loop, so one that has not ended has not begun; reading its logs may have."""
-        self._to_bring_in.pop(region_id, None)
         self._lacking.has_all(region_id)
         self._hosting.call_off_openings(lambda one: one.region_id == region_id)
         self._carry_out(self.told.not_opened(region_id, epoch, "it was given to another server", is_damaged=False))
