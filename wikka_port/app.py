@@ -26,6 +26,7 @@ from wikka_port.pages import StoreAway, Wiki
 from wikka_port.security import HEADERS
 from wikka_port.site import Site, make_site
 from wikka_port.urls import route
+from wikka_port.visitors import Visitor, unregistered
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -93,6 +94,7 @@ class Application:
         if where.kind in ("page", "site"):
             if where.handler in _DEAR or (request.content_length or 0) > _DEAR_FORM_BYTES:
                 be_dear(request.environ)
+            site = site.for_visitor(_visitor(site, request))
             return HANDLERS[where.handler](site, request, where.name)
         if where.kind == "static":
             return _static(site, request, where.name)
@@ -107,6 +109,11 @@ def make_application(
     site, hosts = make_site(wiki, config, clock, buckets), Hosts.of(config.host, config.allow_host)
     application: WSGIApplication = Application(site, hosts)
     return ProxyFix(application, x_for=config.proxies, x_proto=config.proxies) if config.proxies else application
+
+
+def _visitor(site: Site, request: Request) -> Visitor:
+    """Without a call of the store for a visitor who is not signed in."""
+    return unregistered(site.networks.of(request.remote_addr or ""))
 
 
 def _error(site: Site, status: int, title: str, message: str) -> Response:

@@ -1,13 +1,14 @@
-"""What every handler is given: the wiki, its configuration, and the ways to answer.
+"""What every handler is given: the wiki, its configuration, who asks, and the ways to answer.
 
-One Site serves all threads of a process; everything in it is immutable or locks for itself.
+One Site serves all threads of a process; everything in it is immutable or locks for itself.  A request is given a
+copy that knows its visitor (``for_visitor``).
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from wikka_port.edit_buckets import EditBuckets
 from wikka_port.feeds import iso_time
 from wikka_port.pages import Wiki
 from wikka_port.security import FormTokens, RateLimiter
+from wikka_port.visitors import NOBODY, NetworkHashes, Visitor
 
 page_url: Final = lru_cache(maxsize=8192)(urls.page_path)  # the same few thousand links are on most pages
 
@@ -38,12 +40,19 @@ class Site:
     tokens: FormTokens
     limiter: RateLimiter
     page_count: BriefMemory[int]
+    networks: NetworkHashes
+    visitor: Visitor = NOBODY  # of the request that this copy is for
+
+    def for_visitor(self, visitor: Visitor) -> Site:
+        return replace(self, visitor=visitor)
 
     def html(
         self, template: str, *, status: int = 200, indexed: bool = False, robots: str = "noindex", **values: Any
     ) -> Response:
         """A page; only one that is ``indexed`` may be kept by search engines."""
-        text = self.templates.get_template(template).render(values, robots="" if indexed else robots)
+        text = self.templates.get_template(template).render(
+            values, robots="" if indexed else robots, visitor=self.visitor
+        )
         response = Response(text, status=status, mimetype="text/html")
         if not indexed:
             response.headers["X-Robots-Tag"] = robots
@@ -67,6 +76,7 @@ def make_site(wiki: Wiki, config: WikiConfig, clock: Callable[[], float], bucket
         tokens=FormTokens(config.secret, clock, config.token_max_age_s),
         limiter=RateLimiter(config.edits_per_minute, config.edit_burst, buckets, clock),
         page_count=BriefMemory(wiki.count_pages, config.count_age_s, clock),
+        networks=NetworkHashes(config.secret, clock),
     )
 
 

@@ -1,0 +1,58 @@
+"""The visitor of a request (pure): the value that handlers, actions and rights are given as ``site.visitor``.
+
+    not signed in    name None, status "anonymous", signature "Visitor 7f3a"
+    signed in        the account's name, status and rights; the signature is the name
+
+The hash of a network is keyed with the site's secret and the month (UTC): visitors of one network look alike for a
+month at most, and nobody who lacks the secret finds the network from it.
+
+Knows nothing of the store, nor of HTTP; ``app`` makes the visitor of a request.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+from wikka_port.security import network_of
+
+Status = Literal["anonymous", "invited", "pending", "active", "suspended", "banned", "deleted"]
+_SHOWN_DIGITS: Final = 4
+_HASH_CHARS: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    name: str | None  # registered name as shown; None: not signed in
+    signature: str  # what an edit is signed with
+    status: Status
+    admin: bool
+    network_hash: str  # of this month; "": nobody knows the network
+
+    @property
+    def is_active(self) -> bool:
+        """Signed in with an account that is not suspended or banned."""
+        return self.name is not None and self.status == "active"
+
+
+def unregistered(network_hash: str) -> Visitor:
+    return Visitor(None, f"Visitor {network_hash[:_SHOWN_DIGITS]}".rstrip(), "anonymous", False, network_hash)
+
+
+NOBODY: Final = unregistered("")
+
+
+class NetworkHashes:
+    """Immutable; the same secret in every process gives the same hashes."""
+
+    def __init__(self, secret: bytes, clock: Callable[[], float]) -> None:
+        self._secret = secret
+        self._clock = clock
+
+    def of(self, address: str) -> str:
+        now = datetime.fromtimestamp(self._clock(), UTC)
+        text = f"network {now.year}-{now.month}\n{network_of(address)}"
+        return hmac.digest(self._secret, text.encode("utf-8", "replace"), "sha256").hex()[:_HASH_CHARS]
