@@ -9,7 +9,7 @@ Style (``s:`` or ``{css}``) cannot be inline under a strict Content-Security-Pol
 become classes (STYLES), the rest is dropped.
 
 What is typed after a delimiter that has no content of its own opens a ``td``, so that nothing typed is
-lost.  ``||`` opens its cell when something comes or the next delimiter does; at the end of a row it closes.
+lost.  ``||`` or ``|=|`` opens its cell when something comes or the next delimiter does; at the end of a row it closes.
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ class TableBuilder:
         return self._cell
 
     def end_row(self) -> None:
-        if self._pending is not None and self._pending.kind == "=":
-            self.sink()  # |=| does not close a row, so its cell is meant
+        if self._pending is not None and self._pending.kind == "=" and not self._row:
+            self.sink()  # nothing stands before it that it could close: its empty cell is meant
         self._pending = None
         self._cell = None
         self._end_row_cells()

@@ -140,6 +140,15 @@ def test_a_heading_swallowed_by_a_verbatim_ends_with_its_line() -> None:
     assert [heading.text for heading in parse("==a %%b== c%%\nd").headings] == ["a b== c"]
 
 
+@pytest.mark.parametrize("end", ["||", "|=|", "|=|  "])
+def test_either_delimiter_closes_a_row(end: str) -> None:
+    """WikkaWiki's rows of headings end with the delimiter of a heading: it opened an empty cell here."""
+    shown = flat(f"|=|a|=|b{end}\n||c||d||")
+    assert '<tr><th scope="col">a</th><th scope="col">b</th></tr>' in shown
+    assert "<tr><td>c</td><td>d</td></tr>" in shown
+    assert "<th" in html("|=|")  # what has nothing to close is a cell
+
+
 def test_rule_and_break() -> None:
     assert flat("a\n----\nb --- c ---- d") == "<p>a</p><hr><p>b <br> c </p><hr><p>d</p>"
 
