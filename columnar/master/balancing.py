@@ -116,12 +116,11 @@ class _Round:
 
     def _movable(self, name: str) -> list[Place]:
         """Most loaded first."""
-        places, now_ms = self._draft.current.places, self._draft.now_ms
-        found = [places[region] for region in self._draft.current.servers[name].regions]
+        now_ms, chosen = self._draft.now_ms, self._chosen
         found = [
             place
-            for place in found
-            if place.info.region_id not in self._chosen and self._draft.may_begin(place) and may_settle(place, now_ms)
+            for place in self._draft.free_places(name)
+            if place.info.region_id not in chosen and may_settle(place, now_ms)
         ]
         found.sort(key=lambda place: -place.load)
         return found

@@ -133,6 +133,14 @@ class Draft:
             return False
         return self.current.is_up(place.server)
 
+    def free_places(self, name: str) -> list[Place]:
+        """The regions of a server that ``may_begin``, with one look at the server: balance asks this of many."""
+        current, given = self.current, self._given
+        if not current.is_up(name):
+            return []
+        places = [current.places[region] for region in current.servers[name].regions if region not in given]
+        return [place for place in places if current.is_free(place)]
+
     def may_leave(self, place: Place) -> bool:
         """Whether the region may begin a move, and its server may give up another one now."""
         return self.may_begin(place) and place.server is not None and self.has_slot(place.server)
