@@ -30,7 +30,6 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from columnar.errors import DamagedData
@@ -100,12 +99,14 @@ class Delivery(NamedTuple):
     progress: bytes = b""  # of its last checkpoint
 
 
-@dataclass(slots=True)
 class _Open:
-    row: bytes
-    attempts: int = 0
-    progress: bytes = b""
-    most: int = 0  # changes of a batch that it may be in, since one with it failed; 0: any number
+    __slots__ = ("attempts", "most", "progress", "row")
+
+    def __init__(self, row: bytes, attempts: int, progress: bytes) -> None:
+        self.row = row
+        self.attempts = attempts
+        self.progress = progress
+        self.most = 0  # changes of a batch that it may be in, since one with it failed; 0: any number
 
 
 class DeliveryState:
@@ -113,7 +114,7 @@ class DeliveryState:
         self.read_to = read_to
         self._bound = bound
         self._open: dict[Sequence, _Open] = {}  # ascending, as they were read
-        self._rows: dict[bytes, deque[Sequence]] = {}
+        self._rows: dict[bytes, list[Sequence]] = {}  # lists: nearly all have one change
         self._ready: deque[bytes] = deque()  # rows whose oldest change may be taken
         self._parked: list[tuple[float, bytes]] = []  # heap: when the pause ends
         self._in_flight: set[Sequence] = set()
@@ -127,11 +128,12 @@ class DeliveryState:
         self._open[sequence] = _Open(row, attempts, progress)
         waiting = self._rows.get(row)
         if waiting is None:
-            self._rows[row] = deque([sequence])
+            self._rows[row] = [sequence]
             self._ready.append(row)
         else:
             waiting.append(sequence)
-        self.passed(sequence)
+        if self.read_to is None or sequence > self.read_to:
+            self.read_to = sequence
 
     def passed(self, sequence: Sequence) -> None:
         """The log was read up to ``sequence``; what was not ``read`` is none of this trigger's."""
@@ -202,8 +204,8 @@ class DeliveryState:
         row = self._open.pop(sequence).row
         waiting = self._rows[row]
         assert waiting[0] == sequence, "I2"
-        waiting.popleft()
-        if waiting:
+        if len(waiting) > 1:
+            del waiting[0]
             if waiting[0] not in self._in_flight:  # else it is of the same batch
                 self._ready.append(row)
         else:
@@ -213,7 +215,8 @@ class DeliveryState:
 
     def take(self, now_s: float) -> Delivery | None:
         """The next change to deliver; it is in flight from now on."""
-        self._wake(now_s)
+        if self._parked:
+            self._wake(now_s)
         if not self._ready:
             return None
         row = self._ready.popleft()
@@ -259,6 +262,11 @@ class DeliveryState:
     @property
     def has_ready(self) -> bool:
         return bool(self._ready)
+
+    @property
+    def ready_count(self) -> int:
+        """How many rows have a change that may be taken now."""
+        return len(self._ready)
 
     @property
     def waiting_count(self) -> int:

@@ -1,7 +1,7 @@
 """(pure) Turns of many triggers at the places of one worker process: events in, turns out.
 
-Start-time fair queueing (Goyal, Vin and Cheng 1996) over triggers, by the time that their slices used divided by
-their share; the trigger with the lowest tag is next.  Within a trigger its consumers (regions) take turns, and so do
+Start-time fair queueing (Goyal, Vin and Cheng 1996) over triggers, by what their slices cost divided by their share;
+the trigger with the lowest tag is next.  Within a trigger its consumers (regions) take turns, and so do
 the calls that go on with another slice.  Rows within a region are the business of its ``DeliveryState``.
 
     consumer    resting <-- ready / resting --> in line
@@ -10,7 +10,11 @@ the calls that go on with another slice.  Rows within a region are the business 
                              paused   v | ``take``        | dropped
                                      paused --goes_on--> in line
 
-A slice is charged the mean of its trigger's slices when it begins, and the difference when it is over: its length is
+A worker has two things to share: one interpreter, and its places.  A slice costs what it took of the scarcer one for
+it: the time that it computed, or its part of the places while it lasted (dominant resource fairness: Ghodsi and others
+2011).  Its whole length is no cost: that is mostly the computing of others where a slice waits for the interpreter.
+
+A slice is charged the mean cost of its trigger's slices when it begins, and the difference when it is over: its cost is
 not known before, and without a charge at the beginning the trigger that is first would take all free places.
 
 Invariants:
@@ -27,6 +31,7 @@ Invariants:
         a start with many slow triggers leaves places to the others.
     I7. No slice begins while those that run are expected to compute WINDOW_S or more: slices that compute share one
         interpreter, and the next trigger that comes waits for what is there.
+    I8. A trigger pays nothing for the computing of others, however long its slices wait for the interpreter.
 
 Cost: O(log triggers) for an event or a turn.
 
@@ -78,6 +83,7 @@ class _Trigger:
         "consumers",
         "continues_next",
         "continuing",
+        "cost_mean_s",
         "counted",
         "counted_pace",
         "cpu_charged",
@@ -117,7 +123,8 @@ class _Trigger:
         self.paused = 0
         self.tag = 0.0  # virtual seconds: when its next slice starts
         self.charged = 0.0  # virtual seconds, a part of the tag: for the slices that run
-        self.mean_s = _FIRST_GUESS_S
+        self.mean_s = _FIRST_GUESS_S  # how long a slice lasts
+        self.cost_mean_s = _FIRST_GUESS_S
         self.cpu_mean_s = 0.0
         self.cpu_charged = 0.0  # seconds: what the slices that run are expected to compute
         self.is_measured = False
@@ -277,7 +284,7 @@ class FairShare:
         held.running += 1
         if not held.is_measured:
             self._trials.append((now_s, held))
-        guess = held.mean_s / held.terms.share
+        guess = held.cost_mean_s / held.terms.share
         held.charged += guess
         held.tag += guess
         held.cpu_charged += held.cpu_mean_s
@@ -322,11 +329,13 @@ class FairShare:
         held.mean_s += (used_s - held.mean_s) * weight
         held.cpu_mean_s += (cpu_s - held.cpu_mean_s) * weight
         held.is_measured = True
-        self._charge(held, used_s)
+        cost_s = max(cpu_s, used_s / self.places)
+        held.cost_mean_s += (cost_s - held.cost_mean_s) * weight
+        self._charge(held, cost_s)
         self._settle(held)
 
-    def _charge(self, held: _Trigger, used_s: float) -> None:
-        """Free a place, and replace the guess for one slice by what it used."""
+    def _charge(self, held: _Trigger, cost_s: float) -> None:
+        """Free a place, and replace the guess for one slice by what it cost."""
         assert held.running > 0, "only a running slice is over"
         guessed = held.charged / held.running
         computing = held.cpu_charged / held.running
@@ -335,7 +344,7 @@ class FairShare:
         held.cpu_charged = held.cpu_charged - computing if held.running else 0.0
         self._computing_s = self._computing_s - computing if self.running_count > 1 else 0.0
         # A guess that was too high is given back, but not as credit below the virtual time (I4).
-        fresh = held.tag + used_s / held.terms.share - guessed
+        fresh = held.tag + cost_s / held.terms.share - guessed
         held.tag = max(fresh, min(held.tag, self._virtual_s))
 
     def _settle(self, held: _Trigger) -> None:
@@ -391,6 +400,7 @@ class FairShare:
             held = self._trials.popleft()[1]
             if not held.is_measured and held.running:
                 held.is_measured, held.mean_s = True, 2 * QUICK_S  # or more: ``_slice_over`` will know
+                held.cost_mean_s = held.mean_s / self.places
                 self._settle(held)
 
     def _next_token_s(self) -> float | None:

@@ -46,7 +46,7 @@ class Feeder:
         self._paused: set[str] = set()
         self._moved: dict[Consumer, None] = {}  # what to go on with in the loop's next turn
         self._going_on: asyncio.Handle | None = None
-        self._wake_timers: dict[int, asyncio.TimerHandle] = {}  # by id() of the consumer
+        self._wakes: dict[int, tuple[float, asyncio.Handle]] = {}  # by id() of the consumer: when, and the timer
         self._unreadable: dict[int, asyncio.TimerHandle] = {}  # by id() of the consumer: when to read its region again
         self._closing = False
         self.on_checked: Callable[[int, str | None], None] = lambda _call_id, _problem: None
@@ -91,10 +91,10 @@ class Feeder:
         self._moved.pop(consumer, None)
         pool.without_suspects_of(consumer)
         pool.rest(consumer)
-        for timers in (self._wake_timers, self._unreadable):
-            timer = timers.pop(id(consumer), None)
-            if timer is not None:
-                timer.cancel()
+        self._wake_no_more(consumer)
+        timer = self._unreadable.pop(id(consumer), None)
+        if timer is not None:
+            timer.cancel()
 
     def pause(self, name: str) -> None:
         self._paused.add(name)
@@ -189,16 +189,22 @@ class Feeder:
         due_s = consumer.due_s()
         if due_s is None:
             return
-        timer = self._wake_timers.get(id(consumer))
-        if timer is not None:
-            if timer.when() <= due_s:
+        planned = self._wakes.get(id(consumer))
+        if planned is not None:
+            if planned[0] <= due_s:
                 return
-            timer.cancel()
-        self._wake_timers[id(consumer)] = asyncio.get_running_loop().call_at(due_s, self._wake, consumer)
+            planned[1].cancel()
+        # uvloop's handle of what is due within a millisecond does not say when that is.
+        self._wakes[id(consumer)] = due_s, asyncio.get_running_loop().call_at(due_s, self._wake, consumer)
+
+    def _wake_no_more(self, consumer: Consumer) -> None:
+        planned = self._wakes.pop(id(consumer), None)
+        if planned is not None:
+            planned[1].cancel()
 
     def _wake(self, consumer: Consumer) -> None:
         """A parked row's pause is over, or a batch has waited long enough."""
-        self._wake_timers.pop(id(consumer), None)
+        self._wakes.pop(id(consumer), None)
         self._queue(consumer, asyncio.get_running_loop().time())
         self.deliver()
 
@@ -381,8 +387,8 @@ class Feeder:
         self.outcomes.stop()
         for lane in self.lanes():
             lane.take_all()
-        for timer in (*self._wake_timers.values(), *self._unreadable.values()):
-            timer.cancel()
+        for handle in (*[timer for _, timer in self._wakes.values()], *self._unreadable.values()):
+            handle.cancel()
         for pool in self._pools.values():
             await pool.close()
         await self.outcomes.wait_for_burials()

@@ -37,6 +37,7 @@ from columnar.triggers.lane import Call, Lane
 _log = logging.getLogger(__name__)
 
 _DIED: Final = "the worker process went while it ran: "
+TOLD_S: Final = 1.0  # between two lines of the log about failures of one trigger
 
 
 class Delivering(Protocol):
@@ -78,6 +79,7 @@ class Outcomes:
         self.figures = Figures()  # the hub's
         self.applying: set[Call] = set()  # whose effects are being written
         self._burials: set[asyncio.Task[None]] = set()
+        self._untold: dict[str, tuple[float, int]] = {}  # by trigger: when its last line was, and failures since
         self._closing = asyncio.Event()
 
     @property
@@ -297,8 +299,8 @@ class Outcomes:
     ) -> None:
         registration = consumer.registration
         self.figures.of(consumer.name, time.monotonic()).failed += 1
-        _log.info("trigger %s failed at attempt %d: %s", registration.name, delivery.attempt, _last(error))
         now_s = asyncio.get_running_loop().time()
+        self._tell_of_failure(registration.name, delivery.attempt, error, now_s)
         if consumer.state.failed(delivery.sequence, error, now_s, 0 if is_last else registration.attempts):
             letter = DeadLetter(
                 registration.name,
@@ -315,6 +317,16 @@ class Outcomes:
             self._burials.add(task)
             task.add_done_callback(self._burials.discard)
         self._progress(consumer)
+
+    def _tell_of_failure(self, name: str, attempt: int, error: str, now_s: float) -> None:
+        """Thousands of changes that fail together are due together, and a line for each would take longer than it."""
+        told_s, untold = self._untold.get(name, (now_s - TOLD_S, 0))
+        if now_s - told_s < TOLD_S:
+            self._untold[name] = told_s, untold + 1
+            return
+        self._untold[name] = now_s, 0
+        others = f" ({untold} other calls failed since the last line)" if untold else ""
+        _log.info("trigger %s failed at attempt %d: %s%s", name, attempt, _last(error), others)
 
     async def _give_up(self, consumer: Consumer, delivery: Delivery, letter: DeadLetter) -> None:
         """The letter is on disk before the row goes on; until then it is tried again, and the row waits."""

@@ -32,6 +32,7 @@ from columnar.triggers.threads import Hand, Threads
 OUTPUT_BYTES: Final = 8 * 1024
 RECEIVE_BYTES: Final = 256 * 1024
 NICENESS: Final = 5
+SWITCH_S: Final = 0.0005  # a thread that waits for the interpreter waits so long for each that computes
 
 
 class _CaughtOutput(io.TextIOBase):
@@ -80,6 +81,7 @@ class Worker:
     def serve(self) -> None:
         """Run what frames ask for until the store closes the socket."""
         sys.stdout = sys.stderr = cast(TextIO, self._output)
+        sys.setswitchinterval(SWITCH_S)
         self.tell("ready", 0)
         Threads(self).serve()
 

@@ -114,6 +114,26 @@ def test_a_dropped_call_is_not_taken_and_makes_room() -> None:
     assert taken(fair) == [Turn("a", "r1", True)]
 
 
+def test_a_trigger_pays_nothing_for_waiting_for_the_interpreter() -> None:
+    """I8: beside a trigger that fails at once, again and again, another's slices last long and compute little."""
+    fair = shared(64, failing=Terms(side_by_side=1), mine=Terms(side_by_side=1))
+    for name in ("failing", "mine"):
+        fair.resting(name, "r1")
+    fair.ready("failing", "r1")
+    taken(fair)
+    fair.ended("failing", 0.0002, 0.0002)
+    fair.ready("mine", "r1")
+    computed_s = {"failing": 0.0, "mine": 0.0}
+    for _ in range(1_000):
+        for turn in taken(fair):
+            used_s, cpu_s = (0.0002, 0.0002) if turn.trigger == "failing" else (0.03, 0.0002)
+            computed_s[turn.trigger] += cpu_s
+            fair.ended(turn.trigger, used_s, cpu_s)
+            if computed_s["failing"] + computed_s["mine"] >= 0.1:
+                break
+    assert computed_s["mine"] >= 0.3 * computed_s["failing"]
+
+
 def test_a_trigger_saves_up_nothing_while_it_is_idle() -> None:
     fair = shared(1, a=Terms(), b=Terms())
     fair.resting("b", "r1")

@@ -1,0 +1,46 @@
+"""(pure) Functions that held up the thread that leads, and therefore run in threads of their own for now.
+
+    quick --held up--> aside for TRIAL_S --time--> on trial, one call in the leader --quick--> quick
+                         ^                             |
+                         +-- held up: twice as long ---+
+
+A long call is no proof that its function blocks: beside calls that compute, each call waits for the interpreter.
+Functions that compute make each other wait when they are put aside, and all of their calls look long.  So a function
+is tried in the leader from time to time, and one quick call there ends this.
+
+Knows nothing of threads and clocks.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+TRIAL_S: Final = 0.1
+LONGEST_S: Final = 10.0
+_NEVER: Final = float("inf")
+
+
+class HeldUp:
+    def __init__(self) -> None:
+        self._aside: dict[str, list[float]] = {}  # function: when its trial is, and how long it waited for that
+
+    def __contains__(self, function: str) -> bool:
+        return function in self._aside
+
+    def held_up(self, function: str, now_s: float) -> None:
+        """A call of it held the leader up."""
+        held = self._aside.get(function)
+        pause_s = TRIAL_S if held is None else min(LONGEST_S, 2 * held[1])
+        self._aside[function] = [now_s + pause_s, pause_s]
+
+    def runs_aside(self, function: str, now_s: float) -> bool:
+        """Whether its next call runs aside; False also for a trial, which begins now."""
+        held = self._aside.get(function)
+        if held is None or now_s >= held[0]:
+            if held is not None:
+                held[0] = _NEVER  # until it is over: other calls of it run aside meanwhile
+            return False
+        return True
+
+    def was_quick(self, function: str) -> None:
+        self._aside.pop(function, None)
