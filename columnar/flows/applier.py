@@ -8,7 +8,9 @@
 Invariants:
     I1. The effects of a job are applied in their order, and of one job all or, after an error, some.
     I2. A job is told once, or never where it is given up: then its change is delivered again.
-    I3. Jobs hold at most WAITING_BYTES of effects, but for one job: ``has_room`` says when to take no more.
+    I3. Jobs of a follower hold at most as much as is left of WAITING_BYTES, but for those under way when ``has_room``
+        says no: half of it for one alone, a third each for two.  So room is left whenever another follower comes
+        (dynamic thresholds: Choudhury and Hahne 1998).
     I4. Followers take turns, by their shares: however much one has to write, others wait for its part of a step.
 
 Owned by the loop.
@@ -52,10 +54,11 @@ Told = Callable[[ColumnarError | None], None]
 class Job:
     """The effects of one slice of one call: queued, then perhaps aside, then over."""
 
-    __slots__ = ("at", "is_aside", "is_over", "keeper", "size_bytes", "tell", "waits", "writes")
+    __slots__ = ("at", "is_aside", "is_over", "keeper", "name", "size_bytes", "tell", "waits", "writes")
 
-    def __init__(self, writes: list[Write], size_bytes: int, tell: Told, keeper: str = "") -> None:
+    def __init__(self, name: str, writes: list[Write], size_bytes: int, tell: Told, keeper: str = "") -> None:
         """``keeper``: the view that writes its table; empty: a trigger, which writes none of those."""
+        self.name = name  # of the follower
         self.keeper = keeper
         self.writes = writes
         self.size_bytes = size_bytes
@@ -104,18 +107,20 @@ class Applier:
         self._line: WriteLine[Job] = WriteLine()
         self._is_planned = False
         self._held_bytes = 0
+        self._held_by: dict[str, int] = {}  # bytes of each follower that has any
+        self.on_room: Callable[[], None] = lambda: None  # called when there is more room than before
 
-    @property
-    def has_room(self) -> bool:
-        """I3."""
-        return self._held_bytes < WAITING_BYTES
+    def has_room(self, name: str) -> bool:
+        """For more effects of this follower (I3)."""
+        return self._held_by.get(name, 0) < WAITING_BYTES - self._held_bytes
 
     def apply(
         self, writes: list[Write], size_bytes: int, tell: Told, name: str = "", share: int = SHARE, keeper: str = ""
     ) -> Job:
         """``name`` and ``share``: of the follower whose effects these are (I4); ``keeper``: as of ``Job``."""
-        job = Job(writes, size_bytes, tell, keeper)
+        job = Job(name, writes, size_bytes, tell, keeper)
         self._held_bytes += size_bytes
+        self._held_by[name] = self._held_by.get(name, 0) + size_bytes
         self._line.push(name, share, job)
         if not self._is_planned:
             self._is_planned = True
@@ -127,6 +132,12 @@ class Applier:
         if not job.is_over:
             job.is_over = True
             self._held_bytes -= job.size_bytes
+            left = self._held_by[job.name] - job.size_bytes
+            if left:
+                self._held_by[job.name] = left
+            else:
+                del self._held_by[job.name]
+            self.on_room()
 
     # --- here ----------------------------------------------------------------------------------------
 

@@ -23,8 +23,8 @@ Invariants:
         more of a trigger with quick calls may be begun, as many as take PIPELINE_S together: the worker, which runs
         ``side_by_side`` of them, need not wait for the next ones.
     I3. In any time t at most ``rate * t + 2`` calls of a rated trigger begin; further slices of a call are free.
-    I4. A trigger saves up no credit while it can take no turn, be it idle, at its ``side_by_side`` or over its rate:
-        its tag is at least the virtual time when it can again.
+    I4. A trigger saves up no credit while it can take no turn, be it idle, at its ``side_by_side``, over its rate or
+        held back: its tag is at least the virtual time when it can again.
     I5. Slow triggers, whose mean slice is over ``QUICK_S``, together hold seven eighths of the places at most, and with
         new ones half of the rest: a quick trigger waits for slices of its own kind, never for calls of seconds.
     I6. A new trigger, whose slices were never measured, runs one slice until that is over or has lasted ``QUICK_S``:
@@ -91,6 +91,7 @@ class _Trigger:
         "due",
         "due_serial",
         "filled_s",
+        "is_held_back",
         "is_measured",
         "is_removed",
         "line_pace",
@@ -112,6 +113,7 @@ class _Trigger:
         self.terms = terms
         self.bound = terms.side_by_side  # above it only by calls begun before it was lowered
         self.is_removed = False
+        self.is_held_back = False
         self.consumers: OrderedDict[Hashable, None] = OrderedDict()  # that have a change ready
         self.continuing: OrderedDict[Hashable, None] = OrderedDict()  # paused calls with a slice ready
         self.continues_next = True  # continuing calls and new ones take turns
@@ -150,7 +152,7 @@ class _Trigger:
 
     @property
     def can_take(self) -> bool:
-        return bool(self.continuing) or self.may_begin
+        return not self.is_held_back and (bool(self.continuing) or self.may_begin)
 
     def weigh(self) -> None:
         """Set ``most_begun`` (I2, I6) and ``pace`` (I5)."""
@@ -219,6 +221,19 @@ class FairShare:
         held.is_removed = True
         held.consumers.clear()
         self._settle(held)
+
+    def hold_back(self, trigger: str) -> None:
+        """It takes no turn until ``let_go``; what runs goes on to the end of its slice."""
+        held = self._triggers.get(trigger)
+        if held is not None:
+            held.is_held_back = True
+            self._settle(held)
+
+    def let_go(self, trigger: str) -> None:
+        held = self._triggers.get(trigger)
+        if held is not None:
+            held.is_held_back = False
+            self._settle(held)
 
     # --- events ------------------------------------------------------------------------------------
 
@@ -359,7 +374,7 @@ class FairShare:
         if held.terms.rate_per_s is not None:
             self._await_token(held)
             wants = wants and held.tokens >= 1.0
-        if not wants and not held.continuing:
+        if held.is_held_back or not (wants or held.continuing):
             self._in_line -= held.serial != _NOWHERE
             held.serial = _NOWHERE
             if held.is_removed and not begun:

@@ -35,6 +35,7 @@ from columnar.triggers.ripening import Ripening
 
 _log = logging.getLogger(__name__)
 
+READY_ROWS: Final = 512  # no more is read while so many rows can be delivered
 BACKFILL_ROWS: Final = 500
 BACKFILL: Final = b"backfill/"
 BEGIN: Final = b"@"  # of a mark: the key to go on from follows
@@ -80,6 +81,7 @@ class Consumer(Follower):
         self._backfill: asyncio.Task[None] | None = None
         self._is_prepared = False  # as far as is known
         self._repeats_to = repeats_to
+        self._enough = max(READY_ROWS, 2 * registration.batch)
         self._ripening = Ripening(registration.batch, registration.within_ms / 1_000) if registration.batch else None
         super().__init__(trigger(registration.name), region, registration.family_bytes, state)
         self._spec = ReadSpec(Projection(tuple((family, None) for family in sorted(self.families))))
@@ -133,6 +135,8 @@ class Consumer(Follower):
 
     def fill(self) -> bool:
         before = self.state.open_count
+        if self.state.ready_count >= self._enough:
+            return True
         more = super().fill()
         if self._ripening is not None and self.state.open_count > before:
             self._ripening.came(self.state.open_count - before, asyncio.get_running_loop().time())
@@ -183,7 +187,7 @@ class Consumer(Follower):
 
         That is where its record is gone, and where a row that is seen as it is now does not meet the conditions.
         """
-        record = self.region.log.record_at(delivery.sequence)
+        record = self.record_at(delivery.sequence)
         if record is None:
             return None
         scope = self.scope

@@ -54,7 +54,7 @@ class Feeder:
 
     def attach(self, make_link: MakeLink, applier: Applier) -> None:
         """From now on there are workers to deliver to; ``applier`` writes their effects."""
-        self.outcomes.applier = applier
+        self.outcomes.write_by(applier)
         self._make_link = make_link
         for pool in self._pools.values():
             pool.attach(make_link)
@@ -218,7 +218,7 @@ class Feeder:
             self._deliver_suspect(pool)
             now_s = asyncio.get_running_loop().time()
             if pool.is_wanted(now_s):
-                while self.outcomes.has_room and (turn := pool.fair.take(now_s)) is not None:
+                while (turn := pool.fair.take(now_s)) is not None:
                     self._have(pool, turn, now_s)
                 pool.main.flush()
             pool.come_to_rest()
@@ -359,6 +359,15 @@ class Feeder:
 
     def goes_on(self, call: Call) -> None:
         self.pool_of(call.lane.label).goes_on(call)
+        self._plan_going_on()
+
+    def hold_back(self, name: str) -> None:
+        for pool in self._pools.values():
+            pool.fair.hold_back(name)
+
+    def let_go(self, name: str) -> None:
+        for pool in self._pools.values():
+            pool.fair.let_go(name)
         self._plan_going_on()
 
     def moved(self, consumer: Consumer) -> None:

@@ -60,6 +60,11 @@ class Delivering(Protocol):
     def goes_on(self, call: Call) -> None:
         """A call that rests may have its next slice when its turn comes."""
 
+    def hold_back(self, name: str) -> None:
+        """The trigger takes no turn until ``let_go``."""
+
+    def let_go(self, name: str) -> None: ...
+
 
 class _Outcome(NamedTuple):
     call: Call
@@ -74,7 +79,8 @@ class Outcomes:
         """``bury`` writes a dead letter and returns when it is on disk."""
         self._feeder = feeder
         self.bury = bury
-        self.applier: Applier | None = None  # set before there are workers
+        self.applier: Applier | None = None  # set before there are workers (``write_by``)
+        self._full: set[str] = set()  # triggers whose effects have no room
         self.places_of_effects: EffectPlaces | None = None  # None: nobody looks for cycles
         self.figures = Figures()  # the hub's
         self.applying: set[Call] = set()  # whose effects are being written
@@ -82,10 +88,20 @@ class Outcomes:
         self._untold: dict[str, tuple[float, int]] = {}  # by trigger: when its last line was, and failures since
         self._closing = asyncio.Event()
 
+    def write_by(self, applier: Applier) -> None:
+        self.applier = applier
+        applier.on_room = self._look_for_room
+
     @property
     def has_room(self) -> bool:
-        """For the effects of more calls."""
-        return self.applier is not None and self.applier.has_room
+        """No trigger waits for others of its effects to be written."""
+        return not self._full
+
+    def _look_for_room(self) -> None:
+        if self._full and self.applier is not None:
+            for name in [one for one in self._full if self.applier.has_room(one)]:
+                self._full.discard(name)
+                self._feeder.let_go(name)
 
     # --- from the workers --------------------------------------------------------------------------
 
@@ -139,6 +155,9 @@ class Outcomes:
         self.applying.add(call)
         one = call.consumer.registration
         call.job = self.applier.apply(writes, size_of(writes), partial(self._written, outcome), one.name, one.share)
+        if one.name not in self._full and not self.applier.has_room(one.name):
+            self._full.add(one.name)
+            self._feeder.hold_back(one.name)
 
     def _writes_of(self, call: Call, effects: list[Any]) -> list[Write]:
         """The effects of a change bear its stamp; in a batch each names its change by the place there.

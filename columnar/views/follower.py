@@ -171,7 +171,7 @@ class ViewFollower(Follower):
         return more
 
     def _do_a_little(self) -> bool:
-        if not self._keeper.applier.has_room:
+        if not self._keeper.applier.has_room(self.name.key):
             self._go_on_in(ROOM_S)
             return False
         if not self._showing.is_over:
@@ -224,7 +224,7 @@ class ViewFollower(Follower):
 
     def _add_change(self, sequence: Sequence) -> None:
         self._batch.count += 1
-        record = self.region.log.record_at(sequence)
+        record = self.record_at(sequence)
         if record is None:  # it is gone: only after a repair by hand
             return
         images = images_of(record, self._images)

@@ -272,6 +272,7 @@ class Events:
         self.running: list[Turn] = []
         self.paused: list[tuple[str, int]] = []
         self.waiting: list[tuple[str, int]] = []  # paused, ready for the next slice
+        self.held_back: set[str] = set()
         self.calls = 0
         self.seen: Counter[str] = Counter()
 
@@ -287,12 +288,20 @@ class Events:
             self.fair.remove(name)
             del self.terms[name]
             self.ready = {one for one in self.ready if one[0] != name}
+            self.fair.let_go(name)  # what it began may end
+            self.held_back.discard(name)
         elif kind < 0.3 and name in self.terms:
             self.fair.ready(name, consumer)
             self.ready.add((name, consumer))
-        elif kind < 0.36:
+        elif kind < 0.35:
             self.fair.resting(name, consumer)
             self.ready.discard((name, consumer))
+        elif kind < 0.38 and name in self.terms:
+            if name in self.held_back:
+                self.fair.let_go(name)
+            else:
+                self.fair.hold_back(name)
+            self.held_back ^= {name}
         elif kind < 0.6 and self.running:
             self.end(self.running.pop(rng.randrange(len(self.running))))
         elif kind < 0.7 and self.paused:
@@ -330,13 +339,14 @@ class Events:
         if turn is None:
             self.seen["none"] += 1
             known = {name for name in self.terms if self.terms[name].rate_per_s is None and self.begun(name) != 1}
-            unrated = [one for one in self.ready if one[0] in known]
+            unrated = [one for one in self.ready if one[0] in known - self.held_back]
             if len(self.running) < self.places - self.places // 8:
-                assert not self.waiting, "a free place is used"
+                assert all(name in self.held_back for name, _ in self.waiting), "a free place is used"
                 assert all(self.begun(name) >= self.terms[name].side_by_side for name, _ in unrated)
             return
         self.seen["begins" if turn.begins else "goes on"] += 1
         assert len(self.running) < self.places
+        assert turn.trigger not in self.held_back
         if turn.begins:
             assert isinstance(turn.key, int)
             assert (turn.trigger, turn.key) in self.ready

@@ -31,7 +31,7 @@ class Bench(House):
 
     def apply(self, name: str, *effects: Any, stamp: int = 5_000) -> Job:  # type: ignore[override]
         writes = writes_of(list(effects), stamp)
-        return self.applier.apply(writes, size_of(writes), lambda error: self.told.append((name, error)))
+        return self.applier.apply(writes, size_of(writes), lambda error: self.told.append((name, error)), name)
 
     async def until_told(self, count: int) -> None:
         while len(self.told) < count:  # noqa: ASYNC110 - as fsyncs end
@@ -172,17 +172,40 @@ async def test_an_error_that_stays_is_told_in_the_end(bench: Bench) -> None:
 
 
 @on_bench
+async def test_a_follower_whose_effects_cannot_be_written_leaves_room_to_others(bench: Bench) -> None:
+    """I3: each takes as much as it can, and there is always something left for the next one that comes."""
+    bench.region(b"a").refuses_writes = True
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "WAITING_BYTES", 100_000)
+        jobs, held = [], []
+        for name in ("one", "two", "three", "four"):
+            assert bench.applier.has_room(name), "nobody has taken all of it"
+            while bench.applier.has_room(name):
+                jobs.append(bench.apply(name, put(b"a", bytes(100))))
+            held.append(bench.applier._held_by[name])
+        assert 50_000 <= held[0] < 51_000, "alone it has half"
+        assert held == sorted(held, reverse=True)
+        assert bench.applier._held_bytes < 100_000
+        freed: list[bool] = []
+        bench.applier.on_room = lambda: freed.append(bench.applier.has_room("one"))
+        for job in jobs:
+            bench.applier.give_up(job)
+        assert freed[-1]
+        assert not bench.applier._held_by
+
+
+@on_bench
 async def test_a_job_that_is_given_up_is_not_told_and_frees_its_room(bench: Bench) -> None:
     bench.region(b"a").refuses_writes = True
     aside = bench.apply("aside", put(b"a"))
     while not aside.is_aside:  # noqa: ASYNC110 - nobody tells
         await asyncio.sleep(0)
     queued = bench.apply("queued", put(b"b", bytes(module.WAITING_BYTES)))
-    assert not bench.applier.has_room
+    assert not bench.applier.has_room("queued")
     bench.applier.give_up(queued)
     bench.applier.give_up(aside)
     bench.applier.give_up(aside)
-    assert bench.applier.has_room
+    assert bench.applier.has_room("queued")
     assert bench.applier._held_bytes == 0
     bench.region(b"a").refuses_writes = False
     bench.apply("last", put(b"c"))

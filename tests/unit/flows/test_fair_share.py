@@ -293,6 +293,25 @@ def test_a_turn_that_found_nothing_costs_nothing() -> None:
     assert taken(fair) == [turn]
 
 
+def test_a_trigger_that_is_held_back_takes_no_turn_and_saves_up_nothing() -> None:
+    fair = shared(1, a=Terms(), b=Terms())
+    assert names(taken(fair)) == "a"
+    fair.paused("a", 0.01)
+    fair.goes_on("a", "call")
+    fair.hold_back("a")
+    for _ in range(100):
+        assert names(taken(fair)) == "b"
+        fair.ended("b", 0.01)
+    fair.let_go("a")
+    seen = ""
+    for _ in range(10):
+        (turn,) = taken(fair)
+        seen += turn.trigger
+        fair.ended(turn.trigger, 0.01)
+    assert 4 <= seen.count("a") <= 6
+    fair.hold_back("unknown")
+
+
 def test_a_removed_trigger_ends_what_it_began() -> None:
     fair = shared(64, a=Terms(side_by_side=2))
     taken(fair)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from columnar.flows import applier as appliers
 from columnar.flows.fair_share import FairShare
 from columnar.model.effect import Tally
 from columnar.model.read import ReadSpec, projection
@@ -208,6 +209,30 @@ async def test_nothing_is_written_for_a_trigger_that_was_removed(bench: Bench) -
         await asyncio.sleep(0.001)
     assert [out(bench, row) for row in (b"x2", b"y", b"z")] == [{}, {}, {}]
     assert bench.feeder.common.fair.running_count == 0
+
+
+@on_bench()
+async def test_a_trigger_whose_effects_have_no_room_holds_up_no_other(bench: Bench) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(appliers, "WAITING_BYTES", 1_000)
+        await bench.add("full", side_by_side=1)
+        await bench.add("other", side_by_side=1)
+        await bench.put(b"a", b"b")
+        calls = {name: number for number, name, _ in bench.main.take()}
+        target = region_at_once(bench.server, bench.out, b"x")
+        target.refuses_writes = True
+        did(bench, calls["full"], "done", put(b"x", bytes(500)))
+        assert bench.main.take() == [], "it has half of the room, and waits"
+        did(bench, calls["other"])
+        ((number, name, _),) = bench.main.take()
+        assert name == "other"
+        did(bench, number)
+        target.refuses_writes = False
+        await bench.main.until(lambda: bench.main.sent)
+        ((number, name, _),) = bench.main.take()
+        assert name == "full", "its effects are written"
+        did(bench, number)
+        assert await bench.keeper.wait("full", "", 10.0)
 
 
 @on_bench()
