@@ -15,6 +15,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 from werkzeug.middleware.proxy_fix import ProxyFix
 from werkzeug.wrappers import Request, Response
 
+from wikka_port import cookies
 from wikka_port.config import WikiConfig
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.handlers import HANDLERS, POSTABLE
@@ -43,6 +44,7 @@ Disallow: /*/history
 """
 _TITLES_STEP: Final = 1_000
 _DEAR: Final = frozenset({"diff", "history", "orphanedpages", "revert"})  # by their nature; others by what they show
+_HASHING: Final = frozenset({"login", "register", "reset", "settings", "account"})  # passwords, where they are posted
 _DEAR_FORM_BYTES: Final = 3 * QUICK_CHARS
 _FOREVER: Final = "public, max-age=31536000, immutable"
 _PROBLEMS: Final = {
@@ -92,10 +94,11 @@ class Application:
         if request.method not in ("GET", "HEAD") and not (request.method == "POST" and where.handler in POSTABLE):
             raise MethodNotAllowed
         if where.kind in ("page", "site"):
-            if where.handler in _DEAR or (request.content_length or 0) > _DEAR_FORM_BYTES:
+            hashes = request.method == "POST" and where.handler in _HASHING
+            if hashes or where.handler in _DEAR or (request.content_length or 0) > _DEAR_FORM_BYTES:
                 be_dear(request.environ)
             site = site.for_visitor(_visitor(site, request))
-            return HANDLERS[where.handler](site, request, where.name)
+            return _without_lapsed(site, request, HANDLERS[where.handler](site, request, where.name))
         if where.kind == "static":
             return _static(site, request, where.name)
         if where.kind == "titles":
@@ -112,8 +115,23 @@ def make_application(
 
 
 def _visitor(site: Site, request: Request) -> Visitor:
-    """Without a call of the store for a visitor who is not signed in."""
-    return unregistered(site.networks.of(request.remote_addr or ""))
+    """Without a call of the store for a visitor who is not signed in.  Raises StoreAway."""
+    network_hash = site.networks.of(request.remote_addr or "")
+    found = None
+    name = site.accounts.sign_on.name(request)
+    if name:
+        found = site.accounts.sign_on.visitor(name, network_hash)
+    elif session := cookies.cookie(request, cookies.SESSION):
+        found = site.accounts.sessions.visitor(session, network_hash)
+    return found or unregistered(network_hash)
+
+
+def _without_lapsed(site: Site, request: Request, response: Response) -> Response:
+    """A cookie that signs nobody in is dropped: it would cost a call of the store with each request."""
+    lapsed = site.visitor.name is None and cookies.cookie(request, cookies.SESSION)
+    if lapsed and not any(cookies.SESSION in one for one in response.headers.getlist("Set-Cookie")):
+        cookies.drop_cookie(response, request, cookies.SESSION)
+    return response
 
 
 def _error(site: Site, status: int, title: str, message: str) -> Response:

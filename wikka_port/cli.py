@@ -16,6 +16,8 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
     "serve": ("wikka_port.commands.serve:serve", "Serve the wiki from a store that runs already."),
     "prepare": ("wikka_port.commands.prepare:prepare", "Create the tables, the triggers and the first pages."),
     "import": ("wikka_port.commands.import_dump:import_dump", "Bring in a MediaWiki dump."),
+    "user": ("wikka_port.commands.user:user", "Accounts: make, list and change them, and give out links."),
+    "admin-link": ("wikka_port.commands.admin_link:admin_link", "A link that makes an administrator."),
     "check": ("wikka_port.commands.check:check", "Compare every index with the pages; repair."),
     "synth": ("wikka_port.commands.synth:synth", "Make a synthetic wiki for measuring."),
 }

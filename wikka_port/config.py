@@ -9,6 +9,18 @@ from columnar.client import ClientTls
 
 
 @dataclass(frozen=True, slots=True)
+class MailConfig:
+    """A server that takes the wiki's mail."""
+
+    host: str
+    port: int = 587
+    tls: Literal["starttls", "tls", "none"] = "starttls"  # "none": everybody on the way can read the links
+    user: str = ""  # "": no sign-in at the server
+    password: str = field(default="", repr=False)
+    sender: str = "wiki@localhost"  # many servers refuse a sender that is not theirs
+
+
+@dataclass(frozen=True, slots=True)
 class WikiConfig:
     # where the pages are
     store_host: str = "127.0.0.1"
@@ -25,6 +37,14 @@ class WikiConfig:
     # what it looks like
     site_name: str = "Wiki"
     root_page: str = "HomePage"
+    public_url: str = ""  # where people reach the wiki, for links in mails; "": from the address it listens on
+    # accounts
+    registration: Literal["open", "approval", "invitation", "closed"] = "open"
+    user_names: Literal["any", "wikiwords"] = "any"
+    mail: MailConfig | None = None  # None: no address is asked for, and links are shown by commands
+    password_memory_kib: int = 19_456  # of each hash, by OWASP; fewer make guessing cheap for a thief of the store
+    sign_on_header: str = ""  # in which a proxy names who is signed in; "": no header is believed
+    sign_on_from: tuple[str, ...] = ("127.0.0.1", "::1")  # addresses of such proxies; one too many lets anybody in
     # who may do what
     secret: bytes = field(default=b"", repr=False)  # signs form tokens; b"" = a new one each start: open forms go stale
     edits_per_minute: int = 60  # by one address, in all processes; 0: no limit.  Too low hurts schools behind one
@@ -33,7 +53,6 @@ class WikiConfig:
     # bounds
     max_text_bytes: int = 2_000_000  # of one page; a larger one is refused with the text kept
     max_note_chars: int = 200
-    max_author_chars: int = 75
     list_rows: int = 200  # of one page of an index
     document_cache_chars: int = 32_000_000  # of parsed pages, per process; at least as many bytes
     count_age_s: float = 10.0  # how old the number of pages may be: counting reads every name

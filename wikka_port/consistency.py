@@ -10,6 +10,7 @@ said against them):
     every number up to the newest has its row, on the chain
     rows of revisions on no chain: staged by a save that lost or fell.  Those above the newest
     number may belong to a save that runs right now, and are left alone for ``GRACE_MS``
+    what a crash may leave of accounts (``accounts.account_check``)
 
 What differs is looked at a second time, and only what differs both times counts: the rest were
 changes of people who edit meanwhile.  A repair writes at the store's time of before the look: later than all
@@ -28,6 +29,7 @@ from typing import Final
 
 from columnar.client import Connection, Expect, Put
 from wikka_port import schema
+from wikka_port.accounts import account_check
 from wikka_port.differences import Difference, Kind, cell_differences, groups_of
 from wikka_port.link_check import LinkCheck
 from wikka_port.page_rows import (
@@ -80,6 +82,7 @@ def check(
         first = replace(again, differences=lasting, left=lasting)
     if not repair or not (first.differences or first.spare):
         return first
+    account_check.finish_leavings(wiki)
     _repair(wiki, [*first.differences, *first.spare])
     second = _Look(wiki, progress, clock()).run()
     if second.differences:
@@ -116,6 +119,7 @@ class _Look:
             ("links", check.of_tables()),
             ("names", _names_without_page(connection)),
             ("changes", _changes_without_revision(connection)),
+            ("accounts", account_check.differences(connection, self._now)),
         ):
             self._progress(step, 0)
             found += differences

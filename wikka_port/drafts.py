@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from wikka_port.config import WikiConfig
-from wikka_port.look_alikes import plain, signature_look_alike
-from wikka_port.security import is_address
 
 _CONTROLS: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _UNWANTED: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")  # no sense in a text, and not allowed in XML
@@ -22,7 +20,7 @@ _UNWANTED: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")  # no sense in a t
 class FormDraft:
     body: str
     note: str = ""
-    author: str = ""  # "": the address of the visitor
+    signed_as: str = ""  # the account that was signed in when the form was made; "": none
     base: int = 0  # the revision that the edit began from; 0: a new page
 
 
@@ -32,7 +30,7 @@ def draft_of(form: Mapping[str, str]) -> FormDraft:
     return FormDraft(
         body=_UNWANTED.sub("", form.get("body", "").replace("\r\n", "\n").replace("\r", "\n")),
         note=" ".join(_CONTROLS.sub(" ", form.get("note", "")).split()),
-        author=" ".join(_CONTROLS.sub(" ", form.get("author", "")).split()),
+        signed_as=" ".join(_CONTROLS.sub(" ", form.get("as", "")).split()),
         base=int(base) if base.isascii() and base.isdigit() and len(base) <= 18 else 0,
     )
 
@@ -44,13 +42,6 @@ def complaint(draft: FormDraft, config: WikiConfig) -> tuple[int, str] | None:
         return 413, f"The text is {size:,} bytes long; {config.max_text_bytes:,} are the most for one page."
     if len(draft.note) > config.max_note_chars:
         return 400, f"The note is {len(draft.note)} characters long; {config.max_note_chars} are the most."
-    if len(draft.author) > config.max_author_chars:
-        return 400, f"The name is {len(draft.author)} characters long; {config.max_author_chars} are the most."
-    if draft.author and is_address(plain(draft.author)):
-        return 400, "Please sign with a name; a number of that form is the address of a machine."
-    like = signature_look_alike(draft.author)
-    if like is not None:
-        return 400, f"Nobody can sign with this name. {like}"
     if draft.base == 0 and not draft.body.strip():
         return 400, "There is nothing to save yet: the text is empty."
     return None

@@ -26,7 +26,7 @@ def write_first_pages(wiki: Wiki) -> int:
     written = 0
     for name, text in first_pages().items():
         try:
-            wiki.save(name, text, author=AUTHOR, note="a page to begin with", base=0)
+            wiki.save(name, text, author=AUTHOR, note="a page to begin with", base=0, signed="wiki")
             written += 1
         except Conflict:
             continue  # somebody was quicker, and wrote something better

@@ -9,8 +9,9 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Final, Protocol, TypeVar
+from zoneinfo import ZoneInfo
 
-from wikka_port.feeds import iso_time
+from wikka_port.local_time import local_time
 
 LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 T = TypeVar("T")
@@ -24,9 +25,10 @@ class Timed(Protocol):
 Change = TypeVar("Change", bound=Timed)
 
 
-def by_day(changes: Iterable[Change]) -> list[tuple[str, list[Change]]]:
-    """(ISO day, its changes), in the order given."""
-    return [(day, list(group)) for day, group in groupby(changes, lambda change: iso_time(change.time_ms)[:10])]
+def by_day(changes: Iterable[Change], zone: ZoneInfo | None = None) -> list[tuple[str, list[Change]]]:
+    """(ISO day of the reader, its changes), in the order given."""
+    days = groupby(changes, lambda change: local_time(change.time_ms, zone)[:10])
+    return [(day, list(group)) for day, group in days]
 
 
 def letter(name: str) -> str:

@@ -31,6 +31,7 @@ class RecentChange:
     author: str
     note: str
     is_new: bool  # the page began with it
+    signed: str = ""  # what the author's name rests on (``schema``)
 
 
 class Listings:
@@ -143,6 +144,7 @@ def _recent(cells: Cells) -> RecentChange:
         author=cells.get(schema.REVISION_AUTHOR, b"").decode(),
         note=cells.get(schema.REVISION_NOTE, b"").decode(),
         is_new=number == 1,
+        signed=cells.get(schema.SIGNED, b"").decode(),
     )
 
 

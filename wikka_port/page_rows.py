@@ -31,6 +31,7 @@ class Page:
     owner: str
     autolink: bool  # whether CamelCase is linked
     attribution: str  # shown below imported pages, "" otherwise
+    signed: str = ""  # what the author's name rests on (``schema``)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class Revision:
     author: str
     note: str
     body: str | None
+    signed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class Draft:
     created_ms: int
     autolink: bool
     attribution: str
+    signed: str = ""
 
 
 def _shared(draft: Draft) -> dict[bytes, bytes]:
@@ -71,6 +74,7 @@ def _shared(draft: Draft) -> dict[bytes, bytes]:
         schema.CREATED: b"%d" % draft.created_ms,
         schema.AUTOLINK: _YES if draft.autolink else _NO,
         schema.ATTRIBUTION: draft.attribution.encode(),
+        schema.SIGNED: draft.signed.encode(),
     }
 
 
@@ -126,6 +130,7 @@ def page_of(number: int, cells: Cells) -> Page:
         owner=_text(cells, schema.OWNER),
         autolink=cells.get(schema.AUTOLINK) != _NO,
         attribution=_text(cells, schema.ATTRIBUTION),
+        signed=_text(cells, schema.SIGNED),
     )
 
 
@@ -138,6 +143,7 @@ def revision_of(number: int, cells: Cells) -> Revision:
         author=_text(cells, schema.REVISION_AUTHOR),
         note=_text(cells, schema.REVISION_NOTE),
         body=None if body is None else body.decode(errors="replace"),
+        signed=_text(cells, schema.SIGNED),
     )
 
 

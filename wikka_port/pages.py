@@ -39,7 +39,9 @@ from typing import Final, Literal
 from columnar.client import ClientTls, Connection, Expect, Put
 from columnar.client.errors import AlreadyExists
 from columnar.triggers.api import Change, ChangedCell
-from wikka_port import history, schema, triggers
+from wikka_port import edit_signatures, history, schema, triggers
+from wikka_port.accounts.rows import Rows, StoreRows
+from wikka_port.accounts.tables import TABLES as ACCOUNT_TABLES
 from wikka_port.effects import carry_out
 from wikka_port.listings import Listings, RecentChange
 from wikka_port.names import normalise, page_key
@@ -108,6 +110,7 @@ class Wiki(Listings):
     ) -> None:
         super().__init__(Store(host, port, pool=pool, tls=tls))
         self.indexes: Indexes = indexes
+        self.rows: Rows = StoreRows(self.store)  # of accounts
         self._clock = clock
 
     def prepare(self) -> None:
@@ -116,7 +119,7 @@ class Wiki(Listings):
 
     def _prepare(self, connection: Connection) -> None:
         there = set(connection.tables())
-        for table in schema.TABLES:
+        for table in (*schema.TABLES, *ACCOUNT_TABLES):
             if table.name in there:
                 continue
             attributes = table.attributes if connection.is_columnar else None
@@ -188,12 +191,13 @@ class Wiki(Listings):
         autolink: bool | None = None,
         attribution: str | None = None,
         owner: str | None = None,
+        signed: str = "",
     ) -> Saved:
         """Make ``body`` the newest revision.
 
-        ``base`` is the number of the revision that the edit began from, 0 for a new page.  What is
-        None stays as it is; a new page links CamelCase and belongs to nobody.  Raises Conflict,
-        InvalidName, PageTooBig; returns once it is on disk.
+        ``signed`` says what ``author`` rests on (``schema``); ``base`` is the number of the revision that the
+        edit began from, 0 for a new page. What is None stays as it is; a new page links CamelCase and belongs
+        to nobody. Raises Conflict, InvalidName, PageTooBig; returns once it is on disk.
         """
         name = normalise(name)
         key = page_key(name)
@@ -212,6 +216,7 @@ class Wiki(Listings):
             autolink=autolink,
             attribution=attribution,
             owner=owner,
+            signed=signed,
         )
         self.stage([draft])
         return self.commit(draft, row)
@@ -262,6 +267,10 @@ class Wiki(Listings):
         if not self.store.run(work):
             raise Conflict(draft.name, self.page(draft.name))
         return ""
+
+    def rename_edits(self, name: str, new: str) -> int:
+        """Sign anew what the account ``name`` signed; how many edits.  O(all changes)."""
+        return edit_signatures.rename_edits(self.store, name, new)
 
     def settle(self, sequence: str, timeout_s: float = 2.0) -> bool:
         """Wait until the triggers have delivered that change; False: not in time."""
@@ -351,6 +360,7 @@ def draft_after(
     autolink: bool | None = None,
     attribution: str | None = None,
     owner: str | None = None,
+    signed: str = "",
 ) -> Draft:
     """The revision that follows the one in ``row`` (the page's cells; empty for a new page)."""
     size = len(body.encode(errors="replace"))
@@ -371,6 +381,7 @@ def draft_after(
         created_ms=number_in(row, schema.CREATED) if page else at,
         autolink=(page.autolink if page else True) if autolink is None else autolink,
         attribution=_kept(attribution, page.attribution if page else ""),
+        signed=signed,
     )
     token = revision_token(name, draft.head.number, at, draft.author, draft.note, draft.body)
     return replace(draft, head=Head(draft.head.number, token))

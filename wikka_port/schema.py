@@ -17,11 +17,14 @@ must not bring back what was deleted.
 Cells of a page row, all stamped with the time of the revision:
     meta:versioncount  "N:token": THE word on which revision is the newest (see ``pages``)
     meta:head          the same, written together with the cells below: they are of that revision
-    meta:name meta:owner meta:created meta:autolink meta:attribution meta:time meta:previous
+    meta:name meta:owner meta:created meta:autolink meta:attribution meta:time meta:previous meta:signed
     body:latest user:latest note:latest
 Cells of a revision row: meta:name meta:time meta:author meta:note meta:previous meta:autolink
-    meta:attribution meta:owner meta:created body:text
-Cells of a row of changes: meta:name meta:head meta:time meta:author meta:note
+    meta:attribution meta:owner meta:created meta:signed body:text
+Cells of a row of changes: meta:name meta:head meta:time meta:author meta:note meta:signed
+
+``meta:signed`` says what the author's name rests on: "account" (of that name), "visitor" (a name made from the
+network), "wiki"; where it is absent or empty anybody may have signed so.
 
 The token of a revision is made from its content, so that the same save sent twice is the same row;
 ``meta:previous`` is the token of the revision before: revisions are a chain, and rows that are not
@@ -80,6 +83,7 @@ AUTOLINK: Final = b"meta:autolink"
 ATTRIBUTION: Final = b"meta:attribution"
 TIME: Final = b"meta:time"
 PREVIOUS: Final = b"meta:previous"
+SIGNED: Final = b"meta:signed"
 BODY: Final = b"body:latest"
 USER: Final = b"user:latest"
 NOTE: Final = b"note:latest"

@@ -1,8 +1,9 @@
 """What guards the wiki: form tokens, the edit rate limit, headers of every answer.
 
-A form token is ``<issued, hex seconds>.<HMAC-SHA256 over visitor and issued>``.  The visitor is a random
-value in a cookie of its own, so a token fetched by another site's server is of no use in a reader's browser.
-Cookies are SameSite=Lax: a form on another site is sent without them.
+A form token is ``<issued, hex seconds>.<HMAC-SHA256 over browser, session and issued>``.  The browser is a random
+value in a cookie of its own, so a token fetched by another site's server is of no use in a reader's browser; it is
+replaced at each sign-in and sign-out.  The session is that of the person who was signed in when the form was made: a
+form of another session, or of none, is not taken.
 
 Knows nothing of HTTP messages; the clock is an argument.
 """
@@ -17,8 +18,6 @@ from typing import Final
 
 from wikka_port.edit_buckets import EditBuckets
 
-VISITOR_COOKIE: Final = "wikka_visitor"
-AUTHOR_COOKIE: Final = "wikka_author"
 _VISITOR_CHARS: Final = 32
 
 HEADERS: Final = (
@@ -51,17 +50,19 @@ class FormTokens:
         self._clock = clock
         self._max_age_s = max_age_s
 
-    def issue(self, visitor: str) -> str:
-        return self._signed(visitor, f"{int(self._clock()):x}")
+    def issue(self, visitor: str, session: str = "") -> str:
+        return self._signed(visitor, session, f"{int(self._clock()):x}")
 
-    def accepts(self, token: str, visitor: str) -> bool:
+    def accepts(self, token: str, visitor: str, session: str = "") -> bool:
         issued, _, _ = token.partition(".")
-        if not is_visitor(visitor) or not hmac.compare_digest(self._signed(visitor, issued).encode(), token.encode()):
+        expected = self._signed(visitor, session, issued)
+        if not is_visitor(visitor) or not hmac.compare_digest(expected.encode(), token.encode("utf-8", "replace")):
             return False
         return -60 <= self._clock() - int(issued, 16) <= self._max_age_s
 
-    def _signed(self, visitor: str, issued: str) -> str:
-        mac = hmac.new(self._secret, f"{visitor}\n{issued}".encode("utf-8", "replace"), "sha256")
+    def _signed(self, visitor: str, session: str, issued: str) -> str:
+        signed = f"{visitor}\n{session}\n{issued}" if session else f"{visitor}\n{issued}"
+        mac = hmac.new(self._secret, signed.encode("utf-8", "replace"), "sha256")
         return f"{issued}.{mac.hexdigest()}"
 
 
@@ -72,7 +73,11 @@ class RateLimiter:
     first; it is the fullest, or the attacker has that many addresses anyway.
     """
 
-    def __init__(self, per_minute: int, burst: int, buckets: EditBuckets, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, per_minute: float, burst: int, buckets: EditBuckets, clock: Callable[[], float], purpose: str = ""
+    ) -> None:
+        """``purpose``: limiters that share ``buckets`` and have another purpose count apart."""
+        self._purpose = purpose
         self._rate_s = per_minute / 60
         self._burst = float(max(burst, 1))
         self._buckets = buckets
@@ -82,7 +87,7 @@ class RateLimiter:
         """0 and one token taken, or how many seconds until there is one."""
         if self._rate_s <= 0:
             return 0.0
-        key = network_of(address)
+        key = self._purpose + network_of(address)
         with self._buckets.locked():
             now = self._clock()
             place, known = self._buckets.place(key)

@@ -12,19 +12,22 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 from markupsafe import Markup
 from werkzeug.wrappers import Request, Response
 
 from wikka_port import urls
+from wikka_port.accounts.making import Accounts, make_accounts
 from wikka_port.assets import Asset, load_assets
 from wikka_port.brief_memory import BriefMemory
 from wikka_port.config import WikiConfig
 from wikka_port.documents import DocumentCache
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.feeds import iso_time
+from wikka_port.local_time import local_time
 from wikka_port.pages import Wiki
-from wikka_port.security import FormTokens, RateLimiter
+from wikka_port.security import FormTokens, RateLimiter, new_visitor
 from wikka_port.visitors import NOBODY, NetworkHashes, Visitor
 
 page_url: Final = lru_cache(maxsize=8192)(urls.page_path)  # the same few thousand links are on most pages
@@ -41,10 +44,16 @@ class Site:
     limiter: RateLimiter
     page_count: BriefMemory[int]
     networks: NetworkHashes
+    accounts: Accounts
     visitor: Visitor = NOBODY  # of the request that this copy is for
+    browser: str = ""  # what its browser is called from this answer on; "": as before
 
     def for_visitor(self, visitor: Visitor) -> Site:
         return replace(self, visitor=visitor)
+
+    def for_new_session(self, visitor: Visitor) -> Site:
+        """Forms that were open before are not taken any more."""
+        return replace(self, visitor=visitor, browser=new_visitor())
 
     def html(
         self, template: str, *, status: int = 200, indexed: bool = False, robots: str = "noindex", **values: Any
@@ -56,11 +65,12 @@ class Site:
         response = Response(text, status=status, mimetype="text/html")
         if not indexed:
             response.headers["X-Robots-Tag"] = robots
-        response.headers["Cache-Control"] = "no-cache"
+        response.headers["Cache-Control"] = "private, no-cache" if self.visitor.name else "no-cache"
+        response.headers["Vary"] = "Cookie"
         return response
 
     def fragment(self, template: str, **values: Any) -> str:
-        return self.templates.get_template(template).render(values)
+        return self.templates.get_template(template).render(values, visitor=self.visitor)
 
 
 def make_site(wiki: Wiki, config: WikiConfig, clock: Callable[[], float], buckets: EditBuckets | None = None) -> Site:
@@ -77,6 +87,7 @@ def make_site(wiki: Wiki, config: WikiConfig, clock: Callable[[], float], bucket
         limiter=RateLimiter(config.edits_per_minute, config.edit_burst, buckets, clock),
         page_count=BriefMemory(wiki.count_pages, config.count_age_s, clock),
         networks=NetworkHashes(config.secret, clock),
+        accounts=make_accounts(wiki.rows, config, clock, buckets),
     )
 
 
@@ -97,23 +108,26 @@ def _templates(config: WikiConfig, assets: Mapping[str, Asset]) -> Environment:
         site_path=urls.site_path,
         assets={name: asset.url for name, asset in assets.items()},
         max_note_chars=config.max_note_chars,
-        max_author_chars=config.max_author_chars,
     )
     environment.filters["when"] = when
     environment.filters["clock"] = clock_time
     return environment
 
 
-def when(time_ms: int) -> Markup:
-    """A moment for people and for machines; UTC."""
-    iso = iso_time(time_ms)
-    return Markup('<time datetime="{}">{} {}</time>').format(iso, iso[:10], iso[11:16])
+@pass_context
+def when(context: Context, time_ms: int) -> Markup:
+    """A moment for people, in the visitor's time zone, and for machines."""
+    return Markup('<time datetime="{}">{}</time>').format(iso_time(time_ms), _shown(context, time_ms))
 
 
-def clock_time(time_ms: int) -> Markup:
+@pass_context
+def clock_time(context: Context, time_ms: int) -> Markup:
     """The time of day alone, where the day stands above."""
-    iso = iso_time(time_ms)
-    return Markup('<time datetime="{}">{}</time>').format(iso, iso[11:16])
+    return Markup('<time datetime="{}">{}</time>').format(iso_time(time_ms), _shown(context, time_ms)[11:])
+
+
+def _shown(context: Context, time_ms: int) -> str:
+    return local_time(time_ms, context["visitor"].settings.zone_info)
 
 
 def redirect(path: str, status: int = 303) -> Response:

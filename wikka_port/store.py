@@ -142,12 +142,22 @@ def rows_in_steps(
 
 
 def check_and_put(
-    connection: Connection, table: bytes, row: bytes, column: bytes, expected: bytes | None, value: bytes
+    connection: Connection,
+    table: bytes,
+    row: bytes,
+    column: bytes,
+    expected: bytes | None,
+    value: bytes,
+    *,
+    put: bytes | None = None,
 ) -> bool:
-    """HBase's ``checkAndPut``, which happybase does not offer; ``expected`` None: nothing stands there."""
+    """HBase's ``checkAndPut``, which happybase does not offer; ``expected`` None: nothing stands there.
+
+    ``put``: another column of the row, which gets the value.
+    """
     from Hbase_thrift import Mutation  # type: ignore[import-not-found]  # there once happybase is imported
 
-    mutation = Mutation(column=column, value=value)
+    mutation = Mutation(column=put or column, value=value)
     return bool(connection.client.checkAndPut(table, row, column, expected, mutation, {}))
 
 

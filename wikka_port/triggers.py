@@ -214,12 +214,14 @@ def change_entry(
     key: bytes, head: Head, cells: Cells, author_column: bytes, note_column: bytes
 ) -> tuple[bytes, dict[bytes, bytes]]:
     """The row of ``changes`` for a revision, from its cells or from its page's."""
+    signed = cells.get(schema.SIGNED)
     return schema.change_row(key, time_of(cells), head.number), {
         schema.NAME: cells.get(schema.NAME, b""),
         schema.HEAD: head.pack(),
         schema.TIME: b"%d" % time_of(cells),
         schema.REVISION_AUTHOR: cells.get(author_column, b""),
         schema.REVISION_NOTE: cells.get(note_column, b""),
+        **({schema.SIGNED: signed} if signed else {}),
     }
 
 

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal
 
+from wikka_port.accounts.settings import DEFAULT, Settings
 from wikka_port.security import network_of
 
-Status = Literal["anonymous", "invited", "pending", "active", "suspended", "banned", "deleted"]
+Status = Literal["anonymous", "invited", "signed-up", "pending", "active", "suspended", "banned", "deleted"]
 _SHOWN_DIGITS: Final = 4
 _HASH_CHARS: Final = 32
 
@@ -31,6 +32,8 @@ class Visitor:
     status: Status
     admin: bool
     network_hash: str  # of this month; "": nobody knows the network
+    settings: Settings = DEFAULT
+    session: str = ""  # what forms of this session are bound to; "": none
 
     @property
     def is_active(self) -> bool:

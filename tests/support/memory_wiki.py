@@ -9,6 +9,8 @@ import threading
 from collections.abc import Collection
 from dataclasses import replace
 
+from tests.support.memory_rows import MemoryRows
+from wikka_port.accounts.tables import NETWORK, NETWORKS
 from wikka_port.listings import RecentChange
 from wikka_port.markup.links import links
 from wikka_port.names import normalise, page_key
@@ -24,6 +26,7 @@ class MemoryWiki:
         self._lock = threading.RLock()
         self._pages: dict[str, list[Page]] = {}
         self._now_ms = start_ms
+        self.rows = MemoryRows(self._asked)
 
     def _asked(self, what: str) -> None:
         self.calls.append(what)
@@ -56,7 +59,9 @@ class MemoryWiki:
         kept = self._pages.get(normalise(name), [])
         shown = [page for page in reversed(kept) if below is None or page.number < below][:limit]
         return [
-            Revision(page.name, page.number, page.time_ms, page.author, page.note, page.body if bodies else None)
+            Revision(
+                page.name, page.number, page.time_ms, page.author, page.note, page.body if bodies else None, page.signed
+            )
             for page in shown
         ]
 
@@ -72,6 +77,7 @@ class MemoryWiki:
         autolink: bool | None = None,
         attribution: str | None = None,
         owner: str | None = None,
+        signed: str = "",
     ) -> Saved:
         self._asked("save")
         name = normalise(name)
@@ -94,13 +100,28 @@ class MemoryWiki:
                 autolink=old.autolink if autolink is None else autolink,
                 attribution=old.attribution if attribution is None else attribution,
                 owner=old.owner if owner is None else owner,
+                signed=signed,
             )
             self._pages[name] = [*kept, page]
             return Saved(page.number, page.time_ms, f"sequence-{len(self.settled)}")
 
+    def rename_edits(self, name: str, new: str) -> int:
+        self._asked("rename_edits")
+        renamed = 0
+        for kept in self._pages.values():
+            for number, page in enumerate(kept):
+                if page.author == name and page.signed == "account":
+                    kept[number] = replace(page, author=new)
+                    renamed += 1
+        return renamed
+
     def settle(self, sequence: str, timeout_s: float = 2.0) -> bool:
         self.settled.append(sequence)
         return True
+
+    def networks_noted(self) -> set[str]:
+        """Where visitors without an account wrote from."""
+        return {cells[NETWORK].decode() for cells in self.rows.data.get(NETWORKS, {}).values()}
 
     def is_up(self) -> bool:
         return not self.away
@@ -128,7 +149,9 @@ class MemoryWiki:
         rest = [page for page in every if not before.isdigit() or page.time_ms < int(before)]
         shown = rest[:limit]
         token = str(shown[-1].time_ms) if len(rest) > limit else ""
-        return [RecentChange(p.name, p.number, p.time_ms, p.author, p.note, p.number == 1) for p in shown], token
+        return [
+            RecentChange(p.name, p.number, p.time_ms, p.author, p.note, p.number == 1, p.signed) for p in shown
+        ], token
 
     def wanted(self, *, after: str = "", limit: int = 200) -> list[tuple[str, int]]:
         self._asked("wanted")

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from html import unescape
-from typing import Any
+from typing import Any, Self
 
 from werkzeug.test import Client, TestResponse
 
 from tests.support.memory_wiki import MemoryWiki
+from wikka_port.accounts.directory import Directory
+from wikka_port.accounts.session_store import Sessions
 from wikka_port.app import make_application
 from wikka_port.config import WikiConfig
+from wikka_port.visitors import Status
 
-_FIELD = re.compile(r'<input type="hidden" name="(csrf|base)" value="([^"]*)"')
+_FIELD = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)"')
 
 
 class WikiClient:
@@ -22,14 +25,26 @@ class WikiClient:
     def __init__(self, **config: Any) -> None:
         self.wiki = MemoryWiki()
         self.now = 1_000_000.0
-        self.config = replace(WikiConfig(secret=b"s" * 32), **config)
+        self.config = replace(WikiConfig(secret=b"s" * 32, password_memory_kib=64), **config)
         self.application = make_application(self.wiki, self.config, clock=lambda: self.now)
         self.client = Client(self.application)
 
-    def other_visitor(self) -> WikiClient:
-        other = object.__new__(WikiClient)
+    def other_visitor(self) -> Self:
+        other = object.__new__(type(self))
         other.__dict__ = {**self.__dict__, "client": Client(self.application)}
         return other
+
+    def signed_in(self, name: str, *, status: Status = "active", admin: bool = False) -> Self:
+        """A browser in which a new account of that name is signed in."""
+        account = Directory(self.wiki.rows, self._clock_ms).make(name, status=status, admin=admin)
+        other = self.other_visitor()
+        cookie = Sessions(self.wiki.rows, self._clock_ms).begin(account, network="192.0.2.0", agent="a test")
+        assert cookie is not None
+        other.client.set_cookie("wikka_session", cookie)
+        return other
+
+    def _clock_ms(self) -> int:
+        return int(self.now * 1_000)
 
     def get(self, path: str, **options: Any) -> TestResponse:
         return self.client.get(path, **options)

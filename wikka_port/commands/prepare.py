@@ -7,16 +7,22 @@ from typing import Any
 import click
 
 from columnar.client import ClientTls
+from wikka_port.commands.account_options import public_url_option
+from wikka_port.commands.admin_link import first_admin_link
 from wikka_port.commands.store_options import open_wiki, store_options
 from wikka_port.first_pages import write_first_pages
 
 
 @click.command()
 @store_options
+@public_url_option
 @click.option("--first-pages/--no-first-pages", default=True, help="Write them if the wiki is empty.")
-def prepare(store: str, indexes: Any, tls: ClientTls | None, first_pages: bool) -> None:
+def prepare(store: str, indexes: Any, tls: ClientTls | None, public_url: str, first_pages: bool) -> None:
     """Create the tables and register the triggers; what is there already stays as it is."""
     with open_wiki(store, indexes, tls) as wiki:
         wiki.prepare()
         written = write_first_pages(wiki) if first_pages else 0
+        link = first_admin_link(wiki, public_url)
         click.echo(f"Ready{f'; wrote {written} pages' if written else ''}.")
+    if link:
+        click.echo(f"There is no administrator yet. Whoever opens this address becomes one, once:\n{link}")

@@ -22,6 +22,7 @@ from typing import Any, Final, NoReturn
 
 import click
 
+from wikka_port.commands.admin_link import first_admin_link
 from wikka_port.commands.serving_options import as_arguments, serving_options
 from wikka_port.commands.store_options import errors, open_wiki
 from wikka_port.first_pages import write_first_pages
@@ -76,9 +77,12 @@ def run(data: str, host: str, port: int, store_port: int, web_port: int, servers
         with open_wiki(store, "triggers") as wiki:
             wiki.prepare()
             written = write_first_pages(wiki)
+            link = first_admin_link(wiki, serving["public_url"] or _address(host, port))
         children.append(_start(_wiki_command(store, host, port, serving)))
         _await_ready_line(children[1], "wiki", WIKI_READY_S)
         _say_where(host, port, store, web_port, data, written)
+        if link:
+            click.echo(f"There is no administrator yet. Whoever opens this address becomes one, once:\n{link}")
         _watch(children)
     except _Stopped:
         click.echo("Stopping; Ctrl-C again stops at once.")
@@ -152,13 +156,16 @@ def _await_ready_line(child: subprocess.Popen[bytes], what: str, patience_s: flo
 
 
 def _say_where(host: str, port: int, store: str, web_port: int, data: str, written: int) -> None:
-    shown = f"[{host}]" if ":" in host else host
     if written:
         click.echo(f"A new wiki, with {written} pages to begin with.")
-    click.echo(f"The wiki:         http://{shown}:{port}/")
+    click.echo(f"The wiki:         {_address(host, port)}/")
     click.echo(f"The store:        {store}" + (f", status at http://127.0.0.1:{web_port}/" if web_port > 0 else ""))
     click.echo(f"The data is in    {os.path.abspath(data)}")
     click.echo("Ctrl-C stops both.")
+
+
+def _address(host: str, port: int) -> str:
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _watch(children: Sequence[subprocess.Popen[bytes]]) -> NoReturn:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from columnar.client import ClientTls
+from wikka_port.commands.account_options import taken_accounts
 from wikka_port.commands.serving_options import serving_options
 from wikka_port.commands.store_options import address_of, checked_tls, store_options
 from wikka_port.config import WikiConfig
@@ -30,6 +31,7 @@ def serve(
     """Serve the wiki until Ctrl-C or SIGTERM; a second one ends it at once."""
     logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     store_host, store_port = address_of(store)
+    accounts = taken_accounts(given)
     secret = secret_from(secret_file) if secret_file else b""
     config = WikiConfig(
         store_host=store_host,
@@ -37,6 +39,7 @@ def serve(
         store_tls=checked_tls(tls),
         indexes=indexes,
         secret=secret,
+        **accounts,
         **given,
     )
     try:

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from wikka_port.commands.account_options import ACCOUNT_OPTIONS
 from wikka_port.config import WikiConfig
 from wikka_port.hosts import checked_name
 
@@ -51,6 +52,7 @@ _OPTIONS: Final = (
         type=click.Path(dir_okay=False, path_type=Path),
         help="Keeps what signs the forms, so that open ones outlive a restart; made if it is not there.",
     ),
+    *ACCOUNT_OPTIONS,
     click.option("--log-level", default="warning", type=click.Choice(["debug", "info", "warning", "error"])),
 )
 
@@ -63,10 +65,10 @@ def serving_options(command: F) -> F:
 
 
 def as_arguments(given: Mapping[str, Any]) -> list[str]:
-    """The same options for a process of ``wikka serve``; those that are None are left out."""
+    """The same options for a process of ``wikka serve``; those that are None or empty are left out."""
     return [
         f"--{name.replace('_', '-')}={one}"
         for name, value in given.items()
         for one in (value if isinstance(value, tuple) else (value,))
-        if one is not None
+        if one is not None and one != ""
     ]

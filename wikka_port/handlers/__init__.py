@@ -11,17 +11,25 @@ from typing import Final
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.handlers import (
+    account,
     backlinks,
+    confirm,
     diff,
     edit,
     history,
+    login,
+    logout,
     orphanedpages,
     pageindex,
     raw,
     recentchanges,
+    register,
+    reset,
     revert,
     revisions,
     search,
+    sessions,
+    settings,
     show,
     wantedpages,
 )
@@ -31,20 +39,30 @@ from wikka_port.urls import PAGE_HANDLERS, SITE_HANDLERS
 Handler = Callable[[Site, Request, str], Response]
 
 HANDLERS: Final[Mapping[str, Handler]] = {
+    "account": account.handle,
     "backlinks": backlinks.handle,
+    "confirm": confirm.handle,
     "diff": diff.handle,
     "edit": edit.handle,
     "history": history.handle,
+    "login": login.handle,
+    "logout": logout.handle,
     "orphanedpages": orphanedpages.handle,
     "pageindex": pageindex.handle,
     "raw": raw.handle,
     "recentchanges": recentchanges.handle,
     "recentchanges.xml": recentchanges.handle_feed,
+    "register": register.handle,
+    "reset": reset.handle,
     "revert": revert.handle,
     "revisions": revisions.handle,
     "search": search.handle,
+    "sessions": sessions.handle,
+    "settings": settings.handle,
     "show": show.handle,
     "wantedpages": wantedpages.handle,
 }
-POSTABLE: Final = frozenset({"edit", "revert"})
+POSTABLE: Final = frozenset(
+    {"account", "confirm", "edit", "login", "logout", "register", "reset", "revert", "sessions", "settings"}
+)
 assert HANDLERS.keys() == PAGE_HANDLERS | SITE_HANDLERS, "urls.py decides which words are handlers"

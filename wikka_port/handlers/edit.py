@@ -3,18 +3,23 @@
 Whatever goes wrong, the answer is a page with the text as it was typed, ready to be sent again:
 
     403  the form was too old, or came from elsewhere        409  somebody saved meanwhile
+         or was made for somebody else than who is signed in now: a sign-in stands beside the text
     400, 413  something in it cannot be saved                429  too many edits from one address
     503  the store is away
 """
 
 from __future__ import annotations
 
+import logging
 import math
 from dataclasses import replace
 from typing import Any, Final
 
 from werkzeug.wrappers import Request, Response
 
+from wikka_port.accounts.entering import client_of, enter
+from wikka_port.accounts.networks import note_network
+from wikka_port.accounts.signing_in import Refused
 from wikka_port.diffs import rows
 from wikka_port.drafts import FormDraft, complaint, draft_of
 from wikka_port.forms import form_page, is_genuine
@@ -24,17 +29,19 @@ from wikka_port.markup.links import redirect_target
 from wikka_port.merges import merged
 from wikka_port.pages import Conflict, Page, PageTooBig, Saved, StoreAway
 from wikka_port.rendering import preview_html
-from wikka_port.security import AUTHOR_COOKIE
 from wikka_port.site import Site, number, page_url, redirect
 from wikka_port.urls import page_path
+
+log = logging.getLogger(__name__)
 
 AWAY: Final = "The wiki cannot reach its store at the moment. Your text is safe in this form: please try again shortly."
 STALE: Final = (
     "This form could not be checked: it was open for very long, or cookies are off. "
     "Your text is below: please look it over and save again."
 )
+SIGNED_OUT: Final = "You are not signed in any more. Your text is below: sign in here to save it under your name."
+SIGNED_IN: Final = "You are signed in as {} by now. Your text is below: save again to sign it with that name."
 CONFLICT: Final = "Somebody else saved this page while you were writing. Nothing is lost: both texts are below."
-_YEAR_S: Final = 365 * 24 * 3600
 
 
 class _Refused(ValueError):
@@ -52,7 +59,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
             return _preview(site, request, name, draft)
         return submit(site, request, name, draft)
     page = site.wiki.page(name)
-    draft = FormDraft(page.body if page else "", author=_remembered(request), base=page.number if page else 0)
+    draft = FormDraft(page.body if page else "", base=page.number if page else 0)
     asked = number(request, "revision")
     if page and asked is not None:
         old = site.wiki.revision(name, asked)
@@ -66,8 +73,36 @@ def submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_sto
 
     ``was_stored``: the text is an older revision's, so it may be over a bound (an import's is kept whole).
     """
+    if "signin" in request.form and is_genuine(site, request):
+        return _signed_in(site, request, name, draft, was_stored=was_stored)
+    changed = _other_person(site, draft)
+    if changed:
+        return _form(site, request, name, draft, status=403, problem=changed, sign_in=draft.signed_as)
     if not is_genuine(site, request):
         return _form(site, request, name, draft, status=403, problem=STALE)
+    return _submit(site, request, name, draft, was_stored=was_stored)
+
+
+def _signed_in(site: Site, request: Request, name: str, draft: FormDraft, *, was_stored: bool) -> Response:
+    """A form with a sign-in beside the text: both are done, or the text comes back."""
+    try:
+        entered = enter(site, request)
+    except Refused as refused:
+        values = {"problem": str(refused), "sign_in": request.form.get("user", "")}
+        return _form(site, request, name, draft, status=refused.status, **values)
+    except StoreAway:
+        return _later(_form(site, request, name, draft, status=503, problem=AWAY), 5)
+    return entered.let_in(request, _submit(entered.site, request, name, draft, was_stored=was_stored))
+
+
+def _other_person(site: Site, draft: FormDraft) -> str:
+    """What to say where the form was made for somebody else than who sends it; "": it was not."""
+    if draft.signed_as == (site.visitor.name or ""):
+        return ""
+    return SIGNED_IN.format(site.visitor.name) if site.visitor.name else SIGNED_OUT
+
+
+def _submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_stored: bool) -> Response:
     refused = complaint(draft, site.config)
     if refused is not None:
         return _form(site, request, name, draft, status=refused[0], problem=refused[1])
@@ -76,7 +111,7 @@ def submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_sto
         problem = f"These were many edits in a short time. Please wait {wait_s} s, then save again."
         return _later(_form(site, request, name, draft, status=429, problem=problem), wait_s)
     try:
-        saved = _saved(site, name, draft, author=draft.author or _address(request), was_stored=was_stored)
+        saved = _saved(site, name, draft, was_stored=was_stored)
     except Conflict as conflict:
         return _conflict(site, request, name, draft, conflict.current)
     except PageTooBig as problem_:
@@ -86,12 +121,14 @@ def submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_sto
     except StoreAway:
         return _later(_form(site, request, name, draft, status=503, problem=AWAY), 5)
     if saved is not None:
+        _note_network(site, request, name, saved)
         _settle(site, saved)
-    return _to_page(request, name, draft)
+    return _to_page(name, draft)
 
 
-def _saved(site: Site, name: str, draft: FormDraft, *, author: str, was_stored: bool) -> Saved | None:
+def _saved(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> Saved | None:
     """None: the page has this text already, perhaps from a save whose answer was lost."""
+    author, signed = site.visitor.signature, "account" if site.visitor.name else "visitor"
     page = site.wiki.page(name)
     if page is not None and page.body == draft.body and (page.number == draft.base or page.author == author):
         return None
@@ -99,7 +136,7 @@ def _saved(site: Site, name: str, draft: FormDraft, *, author: str, was_stored: 
         _check_name(site, name)
     if not was_stored:
         _check_bounds(page, draft.body)
-    return site.wiki.save(name, draft.body, author=author, note=draft.note, base=draft.base)
+    return site.wiki.save(name, draft.body, author=author, note=draft.note, base=draft.base, signed=signed)
 
 
 def _check_name(site: Site, name: str) -> None:
@@ -123,6 +160,15 @@ def _check_bounds(page: Page | None, body: str) -> None:
         raise _Refused(413, f"{problem} {REMEDY}")
 
 
+def _note_network(site: Site, request: Request, name: str, saved: Saved) -> None:
+    """Where a visitor without an account wrote from; the edit is safe already."""
+    if site.visitor.name is None and request.remote_addr:
+        try:
+            note_network(site.accounts.rows, name, saved.number, client_of(request).network)
+        except StoreAway as away:
+            log.warning("the network of an edit of %s was not noted: %s", name, away)
+
+
 def _settle(site: Site, saved: Saved) -> None:
     """Wait until the lists know of the edit, but not for long: the edit itself is safe."""
     if saved.sequence:
@@ -132,17 +178,11 @@ def _settle(site: Site, saved: Saved) -> None:
             return
 
 
-def _to_page(request: Request, name: str, draft: FormDraft) -> Response:
+def _to_page(name: str, draft: FormDraft) -> Response:
     path = page_url(name)
     if "redirect" in draft.body.lower() and redirect_target(draft.body) is not None:
         path = page_path(name, redirect="no")  # the editor wants to see what he wrote
-    response = redirect(path)
-    if draft.author != _remembered(request):
-        age = _YEAR_S if draft.author else 0
-        response.set_cookie(
-            AUTHOR_COOKIE, draft.author, max_age=age, httponly=True, samesite="Lax", secure=request.is_secure
-        )
-    return response
+    return redirect(path)
 
 
 def _preview(site: Site, request: Request, name: str, draft: FormDraft) -> Response:
@@ -183,7 +223,7 @@ def _both_edits(site: Site, name: str, draft: FormDraft, theirs: str) -> str | N
 def _form(
     site: Site, request: Request, name: str, draft: FormDraft, *, status: int = 200, problem: str = "", **values: Any
 ) -> Response:
-    shown = {"preview": None, "conflict": False, **values}
+    shown = {"preview": None, "conflict": False, "sign_in": None, **values}
     return form_page(
         site,
         request,
@@ -192,7 +232,6 @@ def _form(
         page_name=name,
         draft=draft,
         problem=problem,
-        address=_address(request),
         **shown,
     )
 
@@ -200,11 +239,3 @@ def _form(
 def _later(response: Response, seconds: int) -> Response:
     response.headers["Retry-After"] = str(seconds)
     return response
-
-
-def _address(request: Request) -> str:
-    return request.remote_addr or "unknown"
-
-
-def _remembered(request: Request) -> str:
-    return draft_of({"author": request.cookies.get(AUTHOR_COOKIE, "")}).author

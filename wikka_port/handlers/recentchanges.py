@@ -9,19 +9,19 @@ from wikka_port.groupings import by_day
 from wikka_port.site import Site, conditional
 from wikka_port.urls import page_path, site_path
 
-ROWS = 100
 FEED_ROWS = 50
 
 
 def handle(site: Site, request: Request, name: str) -> Response:
-    changes, token = site.wiki.changes(before=request.args.get("before", ""), limit=ROWS)
+    settings = site.visitor.settings
+    changes, token = site.wiki.changes(before=request.args.get("before", ""), limit=settings.changes)
     onward = site_path("recentchanges", before=token) if token else ""
-    return site.html("recentchanges.html", days=by_day(changes), onward=onward)
+    return site.html("recentchanges.html", days=by_day(changes, settings.zone_info), onward=onward)
 
 
 def handle_feed(site: Site, request: Request, name: str) -> Response:
     changes, _ = site.wiki.changes(limit=FEED_ROWS)
-    base = request.host_url.rstrip("/")
+    base = site.config.public_url.rstrip("/") or request.host_url.rstrip("/")
     entries = [
         Entry(
             title=change.name,

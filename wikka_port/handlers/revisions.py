@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from werkzeug.wrappers import Request, Response
 
+from wikka_port.accounts.networks import networks_of
 from wikka_port.groupings import page_of
 from wikka_port.handlers.show import missing
+from wikka_port.pages import Revision
 from wikka_port.site import Site, number
 from wikka_port.urls import page_path
-
-ROWS = 50
 
 
 def handle(site: Site, request: Request, name: str) -> Response:
     below = number(request, "below")
-    found, more = page_of(site.wiki.revisions(name, below=below, limit=ROWS + 1), ROWS)
+    rows = site.visitor.settings.revisions
+    found, more = page_of(site.wiki.revisions(name, below=below, limit=rows + 1), rows)
     if not found and below is None:
         return missing(site, name)
     onward = page_path(name, "revisions", below=found[-1].number) if more else ""
-    return site.html("revisions.html", page_name=name, revisions=found, onward=onward, newest=below is None)
+    networks = _networks(site, name, found)
+    values = {"page_name": name, "revisions": found, "onward": onward, "newest": below is None, "networks": networks}
+    return site.html("revisions.html", **values)
+
+
+def _networks(site: Site, name: str, found: Sequence[Revision]) -> Mapping[int, str]:
+    """Networks of visitors without an account, for administrators."""
+    numbers = [one.number for one in found if one.signed == "visitor"] if site.visitor.admin else []
+    return networks_of(site.accounts.rows, name, numbers) if numbers else {}

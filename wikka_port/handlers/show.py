@@ -71,6 +71,7 @@ def _old(site: Site, request: Request, newest: Page) -> Response:
         author=found.author,
         note=found.note,
         body=found.body,
+        signed=found.signed,
     )
     values = _values(site, page, page_document(site, request, page))
     return site.html("show.html", **values, origin="", old=newest)

@@ -104,7 +104,7 @@ def test_parameters(typed: str) -> None:
 def test_fields_that_come_back(typed: str) -> None:
     web = WikiClient(edit_burst=100)
     web.wiki.save("P", "theirs", author="a", base=0)
-    fields = {**web.form("/P/edit"), "body": typed, "note": typed, "author": typed}
+    fields = {**web.form("/P/edit"), "body": typed, "note": typed, "as": typed}
     for changed in ({"preview": "1"}, {"csrf": typed}, {"base": typed}, {"note": typed + "x" * 201}):
         answer = web.post("/P/edit", {**fields, **changed})
         assert answer.status_code in (200, 400, 403, 409), changed
@@ -114,7 +114,7 @@ def test_fields_that_come_back(typed: str) -> None:
 def test_cookies_that_lie() -> None:
     web = WikiClient()
     for value in ("<script>", "x" * 5_000, "\xe9" * 32, "\x7f"):
-        for cookie in ("wikka_visitor", "wikka_author"):
+        for cookie in ("wikka_visitor", "wikka_session"):
             answer = web.get("/P/edit", headers={"Cookie": f"{cookie}={value}"})
             assert answer.status_code == 200
             assert dangers(answer.text) == []

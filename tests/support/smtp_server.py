@@ -1,0 +1,58 @@
+"""A mail server on loopback that keeps what it is given: enough of SMTP for one client at a time."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+import socket
+import threading
+from email.message import EmailMessage
+
+
+class SmtpServer:
+    """Use as a context manager; ``mails`` are in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.mails: list[EmailMessage] = []
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listening.getsockname()[1]
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+
+    def __enter__(self) -> SmtpServer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listening.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
+        self._listening.close()
+        self._thread.join(10)
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listening.accept()
+            except OSError:
+                return
+            with connection, connection.makefile("rwb") as stream:
+                self._talk(stream)
+
+    def _talk(self, stream: socket.SocketIO) -> None:  # type: ignore[name-defined]
+        def say(line: bytes) -> None:
+            stream.write(line + b"\r\n")
+            stream.flush()
+
+        say(b"220 here")
+        while line := stream.readline():
+            word = line[:4].upper().strip()
+            if word == b"DATA":
+                say(b"354 go on")
+                lines = []
+                while (line := stream.readline()) not in (b".\r\n", b""):
+                    lines.append(line.removeprefix(b"."))
+                self.mails.append(email.message_from_bytes(b"".join(lines), policy=email.policy.default))  # type: ignore[arg-type]
+                say(b"250 kept")
+            elif word == b"QUIT":
+                say(b"221 bye")
+                return
+            else:
+                say(b"250 ok")

@@ -1,0 +1,224 @@
+"""Mail of accounts: confirmed, reset, changed; and answers that do not tell whose address it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from werkzeug.test import TestResponse
+
+from tests.support.smtp_server import SmtpServer
+from tests.support.wiki_client import WikiClient
+from wikka_port.accounts.directory import Directory
+from wikka_port.accounts.mail import Mail, Outbox
+from wikka_port.config import MailConfig
+from wikka_port.store import StoreAway
+
+PASSWORD = "correct horse battery"
+PUBLIC = "https://wiki.example"
+
+
+class MailedWiki(WikiClient):
+    smtp: SmtpServer
+
+    def mails(self) -> list[tuple[str, str]]:
+        """(recipient, text), all that was sent until now."""
+        self.application._site.accounts.registration.outbox.wait()  # type: ignore[attr-defined]
+        return [(mail["To"], mail.get_content()) for mail in self.smtp.mails]
+
+    def link(self) -> str:
+        """The path in the newest mail."""
+        found = re.findall(rf"{PUBLIC}(/-/\S+token=\S+)", self.mails()[-1][1])
+        assert len(found) == 1
+        return str(found[0])
+
+    def follow(self, path: str, **fields: str) -> TestResponse:
+        return self.post(path.partition("?")[0], {**self.form(path), **fields})
+
+    def register(self, name: str, email: str) -> TestResponse:
+        fields = {"user": name, "password": PASSWORD, "email": email}
+        return self.post("/-/register", {**self.form("/-/register"), **fields})
+
+    def sign_in(self, name: str, password: str = PASSWORD) -> TestResponse:
+        return self.post("/-/login", {**self.form("/-/login"), "user": name, "password": password})
+
+
+def mailed(smtp: SmtpServer, **config: str) -> MailedWiki:
+    server = MailConfig("127.0.0.1", smtp.port, tls="none", sender="wiki@wiki.example")
+    web = MailedWiki(mail=server, public_url=PUBLIC, **config)
+    web.smtp = smtp
+    return web
+
+
+@pytest.fixture
+def web() -> Iterator[MailedWiki]:
+    with SmtpServer() as smtp:
+        yield mailed(smtp)
+
+
+def test_an_account_begins_once_its_address_is_confirmed(web: MailedWiki) -> None:
+    assert "A link was sent" in web.register("Ada", "ada@example.org").text
+    assert "confirm your mail" in web.sign_in("Ada").text
+    assert [recipient for recipient, _ in web.mails()] == ["ada@example.org"]
+    path = web.link()
+    assert "Sign in" in web.get(path).text
+    assert "confirm your mail" in web.sign_in("Ada").text, "looking at the link does nothing"
+    assert "is confirmed" in web.follow(path).text
+    assert web.sign_in("ada@EXAMPLE.org").status_code == 303
+    assert web.follow(path).status_code == 403, "it was good once"
+
+
+def test_a_link_is_good_for_half_an_hour(web: MailedWiki) -> None:
+    web.register("Ada", "ada@example.org")
+    path = web.link()
+    web.now += 30 * 60
+    assert web.follow(path).status_code == 403
+
+
+def test_with_approval_a_confirmed_account_waits() -> None:
+    with SmtpServer() as smtp:
+        web = mailed(smtp, registration="approval")
+        web.register("Ada", "ada@example.org")
+        assert "let you in" in web.follow(web.link()).text
+        assert "approval" in web.sign_in("Ada").text
+
+
+def test_addresses_in_mails_are_of_the_public_address_whatever_the_host_says(web: MailedWiki) -> None:
+    csrf = web.form("/-/register")
+    fields = {**csrf, "user": "Ada", "password": PASSWORD, "email": "ada@example.org"}
+    web.client.post("/-/register", data=fields, headers={"Host": "localhost:6666"})
+    assert "6666" not in web.mails()[-1][1]
+    assert PUBLIC in web.mails()[-1][1]
+
+
+def test_a_reset_sets_a_password_once_and_ends_all_sessions(web: MailedWiki) -> None:
+    web.register("Ada", "ada@example.org")
+    web.follow(web.link())
+    web.sign_in("Ada")
+    other = web.other_visitor()
+    other.post("/-/reset", {**other.form("/-/reset"), "user": "Ada"})
+    path = other.link()
+    assert other.follow(path, password="short").status_code == 400, "and the link is still good"
+    assert other.follow(path, password="a new good one").status_code == 200
+    assert 'class="me"' not in web.get("/-/pageindex").text
+    assert other.follow(path, password="another one yet").status_code == 403
+    assert web.sign_in("Ada").status_code == 403
+    assert web.sign_in("Ada", "a new good one").status_code == 303
+    assert "password" in web.mails()[-1][1], "the owner is told of it"
+
+
+def test_a_link_of_before_the_password_changed_is_no_good(web: MailedWiki) -> None:
+    web.register("Ada", "ada@example.org")
+    web.follow(web.link())
+    paths = []
+    for _ in range(2):
+        web.post("/-/reset", {**web.form("/-/reset"), "user": "Ada"})
+        paths.append(web.link())
+    assert web.follow(paths[1], password="a new good one").status_code == 200
+    assert web.follow(paths[0], password="a thief's one").status_code == 403
+
+
+def test_a_new_address_counts_once_it_is_confirmed(web: MailedWiki) -> None:
+    web.register("Ada", "ada@example.org")
+    web.follow(web.link())
+    web.sign_in("Ada")
+    fields = {**web.form("/-/settings"), "do": "mail", "email": "ada@new.example"}
+    assert web.post("/-/settings", {**fields, "current": "wrong"}).status_code == 403
+    assert web.post("/-/settings", {**fields, "current": PASSWORD}).status_code == 200
+    directory = Directory(web.wiki.rows, lambda: 0)
+    assert directory.account("Ada").email == "ada@example.org"  # type: ignore[union-attr]
+    web.follow(web.link())
+    assert directory.account("Ada").email == "ada@new.example"  # type: ignore[union-attr]
+    assert directory.by_address("ada@example.org") is None
+
+
+def answer_and_work(web: MailedWiki, path: str, fields: dict[str, str]) -> tuple[int, str, list[str]]:
+    """Of the request itself: what the mail's thread does is nobody's to see."""
+    form = web.form(path)
+    web.mails()
+    web.wiki.calls.clear()
+    held = web.application._site.accounts.registration.outbox._waiting  # type: ignore[attr-defined]
+    put = held.put_nowait
+    letters = []
+    held.put_nowait = letters.append  # the letter is written later
+    answer = web.post(path, {**form, **fields})
+    calls = list(web.wiki.calls)
+    held.put_nowait = put
+    for letter in letters:
+        put(letter)
+    web.mails()
+    text = re.sub('name="csrf" value="[^"]*"', "", answer.text)
+    for value in fields.values():
+        text = text.replace(value, "")
+    return answer.status_code, text, calls
+
+
+def test_a_reset_tells_nobody_who_has_an_account(web: MailedWiki) -> None:
+    web.register("Ada", "ada@example.org")
+    web.follow(web.link())
+    sent = len(web.mails())
+    seen = [
+        answer_and_work(web, "/-/reset", {"user": user})
+        for user in ("Ada", "Nix", "ada@example.org", "nix@example.org")
+    ]
+    assert all(one == seen[0] for one in seen)
+    assert seen[0][0] == 200
+    assert [recipient for recipient, _ in web.mails()[sent:]] == ["ada@example.org"] * 2
+
+
+def test_a_registration_tells_nobody_whose_address_is_known(web: MailedWiki) -> None:
+    web.register("Ada", "ada@example.org")
+    web.follow(web.link())
+    sent = len(web.mails())
+    seen = [
+        answer_and_work(web, "/-/register", {"user": user, "email": email, "password": PASSWORD})
+        for user, email in (("Eve", "eve@example.org"), ("Bob", "ada@example.org"))
+    ]
+    assert seen[0][:2] == seen[1][:2]
+    put, changed, refused = (
+        [steps.count(what) for _, _, steps in seen] for what in ("rows.put", "rows.change", "rows.refused")
+    )
+    writes = [a + b - c for a, b, c in zip(put, changed, refused, strict=True)]
+    assert writes[0] == writes[1], "as many are on disk"
+    assert [recipient for recipient, _ in web.mails()[sent:]] == ["eve@example.org", "ada@example.org"]
+    assert 'account "Ada" already' in web.mails()[-1][1]
+    for name in ("Eve", "Bob"):
+        assert web.register(name, "new@example.org").status_code == 409, "both names are taken for now"
+        assert "confirm your mail" in web.sign_in(name).text
+
+
+def test_a_name_whose_address_nobody_confirmed_is_free_after_a_day(web: MailedWiki) -> None:
+    web.register("Ada", "ada@example.org")
+    web.now += 24 * 3600 + 1
+    assert "A link was sent" in web.register("Ada", "eve@example.org").text
+    web.follow(web.link())
+    directory = Directory(web.wiki.rows, lambda: 0)
+    account = directory.account("Ada")
+    assert account is not None
+    assert (account.email, account.status) == ("eve@example.org", "active")
+    assert directory.by_address("ada@example.org") is None
+
+
+def test_no_more_than_a_few_mails_to_one(web: MailedWiki) -> None:
+    web.register("Ada", "ada@example.org")
+    web.follow(web.link())
+    sent = len(web.mails())
+    for _ in range(6):
+        assert web.post("/-/reset", {**web.form("/-/reset"), "user": "ada"}).status_code == 200
+    assert len(web.mails()) - sent == 3
+
+
+def test_a_mail_that_cannot_be_sent_is_logged_without_its_link(caplog: pytest.LogCaptureFixture) -> None:
+    def deliver(mail: Mail) -> None:
+        raise OSError("nobody listens")
+
+    def away() -> Mail | None:
+        raise StoreAway("memory", "it is away")
+
+    outbox = Outbox(deliver)
+    outbox.post(lambda: Mail("ada@example.org", "subject", "a secret link"))
+    outbox.post(away)
+    outbox.wait()
+    assert "nobody listens" in caplog.text
+    assert "secret link" not in caplog.text

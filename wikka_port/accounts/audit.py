@@ -1,0 +1,66 @@
+"""The audit: what was done to accounts and rights, by whom; entries are added, never changed.
+
+    row     salt, inverted milliseconds (13 digits), 16 hexadecimal digits by chance
+    a:what  register, sign-in, sign-in refused, sign-out, password, email, status, admin, delete, invite, ...
+    a:user  the account that it is about         a:by  who did it, "" where it is the same, or "command"
+    a:note  more, for a person                   n:network  from where; ends after 90 days
+
+No entry holds a password or a token.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from heapq import merge
+from itertools import islice
+
+from wikka_port.accounts.rows import Cells, Rows
+from wikka_port.accounts.tables import AUDIT, NETWORK, audit_row
+from wikka_port.schema import CHANGE_SALTS, TIME_MAX_MS
+
+_WHAT, _USER, _BY, _NOTE = b"a:what", b"a:user", b"a:by", b"a:note"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    time_ms: int
+    what: str
+    user: str
+    by: str
+    note: str
+    network: str
+
+
+class Audit:
+    def __init__(self, rows: Rows, clock_ms: Callable[[], int]) -> None:
+        self._rows = rows
+        self._clock = clock_ms
+
+    def note(self, what: str, *, user: str, by: str = "", note: str = "", network: str = "") -> None:
+        """Add an entry; returns when it is on disk.  Raises StoreAway."""
+        given = {_WHAT: what, _USER: user, _BY: by, _NOTE: note, NETWORK: network}
+        row = audit_row(self._clock(), secrets.token_hex(8).encode())
+        self._rows.put(
+            AUDIT, row, {column: value.encode("utf-8", "replace") for column, value in given.items() if value}
+        )
+
+    def recent(self, limit: int = 100) -> list[Entry]:
+        """Newest first.  Raises StoreAway."""
+        return [_entry(row, cells) for row, cells in islice(merge(*map(self._salted, CHANGE_SALTS)), limit)]
+
+    def _salted(self, salt: bytes) -> Iterator[tuple[bytes, Cells]]:
+        for row, cells in self._rows.scan(AUDIT, salt):
+            if not row.startswith(salt):
+                return
+            yield row[len(salt) :], cells
+
+
+def _entry(row: bytes, cells: Cells) -> Entry:
+    def text(column: bytes) -> str:
+        return cells.get(column, b"").decode(errors="replace")
+
+    digits = row[:13]
+    time_ms = TIME_MAX_MS - int(digits) if digits.isdigit() else 0
+    return Entry(time_ms, text(_WHAT), text(_USER), text(_BY), text(_NOTE), text(NETWORK))

@@ -1,0 +1,185 @@
+"""All accounts: looked up, made, changed, listed.
+
+A name is taken by the first write of ``account:id``, on the condition that the cell is absent; of two that register
+one name at once one wins.  An address is taken before its account, and released after it (``tables`` E1).
+
+Knows nothing of passwords but their hashes, nor of who may do what.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from wikka_port.accounts import tables
+from wikka_port.accounts.records import Account, account_cells, account_of, flag
+from wikka_port.accounts.rows import Rows
+from wikka_port.accounts.settings import DEFAULT, Settings, settings_cells
+from wikka_port.accounts.tables import EMAILS, USERS, email_row, user_row
+from wikka_port.look_alikes import twins
+from wikka_port.visitors import Status
+
+_ALL = (b"account", b"settings")
+
+
+class NameTaken(Exception):
+    """Somebody has this name, or one that looks like it."""
+
+
+class AddressTaken(Exception):
+    """An account has this address; for the owner of the address alone to know."""
+
+
+class Directory:
+    """Thread-safe.  Everything may raise StoreAway."""
+
+    def __init__(self, rows: Rows, clock_ms: Callable[[], int]) -> None:
+        self._rows = rows
+        self._clock = clock_ms
+        self._lock = threading.Lock()
+        self._secret = b""  # guarded by _lock; never changes once it is known
+
+    @property
+    def secret(self) -> bytes:
+        """The key of the HMAC of addresses: one for all processes and commands, made by the first that needs it."""
+        with self._lock:
+            if not self._secret:
+                self._rows.change(
+                    tables.SITE, tables.SECRET_ROW, {tables.SECRET: None}, {tables.SECRET: secrets.token_bytes(32)}
+                )
+                self._secret = self._rows.row(tables.SITE, tables.SECRET_ROW)[tables.SECRET]
+            return self._secret
+
+    # --- looking up --------------------------------------------------------------------------------
+
+    def account(self, name: str) -> Account | None:
+        return self.at(user_row(name)) if name else None
+
+    def at(self, row: bytes) -> Account | None:
+        return account_of(row, self._rows.row(USERS, row, _ALL)) if row else None
+
+    def by_address(self, address: str) -> Account | None:
+        found = self._rows.row(EMAILS, email_row(self.secret, address)).get(tables.OF_USER)
+        account = self.at(found) if found else None
+        ours = account is not None and tables.folded_address(account.email) == tables.folded_address(address)
+        return account if ours else None
+
+    def all(self) -> Iterator[Account]:
+        for row, cells in self._rows.scan(USERS, columns=_ALL):
+            account = account_of(row, cells)
+            if account is not None:
+                yield account
+
+    def has_administrator(self) -> bool:
+        found = self._rows.scan(USERS, columns=[tables.ADMIN, tables.NAME, tables.STATUS])
+        accounts = (account_of(row, cells) for row, cells in found)
+        return any(account is not None and account.admin and account.status == "active" for account in accounts)
+
+    # --- changes -----------------------------------------------------------------------------------
+
+    def make(self, name: str, *, status: Status, password: str = "", email: str = "", admin: bool = False) -> Account:
+        """A new account; ``name`` and ``email`` are checked, ``password`` is a hash.
+
+        Raises AddressTaken before anything is written, and NameTaken, which releases the address.
+        """
+        account = Account(
+            row=user_row(name),
+            id=secrets.token_hex(8),
+            name=name,
+            status=status,
+            admin=admin,
+            email=email,
+            password=password,
+            created_ms=self._clock(),
+            settings=DEFAULT,
+        )
+        before = self.at(account.row)
+        given_up = before is not None and self._is_given_up(before)
+        if not given_up and self.is_taken(name):
+            raise NameTaken(name)
+        if email and not self._take_address(account):
+            raise AddressTaken(email)
+        expected = before.id.encode() if before is not None and given_up else None
+        cells = account_cells(account)
+        cells = {**dict.fromkeys((tables.ID, tables.ADMIN, tables.EMAIL, tables.PASSWORD), b""), **cells}
+        if not self._rows.change(USERS, account.row, {tables.ID: expected}, cells, [b"settings", b"session"]):
+            if email:
+                self._release_address(account)
+            raise NameTaken(name)
+        if before is not None and before.email:
+            self._release_address(before)
+        return account
+
+    def check_free(self, name: str) -> None:
+        """Raises NameTaken; ``make`` decides."""
+        if self.is_taken(name):
+            raise NameTaken(name)
+
+    def set_status(self, account: Account, status: Status) -> None:
+        """An account that is not active any more has no session either."""
+        deletes = [] if status == "active" else [b"session"]
+        self._change(account, {tables.STATUS: status.encode()}, deletes)
+
+    def set_administrator(self, account: Account, admin: bool) -> None:
+        self._change(account, {tables.ADMIN: flag(admin)})
+
+    def set_password(self, account: Account, password: str) -> None:
+        """``password``: a hash.  All sessions end."""
+        self._change(account, {tables.PASSWORD: password.encode()}, [b"session"])
+
+    def renew_hash(self, account: Account, password: str) -> Account:
+        """The same password under another hash; nothing where it was changed meanwhile."""
+        expected = {tables.PASSWORD: account.password.encode()}
+        if self._rows.change(USERS, account.row, expected, {tables.PASSWORD: password.encode()}):
+            return replace(account, password=password)
+        return account
+
+    def set_settings(self, account: Account, settings: Settings) -> None:
+        self._change(account, settings_cells(settings))
+
+    def set_email(self, account: Account, email: str) -> None:
+        """``email`` "": none any more.  Raises AddressTaken."""
+        changed = replace(account, email=email)
+        if email and not self._take_address(changed):
+            raise AddressTaken(email)
+        self._change(account, {tables.EMAIL: email.encode()})
+        if account.email and tables.folded_address(account.email) != tables.folded_address(email):
+            self._release_address(account)
+
+    def erase(self, account: Account) -> None:
+        """Nothing is left of it but that the name was somebody's: nobody else can have it."""
+        gone = [tables.PASSWORD, tables.EMAIL, tables.ADMIN, b"settings", b"session"]
+        self._change(account, {tables.STATUS: b"deleted"}, gone)
+        if account.email:
+            self._release_address(account)
+
+    def _change(self, account: Account, puts: dict[bytes, bytes], deletes: list[bytes] | None = None) -> None:
+        """On the account that was looked up, not on another one of its name."""
+        self._rows.change(USERS, account.row, {tables.ID: account.id.encode()}, puts, deletes or [])
+
+    def is_taken(self, name: str) -> bool:
+        """By an account of this name, or of one that looks like it."""
+        rows = [user_row(one) for one in (name, *twins(name))]
+        found = (account_of(row, cells) for row, cells in self._rows.rows(USERS, rows).items())
+        return any(account is None or not self._is_given_up(account) for account in found)
+
+    def _is_given_up(self, account: Account) -> bool:
+        """Its address was not confirmed in time: the name is free again."""
+        return account.status == "signed-up" and self._clock() - account.created_ms > tables.UNCONFIRMED_MS
+
+    def _take_address(self, account: Account) -> bool:
+        cells = {
+            tables.OF_ID: account.id.encode(),
+            tables.OF_USER: account.row,
+        }
+        row = email_row(self.secret, account.email)
+        return self._rows.change(EMAILS, row, {tables.OF_ID: None}, cells) or (
+            self._rows.row(EMAILS, row).get(tables.OF_ID) == account.id.encode()
+        )
+
+    def _release_address(self, account: Account) -> None:
+        row = email_row(self.secret, account.email)
+        if self._rows.row(EMAILS, row).get(tables.OF_ID) == account.id.encode():
+            self._rows.delete(EMAILS, row)

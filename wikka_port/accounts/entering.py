@@ -1,0 +1,59 @@
+"""From a form with a name and a password to an answer that signs its browser in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from werkzeug.wrappers import Request, Response
+
+from wikka_port import cookies
+from wikka_port.accounts.session_store import visitor_of
+from wikka_port.accounts.sessions import ticket_of
+from wikka_port.accounts.signing_in import Client, Refused
+from wikka_port.accounts.tables import SESSION_LONGEST_S
+from wikka_port.site import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    site: Site  # of the new session
+    cookie: str
+    keep: bool  # beyond the end of the browser
+
+    def let_in(self, request: Request, response: Response) -> Response:
+        """``response`` with the cookies of the new session; those of before count no more."""
+        age_s = SESSION_LONGEST_S if self.keep else None
+        cookies.set_cookie(response, request, cookies.SESSION, self.cookie, max_age_s=age_s)
+        cookies.set_cookie(response, request, cookies.BROWSER, self.site.browser)
+        return response
+
+
+def client_of(request: Request) -> Client:
+    return Client(request.remote_addr or "", request.user_agent.string)
+
+
+def enter(site: Site, request: Request) -> Entered:
+    """By the fields ``user``, ``password`` and ``keep``.  The form is genuine.  Raises Refused, StoreAway."""
+    form = request.form
+    if not form.get("user") or not form.get("password"):
+        raise Refused("Please give your name and your password.", 400)
+    account, cookie = site.accounts.signing_in.sign_in(form["user"], form["password"], client_of(request))
+    _end(site, request)  # one session of a browser at a time
+    ticket = ticket_of(cookie)
+    assert ticket is not None, "it was made a moment ago"
+    visitor = visitor_of(account, site.visitor.network_hash, ticket.column)
+    return Entered(site.for_new_session(visitor), cookie, form.get("keep") == "1")
+
+
+def leave(site: Site, request: Request, response: Response) -> Response:
+    """End the browser's session."""
+    _end(site, request)
+    cookies.drop_cookie(response, request, cookies.SESSION)
+    cookies.drop_cookie(response, request, cookies.BROWSER)
+    return response
+
+
+def _end(site: Site, request: Request) -> None:
+    ticket = ticket_of(cookies.cookie(request, cookies.SESSION)) if site.visitor.session else None
+    if ticket is not None:
+        site.accounts.sessions.end(ticket.row, ticket.column)

@@ -1,0 +1,44 @@
+"""An account ends: what it was is erased, and its edits stay under a neutral name, "Former user 3f2a".
+
+    the account's row says "deleted", nothing else but the name and id        from now on nobody is signed in as it
+    each of its edits is signed anew (``edit_signatures``)                    in steps
+    ``account:renamed`` is put                                                nothing is left to do
+
+A fall in between is gone on with by ``finish``, which ``wikka check --repair`` calls.  Only edits that were
+signed with the account are renamed: the same name, written by anybody before, is another person's.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from wikka_port.accounts.directory import Directory
+from wikka_port.accounts.records import Account
+from wikka_port.accounts.rows import Rows
+from wikka_port.accounts.tables import RENAMED, USERS
+
+
+class Edits(Protocol):
+    """``pages.Wiki`` as far as it is needed here."""
+
+    @property
+    def rows(self) -> Rows: ...
+
+    def rename_edits(self, name: str, new: str) -> int: ...
+
+
+def neutral_name(account: Account) -> str:
+    return f"Former user {account.id[:4]}"
+
+
+def leave(wiki: Edits, directory: Directory, account: Account) -> int:
+    """The account is erased and its edits are renamed; how many.  Raises StoreAway."""
+    directory.erase(account)
+    return finish(wiki, account)
+
+
+def finish(wiki: Edits, account: Account) -> int:
+    """Rename what is left of the edits of an account that is deleted.  Doing it twice is doing it once."""
+    renamed = wiki.rename_edits(account.name, neutral_name(account))
+    wiki.rows.put(USERS, account.row, {RENAMED: b"1"})
+    return renamed

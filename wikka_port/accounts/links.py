@@ -1,0 +1,77 @@
+"""Links that are good once: to confirm a mail address, to set a password, to register by invitation, to administer.
+
+    row        sha256 of the token: who reads the store cannot use a link
+    t:kind     what it is good for       t:user     row of the account, "" for one that is to be made
+    t:extra    of the kind: an address, a state that must still hold
+    t:expires  milliseconds              t:used     16 hexadecimal digits by chance, once it was spent
+
+A link is spent before its effect: of two that follow it at once one goes on.  A link is followed by a form and a
+button, since programs that look through mails ask for the addresses in them.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from wikka_port.accounts.rows import Rows
+from wikka_port.accounts.tables import TOKENS, token_row
+
+Kind = Literal["confirm", "reset", "invitation", "administrator"]
+LIFE_S: Final[dict[Kind, int]] = {
+    "confirm": 30 * 60,
+    "reset": 30 * 60,
+    "invitation": 14 * 24 * 3600,
+    "administrator": 24 * 3600,
+}
+_KIND, _USER, _EXTRA, _EXPIRES, _USED = b"t:kind", b"t:user", b"t:extra", b"t:expires", b"t:used"
+_TOKEN_CHARS_MAX: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    kind: Kind
+    user: bytes
+    extra: str
+
+
+class Links:
+    """Everything may raise StoreAway."""
+
+    def __init__(self, rows: Rows, clock_ms: Callable[[], int]) -> None:
+        self._rows = rows
+        self._clock = clock_ms
+
+    def issue(self, kind: Kind, user: bytes = b"", extra: str = "", life_s: int | None = None) -> str:
+        """The token of a new link; ``life_s``: other than its kind's."""
+        token = secrets.token_urlsafe(32)
+        cells = {
+            _KIND: kind.encode(),
+            _USER: user,
+            _EXTRA: extra.encode("utf-8", "replace"),
+            _EXPIRES: b"%d" % (self._clock() + (LIFE_S[kind] if life_s is None else life_s) * 1_000),
+        }
+        self._rows.put(TOKENS, token_row(token), {column: value for column, value in cells.items() if value})
+        return token
+
+    def look(self, token: str, kind: Kind) -> Link | None:
+        """The subject of the link; None where it is none of that kind, too old, or spent."""
+        if not token or len(token) > _TOKEN_CHARS_MAX:
+            return None
+        cells = self._rows.row(TOKENS, token_row(token))
+        expires = cells.get(_EXPIRES, b"")
+        if cells.get(_KIND) != kind.encode() or _USED in cells:
+            return None
+        if not expires.isdigit() or self._clock() >= int(expires):
+            return None
+        return Link(kind, cells.get(_USER, b""), cells.get(_EXTRA, b"").decode(errors="replace"))
+
+    def spend(self, token: str, kind: Kind) -> Link | None:
+        """As ``look``, and from now on it is spent: one caller gets it."""
+        link = self.look(token, kind)
+        if link is None:
+            return None
+        spent = self._rows.change(TOKENS, token_row(token), {_USED: None}, {_USED: secrets.token_hex(8).encode()})
+        return link if spent else None

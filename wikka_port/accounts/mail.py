@@ -1,0 +1,110 @@
+"""Mail by SMTP, sent by a thread of its own.
+
+``Outbox.post`` takes a letter that is yet to be written and returns: whether there is an account for an address is
+found out behind the answer, which takes as long for one that has none.  A mail that cannot be sent is logged without
+its text, which has a link in it; the person asks for another.  A mail that waits when the process ends is lost.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import smtplib
+import ssl
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from email.message import EmailMessage
+from email.utils import formatdate, make_msgid
+from typing import Final
+
+from wikka_port.config import MailConfig
+from wikka_port.store import StoreAway
+
+log = logging.getLogger(__name__)
+
+WAITING_MAX: Final = 200  # mails of one process
+TIMEOUT_S: Final = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    to: str
+    subject: str
+    text: str = field(repr=False)
+
+
+Letter = Callable[[], Mail | None]  # writes the mail, or finds that nobody is to get one
+
+
+class Outbox:
+    """Thread-safe.  The thread is started with the first letter, so it is this process's own."""
+
+    def __init__(self, deliver: Callable[[Mail], None] | None) -> None:
+        """``deliver`` None: no mail is configured, and none is sent."""
+        self._deliver = deliver
+        self._waiting: queue.Queue[Letter] = queue.Queue(WAITING_MAX)
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None  # guarded by _lock
+
+    @property
+    def is_open(self) -> bool:
+        return self._deliver is not None
+
+    def post(self, letter: Letter) -> None:
+        try:
+            self._waiting.put_nowait(letter)
+        except queue.Full:
+            log.error("a mail was not sent: %d wait already", WAITING_MAX)
+            return
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="wikka-mail", daemon=True)
+                self._thread.start()
+
+    def _work(self) -> None:
+        while True:
+            letter = self._waiting.get()
+            try:
+                mail = letter()
+                if mail is not None and self._deliver is not None:
+                    self._deliver(mail)
+            except (StoreAway, OSError, smtplib.SMTPException, ValueError) as error:
+                log.error("a mail was not sent: %s", error)
+            finally:
+                self._waiting.task_done()
+
+    def wait(self) -> None:
+        """Until all that was given has been tried; for a command that ends then."""
+        self._waiting.join()
+
+
+def deliver_by(config: MailConfig) -> Callable[[Mail], None]:
+    """A function that sends one mail and returns when the server has it.  OSError, SMTPException."""
+
+    def deliver(mail: Mail) -> None:
+        context = ssl.create_default_context()
+        if config.tls == "tls":
+            connection: smtplib.SMTP = smtplib.SMTP_SSL(config.host, config.port, timeout=TIMEOUT_S, context=context)
+        else:
+            connection = smtplib.SMTP(config.host, config.port, timeout=TIMEOUT_S)
+        with connection as server:
+            if config.tls == "starttls":
+                server.starttls(context=context)
+            if config.user:
+                server.login(config.user, config.password)
+            server.send_message(_message(mail, config.sender))
+
+    return deliver
+
+
+def _message(mail: Mail, sender: str) -> EmailMessage:
+    message = EmailMessage()
+    message["From"] = sender
+    message["To"] = mail.to
+    message["Subject"] = mail.subject
+    message["Date"] = formatdate()
+    message["Message-ID"] = make_msgid(domain=sender.rpartition("@")[2] or None)
+    message["Auto-Submitted"] = "auto-generated"
+    message.set_content(mail.text)
+    return message

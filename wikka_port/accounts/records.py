@@ -1,0 +1,69 @@
+"""An account as a value, from its row and back (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, get_args
+
+from wikka_port.accounts import tables
+from wikka_port.accounts.settings import Settings, settings_in
+from wikka_port.visitors import Status
+
+Cells = Mapping[bytes, bytes]
+STATUSES: Final = frozenset(get_args(Status)) - {"anonymous"}
+_YES: Final = b"1"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    row: bytes
+    id: str
+    name: str
+    status: Status
+    admin: bool
+    email: str  # "": none
+    password: str  # its hash; "": none, so nobody signs in with one
+    created_ms: int
+    settings: Settings
+
+
+def account_of(row: bytes, cells: Cells) -> Account | None:
+    """None where there is no account, or one whose registration fell before its end."""
+    status = _text(cells, tables.STATUS)
+    if tables.NAME not in cells or status not in STATUSES:
+        return None
+    created = cells.get(tables.CREATED, b"")
+    return Account(
+        row=row,
+        id=_text(cells, tables.ID),
+        name=_text(cells, tables.NAME),
+        status=status,  # type: ignore[arg-type]  # one of STATUSES
+        admin=cells.get(tables.ADMIN) == _YES,
+        email=_text(cells, tables.EMAIL),
+        password=_text(cells, tables.PASSWORD),
+        created_ms=int(created) if created.isdigit() else 0,
+        settings=settings_in(cells),
+    )
+
+
+def account_cells(account: Account) -> dict[bytes, bytes]:
+    """``account:id`` first: it takes the name (``rows``).  Without the settings, which are the default at first."""
+    cells = {
+        tables.ID: account.id.encode(),
+        tables.NAME: account.name.encode(),
+        tables.STATUS: account.status.encode(),
+        tables.CREATED: b"%d" % account.created_ms,
+        tables.ADMIN: _YES if account.admin else b"",
+        tables.EMAIL: account.email.encode(),
+        tables.PASSWORD: account.password.encode(),
+    }
+    return {column: value for column, value in cells.items() if value}
+
+
+def flag(value: bool) -> bytes:
+    return _YES if value else b""
+
+
+def _text(cells: Cells, column: bytes) -> str:
+    return cells.get(column, b"").decode(errors="replace")

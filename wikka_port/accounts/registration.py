@@ -1,0 +1,222 @@
+"""How an account begins, is confirmed, gets a new password, and ends.
+
+    open          anybody registers                      approval  an administrator lets each in
+    invitation    who has a link of an administrator     closed    accounts are made by commands alone
+
+    registered -> signed-up (mail is configured) -> [pending (approval)] -> active -> suspended, banned, deleted
+    made by a command -> invited -> active, once a password is set from its link
+
+An address is unique, and nobody but its owner hears that it is taken: then the account is made without the address,
+cannot be confirmed, and goes as every unconfirmed one does; the owner is told by mail.  Work and answer are the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from wikka_port.accounts.audit import Audit
+from wikka_port.accounts.directory import AddressTaken, Directory
+from wikka_port.accounts.letters import Letters
+from wikka_port.accounts.links import Link, Links
+from wikka_port.accounts.mail import Mail, Outbox
+from wikka_port.accounts.passwords import Passwords
+from wikka_port.accounts.records import Account
+from wikka_port.accounts.signing_in import Client, Refused
+from wikka_port.accounts.user_names import Allowed, checked_address, checked_name, checked_password
+from wikka_port.visitors import Status
+
+Policy = Literal["open", "approval", "invitation", "closed"]
+CLOSED: Final = {
+    "invitation": "Accounts here are by invitation: an administrator can send you a link.",
+    "closed": "New accounts are made by the administrators of this wiki alone.",
+}
+OUTDATED: Final = "This link is not good any more: it is too old, or was used already. Please ask for another."
+TAKEN: Final = "Somebody has this name already, or one that looks like it. Please choose another."
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A form of registration."""
+
+    name: str
+    password: str
+    email: str = ""
+    invitation: str = ""
+    administrator: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    policy: Policy
+    names: Allowed
+    directory: Directory
+    links: Links
+    passwords: Passwords
+    audit: Audit
+    outbox: Outbox
+    letters: Letters
+
+    @property
+    def asks_address(self) -> bool:
+        """Without mail an address would be of no use, and is not asked for."""
+        return self.outbox.is_open
+
+    # --- beginning ---------------------------------------------------------------------------------
+
+    def refusal(self, asked: Asked) -> str | None:
+        """Why nobody can register so, before anything was typed; None: it is possible."""
+        if asked.administrator:
+            return None if self.links.look(asked.administrator, "administrator") else OUTDATED
+        if asked.invitation:
+            return None if self.links.look(asked.invitation, "invitation") else OUTDATED
+        return CLOSED.get(self.policy)
+
+    def register(self, asked: Asked, client: Client) -> Account:
+        """The new account; its status says what comes next.  Raises Unsuitable, NameTaken, Refused, StoreAway."""
+        name = checked_name(asked.name, self.names)
+        email = checked_address(asked.email) if self.asks_address else ""
+        password = checked_password(asked.password, name=name, address=email)
+        refusal = self.refusal(asked)
+        if refusal is not None:
+            raise Refused(refusal)
+        hashed = self.passwords.hashed(password)
+        self.directory.check_free(name)
+        if asked.administrator or asked.invitation:
+            self._spend(asked)
+        status, after = self._statuses(asked)
+        admin = asked.administrator != ""
+        try:
+            account = self.directory.make(name, status=status, password=hashed, email=email, admin=admin)
+        except AddressTaken:
+            account = self._make_unconfirmable(name, hashed, email)
+        self.audit.note("register", user=name, network=client.network, note=asked_by(asked))
+        if status == "signed-up":
+            self._ask_to_confirm(account, email, after)
+        return account
+
+    def _statuses(self, asked: Asked) -> tuple[Status, Status]:
+        """The status of a new account, and the one that it has once its address is confirmed."""
+        waits = self.policy == "approval" and not asked.invitation
+        after: Status = "active" if asked.administrator or not waits else "pending"
+        return ("signed-up" if self.asks_address and not asked.administrator else after), after
+
+    def _spend(self, asked: Asked) -> None:
+        token = asked.administrator or asked.invitation
+        if self.links.spend(token, "administrator" if asked.administrator else "invitation") is None:
+            raise Refused(OUTDATED)
+
+    def _make_unconfirmable(self, name: str, hashed: str, email: str) -> Account:
+        """As if the address were free; one write more stands for that of the address."""
+        account = self.directory.make(name, status="signed-up", password=hashed)
+        self.audit.note("address is taken", user=name)
+        self.outbox.post(lambda: self._letter_of_owner(email))
+        return account
+
+    def _letter_of_owner(self, email: str) -> Mail | None:
+        owner = self.directory.by_address(email)
+        return Mail(owner.email, *self.letters.has_account(owner.name)) if owner else None
+
+    def _ask_to_confirm(self, account: Account, email: str, after: str) -> None:
+        def letter() -> Mail | None:
+            if account.email != email:
+                return None  # somebody else's
+            token = self.links.issue("confirm", account.row, f"{account.id} {after} {email}")
+            return Mail(email, *self.letters.confirm(account.name, token))
+
+        self.outbox.post(letter)
+
+    # --- links -------------------------------------------------------------------------------------
+
+    def confirm(self, token: str, client: Client) -> Account:
+        """The address of the link is confirmed.  Raises Refused, StoreAway."""
+        link = self.links.spend(token, "confirm")
+        if link is None:
+            raise Refused(OUTDATED)
+        of, after, email = link.extra.split(" ", 2)
+        account = self.directory.at(link.user)
+        if account is None or account.id != of or account.status == "deleted":
+            raise Refused(OUTDATED)
+        if account.email != email:
+            try:
+                self.directory.set_email(account, email)
+            except AddressTaken:
+                raise Refused(OUTDATED) from None
+        if account.status == "signed-up":
+            self.directory.set_status(account, "pending" if after == "pending" else "active")
+        self.audit.note("address confirmed", user=account.name, network=client.network)
+        return self.directory.at(account.row) or account
+
+    def ask_address_change(self, account: Account, email: str) -> None:
+        """A link goes to the new address; the account has it once the link was followed.  Raises Unsuitable."""
+        address = checked_address(email)
+
+        def letter() -> Mail | None:
+            owner = self.directory.by_address(address)
+            if owner is not None:
+                return None if owner.id == account.id else Mail(address, *self.letters.has_account(owner.name))
+            token = self.links.issue("confirm", account.row, f"{account.id} {account.status} {address}")
+            return Mail(address, *self.letters.confirm(account.name, token))
+
+        self.outbox.post(letter)
+
+    def ask_reset(self, given: str) -> None:
+        """A link goes to the account's address, where there is one; the caller hears nothing of it."""
+
+        def letter() -> Mail | None:
+            account = self.directory.by_address(given) if "@" in given else self.directory.account(given)
+            if account is None or not account.email or account.status in ("deleted", "banned", "suspended"):
+                return None
+            return Mail(account.email, *self.letters.reset(account.name, self.reset_link(account)))
+
+        self.outbox.post(letter)
+
+    def reset_link(self, account: Account, life_s: int | None = None) -> str:
+        """The token of a link that sets a new password, good until the password changes."""
+        return self.links.issue("reset", account.row, _state(account), life_s)
+
+    def of_reset_link(self, link: Link) -> Account | None:
+        account = self.directory.at(link.user)
+        return account if account is not None and _state(account) == link.extra else None
+
+    def reset(self, token: str, password: str, client: Client) -> Account:
+        """A new password; all sessions end.  Raises Unsuitable before the link is spent; Refused, StoreAway."""
+        link = self.links.look(token, "reset")
+        account = self.of_reset_link(link) if link else None
+        if account is None:
+            raise Refused(OUTDATED)
+        hashed = self.passwords.hashed(checked_password(password, name=account.name, address=account.email))
+        if self.links.spend(token, "reset") is None:
+            raise Refused(OUTDATED)
+        self.set_password(account, hashed, client)
+        if account.status in ("invited", "signed-up"):
+            self.directory.set_status(account, "pending" if self._is_to_wait(account) else "active")
+        return account
+
+    def _is_to_wait(self, account: Account) -> bool:
+        return account.status == "signed-up" and self.policy == "approval"
+
+    def set_password(self, account: Account, hashed: str, client: Client) -> None:
+        self.directory.set_password(account, hashed)
+        self.audit.note("password", user=account.name, network=client.network)
+        if account.email:
+            self.outbox.post(lambda: Mail(account.email, *self.letters.changed(account.name, "password")))
+
+    def become_administrator(self, token: str, account: Account, client: Client) -> None:
+        """Raises Refused, StoreAway."""
+        if self.links.spend(token, "administrator") is None:
+            raise Refused(OUTDATED)
+        self.directory.set_administrator(account, True)
+        self.audit.note("administrator", user=account.name, by="a link", network=client.network)
+
+
+def asked_by(asked: Asked) -> str:
+    if asked.administrator:
+        return "by the administrator's link"
+    return "by invitation" if asked.invitation else ""
+
+
+def _state(account: Account) -> str:
+    """Changes with each password, and tells nothing of it."""
+    return hashlib.sha256(f"{account.id}\n{account.password}".encode()).hexdigest()[:32]

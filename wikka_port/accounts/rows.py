@@ -1,0 +1,151 @@
+"""Steps on one row: what accounts are made of, on Columnar and on a plain HBase.
+
+``change`` is one step on Columnar: all that is expected holds and everything is written, or nothing is.  On a plain
+HBase the first expected cell guards the first put in one step (``checkAndPut``), and the rest follows; callers put
+first what nobody else would put there: an id or a token of this attempt.  So an attempt whose answer was lost is
+recognised when it is repeated.
+
+Knows nothing of accounts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from columnar.client import Connection, Delete, Expect, Put
+from wikka_port.store import Store, check_and_put
+
+Cells = Mapping[bytes, bytes]
+
+
+class Rows(Protocol):
+    """Thread-safe.  Everything may raise StoreAway."""
+
+    def row(self, table: bytes, row: bytes, columns: Sequence[bytes] | None = None) -> Cells:
+        """Cells of a row; ``columns``: these, and all of a bare family."""
+        ...
+
+    def rows(self, table: bytes, rows: Collection[bytes]) -> dict[bytes, Cells]: ...
+
+    def scan(
+        self, table: bytes, start: bytes = b"", *, columns: Sequence[bytes] | None = None, limit: int | None = None
+    ) -> Iterator[tuple[bytes, Cells]]: ...
+
+    def put(self, table: bytes, row: bytes, cells: Cells) -> None: ...
+
+    def delete(self, table: bytes, row: bytes, columns: Sequence[bytes] | None = None) -> None:
+        """The columns, whole families by their bare names, or the row."""
+        ...
+
+    def change(
+        self,
+        table: bytes,
+        row: bytes,
+        expected: Mapping[bytes, bytes | None],
+        puts: Cells,
+        deletes: Sequence[bytes] = (),
+    ) -> bool:
+        """See the module.  ``expected``: a value, or None for a cell that is not there."""
+        ...
+
+
+class StoreRows:
+    """The rows of a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def row(self, table: bytes, row: bytes, columns: Sequence[bytes] | None = None) -> Cells:
+        asked = None if columns is None else list(columns)
+        return self._store.run(lambda c: dict(c.table(table).row(row, columns=asked)))
+
+    def rows(self, table: bytes, rows: Collection[bytes]) -> dict[bytes, Cells]:
+        return self._store.run(lambda c: dict(c.table(table).rows(list(rows)))) if rows else {}
+
+    def scan(
+        self, table: bytes, start: bytes = b"", *, columns: Sequence[bytes] | None = None, limit: int | None = None
+    ) -> Iterator[tuple[bytes, Cells]]:
+        """In steps, each a scan of its own: no connection is held while a caller works."""
+        left = limit
+        while left is None or left > 0:
+            step = _STEP if left is None else min(left, _STEP)
+            found = self._store.run(lambda c, s=start, n=step: _scanned(c, table, s, columns, n))  # type: ignore[misc]
+            yield from found
+            if len(found) < step:
+                return
+            start = found[-1][0] + b"\x00"
+            left = None if left is None else left - len(found)
+
+    def put(self, table: bytes, row: bytes, cells: Cells) -> None:
+        self._store.run(lambda c: c.table(table).put(row, cells))
+
+    def delete(self, table: bytes, row: bytes, columns: Sequence[bytes] | None = None) -> None:
+        asked = None if columns is None else list(columns)
+        self._store.run(lambda c: c.table(table).delete(row, columns=asked))
+
+    def change(
+        self,
+        table: bytes,
+        row: bytes,
+        expected: Mapping[bytes, bytes | None],
+        puts: Cells,
+        deletes: Sequence[bytes] = (),
+    ) -> bool:
+        step = _in_one_step if self._store.is_columnar else _in_steps
+        return self._store.run(lambda c: step(c, table, row, expected, puts, deletes))
+
+
+_STEP = 200
+
+
+def _scanned(
+    connection: Connection, table: bytes, start: bytes, columns: Sequence[bytes] | None, limit: int
+) -> list[tuple[bytes, Cells]]:
+    asked = None if columns is None else list(columns)
+    return list(connection.table(table).scan(row_start=start, columns=asked, limit=limit, batch_size=limit))
+
+
+def _in_one_step(
+    connection: Connection,
+    table: bytes,
+    row: bytes,
+    expected: Mapping[bytes, bytes | None],
+    puts: Cells,
+    deletes: Sequence[bytes],
+) -> bool:
+    conditions = [
+        Expect.absent(column) if value is None else Expect(column, value) for column, value in expected.items()
+    ]
+    operations = [*(Delete(column) for column in deletes), *(Put(column, value) for column, value in puts.items())]
+    if connection.table(table).check_and_mutate(row, conditions, operations).applied:
+        return True
+    return _was_ours(connection, table, row, expected, puts)
+
+
+def _in_steps(
+    connection: Connection,
+    table: bytes,
+    row: bytes,
+    expected: Mapping[bytes, bytes | None],
+    puts: Cells,
+    deletes: Sequence[bytes],
+) -> bool:
+    """The guarded put of the first cell, then the rest; what was ours already goes on from there."""
+    (guard, known), (first, *others) = next(iter(expected.items())), puts.items()
+    applied = check_and_put(connection, table, row, guard, known, first[1], put=first[0])
+    if not applied and not _was_ours(connection, table, row, expected, puts):
+        return False
+    if deletes:
+        connection.table(table).delete(row, columns=list(deletes))
+    if others:
+        connection.table(table).put(row, dict(others))
+    return True
+
+
+def _was_ours(
+    connection: Connection, table: bytes, row: bytes, expected: Mapping[bytes, bytes | None], puts: Cells
+) -> bool:
+    """An earlier attempt, whose answer was lost, had put the first cell."""
+    column, value = next(iter(puts.items()))
+    return expected.get(column) != value and connection.table(table).row(row, columns=[column]) == {column: value}

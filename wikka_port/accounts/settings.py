@@ -1,0 +1,87 @@
+"""Settings of a person (pure): their values, what may be one, and their cells.
+
+    settings:zone       name of a time zone, "" for UTC
+    settings:theme      auto, light or dark
+    settings:changes    rows of a list of changes
+    settings:revisions  rows of a list of revisions
+    settings:dblclick   1: a double click on a page opens its editor
+
+A cell that is absent, or holds what an older or newer wiki wrote and this one does not know, counts as the default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+from zoneinfo import ZoneInfo, available_timezones
+
+from wikka_port.accounts.tables import SETTINGS
+
+THEMES: Final = ("auto", "light", "dark")
+ROWS_MIN: Final = 10
+ROWS_MAX: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    zone: str = ""
+    theme: str = "auto"
+    changes: int = 100
+    revisions: int = 50
+    dblclick: bool = False
+
+    @property
+    def zone_info(self) -> ZoneInfo | None:
+        """None: UTC."""
+        return ZoneInfo(self.zone) if self.zone else None
+
+
+DEFAULT: Final = Settings()
+
+
+def settings_of(given: Mapping[str, str], base: Settings = DEFAULT) -> Settings:
+    """From a form or from cells: what is not given, or is nothing that can be set, stays as in ``base``."""
+    zone, theme = given.get("zone", base.zone), given.get("theme", base.theme)
+    return Settings(
+        zone=zone if zone == "" or zone in zones() else base.zone,
+        theme=theme if theme in THEMES else base.theme,
+        changes=_rows(given.get("changes", ""), base.changes),
+        revisions=_rows(given.get("revisions", ""), base.revisions),
+        dblclick=given.get("dblclick", "1" if base.dblclick else "") == "1",
+    )
+
+
+def settings_in(cells: Mapping[bytes, bytes]) -> Settings:
+    given = {
+        column[len(SETTINGS) :].decode(errors="replace"): value.decode(errors="replace")
+        for column, value in cells.items()
+        if column.startswith(SETTINGS)
+    }
+    return settings_of(given) if given else DEFAULT
+
+
+def settings_cells(settings: Settings) -> dict[bytes, bytes]:
+    values = {
+        "zone": settings.zone,
+        "theme": settings.theme,
+        "changes": str(settings.changes),
+        "revisions": str(settings.revisions),
+        "dblclick": "1" if settings.dblclick else "",
+    }
+    return {SETTINGS + key.encode(): value.encode() for key, value in values.items()}
+
+
+@lru_cache(maxsize=1)
+def zones() -> frozenset[str]:
+    """Names of time zones that this system knows; some 600."""
+    return frozenset(
+        name for name in available_timezones() if "/" in name and not name.startswith(("Etc/", "posix", "right"))
+    )
+
+
+def _rows(text: str, base: int) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 6):
+        return base
+    return min(max(int(text), ROWS_MIN), ROWS_MAX)

@@ -1,0 +1,99 @@
+"""Signing in with a name and a password.
+
+The answer to a wrong password and to a name that nobody has is the same, and so is the work behind it: one get, one
+hash, one entry in the audit.  The state of an account is told only to a person who knows its password.
+
+Attempts are limited by network, and by account: guesses from many networks at one account are slow together.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from wikka_port.accounts.audit import Audit
+from wikka_port.accounts.directory import Directory
+from wikka_port.accounts.passwords import Passwords
+from wikka_port.accounts.records import Account
+from wikka_port.accounts.session_store import Sessions
+from wikka_port.accounts.tables import user_row
+from wikka_port.accounts.user_names import NAME_CHARS_MAX, PASSWORD_CHARS_MAX, usual_password
+from wikka_port.security import RateLimiter, network_of
+
+WRONG: Final = "The name or the password is not right."
+NOT_ACTIVE: Final = {
+    "signed-up": "Please confirm your mail address first: follow the link that was sent to you.",
+    "invited": "This account has no password yet: follow the link that you were given.",
+    "pending": "This account waits for an administrator's approval.",
+    "suspended": "This account is suspended. Please ask an administrator.",
+    "banned": "This account is banned.",
+    "deleted": WRONG,
+}
+
+
+class Refused(Exception):
+    """``str()`` is a sentence for the person."""
+
+    def __init__(self, message: str, status: int = 403, wait_s: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+        self.wait_s = wait_s
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """The other side of a request."""
+
+    address: str
+    agent: str
+
+    @property
+    def network(self) -> str:
+        return network_of(self.address)
+
+
+@dataclass(frozen=True, slots=True)
+class SigningIn:
+    directory: Directory
+    sessions: Sessions
+    passwords: Passwords
+    audit: Audit
+    by_network: RateLimiter
+    by_account: RateLimiter
+
+    def sign_in(self, name: str, password: str, client: Client) -> tuple[Account, str]:
+        """The account and the cookie of its new session.  Raises Refused, StoreAway."""
+        self.check_rate(client)
+        account = self._named(name)
+        self._check(self.by_account, (account.row if account else user_row(name[:NAME_CHARS_MAX])).hex())
+        if not self.is_password(account, password):
+            self.audit.note("sign-in refused", user=account.name if account else "", network=client.network)
+            raise Refused(WRONG)
+        assert account is not None, "a password is somebody's"
+        if account.status != "active":
+            raise Refused(NOT_ACTIVE[account.status])
+        if self.passwords.is_outdated(account.password):
+            account = self.directory.renew_hash(account, self.passwords.hashed(usual_password(password)))
+        cookie = self.sessions.begin(account, network=client.network, agent=client.agent)
+        if cookie is None:  # a new password was set while the old one was verified
+            raise Refused(WRONG)
+        self.audit.note("sign-in", user=account.name, network=client.network)
+        return account, cookie
+
+    def is_password(self, account: Account | None, password: str) -> bool:
+        """As much work for None as for an account."""
+        stored = account.password if account is not None and account.status != "deleted" else ""
+        return self.passwords.verify(stored, usual_password(password[:PASSWORD_CHARS_MAX]))
+
+    def check_rate(self, client: Client) -> None:
+        """Count an attempt of the network.  Raises Refused."""
+        self._check(self.by_network, client.address)
+
+    def _check(self, limiter: RateLimiter, key: str) -> None:
+        wait_s = math.ceil(limiter.wait_s(key))
+        if wait_s > 0:
+            raise Refused(f"These were many attempts in a short time. Please wait {wait_s} s.", 429, wait_s)
+
+    def _named(self, name: str) -> Account | None:
+        return self.directory.by_address(name) if "@" in name else self.directory.account(name.strip())

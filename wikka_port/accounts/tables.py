@@ -1,0 +1,102 @@
+"""Tables and cells of accounts (pure).
+
+    table      row                               families                   holds
+    users      folded name                       account settings session   an account with all its sessions
+    emails     HMAC of the folded address        of                         which account has the address
+    tokens     sha256 of the token               t (31 days)                links that are good once
+    audit      salt, inverted ms (13), id (16)   a, n (90 days)             what was done to accounts
+    networks   md5 of page, inverted number      n (90 days)                where a visitor wrote from
+    site       "accounts"                        secret                     the secret of the addresses' HMAC
+
+Cells of ``users``:
+    account:id         16 hexadecimal digits by chance: the cell that takes the name (absent before)
+    account:name account:status account:admin account:email account:password account:created account:renamed
+    settings:zone settings:theme ...             see ``settings``
+    session:<sha256 of the token, hexadecimal>   see ``sessions``; the family ends 30 days after its last write
+
+Sessions stand in the account's row, so one get answers a request (is the session there, is its account active, which
+settings has it), one delete of the family is "sign out everywhere", and a session can be put on the condition
+that the password is still the one that was verified.  A table of sessions with an index by account would need two
+gets, and its index would lag behind the sign-in that a ban must end.
+
+Invariant E1: a row of ``emails`` belongs to the account that names the address, or is younger than GRACE_MS.  It is
+taken before the account's row and released after it; ``account_check`` finds what a crash left in between.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Any, Final
+
+from wikka_port.schema import CHANGE_SALTS, TIME_MAX_MS, TableSpec, folded
+
+USERS: Final = b"users"
+EMAILS: Final = b"emails"
+TOKENS: Final = b"tokens"
+AUDIT: Final = b"audit"
+NETWORKS: Final = b"networks"
+SITE: Final = b"site"
+
+_DAY_S: Final = 24 * 3600
+SESSION_S: Final = 30 * _DAY_S  # without a request
+SESSION_LONGEST_S: Final = 180 * _DAY_S  # however often it is used
+TOKENS_S: Final = 31 * _DAY_S  # the longest that any of them is good for, and a day
+NETWORKS_S: Final = 90 * _DAY_S
+UNCONFIRMED_MS: Final = _DAY_S * 1000  # an account without a confirmed address keeps its name so long
+GRACE_MS: Final = 10 * 60 * 1000  # a registration takes seconds; what is incomplete for longer fell
+
+
+def _family(ttl_s: int | None = None) -> dict[str, Any]:
+    return {"max_versions": 1} if ttl_s is None else {"max_versions": 1, "time_to_live": ttl_s}
+
+
+TABLES: Final = (
+    TableSpec(USERS, {"account": _family(), "settings": _family(), "session": _family(SESSION_S)}, {}),
+    TableSpec(EMAILS, {"of": _family()}, {}),
+    TableSpec(TOKENS, {"t": _family(TOKENS_S)}, {}),
+    TableSpec(AUDIT, {"a": _family(), "n": _family(NETWORKS_S)}, {}),
+    TableSpec(NETWORKS, {"n": _family(NETWORKS_S)}, {}),
+    TableSpec(SITE, {"secret": _family()}, {}),
+)
+
+ID: Final = b"account:id"
+NAME: Final = b"account:name"
+STATUS: Final = b"account:status"
+ADMIN: Final = b"account:admin"
+EMAIL: Final = b"account:email"
+PASSWORD: Final = b"account:password"
+CREATED: Final = b"account:created"
+RENAMED: Final = b"account:renamed"  # of a deleted account: its edits bear a neutral name
+SETTINGS: Final = b"settings:"
+SESSION: Final = b"session:"
+
+OF_ID: Final = b"of:id"
+OF_USER: Final = b"of:user"
+
+SECRET: Final = b"secret:key"
+SECRET_ROW: Final = b"accounts"
+NETWORK: Final = b"n:network"
+
+
+def user_row(name: str) -> bytes:
+    return folded(name).encode()
+
+
+def folded_address(address: str) -> str:
+    """Two addresses that fold alike are one for us, as they are for nearly every mail server."""
+    return address.strip().casefold()
+
+
+def email_row(secret: bytes, address: str) -> bytes:
+    return hmac.new(secret, folded_address(address).encode("utf-8", "replace"), "sha256").hexdigest().encode()
+
+
+def token_row(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest().encode()
+
+
+def audit_row(time_ms: int, entry: bytes) -> bytes:
+    """``entry``: 16 hexadecimal digits by chance."""
+    salt = CHANGE_SALTS[int(entry[:2], 16) % len(CHANGE_SALTS)]
+    return salt + b"%013d" % (TIME_MAX_MS - time_ms) + entry

@@ -1,0 +1,90 @@
+"""Names and passwords of accounts (pure): what may be one, and the sentence for the person whose choice may not.
+
+A name is in Unicode's composed form with single blanks, as names of pages are.  It cannot look like another name,
+like the address of a machine or like a visitor without an account, and has none of the characters that mean something
+in a list of rights, in a link or in an address of a page or a mail.
+
+Knows nothing of which names are taken.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final, Literal
+
+from wikka_port.look_alikes import plain, signature_look_alike
+from wikka_port.names import InvalidName, is_camel_case, normalise
+from wikka_port.schema import folded
+from wikka_port.security import is_address
+
+Allowed = Literal["any", "wikiwords"]
+
+NAME_CHARS_MIN: Final = 2
+NAME_CHARS_MAX: Final = 75
+PASSWORD_CHARS_MIN: Final = 10
+PASSWORD_CHARS_MAX: Final = 256  # each costs time to hash
+ADDRESS_CHARS_MAX: Final = 254  # of a mail, by RFC 5321
+_PASSWORD_DIFFERENT_MIN: Final = 5
+_REFUSED: Final = re.compile(r"""[\[\]{}%+|?=<>"/\\,;:*!#@~^`&()]""")
+_RESERVED: Final = frozenset(
+    {"visitor", "anonymous", "nobody", "public", "wikisetup", "everyone", "admin", "administrator"}
+)
+_VISITOR: Final = re.compile(r"(visitor|former user)\b")
+_ADDRESS: Final = re.compile(r"[^\s@<>,;:\"()\[\]\\]{1,64}@[^\s@<>,;:\"()\[\]\\.]+(\.[^\s@<>,;:\"()\[\]\\.]+)*")
+
+
+class Unsuitable(ValueError):
+    """``str()`` is a sentence for the person who typed it."""
+
+
+def checked_name(text: str, allowed: Allowed = "any") -> str:
+    """The name as it is shown.  Raises Unsuitable."""
+    try:
+        name = normalise(text)
+    except InvalidName as problem:
+        raise Unsuitable(f"This cannot be the name of a user: {problem.reason}.") from None
+    if not NAME_CHARS_MIN <= len(name) <= NAME_CHARS_MAX:
+        raise Unsuitable(f"A name has {NAME_CHARS_MIN} to {NAME_CHARS_MAX} characters; this one has {len(name)}.")
+    refused = _REFUSED.search(name)
+    if refused:
+        raise Unsuitable(f"A name cannot have the character {refused.group()} in it.")
+    like = signature_look_alike(name)
+    if like is not None:
+        raise Unsuitable(f"Nobody can have this name. {like}")
+    if is_address(plain(name)):
+        raise Unsuitable("Please choose a name; a number of that form is the address of a machine.")
+    if not any(character.isalpha() for character in name):
+        raise Unsuitable("A name has at least one letter.")
+    if folded(name) in _RESERVED or _VISITOR.match(folded(name)):
+        raise Unsuitable("This name is kept for the wiki itself. Please choose another.")
+    if allowed == "wikiwords" and not is_camel_case(name):
+        raise Unsuitable("Names here are WikiWords: two words or more, each with a capital letter, without blanks.")
+    return name
+
+
+def checked_password(password: str, *, name: str, address: str = "") -> str:
+    """As it is hashed: keyboards that compose letters differently give the same.  Raises Unsuitable."""
+    composed = usual_password(password)
+    if len(composed) < PASSWORD_CHARS_MIN:
+        raise Unsuitable(f"A password has at least {PASSWORD_CHARS_MIN} characters; a few words make a good one.")
+    if len(composed) > PASSWORD_CHARS_MAX:
+        raise Unsuitable(f"A password has at most {PASSWORD_CHARS_MAX} characters.")
+    if len(set(composed)) < _PASSWORD_DIFFERENT_MIN:
+        raise Unsuitable("This password repeats a few characters. Please choose one that is harder to guess.")
+    known = folded(composed)
+    if folded(name) in known or (address and known in (folded(address), folded(address.partition("@")[0]))):
+        raise Unsuitable("A password cannot be made of the name or the mail address.")
+    return composed
+
+
+def usual_password(password: str) -> str:
+    return unicodedata.normalize("NFKC", password)
+
+
+def checked_address(text: str) -> str:
+    """The address of a mail, as it was typed but for blanks around it.  Raises Unsuitable."""
+    address = text.strip()
+    if len(address) > ADDRESS_CHARS_MAX or not _ADDRESS.fullmatch(address) or not address.isprintable():
+        raise Unsuitable("This is no mail address. It looks like name@example.org.")
+    return address

@@ -1,0 +1,213 @@
+"""``wikka user``: accounts, looked at and changed by whoever runs the wiki."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn, TypeVar
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from columnar.client import ClientTls
+from wikka_port.accounts.directory import AddressTaken, NameTaken
+from wikka_port.accounts.leaving import leave, neutral_name
+from wikka_port.accounts.links import LIFE_S
+from wikka_port.accounts.making import Accounts
+from wikka_port.accounts.records import STATUSES, Account
+from wikka_port.accounts.user_names import Unsuitable, checked_address, checked_name
+from wikka_port.commands.account_options import accounts_of, public_url_option, shown_url
+from wikka_port.commands.store_options import open_wiki, store_options
+from wikka_port.feeds import iso_time
+from wikka_port.pages import Wiki
+
+REFUSED: Final = 1  # exit status
+F = TypeVar("F", bound=Callable[..., Any])
+_json = click.option("--json", "as_json", is_flag=True, help="For programs.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """An account as a command tells of it, with a link to hand on."""
+
+    account: Account
+    link: str = ""
+
+    def tell(self, as_json: bool) -> None:
+        if as_json:
+            click.echo(json.dumps(_as_data(self.account) | ({"link": self.link} if self.link else {})))
+            return
+        click.echo(f"{self.account.name}: {self.account.status}{', administrator' if self.account.admin else ''}")
+        if self.link:
+            click.echo(f"Whoever opens this address sets the password; it is good once:\n{self.link}")
+
+
+@click.group()
+def user() -> None:
+    """Accounts: make, list and change them, and give out links."""
+
+
+@user.command("list")
+@store_options
+@click.option("--status", type=click.Choice(sorted(STATUSES)), help="These alone.")
+@_json
+def list_users(store: str, indexes: Any, tls: ClientTls | None, status: str | None, as_json: bool) -> None:
+    """All accounts, by name."""
+    with open_wiki(store, indexes, tls, pool=2) as wiki:
+        found = [one for one in accounts_of(wiki).directory.all() if status in (None, one.status)]
+    if as_json:
+        click.echo(json.dumps([_as_data(one) for one in found], indent=1))
+        return
+    table = Table("name", "status", "", "mail", "since")
+    for one in found:
+        row = (one.name, one.status, "administrator" if one.admin else "", one.email, iso_time(one.created_ms)[:10])
+        table.add_row(*row)
+    Console(highlight=False).print(table)
+
+
+@user.command("add")
+@store_options
+@public_url_option
+@click.argument("name")
+@click.option("--email", default="", help="Their mail address.")
+@click.option("--admin", is_flag=True, help="As an administrator.")
+@_json
+def add(
+    store: str, indexes: Any, tls: ClientTls | None, public_url: str, name: str, email: str, admin: bool, as_json: bool
+) -> None:
+    """Make an account, and a link with which its owner sets the password within 14 days."""
+    with open_wiki(store, indexes, tls, pool=2) as wiki:
+        accounts = accounts_of(wiki)
+        try:
+            address = checked_address(email) if email else ""
+            account = accounts.directory.make(checked_name(name), status="invited", email=address, admin=admin)
+        except (Unsuitable, NameTaken, AddressTaken) as refused:
+            _refuse(_why(refused, name))
+        accounts.audit.note("register", user=account.name, by="command")
+        _Said(account, _reset_link(accounts, account, public_url, LIFE_S["invitation"])).tell(as_json)
+
+
+@user.command("set")
+@store_options
+@click.argument("name")
+@click.option("--status", type=click.Choice(sorted(STATUSES)), help="deleted: erased, its edits get a neutral name.")
+@click.option("--admin/--no-admin", default=None, help="Make or unmake an administrator.")
+@click.option("--email", help='Their mail address, without a confirmation; "" takes it away.')
+@_json
+def set_user(
+    store: str,
+    indexes: Any,
+    tls: ClientTls | None,
+    name: str,
+    status: Any,
+    admin: bool | None,
+    email: str | None,
+    as_json: bool,
+) -> None:
+    """Change an account; who is not active any more is signed out everywhere."""
+    with open_wiki(store, indexes, tls, pool=2) as wiki:
+        accounts = accounts_of(wiki)
+        account = _named(accounts, name)
+        if email is not None:
+            _set_email(accounts, account, email)
+        if admin is not None:
+            accounts.directory.set_administrator(account, admin)
+            accounts.audit.note("administrator", user=account.name, by="command", note="yes" if admin else "no")
+        if status is not None:
+            _set_status(wiki, accounts, account, status)
+        _Said(accounts.directory.at(account.row) or account).tell(as_json)
+
+
+@user.command("reset")
+@store_options
+@public_url_option
+@click.argument("name")
+@_json
+def reset(store: str, indexes: Any, tls: ClientTls | None, public_url: str, name: str, as_json: bool) -> None:
+    """A link with which the account's owner sets a new password within 30 minutes; the old one stays till then."""
+    with open_wiki(store, indexes, tls, pool=2) as wiki:
+        accounts = accounts_of(wiki)
+        account = _named(accounts, name)
+        accounts.audit.note("reset link", user=account.name, by="command")
+        _Said(account, _reset_link(accounts, account, public_url)).tell(as_json)
+
+
+@user.command("invite")
+@store_options
+@public_url_option
+@_json
+def invite(store: str, indexes: Any, tls: ClientTls | None, public_url: str, as_json: bool) -> None:
+    """A link with which somebody registers within 14 days, whatever the wiki's registration is."""
+    with open_wiki(store, indexes, tls, pool=2) as wiki:
+        accounts = accounts_of(wiki)
+        token = accounts.registration.links.issue("invitation")
+        accounts.audit.note("invitation", user="", by="command")
+    link = shown_url(public_url, "register", invitation=token)
+    click.echo(json.dumps({"link": link}) if as_json else link)
+
+
+@user.command("audit")
+@store_options
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 100_000))
+@_json
+def audit(store: str, indexes: Any, tls: ClientTls | None, limit: int, as_json: bool) -> None:
+    """The log of accounts, newest first."""
+    with open_wiki(store, indexes, tls, pool=2) as wiki:
+        entries = accounts_of(wiki).audit.recent(limit)
+    for one in entries:
+        told = {"what": one.what, "user": one.user, "by": one.by, "network": one.network, "note": one.note}
+        if as_json:
+            click.echo(json.dumps({"time": iso_time(one.time_ms), **told}))
+        else:
+            click.echo("  ".join((iso_time(one.time_ms), *(value for value in told.values() if value))))
+
+
+def _set_email(accounts: Accounts, account: Account, email: str) -> None:
+    try:
+        accounts.directory.set_email(account, checked_address(email) if email else "")
+    except (Unsuitable, AddressTaken) as refused:
+        _refuse(_why(refused, account.name))
+    accounts.audit.note("email", user=account.name, by="command")
+
+
+def _set_status(wiki: Wiki, accounts: Accounts, account: Account, status: Any) -> None:
+    if status == "deleted":
+        leave(wiki, accounts.directory, account)
+        accounts.audit.note("delete", user=neutral_name(account), by="command")
+        return
+    accounts.directory.set_status(account, status)
+    accounts.audit.note("status", user=account.name, by="command", note=status)
+
+
+def _named(accounts: Accounts, name: str) -> Account:
+    account = accounts.directory.account(name)
+    if account is None:
+        _refuse(f"there is no account '{name}'; all of them: wikka user list")
+    return account
+
+
+def _reset_link(accounts: Accounts, account: Account, public_url: str, life_s: int | None = None) -> str:
+    return shown_url(public_url, "reset", token=accounts.registration.reset_link(account, life_s))
+
+
+def _as_data(account: Account) -> dict[str, Any]:
+    return {
+        "name": account.name,
+        "status": account.status,
+        "administrator": account.admin,
+        "email": account.email,
+        "created": iso_time(account.created_ms),
+    }
+
+
+def _why(refused: Exception, name: str) -> str:
+    if isinstance(refused, NameTaken):
+        return f"'{name}' is taken, or looks like a name that is"
+    return "another account has this address" if isinstance(refused, AddressTaken) else str(refused)
+
+
+def _refuse(message: str) -> NoReturn:
+    click.echo(f"wikka: {message}", err=True)
+    raise SystemExit(REFUSED)

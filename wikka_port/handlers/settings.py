@@ -1,0 +1,87 @@
+"""A person's settings: how the wiki looks to them, their mail address, their password."""
+
+from __future__ import annotations
+
+from werkzeug.wrappers import Request, Response
+
+from wikka_port.accounts.entering import client_of
+from wikka_port.accounts.records import Account
+from wikka_port.accounts.settings import ROWS_MAX, ROWS_MIN, settings_of, zones
+from wikka_port.accounts.signing_in import WRONG, Refused
+from wikka_port.accounts.user_names import PASSWORD_CHARS_MIN, Unsuitable, checked_password
+from wikka_port.forms import STALE_FORM, form_page, is_genuine
+from wikka_port.handlers.login import form as login_form
+from wikka_port.schema import folded
+from wikka_port.site import Site, redirect
+from wikka_port.urls import site_path
+from wikka_port.visitors import unregistered
+
+SENT = "A link was sent to the new address; it counts once you have followed it."
+CHANGED = "The new password is set, and all sessions were ended. Sign in with it."
+SAVED = "The settings are saved."
+
+
+def handle(site: Site, request: Request, name: str) -> Response:
+    account = site.accounts.directory.account(site.visitor.name or "")
+    if site.visitor.name is None or account is None:
+        return redirect(site_path("login", next=site_path("settings")))
+    if request.method != "POST":
+        return _form(site, request, account, done=SAVED if request.args.get("saved") else "")
+    try:
+        if not is_genuine(site, request):
+            raise Refused(STALE_FORM)
+        what = request.form.get("do", "")
+        if what == "password":
+            return _password(site, request, account)
+        if what == "mail":
+            return _mail(site, request, account)
+        given = {"dblclick": "", **request.form.to_dict()}
+        site.accounts.directory.set_settings(account, settings_of(given, account.settings))
+        return redirect(site_path("settings", saved=1))
+    except Unsuitable as unsuitable:
+        return _form(site, request, account, status=400, problem=str(unsuitable))
+    except Refused as refused:
+        return _form(site, request, account, status=refused.status, problem=str(refused))
+
+
+def confirm_password(site: Site, request: Request, account: Account) -> None:
+    """The person at the browser knows the password; one who has none came by the proxy.  Raises Refused."""
+    site.accounts.signing_in.check_rate(client_of(request))
+    if account.password and not site.accounts.signing_in.is_password(account, request.form.get("current", "")):
+        raise Refused(WRONG.replace("The name or the", "The"))
+
+
+def _password(site: Site, request: Request, account: Account) -> Response:
+    registration = site.accounts.registration
+    password = checked_password(request.form.get("password", ""), name=account.name, address=account.email)
+    confirm_password(site, request, account)
+    registration.set_password(account, registration.passwords.hashed(password), client_of(request))
+    return login_form(site.for_new_session(unregistered(site.visitor.network_hash)), request, done=CHANGED)
+
+
+def _mail(site: Site, request: Request, account: Account) -> Response:
+    confirm_password(site, request, account)
+    email = request.form.get("email", "")
+    if email.strip() and site.accounts.by_recipient.wait_s(folded(account.name)) > 0:
+        raise Refused("These were many mails in a short time. Please try again later.", 429)
+    site.accounts.registration.ask_address_change(account, email)
+    return _form(site, request, account, done=SENT)
+
+
+def _form(
+    site: Site, request: Request, account: Account, *, status: int = 200, problem: str = "", done: str = ""
+) -> Response:
+    return form_page(
+        site,
+        request,
+        "settings.html",
+        status=status,
+        account=account,
+        settings=account.settings,
+        zones=sorted(zones()),
+        rows=(ROWS_MIN, ROWS_MAX),
+        password_min=PASSWORD_CHARS_MIN,
+        has_mail=site.accounts.registration.asks_address,
+        problem=problem,
+        done=done,
+    )
