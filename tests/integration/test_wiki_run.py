@@ -65,6 +65,7 @@ def test_it_starts_both_stops_both_and_finds_the_data_again(tmp_path: Path) -> N
             assert probe.connect_ex(("127.0.0.1", store_port)) != 0, "the store is gone"
     assert "A new wiki" in said[0]
     assert "A new wiki" not in said[1]
+    assert f"http://127.0.0.1:{port}/-/register?administrator=" in said[0]
     assert f"http://127.0.0.1:{port}/" in said[0]
 
 

@@ -25,4 +25,4 @@ def prepare(store: str, indexes: Any, tls: ClientTls | None, public_url: str, fi
         link = first_admin_link(wiki, public_url)
         click.echo(f"Ready{f'; wrote {written} pages' if written else ''}.")
     if link:
-        click.echo(f"There is no administrator yet. Whoever opens this address becomes one, once:\n{link}")
+        click.echo(f"No administrator yet. A person who opens this address becomes one, once:\n  {link}")

@@ -80,9 +80,7 @@ def run(data: str, host: str, port: int, store_port: int, web_port: int, servers
             link = first_admin_link(wiki, serving["public_url"] or _address(host, port))
         children.append(_start(_wiki_command(store, host, port, serving)))
         _await_ready_line(children[1], "wiki", WIKI_READY_S)
-        _say_where(host, port, store, web_port, data, written)
-        if link:
-            click.echo(f"There is no administrator yet. Whoever opens this address becomes one, once:\n{link}")
+        _say_where(host, port, store, web_port, data, written, link)
         _watch(children)
     except _Stopped:
         click.echo("Stopping; Ctrl-C again stops at once.")
@@ -155,12 +153,14 @@ def _await_ready_line(child: subprocess.Popen[bytes], what: str, patience_s: flo
         time.sleep(_LOOK_S)
 
 
-def _say_where(host: str, port: int, store: str, web_port: int, data: str, written: int) -> None:
+def _say_where(host: str, port: int, store: str, web_port: int, data: str, written: int, link: str | None) -> None:
     if written:
         click.echo(f"A new wiki, with {written} pages to begin with.")
     click.echo(f"The wiki:         {_address(host, port)}/")
     click.echo(f"The store:        {store}" + (f", status at http://127.0.0.1:{web_port}/" if web_port > 0 else ""))
     click.echo(f"The data is in    {os.path.abspath(data)}")
+    if link:
+        click.echo(f"No administrator yet. A person who opens this address becomes one, once:\n  {link}")
     click.echo("Ctrl-C stops both.")
 
 

@@ -41,7 +41,7 @@ class _Said:
             return
         click.echo(f"{self.account.name}: {self.account.status}{', administrator' if self.account.admin else ''}")
         if self.link:
-            click.echo(f"Whoever opens this address sets the password; it is good once:\n{self.link}")
+            click.echo(f"This address sets the password, once:\n{self.link}")
 
 
 @click.group()

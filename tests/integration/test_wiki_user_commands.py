@@ -1,0 +1,105 @@
+"""``wikka user`` and ``wikka admin-link`` against a real store, and the links that they print."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.support.store_thread import StoreThread
+from wikka_port.accounts.signing_in import Client
+from wikka_port.cli import main
+from wikka_port.commands.account_options import accounts_of
+from wikka_port.commands.admin_link import first_admin_link
+from wikka_port.pages import Wiki
+
+PASSWORD = "correct horse battery"
+CLIENT = Client("192.0.2.1", "a test")
+
+
+@pytest.fixture(scope="module")
+def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wiki]:
+    with StoreThread(tmp_path_factory.mktemp("users")) as store:
+        made = Wiki("127.0.0.1", store.port, indexes="application")
+        made.prepare()
+        yield made
+        made.store.close()
+
+
+@pytest.fixture
+def wikka(wiki: Wiki) -> Any:
+    def run(*words: str) -> Result:
+        where = ["--store", wiki.store.address, "--indexes=application"]
+        command = [words[0]] if words[0] == "admin-link" else list(words[:2])
+        return CliRunner().invoke(main, [*command, *where, *words[len(command) :]])
+
+    return run
+
+
+def test_an_account_from_its_making_to_its_end(wiki: Wiki, wikka: Any) -> None:
+    accounts = accounts_of(wiki)
+    added = json.loads(wikka("user", "add", "Ada Lovelace", "--email", "ada@example.org", "--json").stdout)
+    assert (added["status"], added["administrator"]) == ("invited", False)
+    token = added["link"].removeprefix("http://127.0.0.1:8080/-/reset?token=")
+    accounts.registration.reset(token, PASSWORD, CLIENT)
+    assert accounts.signing_in.sign_in("ada lovelace", PASSWORD, CLIENT)[0].name == "Ada Lovelace"
+
+    assert wikka("user", "set", "ada lovelace", "--admin", "--email", "").exit_code == 0
+    listed = json.loads(wikka("user", "list", "--json").stdout)
+    assert [(one["name"], one["status"], one["administrator"], one["email"]) for one in listed] == [
+        ("Ada Lovelace", "active", True, "")
+    ]
+    assert "Ada Lovelace" in wikka("user", "list", "--status", "active").stdout
+    assert "Ada Lovelace" not in wikka("user", "list", "--status", "banned").stdout
+
+    assert "banned" in wikka("user", "set", "Ada Lovelace", "--status", "banned").stdout
+    assert accounts.sessions.of(accounts.directory.account("Ada Lovelace").row) == []  # type: ignore[union-attr]
+    assert (
+        json.loads(wikka("user", "set", "Ada Lovelace", "--status", "deleted", "--json").stdout)["status"] == "deleted"
+    )
+    told = wikka("user", "audit").stdout
+    assert all(word in told for word in ("register", "password", "sign-in", "administrator", "banned", "delete"))
+    assert PASSWORD not in told
+    assert token not in told
+
+
+def test_what_is_refused_says_why(wikka: Any) -> None:
+    assert wikka("user", "add", "Bob").exit_code == 0
+    for words, why in (
+        (("add", "bob"), "taken"),
+        (("add", "x" * 80), "75"),
+        (("add", "Eve", "--email", "none"), "mail address"),
+        (("set", "Nix", "--admin"), "there is no account"),
+        (("reset", "Nix"), "there is no account"),
+    ):
+        done = wikka("user", *words)
+        assert done.exit_code == 1, words
+        assert why in done.stderr, words
+
+
+def test_links_are_of_the_public_address(wiki: Wiki, wikka: Any) -> None:
+    link = json.loads(wikka("user", "invite", "--public-url", "https://wiki.example/", "--json").stdout)["link"]
+    assert link.startswith("https://wiki.example/-/register?invitation=")
+    assert wikka("admin-link").stdout.startswith("http://127.0.0.1:8080/-/register?administrator=")
+
+
+def test_a_link_for_the_first_administrator_is_offered_until_there_is_one(wiki: Wiki, wikka: Any) -> None:
+    assert first_admin_link(wiki, "http://x") is not None
+    wikka("user", "add", "Root user", "--admin")
+    assert first_admin_link(wiki, "http://x") is not None, "it has no password yet"
+    wikka("user", "set", "Root user", "--status", "active")
+    assert first_admin_link(wiki, "http://x") is None
+
+
+def test_mail_needs_to_know_where_links_lead(tmp_path: Path) -> None:
+    for given, why in (
+        (["--smtp", "mail.example:587"], "--mail-from"),
+        (["--smtp", "mail.example", "--mail-from", "w@wiki.example"], "HOST:PORT"),
+        (["--smtp", "mail.example:587", "--mail-from", "w@wiki.example"], "--public-url"),
+    ):
+        done = CliRunner().invoke(main, ["serve", *given])
+        assert (done.exit_code, why in done.stderr) == (2, True), done.stderr
