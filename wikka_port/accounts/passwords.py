@@ -40,9 +40,10 @@ class Passwords:
         nobodys = self._of_nobody()
         with self._turns:
             try:
-                return self._hasher.verify(stored or nobodys, password) and stored != ""
+                self._hasher.verify(stored or nobodys, password)
             except (VerificationError, InvalidHashError):
                 return False
+        return stored != ""
 
     def is_outdated(self, stored: str) -> bool:
         """Made with other parameters than today's."""

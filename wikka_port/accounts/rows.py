@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from columnar.client import Connection, Delete, Expect, Put
+from columnar.client.table import Operation
 from wikka_port.store import Store, check_and_put
 
 Cells = Mapping[bytes, bytes]
@@ -117,7 +118,10 @@ def _in_one_step(
     conditions = [
         Expect.absent(column) if value is None else Expect(column, value) for column, value in expected.items()
     ]
-    operations = [*(Delete(column) for column in deletes), *(Put(column, value) for column, value in puts.items())]
+    operations: list[Operation] = [
+        *(Delete(column) for column in deletes),
+        *(Put(column, value) for column, value in puts.items()),
+    ]
     if connection.table(table).check_and_mutate(row, conditions, operations).applied:
         return True
     return _was_ours(connection, table, row, expected, puts)

@@ -18,7 +18,7 @@ from wikka_port.accounts.passwords import Passwords
 from wikka_port.accounts.records import Account
 from wikka_port.accounts.session_store import Sessions
 from wikka_port.accounts.tables import user_row
-from wikka_port.accounts.user_names import NAME_CHARS_MAX, PASSWORD_CHARS_MAX, usual_password
+from wikka_port.accounts.user_names import ADDRESS_CHARS_MAX, TYPED_CHARS_MAX, usual_password
 from wikka_port.security import RateLimiter, network_of
 
 WRONG: Final = "The name or the password is not right."
@@ -65,8 +65,9 @@ class SigningIn:
     def sign_in(self, name: str, password: str, client: Client) -> tuple[Account, str]:
         """The account and the cookie of its new session.  Raises Refused, StoreAway."""
         self.check_rate(client)
+        name = name[:ADDRESS_CHARS_MAX]
         account = self._named(name)
-        self._check(self.by_account, (account.row if account else user_row(name[:NAME_CHARS_MAX])).hex())
+        self._check(self.by_account, (account.row if account else user_row(name)).hex())
         if not self.is_password(account, password):
             self.audit.note("sign-in refused", user=account.name if account else "", network=client.network)
             raise Refused(WRONG)
@@ -84,7 +85,7 @@ class SigningIn:
     def is_password(self, account: Account | None, password: str) -> bool:
         """As much work for None as for an account."""
         stored = account.password if account is not None and account.status != "deleted" else ""
-        return self.passwords.verify(stored, usual_password(password[:PASSWORD_CHARS_MAX]))
+        return self.passwords.verify(stored, usual_password(password[:TYPED_CHARS_MAX]))
 
     def check_rate(self, client: Client) -> None:
         """Count an attempt of the network.  Raises Refused."""

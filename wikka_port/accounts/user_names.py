@@ -24,6 +24,7 @@ NAME_CHARS_MIN: Final = 2
 NAME_CHARS_MAX: Final = 75
 PASSWORD_CHARS_MIN: Final = 10
 PASSWORD_CHARS_MAX: Final = 256  # each costs time to hash
+TYPED_CHARS_MAX: Final = 4 * PASSWORD_CHARS_MAX  # of a password before its letters are composed
 ADDRESS_CHARS_MAX: Final = 254  # of a mail, by RFC 5321
 _PASSWORD_DIFFERENT_MIN: Final = 5
 _REFUSED: Final = re.compile(r"""[\[\]{}%+|?=<>"/\\,;:*!#@~^`&()]""")
@@ -65,7 +66,7 @@ def checked_name(text: str, allowed: Allowed = "any") -> str:
 
 def checked_password(password: str, *, name: str, address: str = "") -> str:
     """As it is hashed: keyboards that compose letters differently give the same.  Raises Unsuitable."""
-    composed = usual_password(password)
+    composed = usual_password(password[: TYPED_CHARS_MAX + 1])
     if len(composed) < PASSWORD_CHARS_MIN:
         raise Unsuitable(f"A password has at least {PASSWORD_CHARS_MIN} characters; a few words make a good one.")
     if len(composed) > PASSWORD_CHARS_MAX:

@@ -29,13 +29,20 @@ def handle(site: Site, request: Request, name: str) -> Response:
                 raise Refused(STALE_FORM)
             site.accounts.signing_in.check_rate(client_of(request))
             return _set(site, request, token) if token else _ask(site, request)
-        if token and site.accounts.registration.links.look(token, "reset") is None:
+        if token and not _name(site, token):
             problem, status, token = OUTDATED, 403, ""
     except Unsuitable as unsuitable:
         problem, status = str(unsuitable), 400
     except Refused as refused:
         problem, status = str(refused), refused.status
     return _form(site, request, token=token, problem=problem, status=status)
+
+
+def _name(site: Site, token: str) -> str:
+    """The account whose password the link sets; "" where it is not good any more."""
+    link = site.accounts.registration.links.look(token, "reset")
+    account = site.accounts.registration.of_reset_link(link) if link else None
+    return account.name if account else ""
 
 
 def _ask(site: Site, request: Request) -> Response:
@@ -55,6 +62,7 @@ def _set(site: Site, request: Request, token: str) -> Response:
 def _form(
     site: Site, request: Request, *, token: str = "", problem: str = "", status: int = 200, asked: str = ""
 ) -> Response:
-    values = {"token": token, "problem": problem, "asked": asked, "password_min": PASSWORD_CHARS_MIN}
+    name = _name(site, token) if token else ""
+    values = {"token": token, "name": name, "problem": problem, "asked": asked, "password_min": PASSWORD_CHARS_MIN}
     has_mail = site.accounts.registration.asks_address
     return form_page(site, request, "reset.html", status=status, has_mail=has_mail, **values)

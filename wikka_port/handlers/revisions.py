@@ -22,8 +22,8 @@ def handle(site: Site, request: Request, name: str) -> Response:
         return missing(site, name)
     onward = page_path(name, "revisions", below=found[-1].number) if more else ""
     networks = _networks(site, name, found)
-    values = {"page_name": name, "revisions": found, "onward": onward, "newest": below is None, "networks": networks}
-    return site.html("revisions.html", **values)
+    newest = below is None
+    return site.html("revisions.html", page_name=name, revisions=found, onward=onward, newest=newest, networks=networks)
 
 
 def _networks(site: Site, name: str, found: Sequence[Revision]) -> Mapping[int, str]:

@@ -9,6 +9,8 @@ from wikka_port.forms import STALE_FORM, form_page, is_genuine
 from wikka_port.site import Site, redirect
 from wikka_port.urls import site_path
 
+HASH_CHARS = 64
+
 
 def handle(site: Site, request: Request, name: str) -> Response:
     if site.visitor.name is None:
@@ -37,6 +39,6 @@ def _end(site: Site, row: bytes, which: str) -> None:
         for one in site.accounts.sessions.of(row):
             if one.column.decode() != site.visitor.session:
                 site.accounts.sessions.end(row, one.column)
-    elif which.isascii() and which.isalnum():
+    elif which.isascii() and which.isalnum() and len(which) <= HASH_CHARS:
         site.accounts.sessions.end(row, SESSION + which.encode())
     site.accounts.audit.note("sessions ended", user=site.visitor.name or "", note=which[:8])
