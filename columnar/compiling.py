@@ -1,8 +1,10 @@
 """Make the compiled twins (``columnar.compiled``): ``python -m columnar.compiling [--background] [PACKAGE_FOLDER]``.
 
-Needs mypyc (it comes with mypy), setuptools and a C compiler; takes some two minutes of one core, and
-nothing where the twins are fresh.  Run by ``make compile``, ``make test``, the build of a wheel (``setup.py``),
-and beside a store that ``make run`` started (``--background``, ``columnar.background_compiling``).
+Needs mypyc (it comes with mypy), setuptools and a C compiler; takes some two minutes of one core, one minute
+of two, and nothing where the twins are fresh.  Each module is a C file of its own, and as many of them are
+compiled at once as there are cores; beside a store it is one.  Run by ``make compile``, ``make test``, the build of
+a wheel (``setup.py``), and beside a store that ``make run`` started (``--background``,
+``columnar.background_compiling``).
 
     columnar/_compiled/TAG.lock       held (flock) by the one process that compiles, and by its compiler
     columnar/_compiled/TAG.scratch    its files on the way; whoever holds the lock next removes what is left
@@ -36,6 +38,7 @@ TIME_LIMIT_S: Final = 3_600.0  # beside a busy store, at the lowest priority
 # With -O1 the C compiler needs half the time, and a get 14 % more of the loop, a loaded row 9 %, a scanned one 5 %.
 OPTIMIZE: Final = "3"
 _NICE: Final = 19
+_AT_ONCE: Final = 8  # C compilers at most, of some 150 MB each
 _WORDS: Final = 300  # of the compiler's, in an error
 _BUILD: Final = """
 import os, signal, sys, threading
@@ -44,14 +47,35 @@ def end_with_parent():
         pass
     os.killpg(0, signal.SIGKILL)  # with the C compiler
 threading.Thread(target=end_with_parent, daemon=True).start()
+from concurrent.futures import ThreadPoolExecutor
 from mypyc.build import mypycify
 from setuptools import setup
-target, level, *sources = sys.argv[1:]
-modules = mypycify(["--ignore-missing-imports", *sources], opt_level=level, debug_level="0", target_dir=target + "/c")
+from setuptools.command.build_ext import build_ext
+target, level, at_once, *sources = sys.argv[1:]
+pool = ThreadPoolExecutor(int(at_once))
+class SideBySide(build_ext):
+    def build_extensions(self):
+        if self.compiler.compiler_type == "unix":  # the others compile one file after the other
+            for extension in self.extensions:  # calls between modules go straight there, not through a table
+                extension.extra_compile_args = [*extension.extra_compile_args, "-fvisibility=hidden"]
+            self.compiler.compile = self.compile
+        super().build_extensions()
+    def compile(self, sources, output_dir=None, macros=None, include_dirs=None, debug=False,
+                extra_preargs=None, extra_postargs=None, depends=None):
+        c = self.compiler
+        macros, objects, postargs, preprocessing, build = c._setup_compile(
+            output_dir, macros, include_dirs, sources, depends, extra_postargs)
+        arguments = c._get_cc_args(preprocessing, debug, extra_preargs)
+        one = lambda made: c._compile(made, *build[made], arguments, postargs, preprocessing)
+        list(pool.map(one, objects))
+        return objects
+modules = mypycify(["--ignore-missing-imports", *sources], opt_level=level, debug_level="0", target_dir=target + "/c",
+                   multi_file=True)
 for module in modules:
     module.define_macros = [("NDEBUG", "1")]
-setup(name="twins", packages=[], py_modules=[], ext_modules=modules, script_args=[
-    "--quiet", "build_ext", "--build-lib", target + "/lib", "--build-temp", target + "/o"])
+setup(name="twins", packages=[], py_modules=[], ext_modules=modules, cmdclass={"build_ext": SideBySide}, script_args=[
+    "--quiet", "build_ext", "--parallel", at_once, "--build-lib", target + "/lib", "--build-temp", target + "/o"])
+pool.shutdown()
 """
 
 
@@ -66,7 +90,8 @@ class CompiledElsewhere(Exception):
 def compile_twins(package: Path, *, wait: bool = True) -> Path:
     """Compile the hot modules of the ``columnar`` package at ``package`` into it; the folder of the twins.
 
-    Blocks, for minutes.  CannotCompile: nothing was changed.  CompiledElsewhere: only without ``wait``.
+    Blocks, for a minute or two.  CannotCompile: nothing was changed.  CompiledElsewhere: only without ``wait``,
+    which also means that one core is enough.
     """
     folder = twins_folder(package)
     with _lock(folder, wait=wait) as lock:
@@ -77,7 +102,7 @@ def compile_twins(package: Path, *, wait: bool = True) -> Path:
             return folder
         try:
             made_of = digest(package)
-            _build(package, scratch, lock)
+            _build(package, scratch, lock, _cores() if wait else 1)
             fresh = scratch / "twins"
             fresh.mkdir()
             library = scratch / "lib"
@@ -114,7 +139,13 @@ def _lock(folder: Path, *, wait: bool) -> Iterator[IO[bytes]]:
         yield lock
 
 
-def _build(package: Path, scratch: Path, lock: IO[bytes]) -> None:
+def _cores() -> int:
+    """Those that this process may use."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(count, _AT_ONCE)
+
+
+def _build(package: Path, scratch: Path, lock: IO[bytes], at_once: int) -> None:
     """mypyc and the C compiler, into ``scratch``, in a process of its own; it holds the lock as long as it lives."""
     _look_for_tools()
     scratch.mkdir()
@@ -122,7 +153,7 @@ def _build(package: Path, scratch: Path, lock: IO[bytes]) -> None:
     said = scratch / "said"
     with open(said, "wb") as words:
         process = subprocess.Popen(
-            [sys.executable, "-c", _BUILD, str(scratch), OPTIMIZE, *sources],
+            [sys.executable, "-c", _BUILD, str(scratch), OPTIMIZE, str(at_once), *sources],
             cwd=package.parent,
             stdin=subprocess.PIPE,
             stdout=words,
@@ -188,7 +219,7 @@ def main() -> int:
     if are_fresh(package):
         return 0
     if not background:
-        _say(f"Compiling {len(HOT)} hot modules, once for this state of the sources; some two minutes")
+        _say(f"Compiling {len(HOT)} hot modules, once for this state of the sources; a minute or two")
     began = time.monotonic()
     try:
         compile_twins(package, wait=not background)

@@ -31,6 +31,8 @@ open(sys.argv[1] + "/../pid.new", "w").write(str(os.getpid()))
 os.rename(sys.argv[1] + "/../pid.new", sys.argv[1] + "/../pid")
 sys.stdin.buffer.read()
 """
+# says how many C files it was told to compile at once
+COUNTS = MAKES + "open(sys.argv[1] + '/../at_once', 'w').write(sys.argv[3])"
 # heeds no pipe, until the file ``go`` is there
 STAYS = """
 import os, sys, time
@@ -109,6 +111,18 @@ def test_what_a_killed_one_left_is_removed_and_old_twins_replaced(package: Path)
     assert left(package) == {"", ".lock"}
     assert {path.name for path in folder.iterdir()} == {"columnar.model.cell.so", compiled.DIGEST_FILE}
     assert compiled.are_fresh(package)
+
+
+def test_a_store_that_serves_leaves_it_one_core(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits for the compiler gives it all of them, up to a bound."""
+    monkeypatch.setattr(compiling, "_BUILD", COUNTS)
+    monkeypatch.setattr(compiling.os, "sched_getaffinity", lambda _: set(range(64)))
+    told = compiled.twins_folder(package).parent / "at_once"
+    compiling.compile_twins(package)
+    assert int(told.read_text()) == compiling._AT_ONCE
+    (compiled.twins_folder(package) / compiled.DIGEST_FILE).unlink()
+    compiling.compile_twins(package, wait=False)
+    assert told.read_text() == "1"
 
 
 def test_a_failure_is_one_line_and_leaves_the_twins_there_were(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
