@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from tests.tidy.sources import SOURCES, module_name, statements, tree_of
+
 CONSTRUCTORS: Final = ("__init__", "__post_init__")
 
 # Modules whose every function reaches out of the process, but for the names behind the colon.
@@ -92,11 +94,10 @@ class Module:
     bases: dict[str, list[ast.expr]] = field(default_factory=dict)  # by class
 
 
-def parsed(name: str, path: Path, text: str) -> Module:
+def parsed(name: str, path: Path, tree: ast.Module) -> Module:
     module = Module(name, path)
-    tree = ast.parse(text)
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 module.imports[alias.asname or alias.name.split(".")[0]] = (
@@ -111,7 +112,7 @@ def parsed(name: str, path: Path, text: str) -> Module:
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             module.functions[node.name] = Function(node.name, node, module)
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.ClassDef):
             module.bases[node.name] = node.bases
             for member in node.body:
@@ -301,11 +302,6 @@ class Project:
         return None
 
 
-def project(root: Path) -> Project:
-    """The project whose packages stand in ``root``."""
-    found = []
-    for package in ("columnar", "wikka_port", "wikibench"):
-        for path in sorted((root / package).rglob("*.py")):
-            parts = path.relative_to(root).with_suffix("").parts
-            found.append(parsed(".".join(parts[:-1] if parts[-1] == "__init__" else parts), path, path.read_text()))
-    return Project(found)
+def project() -> Project:
+    """All of its packages."""
+    return Project([parsed(module_name(path), path, tree_of(path)) for path in SOURCES])

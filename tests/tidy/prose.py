@@ -26,10 +26,12 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).parents[2]
+from tests.tidy.sources import ROOT, SOURCES, statements, tree_of
+
 TO_COME: Final = ROOT / "tests/tidy/prose_to_come.txt"  # files that break the rule; it only shrinks
 
 _RELATIVE: Final = {"what", "whatever", "who", "whoever", "whom", "whose", "which", "whichever", "where", "wherever"}
@@ -119,9 +121,9 @@ def cells(row: str) -> list[str]:
     return [re.sub("\0(\\d+)\0", lambda at: kept[int(at[1])], part).replace("\1", "|").strip() for part in parts]
 
 
-def blocks_of_module(source: str) -> Iterator[str]:
+def blocks_of_module(tree: ast.Module) -> Iterator[str]:
     """Paragraphs and list items of the docstrings of a module, its classes and its functions."""
-    for node in ast.walk(ast.parse(source)):
+    for node in statements(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             docstring = ast.get_docstring(node, clean=False)
             if docstring:
@@ -133,9 +135,12 @@ def _without_headings(docstring: str) -> str:
     return re.sub(r"^(\s*)[#|]", r"\1", docstring, flags=re.M)
 
 
-def sentences_of(text: str, *, is_module: bool) -> list[str]:
-    blocks = blocks_of_module(text) if is_module else blocks_of_page(text)
-    return [sentence for block in blocks for sentence in sentences(block)]
+def sentences_of_page(text: str) -> list[str]:
+    return [sentence for block in blocks_of_page(text) for sentence in sentences(block)]
+
+
+def sentences_of_module(tree: ast.Module) -> list[str]:
+    return [sentence for block in blocks_of_module(tree) for sentence in sentences(block)]
 
 
 def offenders(found: list[str]) -> list[str]:
@@ -149,12 +154,12 @@ def meets_the_bound(found: list[str]) -> bool:
 def files() -> list[Path]:
     """Every page and every module that the rule is for."""
     pages = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "COMPATIBILITY.md", *(ROOT / "docs").rglob("*.md")]
-    modules = [path for package in ("columnar", "wikka_port", "wikibench") for path in (ROOT / package).rglob("*.py")]
-    return sorted(pages) + sorted(modules)
+    return sorted(pages) + sorted(SOURCES)
 
 
+@cache
 def sentences_of_file(path: Path) -> list[str]:
-    return sentences_of(path.read_text(), is_module=path.suffix == ".py")
+    return sentences_of_module(tree_of(path)) if path.suffix == ".py" else sentences_of_page(path.read_text())
 
 
 def to_come() -> list[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
 
 from tests.tidy.constructor_io import Project, parsed, project
 
-ROOT = Path(__file__).parents[2]
 # Classes whose constructors do I/O all the same, each with the reason.
 ALLOWED = {
     "columnar.client.connection.Connection": "happybase's interface: its constructor connects",
@@ -18,7 +18,7 @@ ALLOWED = {
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, str]:
-    return project(ROOT).offences()
+    return project().offences()
 
 
 def test_no_constructor_does_io(found: dict[str, str]) -> None:
@@ -60,7 +60,8 @@ def of(body: str, *, before: str = "") -> str:
     head += "from project.other import Held, Pure, begun\nfrom project import other\n"
     lines = "".join(f"    {line}\n" for line in body.strip("\n").split("\n"))
     text = f"{head}{before}\nclass One:\n{lines}"
-    modules = [parsed("project.other", Path("other.py"), OTHER), parsed("project.one", Path("one.py"), text)]
+    texts = {"project.other": OTHER, "project.one": text}
+    modules = [parsed(name, Path(f"{name}.py"), ast.parse(code)) for name, code in texts.items()]
     return Project(modules).offences().get("project.one.One", "")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,8 @@ def ids(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def files() -> set[str]:
+@cache
+def files() -> frozenset[str]:
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -34,14 +36,18 @@ def files() -> set[str]:
         text=True,
         check=True,
     )
-    return {name for name in listed.stdout.splitlines() if (ROOT / name).is_file()}
+    return frozenset(name for name in listed.stdout.splitlines() if (ROOT / name).is_file())
 
 
-def missing_files(text: str, there: set[str]) -> list[str]:
+@cache
+def ends_of(there: frozenset[str]) -> set[str]:
+    return {"/".join(parts[begin:]) for parts in (name.split("/") for name in there) for begin in range(len(parts))}
+
+
+def missing_files(text: str, there: frozenset[str]) -> list[str]:
     """Files that ``text`` names, by their path or its end, and that are not there."""
-    ends = {"/".join(parts[begin:]) for parts in (name.split("/") for name in there) for begin in range(len(parts))}
     named = _FILE.findall(_BLOCK.sub("", _LINK.sub("", text)))
-    return sorted(set(named) - ends - EXAMPLES)
+    return sorted(set(named) - ends_of(there) - EXAMPLES)
 
 
 def anchors(text: str) -> set[str]:
@@ -69,7 +75,7 @@ def test_a_page_links_to_what_is_there(page: Path) -> None:
 
 
 def test_missing_files_and_broken_links_are_found() -> None:
-    there = {"columnar/wire/detect.py", "docs/faults.md"}
+    there = frozenset({"columnar/wire/detect.py", "docs/faults.md"})
     text = "`wire/detect.py`, `detect.py` and `columnar/wire/gone.py`; (docs/gone.md)\n\n```\nlater.py\n```\n`tect.py`"
     assert missing_files(text, there) == ["columnar/wire/gone.py", "docs/gone.md", "tect.py"]
     page = ROOT / "docs" / "security.md"

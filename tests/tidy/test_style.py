@@ -7,58 +7,74 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
+from tests.tidy.sources import ROOT, complaints, statements, text_of, tree_of
 
-ROOT = Path(__file__).parents[2]
 MODULE_LINES = 500
 FUNCTION_LINES = 60
 # A pure module says "(pure)" in the first line of its docstring and may import none of these.
 IMPURE = {"asyncio", "os", "socket", "subprocess", "threading", "time", "random", "tempfile", "shutil", "pathlib"}
 BANNED_NAMES = {"utils", "helpers", "common", "misc"}
 
-SOURCES = [
-    path for package in ("columnar", "wikka_port", "wikibench") for path in sorted((ROOT / package).rglob("*.py"))
-]
+
+def module_rules(path: Path) -> list[str]:
+    text, tree = text_of(path), tree_of(path)
+    said = []
+    if text.count("\n") > MODULE_LINES:
+        said.append(f"over {MODULE_LINES} lines: cut it along a noun of the field")
+    if tree.body and not ast.get_docstring(tree):
+        said.append("say what the module is and what it knows nothing of")
+    if path.stem in BANNED_NAMES:
+        said.append("name the module after what it holds")
+    return said
 
 
-def ids(path: Path) -> str:
-    return str(path.relative_to(ROOT))
-
-
-@pytest.mark.parametrize("path", SOURCES, ids=ids)
-def test_module_is_short_and_documented(path: Path) -> None:
-    text = path.read_text()
-    tree = ast.parse(text)
-    assert text.count("\n") <= MODULE_LINES, f"over {MODULE_LINES} lines: cut it along a noun of the field"
-    assert not tree.body or ast.get_docstring(tree), "say what the module is and what it knows nothing of"
-    assert path.stem not in BANNED_NAMES, "name the module after what it holds"
-
-
-@pytest.mark.parametrize("path", SOURCES, ids=ids)
-def test_functions_are_short(path: Path) -> None:
-    long = [
-        f"{node.name} has {node.end_lineno - node.lineno + 1} lines"
-        for node in ast.walk(ast.parse(path.read_text()))
+def function_rules(path: Path) -> list[str]:
+    return [
+        f"{node.name} has {node.end_lineno - node.lineno + 1} lines, over {FUNCTION_LINES}; give the steps names"
+        for node in statements(tree_of(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.end_lineno is not None
         and node.end_lineno - node.lineno + 1 > FUNCTION_LINES
     ]
-    assert not long, f"{long}: over {FUNCTION_LINES} lines; give the steps names"
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=ids)
-def test_a_module_that_calls_itself_pure_is_pure(path: Path) -> None:
-    tree = ast.parse(path.read_text())
+def purity_rules(path: Path) -> list[str]:
+    tree = tree_of(path)
     docstring = ast.get_docstring(tree) or ""
     if "(pure)" not in docstring.split("\n", 1)[0]:
-        return
+        return []
     imported = {
         name.split(".")[0]
-        for node in ast.walk(tree)
+        for node in statements(tree)
         if isinstance(node, ast.Import | ast.ImportFrom)
         for name in ([alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""])
     }
-    assert not imported & IMPURE, "values in, values out: take what you need as an argument"
+    return [
+        f"it says that it is pure and imports {name}: take what you need as an argument"
+        for name in sorted(imported & IMPURE)
+    ]
+
+
+def test_modules_are_short_and_documented() -> None:
+    assert complaints(module_rules) == []
+
+
+def test_functions_are_short() -> None:
+    assert complaints(function_rules) == []
+
+
+def test_modules_that_call_themselves_pure_are_pure() -> None:
+    assert complaints(purity_rules) == []
+
+
+def test_each_rule_finds_what_breaks_it(tmp_path: Path) -> None:
+    broken = tmp_path / "utils.py"
+    broken.write_text("import os\n" + "def long():\n" + "    pass\n" * 60 + "\n" * 500)
+    assert len(module_rules(broken)) == 3
+    within = tmp_path / "within.py"
+    steps = "        pass\n" * 60
+    within.write_text(f'"""Keys (pure): bytes."""\nif True:\n    import os\nelse:\n    def long():\n{steps}')
+    assert [len(rules(within)) for rules in (module_rules, function_rules, purity_rules)] == [0, 1, 1]
 
 
 def test_no_workplace_in_the_repository() -> None:
