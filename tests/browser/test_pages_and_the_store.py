@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.standalone_store import StoreProcess, free_port
+from tests.support.ports import free_port
+from tests.support.standalone_store import StoreProcess
 
 PAGE = b"<!doctype html><title>a page</title>"
 # Sends a message as bytes in every way that needs no leave, and in one that does; what could be read comes back.

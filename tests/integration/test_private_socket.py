@@ -18,8 +18,8 @@ from columnar.shell import connecting, private_connection, wrong_port
 from columnar.storage import run_file
 from columnar.wire.server import WireServer
 from tests.support.cluster_store import ClusterStore
+from tests.support.ports import free_port
 from tests.support.shell import Shell
-from tests.support.standalone_store import free_port
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_wiki_run import free_ports
+from tests.support.ports import free_port
 from tests.support.readme_blocks import RUNNING, Terminal, blocks_of
 
 ROOT = Path(__file__).parents[2]
@@ -71,7 +71,7 @@ def shortened(text: str, ports: dict[str, str]) -> str:
 @pytest.mark.timeout(600)  # some twenty commands, each an interpreter
 @pytest.mark.skipif(shutil.which("make") is None, reason="no make: the README's blocks were not run")
 def test_every_block_works_in_order_in_one_folder(clone: Path, tmp_path: Path) -> None:
-    ports = dict(zip(PORTS, map(str, free_ports(len(PORTS))), strict=True))
+    ports = dict(zip(PORTS, (str(free_port()) for _ in PORTS), strict=True))
     shim(tmp_path / "shim", ports)
     env = {
         "PATH": f"{tmp_path / 'shim'}:{os.environ['PATH']}",

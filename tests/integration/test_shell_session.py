@@ -24,10 +24,10 @@ from columnar.shell.lines import statements_of
 from columnar.shell.running import Commands, Failed, Interrupted, Outcome
 from columnar.shell.session import Session, exported
 from columnar.shell.store_names import ANSWER_S, KINDS, StoreNames
+from tests.support.ports import free_port
 from tests.support.pty_program import PtyProgram
 from tests.support.serving import Serving
 from tests.support.shell import Shell, store_at
-from tests.support.standalone_store import free_port
 
 ROOT = Path(__file__).parents[2]
 

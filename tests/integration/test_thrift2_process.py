@@ -14,7 +14,8 @@ import pytest
 import thriftpy2
 from thriftpy2.rpc import make_client
 
-from tests.support.standalone_store import ENVIRONMENT, StoreProcess, free_port
+from tests.support.ports import free_port
+from tests.support.standalone_store import ENVIRONMENT, StoreProcess
 
 ROOT = Path(__file__).parents[2]
 H = thriftpy2.load(str(ROOT / "columnar" / "thrift" / "hbase2.thrift"), module_name="process_hbase2_thrift")

@@ -28,7 +28,8 @@ from columnar.client import ClientTls, Connection
 from columnar.limits import MIB
 from columnar.wire.idl2 import SERVICE2, hbase2
 from tests.support.certificates import Authority, Pair
-from tests.support.standalone_store import ENVIRONMENT, StoreProcess, free_port
+from tests.support.ports import free_port
+from tests.support.standalone_store import ENVIRONMENT, StoreProcess
 from wikka_port.cli import main as wikka
 
 WAIT_S = 20.0

@@ -19,7 +19,8 @@ import happybase
 import pytest
 import requests
 
-from tests.support.standalone_store import ENVIRONMENT, free_port
+from tests.support.ports import free_port
+from tests.support.standalone_store import ENVIRONMENT
 from wikka_port import schema
 
 GATEWAY = os.environ.get("COLUMNAR_TEST_HBASE", "")

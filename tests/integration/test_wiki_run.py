@@ -12,17 +12,10 @@ from urllib.request import urlopen
 import requests
 
 from columnar.client import Connection
+from tests.support.ports import free_port
 from wikka_port import schema
 from wikka_port.commands.run import run
 from wikka_port.commands.serve import serve
-
-
-def free_ports(count: int) -> list[int]:
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in held]
-    for one in held:
-        one.close()
-    return ports
 
 
 def launch(folder: Path, *options: str) -> subprocess.Popen[str]:
@@ -31,7 +24,7 @@ def launch(folder: Path, *options: str) -> subprocess.Popen[str]:
 
 
 def test_it_starts_both_stops_both_and_finds_the_data_again(tmp_path: Path) -> None:
-    port, store_port = free_ports(2)
+    port, store_port = free_port(), free_port()
     options = ["--port", str(port), "--store-port", str(store_port), "--web-port", "-1"]
     options += ["--workers", "1", "--site-name", "Our Notes", "--edits-per-minute", "0"]
     options += ["--allow-host", "notes.example"]

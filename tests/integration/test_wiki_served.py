@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -14,6 +13,8 @@ from pathlib import Path
 
 import pytest
 import requests
+
+from tests.support.ports import free_port
 
 FIELD = re.compile(r'<input type="hidden" name="(csrf|base)" value="([^"]*)"')
 
@@ -38,8 +39,7 @@ def stop(process: subprocess.Popen[str]) -> int:
 
 class Whole:
     def __init__(self, folder: Path) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self._data = str(folder / "data")
         self.store = self.start_store()
         address = f"127.0.0.1:{self.port}"

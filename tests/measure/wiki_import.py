@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from columnar.bench.processes import cpu_s_of
 from columnar.client import Connection
-from tests.support.standalone_store import free_port
+from tests.support.ports import free_port
 
 HERE = Path(__file__).parents[2]
 SETTLE_MS = 5_000

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import socket
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,7 @@ from pathlib import Path
 
 import requests
 
+from tests.support.ports import free_port
 from wikka_port.limits import ACTIONS_MAX, CELLS_MAX, LINKS_MAX, STEPS_MAX
 
 QUICK_S = 1.0
@@ -69,8 +69,7 @@ class Visitor:
 @contextmanager
 def running(folder: Path) -> Iterator[tuple[str, str]]:
     """The addresses of the wiki and of its store."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     store = f"127.0.0.1:{port}"
     options = ["--data", str(folder / "data"), "--port", str(port), "--web-port", "-1"]
     children = [_start("columnar", "standalone", *options, "--trigger-modules", "wikka_port.triggers")[0]]

@@ -22,7 +22,8 @@ from columnar.limits import MIB
 from columnar.storage.rocks import CACHE_BYTES, WRITE_BUFFERS_BYTES
 from tests.overload import neighbours, siege
 from tests.overload.neighbours import KINDS, Latencies, quantile_ms
-from tests.support.standalone_store import StoreProcess, free_port
+from tests.support.ports import free_port
+from tests.support.standalone_store import StoreProcess
 
 SEED: Final = 7
 ALL: Final = frozenset({"crowd", "mute", "giant", "scanners", "filters", "parsing"})

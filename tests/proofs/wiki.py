@@ -33,7 +33,8 @@ from rich.table import Table
 from columnar.client.cluster import ClusterAdmin
 from columnar.client.errors import IOError, hbase_class
 from tests.support.cluster_process import ClusterProcess
-from tests.support.standalone_store import ENVIRONMENT, free_port
+from tests.support.ports import free_port
+from tests.support.standalone_store import ENVIRONMENT
 from wikka_port import schema
 
 MODULE = "wikka_port.triggers"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -13,16 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from columnar.client import Connection
+from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 WAIT_S = 30.0  # generous: the machine may be busy
 LOOK_S = 0.01
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        return int(held.getsockname()[1])
 
 
 class StoreProcess:
