@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
-import sys
 import threading
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,28 +19,12 @@ from thriftpy2.thrift import TException
 from thriftpy2.transport import TTransportException
 
 from tests.support.seeds import seed
+from tests.support.store_process import StoreProcess
 
-ROOT = Path(__file__).parents[2]
-LAUNCHER = ROOT / "tests" / "support" / "launch_store.py"
 KILLS = int(os.environ.get("COLUMNAR_KILLS", "6"))
 SEED = seed(1602)
 WRITERS = 3
 FAMILIES = {"a": {}, "b": {"max_versions": 1}, "c": {"max_versions": 1}}
-START_S = 20.0
-
-
-def start(folder: Path) -> tuple[subprocess.Popen[bytes], int]:
-    port_file = folder / "port"
-    port_file.unlink(missing_ok=True)
-    store = subprocess.Popen(
-        [sys.executable, LAUNCHER, folder / "data", port_file], env={**os.environ, "PYTHONPATH": str(ROOT)}
-    )
-    deadline = time.monotonic() + START_S
-    while not port_file.exists():
-        assert store.poll() is None, "the store died while it started"
-        assert time.monotonic() < deadline, "the store did not start"
-        threading.Event().wait(0.01)
-    return store, int(port_file.read_text())
 
 
 def connect(port: int) -> happybase.Connection:
@@ -95,25 +76,26 @@ def test_what_was_acknowledged_survives(tmp_path: Path) -> None:
     print(f"COLUMNAR_SEED={SEED} COLUMNAR_KILLS={KILLS}")
     rng = random.Random(SEED)
     writers = [Writer(n) for n in range(WRITERS)]
-    store, port = start(tmp_path)
+    store = StoreProcess(tmp_path / "data")
+    store.start()
     try:
-        connect(port).create_table("t", FAMILIES)
+        connect(store.port).create_table("t", FAMILIES)
         for _ in range(KILLS):
             seeds = [random.Random(rng.random()) for _ in writers]
-            threads = [threading.Thread(target=w.run, args=(port, s)) for w, s in zip(writers, seeds, strict=True)]
+            threads = [
+                threading.Thread(target=w.run, args=(store.port, s)) for w, s in zip(writers, seeds, strict=True)
+            ]
             for thread in threads:
                 thread.start()
             threading.Event().wait(rng.uniform(0.02, 0.5))
             store.kill()
-            store.wait()
             for thread in threads:
                 thread.join()
-            store, port = start(tmp_path)
-            connection = connect(port)
+            store.start()
+            connection = connect(store.port)
             for writer in writers:
                 writer.check(connection.table("t"))
             connection.close()
     finally:
         store.kill()
-        store.wait()
     assert sum(writer.added for writer in writers) > 0, "nothing was written: the test shows nothing"

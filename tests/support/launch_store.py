@@ -1,4 +1,4 @@
-"""A store in a process of its own, for tests that kill it: ``python launch_store.py FOLDER PORT_FILE [MODULE...]``.
+"""A store in a process of its own, for tests that kill it (``store_process.StoreProcess``).
 
 The port is written, whole or not at all, once requests are served; SIGTERM stops it in order.
 """
@@ -9,7 +9,6 @@ import asyncio
 import logging
 import os
 import signal
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -58,6 +57,11 @@ async def serve(folder: str, port_file: Path, modules: tuple[str, ...]) -> None:
     await store.stop()
 
 
-if __name__ == "__main__":
+def launched(folder: Path, port_file: Path, modules: tuple[str, ...], log: Path) -> None:
+    """What the process does; ``log`` gets what it says."""
+    said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for stream in (1, 2):
+        os.dup2(said, stream)
+    os.close(said)
     logging.basicConfig(level=os.environ.get("COLUMNAR_LOG_LEVEL", "WARNING"))
-    uvloop.run(serve(sys.argv[1], Path(sys.argv[2]), tuple(sys.argv[3:])))
+    uvloop.run(serve(str(folder), port_file, modules))
