@@ -140,7 +140,7 @@ def _lock(folder: Path, *, wait: bool) -> Iterator[IO[bytes]]:
 
 
 def _cores() -> int:
-    """Those that this process may use."""
+    """The number of cores that this process may use."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(count, _AT_ONCE)
 

@@ -21,6 +21,8 @@ from columnar.model.trigger_set import Triggers
 from columnar.model.view_set import ViewSet
 from columnar.standalone import Standalone
 
+ROOT = Path(__file__).parents[2]
+
 
 def die_where_told(order: Path, step: str) -> None:
     """At the step that stands in the file: of a split or a merge, of a trigger that is added, or of a start."""
@@ -63,5 +65,7 @@ def launched(folder: Path, port_file: Path, modules: tuple[str, ...], log: Path)
     for stream in (1, 2):
         os.dup2(said, stream)
     os.close(said)
+    os.chdir(ROOT)
+    os.environ["PYTHONPATH"] = str(ROOT)  # of its trigger worker
     logging.basicConfig(level=os.environ.get("COLUMNAR_LOG_LEVEL", "WARNING"))
     uvloop.run(serve(str(folder), port_file, modules))
