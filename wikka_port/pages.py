@@ -128,7 +128,13 @@ class Wiki(Listings):
         if self.indexes == "triggers":
             for one in triggers.REGISTRATIONS:
                 connection.triggers.add(
-                    one.name, schema.PAGES, one.function, one.families, before=one.before, from_where="beginning"
+                    one.name,
+                    schema.PAGES,
+                    one.function,
+                    one.families,
+                    before=one.before,
+                    from_where="beginning",
+                    batch=one.batch,
                 )
             _remove_older_triggers(connection)
 
@@ -406,4 +412,4 @@ def _change(key: bytes, draft: Draft, before: Cells) -> Change:
 
 def _run_application_indexes(connection: Connection, change: Change) -> None:
     for one in triggers.REGISTRATIONS:
-        carry_out(connection, one.call(change, connection), change.timestamp)
+        carry_out(connection, triggers.alone(one.call([change], connection)), change.timestamp)

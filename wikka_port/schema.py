@@ -93,6 +93,7 @@ REVISION_BODY: Final = b"body:text"
 
 FROM: Final = b"from:"
 TO: Final = b"to:"
+TO_FAMILY: Final = b"to"
 WANTED_FAMILY: Final = b"from"
 GONE: Final = b"from:gone"  # in ``wanted``: the page was there and has ended; no key of a page is that short
 

@@ -39,7 +39,7 @@ are few: those of sources that looked just before and wrote just after, or whose
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -50,17 +50,22 @@ from wikka_port.markup.links import links
 from wikka_port.names import page_key
 from wikka_port.page_rows import Cells, autolink_of, head_of, time_of
 from wikka_port.schema import Head, parse_head
+from wikka_port.store import rows_in_steps
 from wikka_port.wanted import existing
 
 Effects = Iterator[Effect]
+Steps = Iterator[tuple[Change, Effect] | Barrier]  # of a batch
+Targets = Mapping[bytes, str]  # key of the page -> its name
+BATCH: Final = 32  # changes of one call: those that are there, none is waited for
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
     name: str
-    call: Callable[[Change, Connection], Effects]
+    call: Callable[[Sequence[Change], Connection], Steps]
     families: tuple[bytes, ...]
     before: bool
+    batch: int
 
     @property
     def function(self) -> str:
@@ -98,51 +103,80 @@ def _seen(change: Change) -> _Seen | None:
     return _Seen(now, change.before, change.attempt > 1 or not change.changes, put)
 
 
-def indexes(change: Change, client: Connection) -> Effects:
-    """All indexes."""
-    seen = _seen(change)
-    if seen is not None:
-        yield from _names(seen)
-        yield from _wanted(change.row, seen)
-        yield from _changes(change, seen, client)
-        yield from _backlinks(change.row, seen, client)
+def alone(steps: Steps) -> Effects:
+    """The effects of a batch of one change."""
+    for step in steps:
+        yield step if isinstance(step, Barrier) else step[1]
+
+
+def indexes(batch: Sequence[Change], client: Connection) -> Steps:
+    """All indexes.  A batch has one look at the pages that it links to, and its barriers together."""
+    seen = [(change, one) for change in batch if (one := _seen(change)) is not None]
+    for change, one in seen:
+        for effect in (*_names(one), *_wanted(change.row, one)):
+            yield change, effect
+        for effect in _changes(change, one, client):
+            yield change, effect
+    yield from _backlinks(seen, client)
 
 
 # --- links -------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _Links:
+    """What a change makes of the links of its page."""
+
+    name: bytes  # of the page
+    column: bytes  # of the page, in the rows of what it links to
+    added: Targets  # where nothing is taken for granted, all that it links to
+    removed: Targets
+
+
 def backlinks(change: Change, client: Connection) -> Effects:
     seen = _seen(change)
     if seen is not None:
-        yield from _backlinks(change.row, seen, client)
+        yield from alone(_backlinks([(change, seen)], client))
 
 
-def _backlinks(key: bytes, seen: _Seen, client: Connection) -> Effects:
-    after, before = _links(seen.now), _links(seen.before)
-    added, removed = _without(after, before), _without(before, after)
-    if seen.careful:
-        known = client.table(schema.BACKLINKS).row(key, columns=[b"to"])
-        ever = {column[len(schema.TO) :]: name.decode() for column, name in known.items()}
-        added, removed = after, _without({**before, **ever}, after)
-    column = schema.FROM + key
-    if added:
-        there = existing(client, added)
-        yield Put(schema.BACKLINKS, key, {schema.TO + target: name.encode() for target, name in added.items()})
+def _backlinks(seen: Sequence[tuple[Change, _Seen]], client: Connection) -> Steps:
+    found = _links_of_changes(seen, client)
+    there = existing(client, {target: None for _, one in found for target in one.added})
+    for change, one in found:
+        if one.added:
+            cells = {schema.TO + target: name.encode() for target, name in one.added.items()}
+            yield change, Put(schema.BACKLINKS, change.row, cells)
+    if any(one.added for _, one in found):
         yield Barrier()
-        for target in added:
-            yield Put(schema.BACKLINKS, target, {column: seen.name})
-        for target, name in added.items():
-            if target not in there:
-                yield Put(schema.WANTED, target, {column: name.encode()})
-    if removed:
-        for table in (schema.BACKLINKS, schema.WANTED):
-            for target in removed:
-                yield Delete(table, target, [column])
+    for table in (schema.BACKLINKS, schema.WANTED):
+        for change, one in found:
+            for target, name in one.added.items():
+                if table == schema.BACKLINKS:
+                    yield change, Put(table, target, {one.column: one.name})
+                elif target not in there:
+                    yield change, Put(table, target, {one.column: name.encode()})
+            for target in one.removed:
+                yield change, Delete(table, target, [one.column])
+    if any(one.removed for _, one in found):
         yield Barrier()
-        yield Delete(schema.BACKLINKS, key, [schema.TO + target for target in removed])
+    for change, one in found:
+        if one.removed:
+            yield change, Delete(schema.BACKLINKS, change.row, [schema.TO + target for target in one.removed])
 
 
-Targets = Mapping[bytes, str]  # key of the page -> its name
+def _links_of_changes(seen: Sequence[tuple[Change, _Seen]], client: Connection) -> list[tuple[Change, _Links]]:
+    careful = [change.row for change, one in seen if one.careful]
+    known = dict(rows_in_steps(client.table(schema.BACKLINKS), dict.fromkeys(careful), schema.TO_FAMILY))
+    found = []
+    for change, one in seen:
+        after, before = _links(one.now), _links(one.before)
+        added, removed = _without(after, before), _without(before, after)
+        if one.careful:
+            held = known.get(change.row, {})
+            ever = {column[len(schema.TO) :]: name.decode() for column, name in held.items()}
+            added, removed = after, _without({**before, **ever}, after)
+        found.append((change, _Links(one.name, schema.FROM + change.row, added, removed)))
+    return found
 
 
 def _links(cells: Cells) -> Targets:
@@ -225,7 +259,10 @@ def change_entry(
     }
 
 
-# One delivery of each change, with one reading of the page's row, serves all indexes.
-REGISTRATIONS: Final = (Registration("wiki-indexes", indexes, (b"body", b"meta", b"user", b"note"), before=True),)
+# One delivery of each change, with one reading of the page's row, serves all indexes; a batch costs one look and one
+# wait for each of its barriers.
+REGISTRATIONS: Final = (
+    Registration("wiki-indexes", indexes, (b"body", b"meta", b"user", b"note"), before=True, batch=BATCH),
+)
 # The registrations of older wikis, until ``Wiki.prepare`` removes them; they run the functions above of their names.
 OLDER: Final = ("wiki-backlinks", "wiki-wanted", "wiki-names", "wiki-changes")

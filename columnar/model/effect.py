@@ -221,7 +221,8 @@ class Checkpoint(Effect):
 class Barrier(Effect):
     """Go on when everything yielded before is on disk: what follows may count on it, whatever crashes.
 
-    Effects between two barriers may become durable in any order, for they go to regions with logs of their own.
+    Effects between two barriers may become durable in any order, for they go to regions with logs of their own.  Gifts
+    to totals are sent at the end all the same.  A batch yields a barrier without a change: it is all changes'.
     A barrier costs a slice, which is a message each way and an fsync.  A barrier does not cover Contribute and
     Tally: these wait for the end of the function or a Checkpoint.
     """

@@ -203,7 +203,10 @@ class _BatchSlice(_Slice):
     def fill(self, yielded: Iterator[Any], ends_s: float) -> bool:
         effects, size_bytes = self.effects, 0
         for pair in yielded:
-            if pair is not HELD:
+            if type(pair) is Barrier:
+                if effects:
+                    return True
+            elif pair is not HELD:
                 effects.append([self._place_of(pair), pair[1]])
                 size_bytes += pair[1].size_bytes
             if len(effects) >= SLICE_EFFECTS or size_bytes >= EFFECT_BYTES or perf_counter() >= ends_s:
@@ -216,8 +219,10 @@ class _BatchSlice(_Slice):
         at = self._places.get(id(pair[0]))
         if at is None:
             raise TypeError(f"an effect is yielded with a change of its batch, not with {pair[0]!r}"[:200])
-        if type(pair[1]) is Checkpoint or type(pair[1]) is Barrier:
-            raise TypeError("a batch has no checkpoint and no barrier: its changes end one by one")
+        if type(pair[1]) is Checkpoint:
+            raise TypeError("a batch has no checkpoint: its changes end one by one")
+        if type(pair[1]) is Barrier:
+            raise TypeError("a barrier is the whole batch's: yield it without a change")
         return at
 
     def held(self, yielded: Iterator[Any]) -> Iterator[Any]:

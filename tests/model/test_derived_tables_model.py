@@ -203,7 +203,7 @@ class Pages(History):
     """The wiki's own functions; pages are saved at times of the savers' own and deleted as a raw client would."""
 
     families = (Family("meta"), Family("body"), Family("user"), Family("note"))
-    functions = MappingProxyType({one.name: one.call for one in triggers.REGISTRATIONS})
+    functions = MappingProxyType({one.name: derived_pages.of_one_change(one.call) for one in triggers.REGISTRATIONS})
     source = schema.PAGES
 
     def registrations(self) -> list[Registration]:

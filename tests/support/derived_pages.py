@@ -13,6 +13,11 @@ from wikka_port.wanted import wanted_pages
 Rows = dict[bytes, dict[bytes, bytes]]
 
 
+def of_one_change(call: Any) -> Any:
+    """A function that takes batches, as one that takes a change."""
+    return lambda change, client: triggers.alone(call([change], client))
+
+
 @dataclass
 class Derived:
     backlinks: Rows = field(default_factory=dict)

@@ -116,22 +116,23 @@ class _Batch:
                 step()
 
 
-def write_slices(
-    tables: Any, effects: Iterator[Effect] | None, at_ms: int, shuffle: Callable[[list[Any]], None]
-) -> None:
-    """Effects between two barriers become durable in any order, each in a step of its own."""
-    together: list[Any] = []
-    for effect in itertools.chain(effects or (), (Barrier(),)):
-        if not isinstance(effect, Barrier):
-            together.append(effect)
+def write_slices(tables: Any, steps: Iterator[Any] | None, at_ms: int, shuffle: Callable[[list[Any]], None]) -> None:
+    """Effects between two barriers become durable in any order, each in a step of its own.
+
+    ``steps``: of a batch pairs, with the change whose stamp an effect bears; else they bear ``at_ms``.
+    """
+    together: list[tuple[Any, int]] = []
+    for step in itertools.chain(steps or (), (Barrier(),)):
+        if not isinstance(step, Barrier):
+            together.append((step, at_ms) if isinstance(step, Effect) else (step[1], step[0].timestamp))
             continue
         shuffle(together)
-        for one in together:
+        for one, stamp in together:
             table = tables.table(one.table)
             if isinstance(one, Put):
-                table.put(one.row, one.cells, at_ms)
+                table.put(one.row, one.cells, stamp)
             else:
-                table.delete(one.row, one.columns, at_ms)
+                table.delete(one.row, one.columns, stamp)
         together.clear()
 
 

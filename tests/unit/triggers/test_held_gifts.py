@@ -136,6 +136,21 @@ def test_gifts_of_a_batch_belong_to_their_changes_and_come_in_their_order() -> N
 
 
 @pytest.mark.usefixtures("cut")
+def test_a_barrier_is_the_whole_batchs_and_sends_no_gift() -> None:
+    def function(changes: tuple[Change, ...]) -> Iterator[Any]:
+        yield Barrier()
+        yield changes[1], ONE
+        yield changes[0], PUT
+        yield Barrier()
+        yield changes[1], PUT
+
+    found = run(function, b"p", b"q")
+    assert (sent(found), found[0][1]) == ([[0, PUT], [1, PUT], [1, ONE]], "more")
+    found = run(lambda changes: iter(((changes[0], Barrier()),)), b"p", b"q")
+    assert "yield it without a change" in found[-1][3]
+
+
+@pytest.mark.usefixtures("cut")
 def test_a_batch_that_fails_gives_nothing() -> None:
     def names(changes: tuple[Change, ...]) -> Iterator[Any]:
         yield changes[0], ONE

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from columnar.triggers.api import Change, ChangedCell
+from columnar.triggers.api import Barrier, Change, ChangedCell
 from columnar.triggers.slices import function_of
 from tests.support.derived_pages import Derived
 from tests.support.fake_tables import Run, Stepper, Tables, write_slices
@@ -39,9 +39,19 @@ OLDER = tuple(getattr(triggers, name.removeprefix("wiki-")) for name in triggers
 SETS = pytest.mark.parametrize("functions", [NEW, OLDER, (*NEW, *OLDER)], ids=["new", "older", "both"])
 
 
-def _of_two(call: Any) -> Any:
-    """The function as one that takes a client, as the worker calls it."""
-    return call if function_of(call).wants_client else lambda change, _client: call(change)
+def _of_changes(call: Any) -> Any:
+    """The function as one that takes changes and a client."""
+    if call in NEW:
+        return call
+    if function_of(call).wants_client:
+        return lambda changes, client: call(changes[0], client)
+    return lambda changes, _client: call(changes[0])
+
+
+@dataclass
+class Delivery:
+    members: list[tuple[Queue, list[Change]]]
+    run: Run
 
 
 @dataclass
@@ -49,18 +59,27 @@ class Queue:
     """The changes of one row for one function."""
 
     call: Any
+    is_batch: bool
     changes: list[Change] = field(default_factory=list)
     at: int = 0  # the next to be delivered
     attempt: int = 1
-    run: Run | None = None
+    delivery: Delivery | None = None
+
+    def next_changes(self, most: int) -> list[Change]:
+        return [replace(change, attempt=self.attempt) for change in self.changes[self.at : self.at + most]]
 
 
 class World:
-    def __init__(self, functions: Sequence[Any] = NEW, seed: int = 0) -> None:
-        self.shuffle = random.Random(seed).shuffle
+    def __init__(self, functions: Sequence[Any] = NEW, seed: int = 0, *, batches: bool = False) -> None:
+        self.rng = random.Random(seed)
         self.tables = Tables()
         self.stepper = Stepper(self.tables)
-        self.queues = {(one.__name__, page_key(name)): Queue(_of_two(one)) for one in functions for name in NAMES}
+        calls = {one: _of_changes(one) for one in functions}
+        self.queues = {
+            (one.__name__, page_key(name)): Queue(call, batches and one in NEW)
+            for one, call in calls.items()
+            for name in NAMES
+        }
         self.dead: list[tuple[Any, Change]] = []
         self.clock = 1_000
         self.entries: dict[bytes, dict[bytes, bytes]] = {}  # what ``changes`` must hold
@@ -99,32 +118,45 @@ class World:
 
     def step(self, queue: Queue, fate: int) -> None:
         """One step of the delivery at the head of ``queue``."""
-        change = queue.changes[queue.at]
-        if queue.run is None:
-            seen = replace(change, now=self.row(change.row), attempt=queue.attempt)
-            queue.run = self.stepper.run(lambda: self._run(queue.call, seen))
-        queue.run.go(kill=fate > 0)
-        if not queue.run.done:
+        if queue.delivery is None:
+            self._deliver(queue)
+        delivery = queue.delivery
+        assert delivery is not None, "it was begun"
+        delivery.run.go(kill=fate > 0)
+        if not delivery.run.done:
             return
-        queue.run = None
-        if fate == 1:  # the worker died: this change again
-            queue.attempt += 1
-        elif fate == 2:  # the store died too: its cursor lies further back, and attempts are forgotten
-            queue.at, queue.attempt = max(queue.at - 2, 0), 1
-        elif fate == 3:
-            self.dead.append((queue.call, change))
-            queue.at, queue.attempt = queue.at + 1, 1
-        else:
-            queue.at, queue.attempt = queue.at + 1, 1
+        for one, changes in delivery.members:
+            one.delivery = None
+            if fate == 1:  # the worker died: these changes again
+                one.attempt += 1
+            elif fate == 2:  # the store died too: its cursor lies further back, and attempts are forgotten
+                one.at, one.attempt = max(one.at - 2, 0), 1
+            else:
+                if fate == 3:
+                    self.dead += [(one.call, change) for change in changes]
+                one.at, one.attempt = one.at + len(changes), 1
 
-    def _run(self, call: Any, change: Change) -> None:
-        write_slices(self.tables, call(change, self.tables), change.timestamp, self.shuffle)
+    def _deliver(self, queue: Queue) -> None:
+        """A batch has several changes of a page, and those of other pages."""
+        members = [(queue, queue.next_changes(self.rng.randint(1, 2) if queue.is_batch else 1))]
+        if queue.is_batch:
+            idle = (
+                one for one in self.waiting() if one.call is queue.call and one.delivery is None and one is not queue
+            )
+            members += [(one, one.next_changes(1)) for one in idle if self.rng.random() < 0.5]
+        seen = [replace(change, now=self.row(change.row)) for _, changes in members for change in changes]
+        run = self.stepper.run(lambda: self._run(queue.call, seen))
+        for one, _ in members:
+            one.delivery = Delivery(members, run)
+
+    def _run(self, call: Any, changes: list[Change]) -> None:
+        write_slices(self.tables, call(changes, self.tables), changes[0].timestamp, self.rng.shuffle)
 
     def retry_dead_letters(self) -> None:
         for call, change in self.dead:
             now = self.row(change.row)
             again = replace(change, changes=(), before={}, now=now, is_backfill=True)
-            run = self.stepper.run(lambda call=call, again=again: self._run(call, again))  # type: ignore[misc]
+            run = self.stepper.run(lambda call=call, again=again: self._run(call, [again]))  # type: ignore[misc]
             while not run.done:
                 run.go()
 
@@ -139,7 +171,7 @@ class World:
 
 
 def play(data: st.DataObject, commits: list[Any], fates: st.SearchStrategy[int], functions: Sequence[Any]) -> World:
-    world = World(functions, data.draw(st.integers(0, 1_000)))
+    world = World(functions, data.draw(st.integers(0, 1_000)), batches=True)
     left = list(reversed(commits))
     while left or world.waiting():
         waiting = world.waiting()
@@ -226,7 +258,7 @@ def test_a_page_whose_name_nobody_knows_any_more_is_wanted_by_the_name_in_the_li
     world.commit("Alpha", {"Beta"})
     deliver(world, "Alpha")
     end = Change(schema.PAGES, page_key("Beta"), world.clock, "", (), {}, is_backfill=True)
-    world._run(triggers.indexes, end)
+    world._run(triggers.indexes, [end])
     world.tables.table(schema.WANTED).delete(page_key("Beta"), [schema.FROM + page_key("Alpha")], world.clock)
     assert wanted_pages(world.tables, b"", 10) == [("Beta", 1)]  # type: ignore[arg-type]
 
@@ -260,7 +292,7 @@ def test_a_change_of_other_cells_of_a_page_is_none_of_theirs() -> None:
     tables = Tables()
     change = Change(schema.PAGES, page_key("Alpha"), 5, "", (ChangedCell("put", b"meta:acl", 5, b"x"),), {}, {})
     for call in (*NEW, *OLDER):
-        assert list(_of_two(call)(change, tables)) == []
+        assert [step for step in _of_changes(call)([change], tables) if type(step) is not Barrier] == []
 
 
 def test_a_first_delivery_writes_what_changed_and_a_repeated_one_all_that_the_page_says() -> None:
