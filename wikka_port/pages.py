@@ -30,18 +30,15 @@ Invariants:
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from columnar.client import ClientTls, Connection, Expect, Put
-from columnar.client.errors import AlreadyExists
 from columnar.triggers.api import Change, ChangedCell
 from wikka_port import edit_signatures, history, schema, triggers
 from wikka_port.accounts.rows import Rows, StoreRows
-from wikka_port.accounts.tables import TABLES as ACCOUNT_TABLES
 from wikka_port.effects import carry_out
 from wikka_port.listings import Listings, RecentChange
 from wikka_port.names import normalise, page_key
@@ -58,6 +55,7 @@ from wikka_port.page_rows import (
     page_of,
     revision_cells,
 )
+from wikka_port.preparation import prepare
 from wikka_port.schema import Head, revision_token
 from wikka_port.store import Store, StoreAway, check_and_put, rows_in_steps
 
@@ -65,7 +63,6 @@ __all__ = ["Conflict", "Page", "PageTooBig", "RecentChange", "Revision", "Saved"
 
 Indexes = Literal["triggers", "application"]
 BODY_BYTES_MAX: Final = 4 * 1024 * 1024  # under the store's bound of a cell, and what one can still edit
-OLDER_WAIT_MS: Final = 10_000  # for triggers of an older wiki; what has not delivered by then stays for now
 _EXISTENCE: Final = (schema.VERSIONCOUNT,)
 
 
@@ -113,30 +110,12 @@ class Wiki(Listings):
         self.rows: Rows = StoreRows(self.store)  # of accounts
         self._clock = clock
 
-    def prepare(self) -> None:
-        """Create what tables there are not yet and register the triggers.  Changes nothing the second time."""
-        self.store.run(self._prepare)
+    def prepare(self) -> list[str]:
+        """Create what tables there are not yet and register the triggers.  Changes nothing the second time.
 
-    def _prepare(self, connection: Connection) -> None:
-        there = set(connection.tables())
-        for table in (*schema.TABLES, *ACCOUNT_TABLES):
-            if table.name in there:
-                continue
-            attributes = table.attributes if connection.is_columnar else None
-            with contextlib.suppress(AlreadyExists):  # another one prepares at the same time
-                connection.create_table(table.name, table.families, attributes=attributes)
-        if self.indexes == "triggers":
-            for one in triggers.REGISTRATIONS:
-                connection.triggers.add(
-                    one.name,
-                    schema.PAGES,
-                    one.function,
-                    one.families,
-                    before=one.before,
-                    from_where="beginning",
-                    batch=one.batch,
-                )
-            _remove_older_triggers(connection)
+        Names of an older wiki's triggers that stay, since they have changes to deliver: the next call removes them.
+        """
+        return self.store.run(lambda connection: prepare(connection, with_triggers=self.indexes == "triggers"))
 
     # --- reading -----------------------------------------------------------------------------------
 
@@ -287,13 +266,6 @@ class Wiki(Listings):
 
     def is_up(self) -> bool:
         return self.store.is_up()
-
-
-def _remove_older_triggers(connection: Connection) -> None:
-    """Those of older wikis, whose work the present ones do, once they have delivered what they have."""
-    for one in connection.triggers.list():
-        if one.name in triggers.OLDER and connection.triggers.wait(one.name, timeout_ms=OLDER_WAIT_MS):
-            connection.triggers.remove(one.name)
 
 
 # --- one page ----------------------------------------------------------------------------------

@@ -4,7 +4,8 @@
     wanted      a page begins (or ends) to be -> ``wanted`` seen from the target
     names       a page begins (or ends) to be -> ``names``
     changes     a revision -> ``changes``
-    indexes     all of them, in one delivery with one reading of the page: what is registered
+    indexes     all of them, in one delivery with one reading of the page
+    indexes_of_batch    the same for the changes of many pages together: what is registered
 
 They yield what is to be written.  Columnar writes it in batches of its own; where the application keeps the indexes,
 ``effects`` writes it through a client.
@@ -44,6 +45,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from columnar.client import Connection
+from columnar.client import Registration as StoreRegistration
 from columnar.triggers.api import Barrier, Change, Delete, Effect, Put
 from wikka_port import history, schema
 from wikka_port.markup.links import links
@@ -68,8 +70,18 @@ class Registration:
     batch: int
 
     @property
-    def function(self) -> str:
-        return f"{self.call.__module__}:{self.call.__name__}"
+    def asked(self) -> StoreRegistration:
+        """What the store is asked for.  A registration of this name is changed to it in its place."""
+        return StoreRegistration(
+            name=self.name,
+            table=schema.PAGES.decode(),
+            function=f"{self.call.__module__}:{self.call.__name__}",
+            families=tuple(sorted(family.decode() for family in self.families)),
+            before=self.before,
+            from_where="beginning",
+            batch=self.batch,
+            of_module=self.call.__module__,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +121,12 @@ def alone(steps: Steps) -> Effects:
         yield step if isinstance(step, Barrier) else step[1]
 
 
-def indexes(batch: Sequence[Change], client: Connection) -> Steps:
+def indexes(change: Change, client: Connection) -> Effects:
+    """All indexes.  Wikis of earlier versions registered it; ``prepare`` changes that to ``indexes_of_batch``."""
+    return alone(indexes_of_batch([change], client))
+
+
+def indexes_of_batch(batch: Sequence[Change], client: Connection) -> Steps:
     """All indexes.  A batch has one look at the pages that it links to, and its barriers together."""
     seen = [(change, one) for change in batch if (one := _seen(change)) is not None]
     for change, one in seen:
@@ -262,7 +279,7 @@ def change_entry(
 # One delivery of each change, with one reading of the page's row, serves all indexes; a batch costs one look and one
 # wait for each of its barriers.
 REGISTRATIONS: Final = (
-    Registration("wiki-indexes", indexes, (b"body", b"meta", b"user", b"note"), before=True, batch=BATCH),
+    Registration("wiki-indexes", indexes_of_batch, (b"body", b"meta", b"user", b"note"), before=True, batch=BATCH),
 )
 # The registrations of older wikis, until ``Wiki.prepare`` removes them; they run the functions above of their names.
 OLDER: Final = ("wiki-backlinks", "wiki-wanted", "wiki-names", "wiki-changes")

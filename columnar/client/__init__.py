@@ -31,6 +31,7 @@ from columnar.client.view_cells import Group, Member
 from columnar.client.view_reader import ViewReader
 from columnar.client.views import Views, ViewStatus
 from columnar.model.presplit import hex_splits, uniform_splits
+from columnar.model.trigger_registration import Registration
 from columnar.model.view_definition import Source, View
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "Put",
     "RegionAdmin",
     "RegionStatus",
+    "Registration",
     "Snapshot",
     "Snapshots",
     "Source",

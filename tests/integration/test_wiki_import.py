@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from tests.support.serving import Serving
 from tests.support.store_thread import StoreThread
-from wikka_port import bulk_save, consistency, importer, schema, triggers
+from wikka_port import bulk_save, consistency, importer, schema
 from wikka_port.cli import main
 from wikka_port.consistency import check
 from wikka_port.dump import DumpError
@@ -230,30 +230,6 @@ def test_candidates_whose_page_is_there_are_spare_not_wrong_and_removed_by_a_rep
     assert check(imported, repair=True).differences == ()
     assert check(imported).spare == ()
     assert imported.store.run(lambda c: c.table(schema.WANTED).row(PAGE)) == {}
-
-
-def test_triggers_of_an_older_wiki_make_way_when_they_have_delivered(tmp_path: Path) -> None:
-    with StoreThread(tmp_path, trigger_modules=("wikka_port.triggers",)) as running:
-        wiki = Wiki("127.0.0.1", running.port)
-        wiki.store.run(
-            lambda c: [c.create_table(one.name, one.families, attributes=one.attributes) for one in schema.TABLES]
-        )
-        families = {"wiki-backlinks": (b"body", b"meta"), "wiki-changes": (b"meta", b"user", b"note")}
-        for name in triggers.OLDER:
-            function = f"wikka_port.triggers:{name.removeprefix('wiki-')}"
-            of = families.get(name, (b"meta",))
-            wiki.store.run(lambda c, n=name, f=function, o=of: c.triggers.add(n, schema.PAGES, f, o, before=True))  # type: ignore[misc]
-        wiki.save("Source", "to [[Target]] and [[Gone]]", author="Ann", base=0)
-        wiki.save("Target", "to [[Source]]", author="Ann", base=0)
-        assert wiki.settle("", 30)
-        assert check(wiki).differences == (), "they do their work until they go"
-        wiki.prepare()
-        assert [one.name for one in wiki.store.run(lambda c: c.triggers.list())] == ["wiki-indexes"]
-        wiki.save("Gone", "to [[Elsewhere]]", author="Ann", base=0)
-        assert wiki.settle("", 30)
-        assert check(wiki).differences == ()
-        assert wiki.wanted() == [("Elsewhere", 1)]
-        wiki.store.close()
 
 
 def test_what_was_repaired_ends_with_what_it_was_derived_from(tmp_path: Path) -> None:

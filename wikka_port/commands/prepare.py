@@ -20,8 +20,12 @@ from wikka_port.first_pages import write_first_pages
 def prepare(store: str, indexes: Any, tls: ClientTls | None, public_url: str, first_pages: bool) -> None:
     """Create the tables and register the triggers; what is there already stays as it is."""
     with open_wiki(store, indexes, tls) as wiki:
-        wiki.prepare()
+        stay = wiki.prepare()
         written = write_first_pages(wiki) if first_pages else 0
+        if stay:
+            names = ", ".join(stay)
+            click.echo(f"Triggers of an older wiki stay until they have delivered what they have: {names}.")
+            click.echo("Run wikka prepare again then; columnar trigger list shows how far they are.")
         link = first_admin_link(wiki, public_url)
         click.echo(f"Ready{f'; wrote {written} pages' if written else ''}.")
     if link:

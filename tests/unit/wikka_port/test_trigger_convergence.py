@@ -35,7 +35,7 @@ DELETE = st.tuples(st.sampled_from(NAMES), st.none())
 
 
 NEW = tuple(one.call for one in triggers.REGISTRATIONS)
-OLDER = tuple(getattr(triggers, name.removeprefix("wiki-")) for name in triggers.OLDER)
+OLDER = (*(getattr(triggers, name.removeprefix("wiki-")) for name in triggers.OLDER), triggers.indexes)
 SETS = pytest.mark.parametrize("functions", [NEW, OLDER, (*NEW, *OLDER)], ids=["new", "older", "both"])
 
 
@@ -215,7 +215,7 @@ def test_dead_letters_retried_at_the_end_leave_nothing_behind(
 
 def deliver(world: World, name: str) -> Queue:
     """Run the next change of a page."""
-    queue = world.queues["indexes", page_key(name)]
+    queue = world.queues["indexes_of_batch", page_key(name)]
     at = queue.at
     while queue.at == at:
         world.step(queue, 0)
@@ -227,7 +227,7 @@ def test_a_target_that_is_made_between_the_look_and_the_put_is_not_wanted_until_
     world = World()
     world.commit("Alpha", {"Beta"})
     while not world.tables.visible(schema.BACKLINKS).get(page_key("Alpha")):
-        world.step(world.queues["indexes", page_key("Alpha")], 0)
+        world.step(world.queues["indexes_of_batch", page_key("Alpha")], 0)
     world.commit("Beta", set())
     deliver(world, "Beta")
     deliver(world, "Alpha")
@@ -245,7 +245,7 @@ def test_a_target_that_ends_between_the_look_and_the_put_is_wanted() -> None:
     deliver(world, "Beta")
     world.commit("Alpha", {"Beta"})
     while not world.tables.visible(schema.BACKLINKS).get(page_key("Alpha")):
-        world.step(world.queues["indexes", page_key("Alpha")], 0)
+        world.step(world.queues["indexes_of_batch", page_key("Alpha")], 0)
     world.commit("Beta", None)
     deliver(world, "Beta")
     deliver(world, "Alpha")
@@ -258,7 +258,7 @@ def test_a_page_whose_name_nobody_knows_any_more_is_wanted_by_the_name_in_the_li
     world.commit("Alpha", {"Beta"})
     deliver(world, "Alpha")
     end = Change(schema.PAGES, page_key("Beta"), world.clock, "", (), {}, is_backfill=True)
-    world._run(triggers.indexes, [end])
+    world._run(triggers.indexes_of_batch, [end])
     world.tables.table(schema.WANTED).delete(page_key("Beta"), [schema.FROM + page_key("Alpha")], world.clock)
     assert wanted_pages(world.tables, b"", 10) == [("Beta", 1)]  # type: ignore[arg-type]
 
@@ -267,7 +267,7 @@ def test_what_an_index_knows_of_a_source_is_on_disk_before_what_it_is_for_and_go
     world = World()
     for links in ({"Beta", "Gamma"}, {"Gamma"}):
         world.commit("Alpha", links)
-        queue = world.queues["indexes", page_key("Alpha")]
+        queue = world.queues["indexes_of_batch", page_key("Alpha")]
         at = queue.at
         while queue.at == at:
             world.step(queue, 0)
@@ -304,7 +304,7 @@ def test_a_first_delivery_writes_what_changed_and_a_repeated_one_all_that_the_pa
         lost = schema.FROM + page_key("Alpha")
         world.tables.table(schema.BACKLINKS).delete(page_key("Gamma"), [lost], world.clock)
         world.commit("Alpha", {"Beta", "Gamma"})
-        world.queues["indexes", page_key("Alpha")].attempt = attempt
+        world.queues["indexes_of_batch", page_key("Alpha")].attempt = attempt
         deliver(world, "Alpha")
         linked = world.tables.visible(schema.BACKLINKS)
         assert {name for name in NAMES if lost in linked.get(page_key(name), {})} == {"Beta", *again}

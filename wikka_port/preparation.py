@@ -1,0 +1,65 @@
+"""The wiki's tables and triggers in a store: made where they are missing, and brought to this version's form.
+
+    a new store             the tables, and the trigger from the beginning
+    another registration    changed where it is: it keeps its place in the logs, and changes that wait are delivered by
+                            the new one (until then the function of the old registration delivers them)
+    triggers of OLDER       the trigger is added from the beginning, which shows it every page; then each of them goes
+                            when it has delivered what it has, and stays if that takes longer than OLDER_WAIT_MS
+
+Old and new triggers may run side by side: they lead to the same tables (``triggers``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from typing import Final
+
+from columnar.client import Connection
+from columnar.client.errors import AlreadyExists
+from wikka_port import schema, triggers
+from wikka_port.accounts.tables import TABLES as ACCOUNT_TABLES
+
+OLDER_WAIT_MS: Final = 10_000
+
+
+def prepare(connection: Connection, *, with_triggers: bool) -> list[str]:
+    """Returns the names of older triggers that stay.  Changes nothing the second time."""
+    _make_tables(connection)
+    if not with_triggers:
+        return []
+    _register(connection)
+    return _older_that_stay(connection)
+
+
+def _make_tables(connection: Connection) -> None:
+    there = set(connection.tables())
+    for table in (*schema.TABLES, *ACCOUNT_TABLES):
+        if table.name in there:
+            continue
+        attributes = table.attributes if connection.is_columnar else None
+        with contextlib.suppress(AlreadyExists):  # another one prepares at the same time
+            connection.create_table(table.name, table.families, attributes=attributes)
+
+
+def _register(connection: Connection) -> None:
+    """A sync, and not an add: it changes a trigger that is there with other settings, which keeps its place."""
+    held = {one.name: one.registration for one in connection.triggers.list()}
+    asked = [one.asked for one in triggers.REGISTRATIONS]
+    for wanted in asked:
+        there = held.get(wanted.name)
+        if there is None or there != replace(wanted, from_where=there.from_where):
+            connection.triggers.sync(asked)
+            return
+
+
+def _older_that_stay(connection: Connection) -> list[str]:
+    stay = []
+    for one in connection.triggers.list():
+        if one.name not in triggers.OLDER:
+            continue
+        if connection.triggers.wait(one.name, timeout_ms=OLDER_WAIT_MS):
+            connection.triggers.remove(one.name)
+        else:
+            stay.append(one.name)
+    return stay
