@@ -53,6 +53,7 @@ HOT: Final = (
     "columnar.regions.log_tail",
     "columnar.regions.patience",
     "columnar.regions.plain_rows",
+    "columnar.regions.read_puts",
     "columnar.regions.reached",
     "columnar.regions.region",
     "columnar.regions.region_reads",

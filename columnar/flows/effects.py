@@ -45,20 +45,26 @@ def size_of(writes: list[Write]) -> int:
     """Bytes of rows and values, and what objects there are beside them."""
     size = 0
     for _, mutation in writes:
-        size += len(mutation.row) + WRITE_BYTES
+        size += len(mutation.row) + WRITE_BYTES + OPERATION_BYTES * len(mutation.operations)
         for operation in mutation.operations:
-            size += OPERATION_BYTES + len(getattr(operation, "value", b"")) + getattr(operation, "size_bytes", 0)
+            if isinstance(operation, Put):
+                size += len(operation.value)
+            else:
+                size += getattr(operation, "size_bytes", 0)
     return size
 
 
 def _write_of(effect: Any, stamp: int) -> Write:
-    match effect:
-        case [int(kind), bytes(table), bytes(row), dict(cells)] if kind == PUT and row and cells:
-            return table, RowMutation(row, tuple([_put(column, value, stamp) for column, value in cells.items()]))
-        case [int(kind), bytes(table), bytes(row), list(columns)] if kind == DELETE and row and columns:
-            return table, RowMutation(row, tuple([_delete(column, stamp) for column in columns]))
-        case [int(kind), bytes(table), bytes(row), None] if kind == DELETE and row:
-            return table, RowMutation(row, (Delete(_ALL_FAMILIES, None, stamp),))  # ``for_table`` spells it out
+    """No ``match``: with its patterns it takes twice as long, and each effect of each change comes here."""
+    if isinstance(effect, list | tuple) and len(effect) == 4:
+        kind, table, row, what = effect
+        if isinstance(table, bytes) and isinstance(row, bytes) and row:
+            if kind == PUT and isinstance(what, dict) and what:
+                return table, RowMutation(row, tuple([_put(column, value, stamp) for column, value in what.items()]))
+            if kind == DELETE and isinstance(what, list) and what:
+                return table, RowMutation(row, tuple([_delete(column, stamp) for column in what]))
+            if kind == DELETE and what is None:
+                return table, RowMutation(row, (Delete(_ALL_FAMILIES, None, stamp),))  # ``for_table`` spells it out
     raise IllegalArgument(f"an effect that is none: {str(effect)[:100]}")
 
 

@@ -1,6 +1,7 @@
 """Drafting: decides the next state of a region's rows and adds it to batches.
 
 A put reads the row only if its present cells matter (``_must_read``); otherwise it is written unread (``unread_puts``).
+Puts of many rows read together (``read_puts``).
 
 Invariant I1: no cell has a timestamp above both ``meta/future`` and the clock at its writing.  Once the clock has
 passed that mark, a cell stamped by the clock is the newest of its column and needs no comparison.
@@ -14,9 +15,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from columnar.model.mutation import RowMutation, RowPuts
+from columnar.model.mutation import RowMutation, RowPuts, RowWrite
 from columnar.model.schema import Table
-from columnar.regions import row_images
+from columnar.regions import read_puts, row_images
 from columnar.regions.applied import Counted, Step
 from columnar.regions.change_logging import ChangeLogging
 from columnar.regions.family_view import Views
@@ -100,6 +101,34 @@ class Drafting:
             logged = self._logging.record(batch, draft, sequence, now_ms, policy, mutation.hops)
         guarded = self._guards.cover(batch, draft.guarded, now_ms) if draft.guarded else None
         return Step(sequence, draft.timestamp, draft.results, None, logged, draft.highest, counted, guarded)
+
+    def rows(self, batch: Batch, mutations: list[RowWrite], now_ms: int, policy: LogPolicy | None) -> list[Step]:
+        """Add the next states of different rows, without conditions, with the same outcome as ``row`` for each."""
+        if policy is not None or len(mutations) == 1 or not self._read_together(mutations, now_ms):
+            return [self._one(batch, mutation, now_ms, policy) for mutation in mutations]
+        present = read_puts.read(self._store, self._views, mutations)
+        steps: list[Step] = []
+        for mutation, places in zip(mutations, present.rows, strict=True):
+            if places is None or not isinstance(mutation, RowMutation):
+                steps.append(self._one(batch, mutation, now_ms, policy))
+                continue
+            sequence = self._logging.log.next()
+            number = (sequence.epoch << _EPOCH_SHIFT) | sequence.n
+            highest = read_puts.put(batch, mutation, places, present.values, now_ms, number)
+            steps.append(Step(sequence, now_ms, (), None, None, highest))
+        return steps
+
+    def _read_together(self, mutations: list[RowWrite], now_ms: int) -> bool:
+        """The first row says for all whether they are puts that must read: a call's rows are of one kind."""
+        first = mutations[0]
+        if not isinstance(first, RowMutation):
+            return False
+        return self._must_read(now_ms, None) or not self._unread.can_put(first)
+
+    def _one(self, batch: Batch, mutation: RowWrite, now_ms: int, policy: LogPolicy | None) -> Step:
+        if isinstance(mutation, RowMutation):
+            return self.row(batch, mutation, now_ms, policy)
+        return self.puts(batch, mutation, now_ms, policy)
 
     def puts(self, batch: Batch, mutation: RowPuts, now_ms: int, policy: LogPolicy | None) -> Step:
         """Add a row of a bulk load to ``batch``, with the same outcome as ``row``."""

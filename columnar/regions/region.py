@@ -163,13 +163,7 @@ class Region:
         assert not any(isinstance(m, RowMutation) and m.conditions for m in listed), "conditions are for single rows"
         if self._refuses:
             self.check_writable()
-        drafting, policy = self.drafting, self.log_policy
-        steps = [
-            drafting.row(batch, mutation, now_ms, policy)
-            if isinstance(mutation, RowMutation)
-            else drafting.puts(batch, mutation, now_ms, policy)
-            for mutation in listed
-        ]
+        steps = self.drafting.rows(batch, listed, now_ms, self.log_policy)
         synced = self._sync_by_default and wants_sync(listed)
         if synced and self._unsynced:
             synced = any(touches_synced(mutation, self._unsynced) for mutation in listed)

@@ -19,7 +19,7 @@ from typing import Final
 from columnar.errors import TooManyHops, TriggerError
 from columnar.flows.effects import Write
 from columnar.model.flow_graph import Flow, Graph, Place
-from columnar.model.mutation import Contribute, RowMutation
+from columnar.model.mutation import Contribute
 from columnar.model.trigger_flow import HOPS, KIND, flow_of
 from columnar.model.trigger_set import Triggers
 
@@ -53,9 +53,13 @@ class EffectPlaces:
         if sound is None:
             sound = self._sound[trigger] = set()
         for table, mutation in writes:
-            for family in _families(mutation):
-                if (table, family) not in sound:
-                    self._look(trigger, (table, family), sound)
+            for operation in mutation.operations:
+                if (table, operation.family) not in sound:
+                    self._look(trigger, (table, operation.family), sound)
+                if isinstance(operation, Contribute):
+                    for family in _families_beside(operation):
+                        if (table, family) not in sound:
+                            self._look(trigger, (table, family), sound)
 
     def _look(self, trigger: str, target: _Target, sound: set[_Target]) -> None:
         held = self._triggers().find(trigger)
@@ -76,13 +80,11 @@ class EffectPlaces:
         seen[target] = None
 
 
-def _families(mutation: RowMutation) -> Iterator[bytes]:
-    for operation in mutation.operations:
-        yield operation.family
-        if isinstance(operation, Contribute):
-            yield from {family for family, _ in operation.totals}
-            if operation.order_family:
-                yield operation.order_family
+def _families_beside(operation: Contribute) -> Iterator[bytes]:
+    """The families of its totals and its order."""
+    yield from {family for family, _ in operation.totals}
+    if operation.order_family:
+        yield operation.order_family
 
 
 def _place(target: _Target) -> Place:

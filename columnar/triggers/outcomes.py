@@ -166,14 +166,15 @@ class Outcomes:
         """
         if not call.consumer.registration.batch:
             return self._of_one(call, 0, effects)
-        by_place: dict[int, list[Any]] = {}
+        by_place: list[list[Any]] = [[] for _ in call.stamps]
         for effect in effects:
-            match effect:
-                case [int(at), list() as one] if 0 <= at < len(call.stamps):
-                    by_place.setdefault(at, []).append(one)
-                case _:
-                    raise IllegalArgument(f"an effect of a batch that names no change of it: {str(effect)[:100]}")
-        return [write for at in sorted(by_place) for write in self._of_one(call, at, by_place[at])]
+            if isinstance(effect, list) and len(effect) == 2 and isinstance(effect[0], int):
+                at, one = effect
+                if 0 <= at < len(by_place) and isinstance(one, list):
+                    by_place[at].append(one)
+                    continue
+            raise IllegalArgument(f"an effect of a batch that names no change of it: {str(effect)[:100]}")
+        return [write for at, ones in enumerate(by_place) if ones for write in self._of_one(call, at, ones)]
 
     def _of_one(self, call: Call, at: int, effects: list[Any]) -> list[Write]:
         writes = writes_of(effects, call.stamps[at], call.hops[at], lambda: call.giving(at))
