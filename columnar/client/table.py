@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import happybase
 
+from columnar.client.errors import NotColumnar
 from columnar.model.contribution import unpack as unpack_member
 from columnar.wire.idl import columnar
 
@@ -113,21 +114,40 @@ class Table(happybase.Table):  # type: ignore[misc]
 
         Returns after the fsync.  IllegalArgument, IOError as happybase; NotColumnar on a plain HBase.
         """
-        result = self.connection.call(
-            "columnarCheckAndMutate",
-            self.name,
-            row,
-            [columnar.Condition(column=c.column, op=_OPS[c.op], value=c.value) for c in conditions],
-            [_to_wire(operation) for operation in operations],
-            {},
+        return _check_result(
+            self.connection.call(
+                "columnarCheckAndMutate",
+                self.name,
+                row,
+                [_condition(one) for one in conditions],
+                [_to_wire(operation) for operation in operations],
+                {},
+            )
         )
-        return CheckResult(
-            result.applied,
-            result.timestamp,
-            _text(result.sequence),
-            [int.from_bytes(cell.value, "big", signed=True) for cell in result.counters],
-            None if result.failedCondition < 0 else result.failedCondition,
-        )
+
+    def check_and_mutate_rows(
+        self, rows: Mapping[bytes, tuple[Sequence[Expect], Sequence[Operation]]]
+    ) -> dict[bytes, CheckResult]:
+        """``check_and_mutate`` of several rows, each of them one step; mostly in one call, with one fsync.
+
+        After an error some rows may be written.  IllegalArgument, IOError as happybase; NotColumnar on a plain HBase.
+        """
+        asked = [
+            columnar.CheckedRow(
+                row=row,
+                conditions=[_condition(one) for one in conditions],
+                operations=[_to_wire(operation) for operation in operations],
+            )
+            for row, (conditions, operations) in rows.items()
+        ]
+        try:
+            answers = self.connection.call("columnarCheckAndMutateRows", self.name, asked)
+        except NotColumnar:  # or a Columnar of before
+            answers = [columnar.CheckedRowResult() for _ in asked]
+        return {
+            row: self.check_and_mutate(row, *rows[row]) if answer.result is None else _check_result(answer.result)
+            for row, answer in zip(rows, answers, strict=True)
+        }
 
     def slice(
         self,
@@ -174,6 +194,20 @@ class Table(happybase.Table):  # type: ignore[misc]
             for row, operations in rows.items()
         ]
         self.connection.call("columnarLoadRows", self.name, loaded)
+
+
+def _condition(expected: Expect) -> Any:
+    return columnar.Condition(column=expected.column, op=_OPS[expected.op], value=expected.value)
+
+
+def _check_result(result: Any) -> CheckResult:
+    return CheckResult(
+        result.applied,
+        result.timestamp,
+        _text(result.sequence),
+        [int.from_bytes(cell.value, "big", signed=True) for cell in result.counters],
+        None if result.failedCondition < 0 else result.failedCondition,
+    )
 
 
 def _to_wire(operation: Operation) -> Any:

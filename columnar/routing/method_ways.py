@@ -52,7 +52,8 @@ _THRIFT1: Final = {
     **_listed(
         Way.ROWS,
         "getRows getRowsWithColumns getRowsTs getRowsWithColumnsTs getRowOrBefore mutateRows mutateRowsTs"
-        " incrementRows columnarMutateRows columnarLoadRows columnarDeleteRows columnarIngest",
+        " incrementRows columnarMutateRows columnarCheckAndMutateRows columnarLoadRows columnarDeleteRows"
+        " columnarIngest",
     ),
     **_listed(
         Way.HERE,

@@ -72,6 +72,17 @@ struct CheckAndMutateResult {
   5: i32 failedCondition = -1
 }
 
+struct CheckedRow {
+  1: binary row,
+  2: list<Condition> conditions,
+  3: list<RowOperation> operations
+}
+
+// No result: nothing was done for the row, and columnarCheckAndMutate says why, or does it.
+struct CheckedRowResult {
+  1: optional CheckAndMutateResult result
+}
+
 // --- schema --------------------------------------------------------------------------------------
 
 // Whatever is left out has the default of our own administration, not that of HBase's IDL
@@ -447,6 +458,11 @@ service ColumnarStore extends hbase.Hbase {
   CheckAndMutateResult columnarCheckAndMutate(1: binary table, 2: binary row,
     3: list<Condition> conditions, 4: list<RowOperation> operations,
     5: map<binary, binary> attributes)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+
+  // columnarCheckAndMutate of several rows, each named once and a step of its own, with one fsync; a result for each, in
+  // order.  Rows of other servers, rows that meet an error and what a call has no time for have none: ask for them alone.
+  list<CheckedRowResult> columnarCheckAndMutateRows(1: binary table, 2: list<CheckedRow> rows)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
 
   // As mutateRows; answers the sequence token of the last change.

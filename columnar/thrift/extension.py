@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 from columnar.errors import IllegalArgument
 from columnar.model.cell import checked_row
 from columnar.model.mutation import Increment, RowMutation
+from columnar.operations.checked_rows import Outcomes, write_checked
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.applied import Applied
+from columnar.regions.tables import ServedTable
 from columnar.routing.row_forms import Figures
 from columnar.thrift import translate
 from columnar.thrift.admin_methods import family_of
@@ -58,24 +60,27 @@ class ExtensionMethods:
     ) -> Any:
         """The conditions are looked at and the operations applied, in the order given, as one step."""
         served = self._access.meant(table)
-        checked = tuple(translate.condition_from_wire(served.schema, one) for one in conditions or ())
-        translate.checked_operations(len(operations or ()), row or b"")
-        asked = tuple(translate.row_operation_from_wire(served.schema, one) for one in operations or ())
-        if not asked:
-            raise IllegalArgument("checkAndMutate needs at least one operation")
-        increments = sum(isinstance(one, Increment) for one in asked)  # their results come first
+        mutation = _checked_mutation(served, row, conditions, operations)
 
         def answer(applied: Applied | None) -> Any:
             assert applied is not None, "one row"
-            return columnar.CheckAndMutateResult(
-                applied=applied.failed_condition is None,
-                timestamp=applied.timestamp,
-                sequence=applied.sequence.token,
-                counters=[hbase.TCell(value, stamp) for _, value, stamp in applied.results[:increments]],
-                failedCondition=-1 if applied.failed_condition is None else applied.failed_condition,
-            )
+            return _result(mutation, applied)
 
-        return self._writes.write(ctx, served, RowMutation(checked_row(row), asked, checked), answer)
+        return self._writes.write(ctx, served, mutation, answer)
+
+    def columnarCheckAndMutateRows(self, _ctx: Any, table: bytes, rows: Any) -> Any:
+        served = self._access.meant(table)
+        mutations = [_checked_mutation(served, one.row, one.conditions, one.operations) for one in rows or ()]
+        if len({one.row for one in mutations}) < len(mutations):
+            raise IllegalArgument("columnarCheckAndMutateRows names each row once")
+
+        def answer(outcomes: Outcomes) -> Any:
+            return [
+                columnar.CheckedRowResult(result=None if applied is None else _result(mutation, applied))
+                for mutation, applied in zip(mutations, outcomes, strict=True)
+            ]
+
+        return write_checked(self._access, served, mutations, answer)
 
     def columnarMutateRows(self, ctx: Any, table: bytes, batches: Any, attributes: Any) -> Any:
         return self._mutations.mutate_rows(
@@ -130,3 +135,23 @@ class ExtensionMethods:
             silentServers=silent,
             remarks=self.remarks(),
         )
+
+
+def _checked_mutation(served: ServedTable, row: bytes | None, conditions: Any, operations: Any) -> RowMutation:
+    checked = tuple(translate.condition_from_wire(served.schema, one) for one in conditions or ())
+    translate.checked_operations(len(operations or ()), row or b"")
+    asked = tuple(translate.row_operation_from_wire(served.schema, one) for one in operations or ())
+    if not asked:
+        raise IllegalArgument("checkAndMutate needs at least one operation")
+    return RowMutation(checked_row(row), asked, checked)
+
+
+def _result(mutation: RowMutation, applied: Applied) -> Any:
+    increments = sum(isinstance(one, Increment) for one in mutation.operations)  # their results come first
+    return columnar.CheckAndMutateResult(
+        applied=applied.failed_condition is None,
+        timestamp=applied.timestamp,
+        sequence=applied.sequence.token,
+        counters=[hbase.TCell(value, stamp) for _, value, stamp in applied.results[:increments]],
+        failedCondition=-1 if applied.failed_condition is None else applied.failed_condition,
+    )

@@ -15,6 +15,7 @@ def test_the_methods() -> None:
         "columnarAssign",
         "columnarBalance",
         "columnarCheckAndMutate",
+        "columnarCheckAndMutateRows",
         "columnarCompact",
         "columnarCreateNamespace",
         "columnarCreateTable",
