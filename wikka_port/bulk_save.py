@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
@@ -25,7 +25,7 @@ from wikka_port.pages import Conflict, PageTooBig, Wiki, draft_after, fresh_cell
 
 WORKERS: Final = 12
 IN_FLIGHT: Final = 24  # groups
-STAGED_CHARS: Final = 1_000_000  # of one call
+CALL_CHARS: Final = 1_000_000  # of one call that stages or commits
 LAG_HIGH: Final = 4_000  # changes: above it the writer waits
 LAG_LOW: Final = 1_000  # until it is below this
 LAG_LOOK_S: Final = 1.0
@@ -99,9 +99,9 @@ class BulkSaver:
         keys = [page_key(part.name) for part in group]
         rows = self._wiki.store.run(lambda c: dict(c.table(schema.PAGES).rows(keys, columns=[b"meta"])))
         steps = [self._steps_of(part, key, rows.get(key, {}), stored) for part, key in zip(group, keys, strict=True)]
-        self._stage([draft for of_part in steps for draft, _ in of_part])
-        for part, of_part in zip(group, steps, strict=True):
-            self._commit(part, of_part, stored)
+        for together in _in_calls([step for of_part in steps for step in of_part]):
+            self._wiki.stage([draft for draft, _ in together])
+        self._commit(group, steps, stored)
         return stored
 
     def _steps_of(self, part: PagePart, key: bytes, row: Cells, stored: Stored) -> list[_Step]:
@@ -126,30 +126,22 @@ class BulkSaver:
             row = {**page_cells(draft), schema.VERSIONCOUNT: draft.head.pack()}
         return steps
 
-    def _stage(self, drafts: list[Draft]) -> None:
-        """All of them before the first commit, in calls of a bounded size."""
-        together: list[Draft] = []
-        chars = 0
-        for draft in drafts:
-            if together and chars + len(draft.body) > STAGED_CHARS:
-                self._wiki.stage(together)
-                together, chars = [], 0
-            together.append(draft)
-            chars += len(draft.body)
-        if together:
-            self._wiki.stage(together)
-
-    def _commit(self, part: PagePart, steps: list[_Step], stored: Stored) -> None:
-        for done, (draft, before) in enumerate(steps):
-            try:
-                self._wiki.commit(draft, before)
-            except Conflict:  # it has removed its own staged row
-                stored.kept.add(part.name)
-                left = [draft for draft, _ in steps[done + 1 :]]
-                if left:
-                    self._wiki.unstage(left)
-                return
-            stored.revisions += 1
+    def _commit(self, group: Sequence[PagePart], steps: list[list[_Step]], stored: Stored) -> None:
+        """The first revision of each part that has one, then the second ones: a page's revisions follow each other."""
+        left = {number: deque(of_part) for number, of_part in enumerate(steps) if of_part}
+        while left:
+            heads = [(number, of_part.popleft()) for number, of_part in left.items()]
+            numbers = iter(number for number, _ in heads)
+            for together in _in_calls([step for _, step in heads]):
+                for outcome, number in zip(self._wiki.commit_all(together), numbers, strict=False):
+                    if not isinstance(outcome, Conflict):
+                        stored.revisions += 1
+                        continue
+                    stored.kept.add(group[number].name)  # it has removed its own staged row
+                    if left[number]:
+                        self._wiki.unstage([draft for draft, _ in left[number]])
+                        left[number].clear()
+            left = {number: of_part for number, of_part in left.items() if of_part}
 
     # --- triggers ----------------------------------------------------------------------------------
 
@@ -167,6 +159,24 @@ class BulkSaver:
         """Of the running ones: for a paused trigger the store itself sets the bound."""
         listed = self._wiki.store.run(lambda connection: connection.triggers.list())
         return max((one.lag_changes for one in listed if one.state == "running"), default=0)
+
+
+def _in_calls(steps: Sequence[_Step]) -> Iterator[list[_Step]]:
+    """Those of one call, of a bounded size.  A page that a dump has twice is in two calls, so the second conflicts."""
+    together: list[_Step] = []
+    heads: set[tuple[str, int]] = set()
+    chars = 0
+    for step in steps:
+        draft = step[0]
+        head = (draft.name, draft.head.number)
+        if together and (chars + len(draft.body) > CALL_CHARS or head in heads):
+            yield together
+            together, heads, chars = [], set(), 0
+        together.append(step)
+        heads.add(head)
+        chars += len(draft.body)
+    if together:
+        yield together
 
 
 def _draft(part: PagePart, revision: ImportedRevision, before: Cells) -> Draft:

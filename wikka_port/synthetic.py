@@ -29,6 +29,8 @@ rupes rus saltus saxum scopulus seges semita silva sol stagnum stella tellus ter
 unda ursus uva vadum vallis ventus ver vertex via vicus vinum viridis
 """
 _WORDS: Final = tuple(_VOCABULARY.split())
+_WORDS_LEAST: Final = 6  # of a sentence
+_WORDS_MORE: Final = 10  # at most; of 4 bits
 
 
 def page_name(number: int) -> str:
@@ -40,13 +42,17 @@ def page_text(number: int, *, pages: int, seed: int, size_bytes: int, links: int
     """``size_bytes`` of sentences in paragraphs, more or less a sentence, its links among them."""
     rng = Random(f"{seed}:{number}")
     linked = [f"[[{page_name(rng.randrange(pages))}]]" for _ in range(links)]
+    random, bits, vocabulary = rng.random, rng.getrandbits, float(len(_WORDS))
     words: list[str] = []
     size = sum(len(link) + 1 for link in linked)
     while size < size_bytes:
-        sentence = rng.choices(_WORDS, k=rng.randint(6, 16))
+        more = bits(4)  # as ``randint`` and ``choices`` draw, without their calls
+        while more > _WORDS_MORE:
+            more = bits(4)
+        sentence = [_WORDS[int(random() * vocabulary)] for _ in range(_WORDS_LEAST + more)]
         sentence[0] = sentence[0].capitalize()
-        sentence[-1] += ".\n\n" if rng.random() < 0.12 else "."
-        size += sum(len(word) + 1 for word in sentence)
+        sentence[-1] += ".\n\n" if random() < 0.12 else "."
+        size += len(" ".join(sentence)) + 1
         words += sentence
     for link in linked:
         words.insert(rng.randint(0, len(words)), link)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
 from wikka_port.markup.links import links
@@ -28,3 +30,10 @@ def test_a_page_has_its_size_and_its_links_and_is_always_the_same() -> None:
     assert text.count("[[") == 10
     assert set(links(text, autolink=False)) <= {page_name(number) for number in range(1_000)}
     assert page_text(0, pages=1, seed=1, size_bytes=0, links=2) == "[[Aa]] [[Aa]]\n"
+
+
+def test_a_wiki_that_an_earlier_version_began_goes_on_with_the_same_pages() -> None:
+    text = page_text(7, pages=1_000, seed=1, size_bytes=8_192, links=10)
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == "3ab346a03370fb83"
+    text = page_text(523, pages=30_000, seed=2, size_bytes=300, links=3)
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == "960694983aeab45c"
