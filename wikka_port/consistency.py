@@ -22,7 +22,7 @@ the time of now, later than any marker.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
@@ -42,6 +42,7 @@ from wikka_port.page_rows import (
 )
 from wikka_port.pages import Wiki, clock_ms
 from wikka_port.schema import NO_HEAD, Head, parse_head
+from wikka_port.search import recount
 from wikka_port.triggers import change_entry
 
 GRACE_MS: Final = 10 * 60 * 1000  # a save takes seconds; what is staged longer than this fell
@@ -109,10 +110,11 @@ class _Look:
 
     def _all(self, connection: Connection) -> tuple[list[Difference], int]:
         self._pages = self._revisions = 0
-        check = LinkCheck(connection, self._at)
+        check, words = LinkCheck(connection, self._at), recount.Recount(connection, self._at)
         found: list[Difference] = []
         for group in self._page_groups(connection, found):
             found += check.of_pages(group)
+            found += words.of_pages(group)
             found += self._names_of_pages(connection, group)
             self._progress("pages", self._pages)
         for step, differences in (
@@ -120,6 +122,7 @@ class _Look:
             ("names", _names_without_page(connection)),
             ("changes", _changes_without_revision(connection)),
             ("accounts", account_check.differences(connection, self._now)),
+            ("words", words.of_tables()),
         ):
             self._progress(step, 0)
             found += differences
@@ -294,13 +297,17 @@ def _store_time(wiki: Wiki) -> int | None:
     return wiki.store.run(lambda c: c.table(schema.PAGES).check_and_mutate(nobody, never, put)).timestamp
 
 
-def _repair(wiki: Wiki, differences: Iterable[Difference]) -> None:
+def _repair(wiki: Wiki, differences: Sequence[Difference]) -> None:
     """One call for each row and time; rows of ``pages`` and ``revisions`` are put, never changed otherwise."""
     wanted: dict[tuple[bytes, bytes, int], list[Difference]] = {}
+    terms = [one for one in differences if one.table == schema.TERMS]
     for one in differences:
-        wanted.setdefault((one.table, one.row, one.at_ms), []).append(one)
+        if one.table != schema.TERMS:
+            wanted.setdefault((one.table, one.row, one.at_ms), []).append(one)
     for (table, row, at_ms), group in wanted.items():
         wiki.store.run(lambda c, t=table, r=row, at=at_ms, g=group: _mend(c, t, r, at, g))  # type: ignore[misc]
+    if terms:
+        wiki.store.run(lambda connection: recount.mend(connection, terms))
 
 
 def _mend(connection: Connection, name: bytes, row: bytes, at_ms: int, group: list[Difference]) -> None:

@@ -17,6 +17,9 @@ from wikka_port import schema
 from wikka_port.names import page_key
 from wikka_port.page_rows import Cells, time_of
 from wikka_port.schema import parse_head
+from wikka_port.search.query import Query
+from wikka_port.search.searching import Readable, Results, search
+from wikka_port.search.suggesting import suggested
 from wikka_port.store import Store
 from wikka_port.wanted import wanted_pages
 
@@ -76,6 +79,17 @@ class Listings:
             return [schema.name_of_row(row) for row, _ in rows]
 
         return self.store.run(work)
+
+    def search(self, query: Query, *, page: int = 1, pages: int = 0, readable: Readable | None = None) -> Results:
+        """Pages with the words that were asked for, the best first (``search.searching``).
+
+        ``pages``: how many the wiki has, roughly; ``readable``: what the visitor may see, None: all.
+        """
+        return self.store.run(lambda c: search(c, query, page=page, pages=pages, readable=readable))
+
+    def suggested(self, typed: str, *, most: int = 8) -> list[str]:
+        """Names that what is being typed may become (``search.suggesting``)."""
+        return self.store.run(lambda connection: suggested(connection, typed, most))
 
     def count_pages(self) -> int:
         """Looks at every name."""

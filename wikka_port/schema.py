@@ -7,10 +7,12 @@
     names      folded name, 00, name                        meta       alphabetical lists, prefixes, title search
     changes    salt, inverted ms (13), md5, inverted number meta       recent changes newest first
     wanted     md5 of a page that may not be there          from       wanted pages (``triggers`` W1 to W3)
+    terms      stem, 00, first digit of md5                 p          which pages have a word (``search.postings``)
+    docs       md5                                          d          the words that the index has of a page
     imports    sha1 of where a dump comes from              meta       where a stopped import goes on
 
 ``md5`` is the lower-case hexadecimal MD5 of the normalised name (``names.page_key``).  ``pages`` and
-``revisions`` are the sources; backlinks, names, changes and wanted follow from them (``triggers``)
+``revisions`` are the sources; the tables of DERIVED follow from them (``triggers``)
 and can be made again from them (``consistency``); they carry DELETE_MARKERS, because a late retry
 must not bring back what was deleted.
 
@@ -47,6 +49,8 @@ BACKLINKS: Final = b"backlinks"
 NAMES: Final = b"names"
 CHANGES: Final = b"changes"
 WANTED: Final = b"wanted"
+TERMS: Final = b"terms"
+DOCS: Final = b"docs"
 IMPORTS: Final = b"imports"
 
 # A delivery that comes later than this after the change it stems from could bring back what a later one deleted.
@@ -69,9 +73,11 @@ TABLES: Final = (
     TableSpec(NAMES, {"meta": _ONE}, _DERIVED),
     TableSpec(CHANGES, {"meta": _ONE}, _DERIVED),
     TableSpec(WANTED, {"from": _ONE}, _DERIVED),
+    TableSpec(TERMS, {"p": _ONE}, _DERIVED),
+    TableSpec(DOCS, {"d": _ONE}, _DERIVED),
     TableSpec(IMPORTS, {"meta": _ONE}, {}),
 )
-DERIVED: Final = (BACKLINKS, NAMES, CHANGES, WANTED)
+DERIVED: Final = (BACKLINKS, NAMES, CHANGES, WANTED, TERMS, DOCS)
 
 # Columns of pages and revisions.
 VERSIONCOUNT: Final = b"meta:versioncount"

@@ -23,7 +23,7 @@ _VISITOR_CHARS: Final = 32
 HEADERS: Final = (
     (
         "Content-Security-Policy",
-        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' https: data:; "
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' https: data:; connect-src 'self'; "
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     ),
     ("X-Content-Type-Options", "nosniff"),

@@ -6,6 +6,7 @@
     changes     a revision -> ``changes``
     indexes     all of them, in one delivery with one reading of the page
     indexes_of_batch    the same for the changes of many pages together: what is registered
+    words       the words of a page -> ``terms`` and ``docs`` (``search.indexing``); registered apart: it costs more
 
 They yield what is to be written.  Columnar writes it in batches of its own; where the application keeps the indexes,
 ``effects`` writes it through a client.
@@ -52,6 +53,7 @@ from wikka_port.markup.links import links
 from wikka_port.names import page_key
 from wikka_port.page_rows import Cells, autolink_of, head_of, time_of
 from wikka_port.schema import Head, parse_head
+from wikka_port.search import indexing
 from wikka_port.store import rows_in_steps
 from wikka_port.wanted import existing
 
@@ -135,6 +137,11 @@ def indexes_of_batch(batch: Sequence[Change], client: Connection) -> Steps:
         for effect in _changes(change, one, client):
             yield change, effect
     yield from _backlinks(seen, client)
+
+
+def words_of_batch(batch: Sequence[Change], client: Connection) -> Steps:
+    """The index of words."""
+    return indexing.index(batch, client)
 
 
 # --- links -------------------------------------------------------------------------------------
@@ -280,6 +287,7 @@ def change_entry(
 # wait for each of its barriers.
 REGISTRATIONS: Final = (
     Registration("wiki-indexes", indexes_of_batch, (b"body", b"meta", b"user", b"note"), before=True, batch=BATCH),
+    Registration("wiki-words", words_of_batch, indexing.FAMILIES, before=True, batch=indexing.BATCH),
 )
 # The registrations of older wikis, until ``Wiki.prepare`` removes them; they run the functions above of their names.
 OLDER: Final = ("wiki-backlinks", "wiki-wanted", "wiki-names", "wiki-changes")

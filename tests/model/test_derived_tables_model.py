@@ -235,6 +235,8 @@ class Pages(History):
         expected, tables = derived_pages.Derived.of(pages), self.derived.tables
         assert tables.visible(schema.BACKLINKS) == expected.backlinks
         assert tables.visible(schema.NAMES) == expected.names
+        assert tables.visible(schema.TERMS) == expected.terms
+        assert tables.visible(schema.DOCS) == expected.docs
         expected.check_wanted(tables, self.derived)
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from tests.support.fake_tables import Tables
 from wikka_port import schema, triggers
+from wikka_port.search.indexing import postings_of
+from wikka_port.search.postings import STEMS, column_of, pack_stems, term_row
 from wikka_port.wanted import wanted_pages
 
 Rows = dict[bytes, dict[bytes, bytes]]
@@ -23,6 +25,8 @@ class Derived:
     backlinks: Rows = field(default_factory=dict)
     wanted: Rows = field(default_factory=dict)  # of pages that are not there: the cells of all that link to them
     names: Rows = field(default_factory=dict)
+    terms: Rows = field(default_factory=dict)
+    docs: Rows = field(default_factory=dict)
 
     @classmethod
     def of(cls, pages: Mapping[bytes, Mapping[bytes, bytes]]) -> Derived:
@@ -30,6 +34,11 @@ class Derived:
         for key, cells in pages.items():
             name = cells[schema.NAME]
             found.names[schema.name_row(name.decode())] = {schema.NAME: name}
+            postings = postings_of(cells)
+            if postings:
+                found.docs[key] = {STEMS: pack_stems(postings)}
+            for stem, posting in postings.items():
+                found.terms.setdefault(term_row(stem, key), {})[column_of(key)] = posting
             for target, linked in triggers._links(cells).items():
                 found.backlinks.setdefault(target, {})[schema.FROM + key] = name
                 found.backlinks.setdefault(key, {})[schema.TO + target] = linked.encode()

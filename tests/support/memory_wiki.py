@@ -9,6 +9,8 @@ import threading
 from collections.abc import Collection
 from dataclasses import replace
 
+from tests.support import brute_search
+from tests.support.brute_search import SearchedPage
 from tests.support.memory_rows import MemoryRows
 from wikka_port.accounts.tables import NETWORK, NETWORKS
 from wikka_port.listings import RecentChange
@@ -16,6 +18,9 @@ from wikka_port.markup.links import links
 from wikka_port.names import normalise, page_key
 from wikka_port.pages import Conflict, Page, PageTooBig, Revision, Saved, StoreAway
 from wikka_port.schema import folded, name_row
+from wikka_port.search.query import Query
+from wikka_port.search.searching import COUNTED, PER_PAGE, Hit, Readable, Results
+from wikka_port.search.snippets import marked, passage
 
 
 class MemoryWiki:
@@ -177,6 +182,33 @@ class MemoryWiki:
     def search_titles(self, text: str, *, limit: int = 100) -> list[str]:
         self._asked("search_titles")
         return [page.name for page in self._newest() if folded(text) in folded(page.name)][:limit]
+
+    def search(self, query: Query, *, page: int = 1, pages: int = 0, readable: Readable | None = None) -> Results:
+        """By their names, and not the best first."""
+        self._asked("search")
+        newest = {one.name: one for one in self._newest()}
+        names = sorted(
+            brute_search.found(
+                query,
+                [
+                    SearchedPage(one.name, one.body, one.author, one.time_ms, links(one.body, autolink=one.autolink))
+                    for one in newest.values()
+                    if readable is None or readable([one.name])
+                ],
+            )
+        )
+        wanted = query.stems()
+        hits = [
+            Hit(one.name, one.time_ms, one.author, marked(one.name, wanted), passage(one.body, wanted))
+            for one in map(newest.__getitem__, names[(page - 1) * PER_PAGE : page * PER_PAGE])
+        ]
+        return Results(hits, min(len(names), COUNTED), len(names) > COUNTED, is_cut=False)
+
+    def suggested(self, typed: str, *, most: int = 8) -> list[str]:
+        self._asked("suggested")
+        asked = folded(" ".join(typed.split()))
+        names = [page.name for page in self._newest()]
+        return [name for name in names if asked and folded(name).startswith(asked)][:most]
 
     def count_pages(self) -> int:
         self._asked("count_pages")

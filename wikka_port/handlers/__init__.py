@@ -31,6 +31,7 @@ from wikka_port.handlers import (
     sessions,
     settings,
     show,
+    suggest,
     wantedpages,
 )
 from wikka_port.site import Site
@@ -60,6 +61,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "sessions": sessions.handle,
     "settings": settings.handle,
     "show": show.handle,
+    "suggest": suggest.handle,
     "wantedpages": wantedpages.handle,
 }
 POSTABLE: Final = frozenset(

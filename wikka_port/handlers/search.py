@@ -1,26 +1,46 @@
-"""Pages whose names hold what was asked for; what is the very name of a page is shown first."""
+"""Pages with the words that were asked for; a page of that very name is shown first."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
 
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.groupings import page_of
 from wikka_port.names import InvalidName, normalise
-from wikka_port.site import Site, page_url, redirect
+from wikka_port.search.query import QUERY_CHARS, parse
+from wikka_port.search.searching import COUNTED, PER_PAGE
+from wikka_port.site import Site, number, page_url, redirect
 
-ROWS = 100
+NAMES: Final = 20  # shown that have what was typed somewhere in them, where no page has its words
+PAGES_MAX: Final = -(-COUNTED // PER_PAGE)
 
 
 def handle(site: Site, request: Request, name: str) -> Response:
-    """``?q=words``; with ``&go=1`` straight to the page of that name if there is one."""
-    asked = " ".join(request.args.get("q", "").split())[:300]
+    """``?q=words&page=2``; with ``&go=1`` straight to the page of that name if there is one."""
+    typed = " ".join(request.args.get("q", "").split())[: QUERY_CHARS + 1]
+    page = min(max(1, number(request, "page") or 1), PAGES_MAX)
     try:
-        exact = normalise(asked)
+        exact = normalise(typed)
     except InvalidName:
         exact = ""
     exists = bool(exact) and exact in site.wiki.existing([exact])
     if exists and request.args.get("go"):
         return redirect(page_url(exact), status=302)
-    names, more = page_of(site.wiki.search_titles(asked, limit=ROWS + 1) if exact else [], ROWS)
-    others = [found for found in names if found != exact]
-    return site.html("search.html", asked=asked, exact=exact, exists=exists, names=others, more=more)
+    query = parse(typed)
+    found = site.wiki.search(query, page=page, pages=site.page_count.get())
+    names: Sequence[str] = ()
+    if exact and not found.hits and not query.is_empty:
+        names, _ = page_of(site.wiki.search_titles(exact, limit=NAMES + 1), NAMES)
+    return site.html(
+        "search.html",
+        asked=typed[:QUERY_CHARS],
+        exact=exact,
+        exists=exists,
+        query=query,
+        found=found,
+        page=page,
+        last=-(-found.count // PER_PAGE),
+        names=[one for one in names if one != exact],
+    )

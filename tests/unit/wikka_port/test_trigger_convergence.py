@@ -165,6 +165,10 @@ class World:
         expected = Derived.of(pages)
         assert self.tables.visible(schema.BACKLINKS) == expected.backlinks
         assert self.tables.visible(schema.NAMES) == expected.names
+        of_words = [queue for queue in self.queues.values() if queue.call is triggers.words_of_batch]
+        if of_words and all(queue.at == len(queue.changes) for queue in of_words):
+            assert self.tables.visible(schema.TERMS) == expected.terms
+            assert self.tables.visible(schema.DOCS) == expected.docs
         expected.check_wanted(self.tables)
         if with_changes:
             assert self.tables.visible(schema.CHANGES) == self.entries

@@ -1,0 +1,192 @@
+"""Search on a store: exactly the pages of a look at every page, found after each edit, checked and repaired."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import brute_search
+from tests.support.brute_search import SearchedPage
+from tests.support.store_thread import StoreThread
+from wikka_port import schema
+from wikka_port.consistency import check
+from wikka_port.markup.links import links
+from wikka_port.names import page_key
+from wikka_port.pages import Indexes, Wiki
+from wikka_port.search import searching
+from wikka_port.search.query import parse
+from wikka_port.search.searching import COUNTED, PER_PAGE, Readable
+
+SEED = int(os.environ.get("COLUMNAR_SEED", "20261124"))
+VOCABULARY = (
+    *("moon", "landing", "lunar", "apollo", "rocket", "sea", "stone", "river"),
+    *("history", "Ünïted", "nations", "東京都", "don't", "well-known"),
+)
+AUTHORS = ("Ann", "JonasW", "Zoë")
+
+
+@pytest.fixture(params=["application", "triggers"])
+def wiki(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Wiki]:
+    indexes: Indexes = request.param
+    with StoreThread(tmp_path, trigger_modules=("wikka_port.triggers",)) as store:
+        made = Wiki("127.0.0.1", store.port, indexes=indexes)
+        made.prepare()
+        yield made
+        made.store.close()
+
+
+def save(wiki: Wiki, name: str, body: str, author: str = "Ann") -> None:
+    held = wiki.page(name)
+    saved = wiki.save(name, body, author=author, base=held.number if held else 0)
+    assert wiki.settle(saved.sequence, 30)
+
+
+def found(wiki: Wiki, asked: str, readable: Readable | None = None) -> set[str]:
+    query, names, page = parse(asked), set[str](), 1
+    while hits := wiki.search(query, page=page, pages=100, readable=readable).hits:
+        names |= {hit.name for hit in hits}
+        page += 1
+    return names
+
+
+def random_body(rng: random.Random) -> str:
+    words = rng.choices(VOCABULARY, k=rng.randrange(1, 30))
+    if rng.random() < 0.3:
+        words.append(f"[[Category{rng.choice(('Sky', 'Sea'))}]]")
+    if rng.random() < 0.3:
+        words.insert(0, f"==== {' '.join(rng.choices(VOCABULARY, k=2))} ====\n")
+    return " ".join(words)
+
+
+def random_query(rng: random.Random) -> str:
+    parts = []
+    for _ in range(rng.randrange(1, 4)):
+        word = rng.choice(VOCABULARY)
+        two = f"{word} {rng.choice(VOCABULARY)}"
+        plain = (word, word, word.upper(), f"-{word}", f"{word} or {rng.choice(VOCABULARY)}")
+        parts.append(rng.choice((*plain, f'"{two}"', f'-"{two}"', "category:Sky", "in:P1", "by:jonasw")))
+    return " ".join(parts)
+
+
+def test_a_search_finds_exactly_the_pages_of_a_look_at_every_page(wiki: Wiki, monkeypatch: pytest.MonkeyPatch) -> None:
+    print(f"seed {SEED}")
+    rng = random.Random(SEED)
+    monkeypatch.setattr(searching, "neighbours", lambda _word: {})
+    pages = {}
+    for n in range(60):
+        name, author = f"P{n} {rng.choice(VOCABULARY)}", rng.choice(AUTHORS)
+        for _ in range(rng.choice((1, 1, 2))):
+            body = random_body(rng)
+            save(wiki, name, body, author)
+        pages[name] = SearchedPage(name, body, author, 0, links(body))
+    for per_bucket in (searching.PER_BUCKET, 1):  # with 1 nearly every word is one of which only a part is read
+        monkeypatch.setattr(searching, "PER_BUCKET", per_bucket)
+        for _ in range(60):
+            asked = random_query(rng)
+            expected = brute_search.found(parse(asked), pages.values())
+            result = wiki.search(parse(asked), pages=60)
+            names = found(wiki, asked)
+            assert names <= expected, asked
+            assert names == expected or result.is_cut, asked
+            assert result.count == len(names), asked
+            assert per_bucket == 1 or not result.is_cut, asked
+
+
+def test_an_edit_is_found_by_the_next_request_and_what_went_is_not(wiki: Wiki) -> None:
+    for n in range(20):
+        save(wiki, "Diary", f"today was day number{n}")
+        assert found(wiki, f"number{n}") == {"Diary"}
+        assert found(wiki, f"number{n - 1}") == set()
+
+
+def test_a_word_with_a_slip_is_found_and_said_so(wiki: Wiki) -> None:
+    save(wiki, "Anarchism", "On anarchism and anarchists")
+    result = wiki.search(parse("anarchsm"), pages=1)
+    assert [hit.name for hit in result.hits] == ["Anarchism"]
+    assert result.instead == "anarchism"
+    assert not wiki.search(parse("anarchsm -anarchism"), pages=1).hits
+
+
+def test_what_may_not_be_read_is_neither_shown_nor_counted(wiki: Wiki) -> None:
+    for n in range(6):
+        save(wiki, f"Page{n}", "the secret word")
+    asked: list[str] = []
+
+    def readable(names: Collection[str]) -> set[str]:
+        asked.extend(names)
+        return set(names) - {"Page1", "Page4"}
+
+    result = wiki.search(parse("secret"), pages=6, readable=readable)
+    assert {hit.name for hit in result.hits} == {"Page0", "Page2", "Page3", "Page5"}
+    assert result.count == 4
+    assert len(asked) == 6
+
+
+def test_results_come_in_pages(wiki: Wiki) -> None:
+    names = {f"Page{n:02}" for n in range(PER_PAGE + 5)}
+    for name in names:
+        save(wiki, name, "common")
+    first, second = (wiki.search(parse("common"), page=page, pages=25) for page in (1, 2))
+    assert len(first.hits) == PER_PAGE
+    assert {hit.name for hit in [*first.hits, *second.hits]} == names
+    assert (first.count, first.has_more) == (len(names), False)
+    assert len(names) < COUNTED
+
+
+def test_names_are_suggested_by_their_beginning_then_by_their_words(wiki: Wiki) -> None:
+    for name in ("Apollo 11", "Apollo", "The Apollo landings", "TidalRivers", "Zebra"):
+        save(wiki, name, "apollo everywhere")
+    assert wiki.suggested("apol", most=8) == ["Apollo", "Apollo 11", "The Apollo landings"]
+    assert wiki.suggested("APOLLO land", most=8) == ["The Apollo landings"]
+    assert wiki.suggested("landing", most=8) == ["The Apollo landings"]
+    assert wiki.suggested("riv", most=8) == ["TidalRivers"]
+    assert wiki.suggested("apol", most=2) == ["Apollo", "Apollo 11"]
+    assert wiki.suggested("  ", most=8) == []
+    assert wiki.suggested("everywhere", most=8) == []
+
+
+def test_check_finds_every_damage_to_the_index_and_repairs_it(wiki: Wiki) -> None:
+    save(wiki, "Moon", "landing on the moon")
+    save(wiki, "Sea", "a sea of stone")
+    assert check(wiki).differences == ()
+    index = wiki.search(parse("moon"), pages=2).hits[0].name
+    assert index == "Moon"
+    moon, sea = (b"p:" + bytes.fromhex(page_key(name).decode()) for name in ("Moon", "Sea"))
+
+    def damage(connection: object) -> None:
+        terms, docs = connection.table(schema.TERMS), connection.table(schema.DOCS)  # type: ignore[attr-defined]
+        row = b"land\x00" + page_key("Moon")[:1]
+        assert moon in terms.row(row)
+        terms.delete(row, [moon])
+        terms.put(b"river\x00" + page_key("Sea")[:1], {sea: b"\x00\x00\x01\x03"})
+        terms.put(b"gone\x000", {b"p:" + bytes(16): b"\x00\x00\x01\x03"})
+        docs.put(page_key("Sea"), {b"d:stems": b"other"})
+        docs.put(b"0" * 32, {b"d:stems": b"nobody"})
+
+    wiki.store.run(damage)
+    seen = check(wiki, repair=True)
+    assert {(one.table, one.row) for one in seen.differences} == {
+        (schema.TERMS, page_key("Moon")),
+        (schema.TERMS, page_key("Sea")),
+        (schema.TERMS, b"0" * 32),
+        (schema.DOCS, page_key("Sea")),
+        (schema.DOCS, b"0" * 32),
+    }
+    assert seen.left == ()
+    assert check(wiki).differences == ()
+    assert found(wiki, "landing") == {"Moon"}
+    assert found(wiki, "river") == set()
+
+
+def test_a_posting_in_the_row_of_another_bucket_is_a_difference(wiki: Wiki) -> None:
+    save(wiki, "Moon", "landing")
+    key = page_key("Moon")
+    other = b"0" if key[:1] != b"0" else b"1"
+    column = b"p:" + bytes.fromhex(key.decode())
+    wiki.store.run(lambda c: c.table(schema.TERMS).put(b"land\x00" + other, {column: b"\x00\x00\x01\x02"}))
+    assert len(check(wiki).differences) == 1
+    assert check(wiki, repair=True).left == ()

@@ -1,0 +1,56 @@
+"""A search that looks at every page, against which the index is held: the same words, nothing else in common."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from wikka_port.names import InvalidName, normalise
+from wikka_port.schema import folded
+from wikka_port.search.page_text import page_text, title_text
+from wikka_port.search.query import Query
+from wikka_port.search.words import words
+
+
+class SearchedPage(NamedTuple):
+    name: str
+    body: str
+    author: str
+    time_ms: int
+    linked: Collection[str]  # names of the pages that it links to
+    autolink: bool = True
+
+
+def found(query: Query, pages: Iterable[SearchedPage]) -> set[str]:
+    return set() if query.is_empty else {page.name for page in pages if _matches(query, page)}
+
+
+def _matches(query: Query, page: SearchedPage) -> bool:
+    plain = page_text(page.body, autolink=page.autolink)
+    parts = [" ".join(["", *(word.stem for word in words(part)), ""]) for part in (title_text(page.name), *plain)]
+
+    def says(phrase: tuple[str, ...]) -> bool:
+        return any(f" {' '.join(phrase)} " in part for part in parts)
+
+    return (
+        all(any(says(phrase) for phrase in clause) for clause in query.clauses)
+        and not any(says(phrase) for phrase in query.excluded)
+        and folded(page.name).startswith(folded(query.prefix))
+        and (not query.author or folded(page.author) == folded(query.author))
+        and (query.from_ms is None or page.time_ms >= query.from_ms)
+        and (query.before_ms is None or page.time_ms < query.before_ms)
+        and (not query.category or bool(_categories(query.category) & set(page.linked)))
+    )
+
+
+def _categories(name: str) -> set[str]:
+    titles = {f"Category{name}", f"Category:{name}"}
+    if folded(name).startswith("category"):
+        titles.add(name)
+    found = set()
+    for title in titles:
+        try:
+            found.add(normalise(title))
+        except InvalidName:
+            continue
+    return found

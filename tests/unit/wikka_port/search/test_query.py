@@ -1,0 +1,114 @@
+"""What a visitor types, read; the order of what is found; words one letter away; passages."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wikka_port.search.postings import Posting
+from wikka_port.search.query import QUERY_CHARS, WORDS_MAX, parse
+from wikka_port.search.ranking import ranked
+from wikka_port.search.snippets import PASSAGE_CHARS, marked, passage
+from wikka_port.search.spelling import LONGEST, neighbours
+from wikka_port.search.words import stem_of
+
+DAY_MS = 24 * 3600 * 1000
+
+
+def test_words_phrases_alternatives_and_exclusions() -> None:
+    found = parse('Moons or lunar "first landings" -apollo -"sea of" rocks')
+    assert found.clauses == ((("moon",), ("lunar",)), (("first", "land"),), (("rock",),))
+    assert found.excluded == (("apollo",), ("sea", "of"))
+    assert found.problems == ()
+
+
+def test_filters() -> None:
+    found = parse('in:Help_Me by:"Jonas W" category:Wiki changed:>2026-01-01 moon')
+    assert (found.prefix, found.author, found.category) == ("Help Me", "Jonas W", "Wiki")
+    assert (found.from_ms, found.before_ms) == (1_767_225_600_000, None)
+    day = parse("moon changed:2026-01-01")
+    assert (day.from_ms, day.before_ms) == (1_767_225_600_000, 1_767_225_600_000 + DAY_MS)
+    assert parse("moon changed:<2026-01-01").before_ms == 1_767_225_600_000
+
+
+def test_a_word_of_several_parts_is_a_phrase() -> None:
+    assert parse("well-known").clauses == ((("well", "known"),),)
+
+
+def test_or_at_the_edges_is_no_word() -> None:
+    assert parse("or moon or").clauses == ((("moon",),),)
+    assert parse('"or" moon').clauses == ((("or",),), (("moon",),))
+
+
+@pytest.mark.parametrize("asked", ["-moon", "by:Ann", "changed:>2026-01-01", "by:Ann -moon"])
+def test_what_only_takes_away_says_so(asked: str) -> None:
+    found = parse(asked)
+    assert found.is_empty
+    assert "Say also" in found.problems[-1]
+
+
+def test_what_is_no_day_is_told_and_the_rest_is_searched() -> None:
+    found = parse("moon changed:yesterday changed:>2026-13-41")
+    assert found.clauses == ((("moon",),),)
+    assert len(found.problems) == 2
+
+
+def test_bounds_are_told() -> None:
+    many = parse(" ".join(f"word{n}" for n in range(WORDS_MAX + 4)))
+    assert len(many.clauses) == WORDS_MAX
+    assert any(str(WORDS_MAX) in problem for problem in many.problems)
+    assert any(str(QUERY_CHARS) in problem for problem in parse("x" * (QUERY_CHARS + 1)).problems)
+
+
+@given(st.text(alphabet='ab "-:<>orinby\x00\ud800é東', max_size=60))
+def test_anything_can_be_asked(asked: str) -> None:
+    found = parse(asked)
+    assert all(phrase and all(phrase) for clause in found.clauses for phrase in clause)
+
+
+def test_a_word_in_the_title_counts_more_than_in_a_heading_and_that_more_than_in_the_text() -> None:
+    pages = {b"text": Posting(0, 0, 2, 8), b"title": Posting(1, 0, 0, 8), b"heading": Posting(0, 1, 0, 8)}
+    assert ranked(pages, {"moon": pages}, 1_000) == [b"title", b"heading", b"text"]
+
+
+def test_a_rare_word_counts_more_than_a_frequent_one() -> None:
+    frequent = {b"%d" % n: Posting(0, 0, 1, 6) for n in range(500)}
+    found = {"the": frequent, "moon": {b"7": Posting(0, 0, 1, 6)}}
+    assert ranked(frequent, found, 1_000)[0] == b"7"
+    assert ranked(frequent, {"the": frequent}, 1_000) == sorted(frequent)
+
+
+def test_neighbours_are_one_letter_away() -> None:
+    found = neighbours("Anarchsm")
+    assert found[stem_of("anarchism")] == "anarchism"
+    for slip in ("landnig", "landin", "lannding", "lanfing"):
+        assert stem_of("landing") in neighbours(slip), slip
+    assert neighbours("moo") == {}
+    assert neighbours("a1b2c3") == {}
+    assert neighbours("x" * (LONGEST + 1)) == {}
+
+
+def test_a_passage_shows_the_words_that_were_asked_for() -> None:
+    body = "Nothing here.\n" * 50 + "The first **landing** on the Moon was in 1969.\n" + "More of it.\n" * 50
+    pieces = passage(body, {"moon", "land"})
+    assert [text for text, is_marked in pieces if is_marked] == ["landing", "Moon"]
+    assert pieces[0] == ("… ", False)
+    assert pieces[-1] == (" …", False)
+    assert "**" not in "".join(text for text, _ in pieces)
+
+
+@given(st.text(max_size=600), st.sets(st.sampled_from(["moon", "land", "é", "a"])))
+def test_a_passage_is_short_and_marks_nothing_else(body: str, wanted: set[str]) -> None:
+    pieces = passage(body, wanted)
+    assert len("".join(text for text, _ in pieces)) <= PASSAGE_CHARS + 4
+    assert all(stem_of(text) in wanted or text for text, is_marked in pieces if is_marked)
+
+
+def test_all_of_a_title_is_shown() -> None:
+    assert marked("The Moon, landed", {"moon", "land"}) == [
+        ("The ", False),
+        ("Moon", True),
+        (", ", False),
+        ("landed", True),
+    ]

@@ -1,0 +1,96 @@
+"""Words and stems, the text of a page, and what the index says of it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wikka_port.search.page_text import page_text
+from wikka_port.search.postings import Posting, column_of, key_of, of_page, pack_stems, parse_posting, parse_stems
+from wikka_port.search.words import WORD_CHARS, stem_of, stems, words
+
+KEY = b"0123456789abcdef0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The landings of Apollo", ["the", "land", "of", "apollo"]),
+        ("Ünïted NATIONS’ nation's", ["unit", "nation", "nation"]),
+        ("snake_case well-known v2.0", ["snake", "case", "well", "known", "v2", "0"]),
+        ("東京都 x東y 東", ["東京", "京都", "x", "東", "y", "東"]),
+        ("हिन्दी Ελλάδα Москва", ["हिन्दी", "ελλαδα", "москва"]),
+        ("... -- {{ }} __", []),
+        ("", []),
+    ],
+)
+def test_stems(text: str, expected: list[str]) -> None:
+    assert stems(text) == expected
+
+
+@given(st.text(max_size=200))
+def test_words_stand_where_they_say_and_agree_with_stems(text: str) -> None:
+    found = list(words(text))
+    assert [word.stem for word in found] == stems(text)
+    assert all(0 <= word.start < word.end <= len(text) for word in found)
+    assert [word.start for word in found] == sorted(word.start for word in found)
+
+
+@given(st.text(max_size=60))
+def test_a_stem_is_no_row_of_another_one(text: str) -> None:
+    for stem in stems(text):
+        assert stem
+        assert "\x00" not in stem
+        assert "\n" not in stem
+
+
+def test_a_long_word_counts_by_its_beginning() -> None:
+    assert stem_of("z" * 1_000) == "z" * WORD_CHARS
+
+
+def test_the_text_of_a_page_is_what_a_reader_sees() -> None:
+    body = (
+        "===== Moon landing =====\n"
+        "It was un**believ**able, see [[HomePage the home page]] and [[https://example.org/a/b the archive]].\n"
+        '{{image url="https://example.org/secret.png"}}\n'
+        '%%(python)print(42)%% ""<b class=\'x\'>bold</b>""\n'
+        "|=|Name||Armstrong||\n"
+    )
+    found = page_text(body)
+    assert stems(found.headings) == ["moon", "land"]
+    said = stems(found.text)
+    for word in ("unbelievable", "home", "archive", "print", "42", "bold", "Armstrong"):
+        assert stem_of(word) in said, word
+    for word in ("example", "secret", "class"):
+        assert stem_of(word) not in said, word
+
+
+def test_postings_count_the_places_of_a_word() -> None:
+    found = of_page("Moon", "==== The moon ====\nmoon moons sun\n", autolink=True)
+    assert parse_posting(found["moon"]) == Posting(title=1, headings=1, text=2, length=3)
+    assert parse_posting(found["sun"]) == Posting(0, 0, 1, 3)
+    many = of_page("X", "word " * 1_000, autolink=True)
+    assert parse_posting(many["word"]).text == 255
+
+
+def test_a_name_in_camel_case_is_found_by_its_words() -> None:
+    found = of_page("TidalRivers", "", autolink=True)
+    assert {stem_of("TidalRivers"), "tidal", "river"} == set(found)
+    assert set(of_page("Tidal rivers", "", autolink=True)) == {"tidal", "river"}
+
+
+def test_an_edit_changes_the_postings_of_its_words() -> None:
+    before = of_page("P", "one two three four five six seven", autolink=True)
+    after = of_page("P", "one two three four five six eight", autolink=True)
+    assert {stem for stem in before if before[stem] != after.get(stem)} == {"seven"}
+    assert {stem for stem in after if after[stem] != before.get(stem)} == {stem_of("eight")}
+
+
+def test_columns_and_stems_of_docs_there_and_back() -> None:
+    assert key_of(column_of(KEY)) == KEY
+    assert len(column_of(KEY)) == 18
+    assert parse_stems(pack_stems({"b", "a", "ü"})) == {"a", "b", "ü"}
+    assert parse_stems(b"") == frozenset()
+    with pytest.raises(ValueError, match="no posting"):
+        parse_posting(b"12345")

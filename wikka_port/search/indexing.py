@@ -1,0 +1,95 @@
+"""The trigger's function that keeps the index of words, by the rules of ``wikka_port.triggers``.
+
+A posting's cell has one page that it comes from, and bears the stamp of that page's change.  On a normal delivery the
+difference between the page before the change and now is written; a careful one writes all that the page says now, and
+takes back what ``docs`` still knows of it.  So ``docs`` never knows less than the terms hold: it is put with what goes
+as well before the first posting, and without it behind the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from columnar.client import Connection
+from columnar.triggers.api import Barrier, Change, Delete, Effect, Put
+from wikka_port import schema
+from wikka_port.page_rows import Cells, autolink_of
+from wikka_port.search.postings import STEMS, Postings, column_of, of_page, pack_stems, parse_stems, term_row
+from wikka_port.store import rows_in_steps
+
+Steps = Iterator[tuple[Change, Effect] | Barrier]
+BATCH: Final = 32  # pages: their postings of one stem are written together
+FAMILIES: Final = (b"body", b"meta")
+
+
+class _Turn(NamedTuple):
+    """The difference that a change makes to its page's postings."""
+
+    change: Change
+    put: Postings
+    removed: frozenset[str]
+    stems: frozenset[str]  # of the page now
+
+
+def index(batch: Sequence[Change], client: Connection) -> Steps:
+    turns = _turns(batch, client)
+    for turn in turns:
+        if turn.put or turn.removed:
+            yield turn.change, Put(schema.DOCS, turn.change.row, {STEMS: pack_stems(turn.stems | turn.removed)})
+    if any(turn.put or turn.removed for turn in turns):
+        yield Barrier()
+    for turn in turns:
+        key, column = turn.change.row, column_of(turn.change.row)
+        for stem, posting in turn.put.items():
+            yield turn.change, Put(schema.TERMS, term_row(stem, key), {column: posting})
+        for stem in turn.removed:
+            yield turn.change, Delete(schema.TERMS, term_row(stem, key), [column])
+    if any(turn.removed for turn in turns):
+        yield Barrier()
+    for turn in turns:
+        if not turn.stems:
+            yield turn.change, Delete(schema.DOCS, turn.change.row, [STEMS])
+        elif turn.removed:
+            yield turn.change, Put(schema.DOCS, turn.change.row, {STEMS: pack_stems(turn.stems)})
+
+
+def _turns(batch: Sequence[Change], client: Connection) -> list[_Turn]:
+    changes = [change for change in batch if _concerns(change)]
+    careful = [change.row for change in changes if _is_careful(change)]
+    known = dict(rows_in_steps(client.table(schema.DOCS), dict.fromkeys(careful), STEMS)) if careful else {}
+    found = []
+    for change in changes:
+        now = change.now if schema.VERSIONCOUNT in change.now else {}
+        after, before = postings_of(now), postings_of(change.before)
+        if _is_careful(change):
+            ever = parse_stems(known.get(change.row, {}).get(STEMS, b""))
+            put, removed = after, frozenset((before.keys() | ever) - after.keys())
+        else:
+            put = {stem: posting for stem, posting in after.items() if before.get(stem) != posting}
+            removed = frozenset(before.keys() - after.keys())
+        found.append(_Turn(change, put, removed, frozenset(after)))
+    return found
+
+
+def _is_careful(change: Change) -> bool:
+    """It may have run before, or nobody knows what changed."""
+    return change.attempt > 1 or not change.changes
+
+
+def _concerns(change: Change) -> bool:
+    """Whether the change is a revision, or the end of a page."""
+    if not change.changes:
+        return True
+    columns = {cell.column for cell in change.changes}
+    return schema.HEAD in columns or any(
+        cell.kind != "put" and cell.column in (schema.VERSIONCOUNT, b"meta") for cell in change.changes
+    )
+
+
+def postings_of(cells: Cells) -> Postings:
+    """A page's postings, from its row; empty: there is no page."""
+    name, body = cells.get(schema.NAME), cells.get(schema.BODY)
+    if not name or body is None:
+        return {}
+    return of_page(name.decode(errors="replace"), body.decode(errors="replace"), autolink=autolink_of(cells))

@@ -1,0 +1,82 @@
+"""The searched parts of a page (pure): its headings and its text, without markup.
+
+The tokens are those that the page is rendered from.  Addresses of links and pictures and the arguments of actions are
+no text.  The part behind a bound of the markup is searched as it was typed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from wikka_port.markup.lexer import tokens
+from wikka_port.markup.tokens import (
+    HEADING_END,
+    ActionCall,
+    CodeBlock,
+    Embedded,
+    HeadingStart,
+    Image,
+    MindMap,
+    Outside,
+    PageLink,
+    Rest,
+    Toggle,
+    Token,
+)
+
+_TAG: Final = re.compile(r"<[^<>]{0,2000}>")
+
+
+_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def title_text(name: str) -> str:
+    """The words of a name: TidalRivers is found as a whole, and by "tidal" and "rivers"."""
+    parts = _HUMP.sub(" ", name)
+    return name if parts == name else f"{name}\n{parts}"
+
+
+class PageText(NamedTuple):
+    headings: str  # one a line
+    text: str
+
+
+def page_text(body: str, *, autolink: bool = True) -> PageText:
+    """O(len(body))."""
+    return text_of(tokens(body, autolink=autolink))
+
+
+def text_of(read: Iterable[Token]) -> PageText:
+    headings: list[str] = []
+    text: list[str] = []
+    out = text
+    for token in read:
+        if isinstance(token, str):
+            out.append(token)
+        elif isinstance(token, Toggle):
+            continue  # a word goes on over an emphasis that begins within it
+        elif isinstance(token, HeadingStart):
+            out = headings
+        elif token is HEADING_END:
+            headings.append("\n")
+            out = text
+        else:
+            out.append(_said(token))
+    return PageText("".join(headings), "".join(text))
+
+
+def _said(token: Token) -> str:
+    """The text that a reader sees of it, or a break that ends a word."""
+    if isinstance(token, PageLink | Outside):
+        return token.label or (token.name if isinstance(token, PageLink) else "")
+    if isinstance(token, CodeBlock):
+        return f"\n{token.filename}\n{token.body}\n"
+    if isinstance(token, Embedded | MindMap):
+        return _TAG.sub(" ", token.source)
+    if isinstance(token, Rest):
+        return token.source
+    if isinstance(token, ActionCall | Image):
+        return " "
+    return "\n"

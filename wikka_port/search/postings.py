@@ -1,0 +1,95 @@
+"""Rows and cells of the index (pure).
+
+    terms  stem, 00, bucket (the first digit of the page's key)   p:KEY (16 bytes)  a Posting: what the page says of it
+    docs   key of the page                                        d:stems           the stems that the index has of it
+
+A bucket holds a sixteenth of a stem's pages, so no row grows with all of them.  A posting tells how often the stem
+stands in the title, the headings and the text, and how long the page is, roughly: as the power of two above its number
+of words.  So an edit changes the postings of the words that it touches, and all of them only where a page doubles.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from typing import Final, NamedTuple
+
+from wikka_port.search.page_text import page_text, title_text
+from wikka_port.search.words import stems
+
+POSTINGS_FAMILY: Final = b"p"
+POSTING: Final = b"p:"
+STEMS: Final = b"d:stems"
+BUCKETS: Final = tuple(b"%x" % n for n in range(16))
+_MOST: Final = 255
+
+
+class Posting(NamedTuple):
+    title: int  # times; 255 stands for more, too
+    headings: int
+    text: int
+    length: int  # the page has less than 2 ** length words
+
+    def pack(self) -> bytes:
+        return bytes(self)
+
+
+def parse_posting(value: bytes) -> Posting:
+    """ValueError for what is none."""
+    if len(value) != 4:
+        raise ValueError(f"{value[:20]!r} is no posting")
+    return Posting(*value)
+
+
+Postings = Mapping[str, bytes]  # by stem, packed
+
+
+def of_page(name: str, body: str, *, autolink: bool) -> Postings:
+    """The postings of a page."""
+    plain = page_text(body, autolink=autolink)
+    title, headings, text = (Counter(stems(part)) for part in (title_text(name), plain.headings, plain.text))
+    length = min(_MOST, (title.total() + headings.total() + text.total()).bit_length())
+    return {
+        stem: bytes((min(_MOST, title[stem]), min(_MOST, headings[stem]), min(_MOST, text[stem]), length))
+        for stem in {**title, **headings, **text}
+    }
+
+
+# --- rows --------------------------------------------------------------------------------------
+
+
+def term_row(stem: str, key: bytes) -> bytes:
+    return term_rows_begin(stem) + key[:1]
+
+
+def term_rows_begin(stem: str) -> bytes:
+    return stem.encode() + b"\x00"
+
+
+def term_rows_end(stem: str) -> bytes:
+    return stem.encode() + b"\x01"
+
+
+def stem_of_row(row: bytes) -> str:
+    return row.rpartition(b"\x00")[0].decode(errors="replace")
+
+
+def column_of(key: bytes) -> bytes:
+    """The column of a page, given by its key in hexadecimal."""
+    return POSTING + bytes.fromhex(key.decode())
+
+
+def key_of(column: bytes) -> bytes:
+    return column[len(POSTING) :].hex().encode()
+
+
+# --- what the index has of a page ----------------------------------------------------------------
+
+
+def pack_stems(some: Collection[str]) -> bytes:
+    return "\n".join(sorted(some)).encode()
+
+
+def parse_stems(value: bytes) -> frozenset[str]:
+    """An empty value has none."""
+    return frozenset(value.decode().split("\n")) if value else frozenset()

@@ -1,0 +1,150 @@
+"""A search as it was typed -> a Query (pure).
+
+    moon landing           pages with all the words, in any of their forms
+    "moon landing"         the words one behind the other
+    moon or lunar          one of them
+    -apollo  -"sea of"     none of these
+    in:Help                the page's name begins so
+    by:JonasW              the last edit is by this person
+    category:Wiki          the page is in this category
+    changed:>2026-01-01    the last edit is of that day or later; < before that day
+
+Anything can be asked: what cannot be understood is told in ``problems``, and the rest is searched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+from wikka_port.search.words import stems
+
+QUERY_CHARS: Final = 300
+WORDS_MAX: Final = 16  # of a query
+_PART: Final = re.compile(r'(-?)(?:(in|by|category|changed):)?(?:"([^"]*)"?|(\S+))', re.IGNORECASE)
+_DAY: Final = re.compile(r"([<>]?)=?(\d{4}-\d{2}-\d{2})")
+
+Phrase = tuple[str, ...]  # stems that stand one behind the other; mostly one
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Pages with one of the phrases of each clause, and none of ``excluded``."""
+
+    clauses: tuple[tuple[Phrase, ...], ...] = ()
+    excluded: tuple[Phrase, ...] = ()
+    prefix: str = ""
+    author: str = ""
+    category: str = ""
+    from_ms: int | None = None
+    before_ms: int | None = None
+    problems: tuple[str, ...] = ()
+    typed: tuple[str, ...] = field(default=(), compare=False)  # the words of the clauses as they were typed
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing says which pages: words that are excluded, and filters, only say which of them are left."""
+        return not self.clauses and not self.category and not self.prefix
+
+    @property
+    def has_filters(self) -> bool:
+        return bool(self.prefix or self.author or self.from_ms is not None or self.before_ms is not None)
+
+    def stems(self) -> frozenset[str]:
+        """The stems that the clauses name."""
+        return frozenset(stem for clause in self.clauses for phrase in clause for stem in phrase)
+
+
+def parse(asked: str) -> Query:
+    """Never raises."""
+    reader = _Reader()
+    text = " ".join(asked[:QUERY_CHARS].split())
+    if len(asked) > QUERY_CHARS:
+        reader.problems.append(f"Only the first {QUERY_CHARS} characters were searched.")
+    for is_excluded, name, value, is_quoted in _parts(text):
+        reader.take(is_excluded, name, value, is_quoted)
+    return reader.query()
+
+
+def _parts(text: str) -> Iterator[tuple[bool, str, str, bool]]:
+    for found in _PART.finditer(text):
+        minus, name, quoted, bare = found.groups()
+        yield bool(minus), (name or "").lower(), quoted if bare is None else bare, bare is None
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+        self._clauses: list[list[Phrase]] = []
+        self._excluded: list[Phrase] = []
+        self._typed: list[str] = []
+        self._filters: dict[str, str] = {}
+        self._days: dict[str, int] = {}
+        self._left = WORDS_MAX
+        self._has_or = False  # the word before was "or": the next phrase is another one for the same clause
+
+    def take(self, is_excluded: bool, name: str, value: str, is_quoted: bool) -> None:
+        if name == "changed":
+            self._changed(value)
+        elif name:
+            self._filters[name] = value.replace("_", " ").strip()
+        elif value.lower() == "or" and not is_quoted and not is_excluded:
+            self._has_or = bool(self._clauses)
+            return
+        else:
+            self._words(is_excluded, value)
+        self._has_or = False
+
+    def _words(self, is_excluded: bool, value: str) -> None:
+        phrase = tuple(stems(value))
+        if len(phrase) > self._left:
+            self.problems.append(f"A search takes {WORDS_MAX} words; the rest was left out.")
+            phrase = phrase[: self._left]
+        self._left -= len(phrase)
+        if not phrase:
+            return
+        if is_excluded:
+            self._excluded.append(phrase)
+            return
+        self._typed.append(value)
+        if self._has_or:
+            self._clauses[-1].append(phrase)
+        else:
+            self._clauses.append([phrase])
+
+    def _changed(self, value: str) -> None:
+        found = _DAY.fullmatch(value)
+        try:
+            day = datetime.strptime(found.group(2), "%Y-%m-%d").replace(tzinfo=UTC) if found else None
+        except ValueError:
+            day = None
+        if day is None or found is None:
+            self.problems.append(f"“changed:{value}” is no day; write changed:>2026-01-31 or changed:<2026-01-31.")
+            return
+        at_ms = int(day.timestamp() * 1000)
+        if found.group(1) != "<":
+            self._days["from"] = at_ms
+        if found.group(1) == "<":
+            self._days["before"] = at_ms
+        elif not found.group(1):
+            self._days["before"] = at_ms + 24 * 3600 * 1000
+
+    def query(self) -> Query:
+        query = Query(
+            clauses=tuple(tuple(dict.fromkeys(clause)) for clause in self._clauses),
+            excluded=tuple(self._excluded),
+            prefix=self._filters.get("in", ""),
+            author=self._filters.get("by", ""),
+            category=self._filters.get("category", ""),
+            from_ms=self._days.get("from"),
+            before_ms=self._days.get("before"),
+            problems=tuple(dict.fromkeys(self.problems)),
+            typed=tuple(self._typed),
+        )
+        if query.is_empty and (query.excluded or query.has_filters):
+            more = "Say also what the pages are to have: a word, a category, or how their names begin (in:)."
+            return Query(problems=(*query.problems, more))
+        return query

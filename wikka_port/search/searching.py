@@ -1,0 +1,330 @@
+"""A Query against the store: which pages, in which order, and what of them is shown.
+
+The index says which pages have the words; what a page is called, when it was edited and who may read it is read from
+its own row.  A word's postings are read up to POSTINGS; of a word with more, those of the other words' pages are
+asked for one by one.  The answer says that it is cut (``is_cut``) where all
+words have more.
+
+Cost: one scan of at most 16 rows for each word; then the rows of the pages that are shown, and of all pages found
+(up to COUNTED) only where a filter, a phrase or a rule on rights has to look at them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from columnar.client import Connection
+from wikka_port import schema
+from wikka_port.names import InvalidName, page_key
+from wikka_port.page_rows import Cells, autolink_of, head_of, time_of
+from wikka_port.schema import folded
+from wikka_port.search.page_text import page_text, title_text
+from wikka_port.search.postings import (
+    BUCKETS,
+    POSTINGS_FAMILY,
+    Posting,
+    column_of,
+    key_of,
+    parse_posting,
+    term_row,
+    term_rows_begin,
+    term_rows_end,
+)
+from wikka_port.search.query import Phrase, Query
+from wikka_port.search.ranking import ranked
+from wikka_port.search.snippets import Piece, marked, passage
+from wikka_port.search.spelling import neighbours
+from wikka_port.search.words import stem_of, stems
+from wikka_port.store import rows_in_steps
+
+POSTINGS: Final = 20_000  # read of one word
+PER_BUCKET: Final = POSTINGS // len(BUCKETS)
+COUNTED: Final = 1_000  # pages found; where there are more, the answer says so
+PER_PAGE: Final = 20
+PHRASES_READ: Final = 500  # pages whose text is looked at for words one behind the other
+_STEP: Final = 50  # rows with their texts, read together
+_SHOWN: Final = (b"meta", b"user:latest")
+_NAMES: Final = (schema.VERSIONCOUNT, schema.NAME, schema.TIME, schema.USER)
+
+
+# Of the pages of these names, those that a visitor may read.
+Readable = Callable[[Collection[str]], Collection[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    name: str
+    time_ms: int
+    author: str
+    title: list[Piece]
+    passage: list[Piece]
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    hits: list[Hit]
+    count: int  # of all pages found, up to COUNTED
+    has_more: bool  # than ``count``
+    is_cut: bool  # only a part of the pages with these words was looked at
+    instead: str = ""  # the word that was searched in place of one that stands nowhere
+
+
+NOTHING: Final = Results([], 0, False, False)
+
+
+def search(
+    connection: Connection, query: Query, *, page: int = 1, pages: int = 0, readable: Readable | None = None
+) -> Results:
+    """The ``page``-th page of what was found; ``pages``: how many the wiki has, for the ranking."""
+    if query.is_empty:
+        return NOTHING
+    looked = _Search(connection, query, pages, readable)
+    found = looked.run(page)
+    if found.count or len(query.typed) != len(query.clauses):
+        return found
+    better = _respelled(connection, looked, query)
+    if better is None:
+        return found
+    word, other = better
+    again = _Search(connection, other, pages, readable).run(page)
+    return replace(again, instead=word)
+
+
+class _Search:
+    def __init__(self, connection: Connection, query: Query, pages: int, readable: Readable | None) -> None:
+        self._connection = connection
+        self._terms = connection.table(schema.TERMS)
+        self._pages = connection.table(schema.PAGES)
+        self._query = query
+        self._readable = readable
+        self._count = pages
+        self._is_cut = False
+        self.found: dict[str, dict[bytes, Posting]] = {}
+        self._partly: set[str] = set()  # stems of which more pages have the word than were read
+
+    def run(self, page: int) -> Results:
+        for stem in self._query.stems():
+            self._read(stem)
+        order = ranked(self._candidates(), self.found, max(self._count, COUNTED))
+        first = (page - 1) * PER_PAGE
+        if self._looks_at_rows():
+            kept = self._kept(order)
+            has_more = len(kept) > COUNTED
+            kept = kept[:COUNTED]
+        else:
+            kept, has_more = order[:COUNTED], len(order) > COUNTED
+        hits = self._hits(kept[first : first + PER_PAGE])
+        return Results(hits, len(kept), has_more, self._is_cut)
+
+    # --- which pages have the words ----------------------------------------------------------------
+
+    def _read(self, stem: str) -> None:
+        rows = self._terms.scan(
+            row_start=term_rows_begin(stem),
+            row_stop=term_rows_end(stem),
+            columns=[POSTINGS_FAMILY],
+            filter=f"ColumnPaginationFilter({PER_BUCKET + 1}, 0)",
+            batch_size=len(BUCKETS) + 1,
+        )
+        postings = self.found[stem] = {}
+        for _, cells in rows:
+            if len(cells) > PER_BUCKET:
+                self._partly.add(stem)
+            postings.update((key_of(column), parse_posting(value)) for column, value in cells.items())
+
+    def _complete(self, stem: str, pages: Iterable[bytes]) -> None:
+        """Read the postings of a frequent word for these pages."""
+        if stem not in self._partly:
+            return
+        held = self.found[stem]
+        by_row: dict[bytes, list[bytes]] = {}
+        for page in pages:
+            if page not in held:
+                by_row.setdefault(term_row(stem, page), []).append(column_of(page))
+        for row, columns in by_row.items():
+            for column, value in self._terms.row(row, columns=columns).items():
+                held[key_of(column)] = parse_posting(value)
+
+    def _with_all(self, phrase: Phrase, among: set[bytes] | None) -> set[bytes]:
+        """Pages with all words of a phrase; ``among``: of these pages alone."""
+        pages = among
+        for stem in sorted(set(phrase), key=lambda stem: (stem in self._partly, len(self.found[stem]))):
+            if pages is not None:
+                self._complete(stem, pages)
+                pages = {page for page in pages if page in self.found[stem]}
+            else:
+                self._is_cut |= stem in self._partly
+                pages = set(self.found[stem])
+        return pages if pages is not None else set()
+
+    def _candidates(self) -> set[bytes]:
+        query = self._query
+        pages = self._given()
+        clauses = sorted(query.clauses, key=self._size)
+        for clause in clauses:
+            pages = set().union(*(self._with_all(phrase, pages) for phrase in clause))
+        pages = pages or set()
+        for phrase in query.excluded:
+            if len(phrase) == 1 and pages:
+                if phrase[0] not in self.found:
+                    self.found[phrase[0]] = {}
+                    self._partly.add(phrase[0])  # only these pages are asked for
+                self._complete(phrase[0], pages)
+                pages = pages - self.found.pop(phrase[0]).keys()
+        return pages
+
+    def _size(self, clause: tuple[Phrase, ...]) -> tuple[bool, int]:
+        """How many pages a clause leaves; those that were read in part come last."""
+        sizes = [min((stem in self._partly, len(self.found[stem])) for stem in phrase) for phrase in clause]
+        return max(is_partly for is_partly, _ in sizes), sum(size for _, size in sizes)
+
+    def _given(self) -> set[bytes] | None:
+        """The pages that a category has, or that a prefix of names has where nothing else was asked for."""
+        query = self._query
+        if query.category:
+            return self._of_category(query.category)
+        if query.clauses:
+            return None
+        low = schema.name_prefix(query.prefix)
+        rows = self._connection.table(schema.NAMES).scan(row_prefix=low, batch_size=1_000, limit=POSTINGS + 1)
+        found = {key for row, _ in rows if (key := schema.page_key_of_name_row(row))}
+        self._is_cut |= len(found) > POSTINGS
+        return found
+
+    def _of_category(self, name: str) -> set[bytes]:
+        found: set[bytes] = set()
+        for title in dict.fromkeys((name, f"Category{name}", f"Category:{name}")):
+            if title == name and not folded(name).startswith("category"):
+                continue
+            try:
+                row = page_key(title)
+            except InvalidName:
+                continue
+            rows = self._connection.table(schema.BACKLINKS).scan(
+                row_start=row,
+                row_stop=row + b"\x00",
+                columns=[b"from"],
+                filter=f"ColumnPaginationFilter({POSTINGS + 1}, 0)",
+                batch_size=2,
+            )
+            for _, cells in rows:
+                found.update(column[len(schema.FROM) :] for column in cells)
+        self._is_cut |= len(found) > POSTINGS
+        return found
+
+    # --- which of them are shown -------------------------------------------------------------------
+
+    def _phrases(self) -> bool:
+        query = self._query
+        return any(len(phrase) > 1 for clause in (*query.clauses, query.excluded) for phrase in clause)
+
+    def _looks_at_rows(self) -> bool:
+        return self._readable is not None or self._query.has_filters or self._phrases()
+
+    def _kept(self, order: Sequence[bytes]) -> list[bytes]:
+        """In their order; ends behind COUNTED."""
+        has_phrases = self._phrases()
+        if has_phrases and len(order) > PHRASES_READ:
+            self._is_cut = True
+            order = order[:PHRASES_READ]
+        columns = [*_NAMES, schema.BODY, schema.AUTOLINK] if has_phrases else list(_NAMES)
+        kept: list[bytes] = []
+        for rows in self._rows(order, columns, _STEP if has_phrases else 500):
+            names = {_text(cells, schema.NAME) for _, cells in rows}
+            may_read = names if self._readable is None else set(self._readable(names))
+            for key, cells in rows:
+                if _text(cells, schema.NAME) not in may_read or not self._is_wanted(cells):
+                    continue
+                if not has_phrases or self._has_phrases(cells):
+                    kept.append(key)
+            if len(kept) > COUNTED:
+                break
+        return kept
+
+    def _rows(self, keys: Sequence[bytes], columns: list[bytes], step: int) -> Iterator[list[tuple[bytes, Cells]]]:
+        """In the order of ``keys``, so many together; rows that are not there are passed over."""
+        for at in range(0, len(keys), step):
+            some = keys[at : at + step]
+            held = dict(rows_in_steps(self._pages, some, *columns))
+            yield [(key, held[key]) for key in some if key in held]
+
+    def _is_wanted(self, cells: Cells) -> bool:
+        query = self._query
+        if not head_of(cells).number:
+            return False
+        time_ms = time_of(cells)
+        return (
+            (not query.prefix or folded(_text(cells, schema.NAME)).startswith(folded(query.prefix)))
+            and (not query.author or folded(_text(cells, schema.USER)) == folded(query.author))
+            and (query.from_ms is None or time_ms >= query.from_ms)
+            and (query.before_ms is None or time_ms < query.before_ms)
+        )
+
+    def _has_phrases(self, cells: Cells) -> bool:
+        plain = page_text(_text(cells, schema.BODY), autolink=autolink_of(cells))
+        parts = [stems(title_text(_text(cells, schema.NAME))), stems(plain.headings), stems(plain.text)]
+        query = self._query
+        return all(any(_stands(phrase, parts) for phrase in clause) for clause in query.clauses) and not any(
+            _stands(phrase, parts) for phrase in query.excluded
+        )
+
+    def _hits(self, keys: Sequence[bytes]) -> list[Hit]:
+        wanted = self._query.stems()
+        hits = []
+        for rows in self._rows(keys, [*_NAMES, schema.BODY], _STEP):
+            for _, cells in rows:
+                name, body = _text(cells, schema.NAME), _text(cells, schema.BODY)
+                author = _text(cells, schema.USER)
+                hits.append(Hit(name, time_of(cells), author, marked(name, wanted), passage(body, wanted)))
+        return hits
+
+
+def _stands(phrase: Phrase, parts: list[list[str]]) -> bool:
+    """Whether the words stand one behind the other in one of the parts."""
+    length = len(phrase)
+    if length == 1:
+        return any(phrase[0] in part for part in parts)
+    for part in parts:
+        for at, stem in enumerate(part):
+            if stem == phrase[0] and tuple(part[at : at + length]) == phrase:
+                return True
+    return False
+
+
+def _text(cells: Cells, column: bytes) -> str:
+    return cells.get(column, b"").decode(errors="replace")
+
+
+# --- words that stand nowhere --------------------------------------------------------------------
+
+
+def _respelled(connection: Connection, looked: _Search, query: Query) -> tuple[str, Query] | None:
+    """The query with its first word that stands nowhere replaced by a neighbour that most pages have."""
+    for at, clause in enumerate(query.clauses):
+        if len(clause) != 1 or len(clause[0]) != 1 or looked.found.get(clause[0][0]):
+            continue
+        typed = query.typed[at]
+        best = _best_neighbour(connection, typed)
+        if best is None:
+            continue
+        clauses = (*query.clauses[:at], ((stem_of(best),),), *query.clauses[at + 1 :])
+        return best, replace(query, clauses=clauses)
+    return None
+
+
+def _best_neighbour(connection: Connection, typed: str) -> str | None:
+    terms = connection.table(schema.TERMS)
+    best: tuple[int, str] | None = None
+    for stem, word in neighbours(typed).items():
+        rows = terms.scan(
+            row_start=term_rows_begin(stem),
+            row_stop=term_rows_end(stem),
+            filter="FirstKeyOnlyFilter() AND KeyOnlyFilter()",
+            batch_size=len(BUCKETS) + 1,
+        )
+        count = sum(1 for _ in rows)  # of its buckets: enough to tell a word from a slip
+        if count and (best is None or (count, word) > best):
+            best = (count, word)
+    return best[1] if best is not None else None

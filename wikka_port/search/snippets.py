@@ -1,0 +1,95 @@
+"""Passages (pure): the place in a page where the words stand that were asked for, with marks.
+
+A passage is the part of at most PASSAGE_CHARS characters with the most different words, then with the most; the
+earliest of these.  It is cut at blanks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection
+from typing import Final
+
+from wikka_port.search.page_text import page_text
+from wikka_port.search.words import Word, stem_of, words
+
+PASSAGE_CHARS: Final = 220
+_READ_CHARS: Final = 200_000  # of a text: where no word stands in these, its beginning is shown
+_FRAGMENT_CHARS: Final = 700  # of markup that are read for a passage
+_AROUND: Final = 60  # shown before the first word
+
+Piece = tuple[str, bool]  # text, whether it is marked
+
+
+def passage(body: str, wanted: Collection[str]) -> list[Piece]:
+    """``body``: a page's markup, of which the passage alone is read as such.  O(len(body)), some 30 us for 8 KB."""
+    body = body[:_READ_CHARS]
+    first, last = _best(_hits(body, wanted))
+    start = 0 if first is None else _line_start(body, first.start)
+    fragment = body[start : max(start + _FRAGMENT_CHARS, last.end if last is not None else 0)]
+    read = page_text(fragment)
+    plain = " ".join(f"{read.text} {read.headings}".split())
+    return _cut(plain, wanted, is_begun=start > 0, goes_on=start + len(fragment) < len(body))
+
+
+def _hits(body: str, wanted: Collection[str]) -> list[Word]:
+    """Words with these stems; a word of letters with accents may be missed."""
+    if not wanted:
+        return []
+    begins = "|".join(re.escape(stem[: max(2, len(stem) - 1)]) for stem in sorted(wanted))
+    found = re.finditer(f"(?<![^\\W_])(?:{begins})[\\w'\u2019]*", body, re.IGNORECASE)
+    return [Word(stem, *hit.span()) for hit in found if (stem := stem_of(hit.group())) in wanted]
+
+
+def _line_start(body: str, at: int) -> int:
+    """The line's beginning, or that of the sentence where the line is long."""
+    line = body.rfind("\n", 0, at) + 1
+    if at - line <= _AROUND:
+        return line
+    sentence = body.rfind(". ", line, at)
+    near = body.find(" ", at - _AROUND, at) + 1 or at
+    return sentence + 2 if sentence >= 0 and at - sentence <= 2 * _AROUND else near
+
+
+def _cut(plain: str, wanted: Collection[str], *, is_begun: bool, goes_on: bool) -> list[Piece]:
+    end = len(plain)
+    if end > PASSAGE_CHARS:
+        end = plain.rfind(" ", PASSAGE_CHARS // 2, PASSAGE_CHARS)
+        end = PASSAGE_CHARS if end < 0 else end
+    pieces = marked(plain[:end], wanted)
+    if is_begun:
+        pieces.insert(0, ("… ", False))
+    if goes_on or end < len(plain):
+        pieces.append((" …", False))
+    return pieces
+
+
+def marked(text: str, wanted: Collection[str]) -> list[Piece]:
+    """All of a short text, with marks."""
+    pieces: list[Piece] = []
+    at = 0
+    for word in words(text):
+        if word.stem in wanted and word.start >= at:
+            pieces += [(text[at : word.start], False), (text[word.start : word.end], True)]
+            at = word.end
+    pieces.append((text[at:], False))
+    return [piece for piece in pieces if piece[0]]
+
+
+def _best(hits: list[Word]) -> tuple[Word | None, Word | None]:
+    """The first and last word of the passage."""
+    best: tuple[int, int] = (0, 0)
+    chosen: tuple[Word | None, Word | None] = (None, None)
+    inside: Counter[str] = Counter()
+    low = 0
+    for high, hit in enumerate(hits):
+        inside[hit.stem] += 1
+        while hit.end - hits[low].start > PASSAGE_CHARS - _AROUND:
+            inside[hits[low].stem] -= 1
+            if not inside[hits[low].stem]:
+                del inside[hits[low].stem]
+            low += 1
+        if (weight := (len(inside), high - low)) > best:
+            best, chosen = weight, (hits[low], hit)
+    return chosen

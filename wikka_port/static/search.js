@@ -1,0 +1,84 @@
+// Everything works without this file.  It shows names of pages while one is typed into the search field of the head,
+// and lets "/" or Ctrl+K go to that field.
+"use strict";
+const box = document.querySelector("header form.search");
+if (box) {
+  const field = box.elements.namedItem("q");
+  const list = document.createElement("ul");
+  let asked = 0;
+  let chosen = -1;
+
+  list.id = "suggestions";
+  list.className = "suggestions";
+  list.setAttribute("role", "listbox");
+  list.setAttribute("aria-label", "Pages");
+  list.hidden = true;
+  box.append(list);
+  for (const [name, value] of [["role", "combobox"], ["aria-controls", list.id], ["aria-autocomplete", "list"],
+    ["aria-expanded", "false"]]) field.setAttribute(name, value);
+
+  const close = () => {
+    list.hidden = true;
+    chosen = -1;
+    field.setAttribute("aria-expanded", "false");
+    field.removeAttribute("aria-activedescendant");
+  };
+  const choose = (at) => {
+    const options = list.children;
+    if (!options.length) return;
+    chosen = at < 0 ? options.length - 1 : at % options.length;
+    [...options].forEach((option, n) => option.setAttribute("aria-selected", String(n === chosen)));
+    field.setAttribute("aria-activedescendant", options[chosen].id);
+  };
+  const show = (names) => {
+    list.replaceChildren(...names.map((one, n) => {
+      const option = document.createElement("li");
+      const link = document.createElement("a");
+      option.id = `suggestion-${n}`;
+      option.setAttribute("role", "option");
+      option.setAttribute("aria-selected", "false");
+      link.href = one.path;
+      link.tabIndex = -1;
+      link.textContent = one.name;
+      option.append(link);
+      return option;
+    }));
+    if (!names.length) { close(); return; }
+    chosen = -1;
+    list.hidden = false;
+    field.setAttribute("aria-expanded", "true");
+  };
+  const ask = async () => {
+    const typed = field.value.trim();
+    const turn = ++asked;
+    if (typed.length < 2) { close(); return; }
+    try {
+      const answer = await fetch(`/-/suggest?q=${encodeURIComponent(typed)}`, { headers: { Accept: "application/json" } });
+      const names = answer.ok ? await answer.json() : [];
+      if (turn === asked && document.activeElement === field) show(names);
+    } catch {
+      if (turn === asked) close(); // the network is away: the field works as it is
+    }
+  };
+  let pause = 0;
+  field.addEventListener("input", () => { clearTimeout(pause); pause = setTimeout(ask, 80); });
+  field.addEventListener("blur", () => { asked++; setTimeout(close, 150); }); // a click on a name comes behind it
+  field.addEventListener("keydown", (event) => {
+    if (list.hidden) return;
+    if (event.key === "ArrowDown") choose(chosen + 1);
+    else if (event.key === "ArrowUp") choose(chosen - 1);
+    else if (event.key === "Escape") close();
+    else if (event.key === "Enter" && chosen >= 0) location.href = list.children[chosen].firstChild.href;
+    else return;
+    event.preventDefault();
+  });
+  document.addEventListener("keydown", (event) => {
+    const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement.tagName);
+    const isSlash = event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey;
+    const isKey = event.key === "k" && (event.ctrlKey || event.metaKey) && document.activeElement.id !== "body";
+    if (!isSlash && !isKey) return;
+    event.preventDefault();
+    field.focus();
+    field.select();
+  });
+}
