@@ -396,7 +396,7 @@ def draft_after(
         attribution=_kept(attribution, page.attribution if page else ""),
         signed=signed,
     )
-    token = revision_token(name, draft.head.number, at, draft.author, draft.note, draft.body)
+    token = revision_token(name, draft.head.number, at, draft.author, draft.note, draft.body, draft.previous)
     return replace(draft, head=Head(draft.head.number, token))
 
 

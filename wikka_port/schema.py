@@ -28,7 +28,7 @@ Cells of a row of changes: meta:name meta:head meta:time meta:author meta:note m
 ``meta:signed`` says what the author's name rests on: "account" (of that name), "visitor" (a name made from the
 network), "wiki"; where it is absent or empty anybody may have signed so.
 
-The token of a revision is made from its content, so that the same save sent twice is the same row;
+The token of a revision is made from its content and the token before, so the same save sent twice is the same row;
 ``meta:previous`` is the token of the revision before: revisions are a chain, and rows that are not
 on it were staged and never became one.
 """
@@ -137,10 +137,16 @@ def parse_head(value: bytes | None) -> Head:
     return Head(int(number), token)
 
 
-def revision_token(name: str, number: int, time_ms: int, author: str, note: str, body: str) -> bytes:
-    """What tells apart two texts that were both to become revision ``number``."""
+def revision_token(
+    name: str, number: int, time_ms: int, author: str, note: str, body: str, previous: bytes = b""
+) -> bytes:
+    """The token tells apart two revisions that were both to become ``number``, the same text behind another one, too.
+
+    ``previous``: the token of the revision before, empty for the first.
+    """
     digest = hashlib.sha1(usedforsecurity=False)
-    for part in (name, str(number), str(time_ms), author, note, body):
+    parts = (name, str(number), str(time_ms), author, note, body)
+    for part in (*parts, previous.decode()) if previous else parts:
         data = part.encode()
         digest.update(b"%d:" % len(data))
         digest.update(data)

@@ -66,6 +66,15 @@ def test_a_page_that_a_group_has_twice_is_kept_as_the_first_says(wiki: Wiki) -> 
     settled(wiki)
 
 
+def test_a_page_that_a_group_has_twice_with_one_revision_in_common_loses_none(wiki: Wiki) -> None:
+    """What the second one staged and removes is not what the first one committed."""
+    stored = save(wiki, part("One", "first", "common"), part("One", "other", "common", "third"))
+    assert (stored.revisions, stored.kept) == (2, {"One"})
+    assert [one.body for one in wiki.revisions("One", bodies=True)] == ["common", "first"]
+    assert staged_of(wiki, "One") == 2
+    settled(wiki)
+
+
 def test_a_page_that_is_edited_meanwhile_is_kept_and_the_others_come_in(
     wiki: Wiki, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,6 +86,9 @@ def test_tokens_tell_apart_what_differs_anywhere() -> None:
         ("Page", 1, 5, "Ann", "noteb", "ody"),
     ]
     assert token not in {revision_token(*other) for other in others}
+    behind = {previous: revision_token(*given_parts, previous) for previous in (b"", b"0123", b"0124")}
+    assert behind[b""] == token
+    assert len(set(behind.values())) == 3
 
 
 def test_every_derived_table_keeps_delete_markers() -> None:
