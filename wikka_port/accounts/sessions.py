@@ -27,6 +27,22 @@ AGENT_CHARS_MAX: Final = 200
 _COOKIE_CHARS_MAX: Final = 1_024
 _TOKEN_CHARS: Final = 43  # of 32 bytes in base64url
 _MS: Final = 1_000
+# Words of an agent and what they mean; each browser also has the words of those below it.
+_BROWSERS: Final = (
+    ("Edg", "Edge"),
+    ("OPR/", "Opera"),
+    ("Firefox", "Firefox"),
+    ("Chrom", "Chrome"),
+    ("Safari", "Safari"),
+)
+_SYSTEMS: Final = (
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Windows", "Windows"),
+    ("Mac OS", "macOS"),
+    ("Linux", "Linux"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +51,13 @@ class Session:
     seen_ms: int
     network: str
     agent: str
+
+    @property
+    def browser(self) -> str:
+        """A name by which its owner may know it, as "Firefox on Linux"."""
+        name = next((shown for word, shown in _BROWSERS if word in self.agent), "")
+        system = next((shown for word, shown in _SYSTEMS if word in self.agent), "")
+        return f"{name} on {system}" if name and system else self.agent[:60] or "Unknown browser"
 
     def is_over(self, now_ms: int) -> bool:
         return not (now_ms < self.seen_ms + SESSION_S * _MS and now_ms < self.created_ms + SESSION_LONGEST_S * _MS)
