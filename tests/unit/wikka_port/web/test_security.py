@@ -31,6 +31,24 @@ def test_a_token_is_good_for_its_visitor_and_its_time() -> None:
     assert not tokens.accepts(token, visitor)
 
 
+def test_a_token_is_of_one_session() -> None:
+    tokens = FormTokens(b"k" * 32, Clock(), 100)
+    visitor = new_visitor()
+    token = tokens.issue(visitor, "session:1")
+    assert tokens.accepts(token, visitor, "session:1")
+    assert not tokens.accepts(token, visitor, "session:2")
+    assert not tokens.accepts(token, visitor)
+    assert not tokens.accepts(tokens.issue(visitor), visitor, "session:1")
+
+
+def test_limits_of_another_purpose_count_apart() -> None:
+    buckets = EditBuckets.opened(100)
+    edits, attempts = (RateLimiter(60, 1, buckets, Clock(), purpose) for purpose in ("", "sign-in "))
+    assert edits.wait_s("10.0.0.1") == 0
+    assert attempts.wait_s("10.0.0.1") == 0
+    assert attempts.wait_s("10.0.0.1") > 0
+
+
 @pytest.mark.parametrize("token", ["", ".", "zz.", "1.2", "é.é", "1388." + "0" * 64, "\x00", "9" * 10_000])
 def test_nonsense_is_no_token(token: str) -> None:
     assert not FormTokens(b"k" * 32, Clock(), 100).accepts(token, new_visitor())
