@@ -27,7 +27,7 @@ from columnar.master.trigger_rows import TRIGGERS_TABLE
 from columnar.master.view_changes import Declaring, ViewChanges
 from columnar.meta_region import MetaRegion
 from columnar.model.region_info import RegionInfo
-from columnar.model.region_messages import Peer
+from columnar.model.region_messages import Message, Peer, Shown
 from columnar.model.schema import Family, Table
 from columnar.operations.region_rows import rows_of
 from columnar.regions.opening import opened, opened_again
@@ -90,6 +90,12 @@ class Leading:
             self.triggers.catalogue_repaired,
             self.views.catalogue_repaired,
         ]
+
+    async def ask(self, message: Message[Any]) -> Any:
+        """Answer what owners of regions ask of their master: as a ``Peer``."""
+        if isinstance(message, Shown):
+            return await self.views.ask(message)
+        return await self.region_changes.ask(message)
 
     async def prepare(self) -> None:
         """Folders and catalogue become those of this version: before ``start``, while nobody serves a region."""

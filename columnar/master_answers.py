@@ -1,6 +1,6 @@
 """The answers of a master over the control links of its servers: to asks, and to calls that servers hand on.
 
-    ask     Commit, Listening, CannotOpen
+    ask     Commit, Shown, Listening, CannotOpen
     call    a method of the master, as the client sent it (``master_service``)
 
 Owned by the loop.
@@ -15,10 +15,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from columnar.errors import ColumnarError
-from columnar.master.region_changes import RegionChanges
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import CannotOpen, Listening
-from columnar.model.region_messages import Commit, Message
+from columnar.model.region_messages import Commit, Message, Peer, Shown
 from columnar.routing.peer_frames import Frame
 from columnar.routing.peer_link import PeerLink
 from columnar.routing.peer_server import PeerServer
@@ -38,7 +37,7 @@ class MasterAnswers:
 
     def lead(
         self,
-        changes: RegionChanges,
+        master: Peer,
         services: Mapping[int, WireServer],
         listening: Callable[[Incarnation, Listening], Awaitable[None]],
         cannot_open: Callable[[Incarnation, CannotOpen], Awaitable[None]],
@@ -46,7 +45,8 @@ class MasterAnswers:
         """Before any server has a link.  ``services``: THRIFT1 and, where it is served, THRIFT2."""
         self._calls = PeerServer(services, _no_row, itertools.count(1))
         self._answers = {
-            Commit: lambda _server, asked: changes.ask(asked),
+            Commit: lambda _server, asked: master.ask(asked),
+            Shown: lambda _server, asked: master.ask(asked),
             Listening: listening,
             CannotOpen: cannot_open,
         }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from columnar.errors import RetryLater
@@ -16,6 +17,7 @@ from columnar.regions.region_changes import ChangingRegions
 from columnar.regions.region_copy import copy_region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
+from columnar.routing.peer_link import LinkBroke, NotSent
 from columnar.triggers.keeper import TriggerKeeper
 from columnar.views.here import ViewsHere
 
@@ -26,12 +28,13 @@ R = TypeVar("R")
 
 
 class RegionOwner:
-    """Answers messages of the master, and asks it to commit splits and merges."""
+    """Answers messages of the master, and asks it to commit splits and merges, and to look at views."""
 
     def __init__(self, server: RegionServer, keeper: TriggerKeeper, region_bytes: int) -> None:
         self._server = server
         self._keeper = keeper
         self.views = ViewsHere(server, keeper.hub, keeper.applier, keeper.governor)
+        self.views.on_shown = self._say_shown
         self._master: Peer | None = None
         self.changing = ChangingRegions(server, self._commit, region_bytes)
         self.answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {
@@ -65,7 +68,7 @@ class RegionOwner:
         return answer
 
     def follow(self, master: Peer) -> None:
-        """From now on it is this one that is asked to commit."""
+        """From now on it is this one that is asked."""
         self._master = master
 
     async def _commit(self, change: messages.RegionChange) -> None:
@@ -110,6 +113,10 @@ class RegionOwner:
     async def _shown_regions(self, asked: messages.ShownRegions) -> dict[str, list[int]]:
         return self.views.shown(asked.views)
 
+    def _say_shown(self, view: str) -> None:
+        if self._master is not None:
+            self._keeper.hub.background.spawn(_say(self._master, messages.Shown(view)))
+
     # --- regions in the place of others --------------------------------------------------------------
 
     async def _call_off_change(self, asked: messages.CallOffChange) -> None:
@@ -120,3 +127,8 @@ class RegionOwner:
 
     async def _loads(self, _asked: messages.Loads) -> tuple[messages.RegionLoad, ...]:
         return self.changing.loads()
+
+
+async def _say(master: Peer, message: Message[None]) -> None:
+    with suppress(NotSent, LinkBroke):  # the server ends with its link to the master
+        await master.ask(message)

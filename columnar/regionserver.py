@@ -170,6 +170,9 @@ class ClusterServer:
             self.peer_server.register(kind, answer)
         apart = TriggersApart(self.asked_triggers, self.owners, lambda: self.asks.servers())
         self.doors.trigger_methods.others = apart
+        self.serving.owner.views.saved_apart = lambda tables, key, timeout_s: apart.wait(
+            tables, key, "", timeout_s, saved=True
+        )
         self.peer_server.register(ViewLooks, self._view_looks)
         for asked in view_asks.KINDS:
             self.peer_server.register(asked, self._checked)

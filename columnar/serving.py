@@ -27,6 +27,7 @@ from columnar.webui.status import TriggerLine
 
 if TYPE_CHECKING:
     from columnar.master.region_changes import RegionChanges
+    from columnar.model.region_messages import Peer
     from columnar.views.asked_checks import AskedChecks
     from columnar.wire.private_socket import PrivateSocket
 
@@ -62,10 +63,10 @@ class Serving:
         self._timer: asyncio.TimerHandle | None = None
         self._recovery: asyncio.Task[None] | None = None
 
-    def follow(self, master: RegionChanges) -> None:
-        """Ask this master from now on to commit splits and merges."""
+    def follow(self, master: Peer, changes: RegionChanges) -> None:
+        """Ask this master, in the same process, from now on; ``changes``: its splits and merges."""
         self.owner.follow(master)
-        self.owner.changing.at = lambda step: master.at(step)
+        self.owner.changing.at = lambda step: changes.at(step)
 
     async def load(self) -> None:
         """Before the first request; triggers are told of by the master."""

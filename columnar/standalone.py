@@ -53,7 +53,7 @@ class Standalone:
             self.serving.server.hosting.ownership_at = self.stores.ownership
             undo.push_async_callback(self._close_regions)
             self.leading.lead(self.serving.owner, self.config.trigger_modules)
-            self.serving.follow(self.leading.region_changes)
+            self.serving.follow(self.leading, self.leading.region_changes)
             await self.leading.prepare()
             await self.leading.start(SYSTEM_TABLES)
             await self.serving.load()

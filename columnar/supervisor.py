@@ -168,7 +168,7 @@ class Supervisor:
         self.service = MasterService(self.config, self.folder, self.leading, host)
         host.on_table = self.service.refresh
         host.load()
-        self.answers.lead(self.leading.region_changes, self.service.wires(), self._listening, host.cannot_open)
+        self.answers.lead(self.leading, self.service.wires(), self._listening, host.cannot_open)
         hello = Hello(self.folder.cluster_id, Incarnation(MASTER, self._epoch), leader_epoch=self._epoch)
         self.processes.follow(_Watched(self), hello, catalogue.raise_epoch)
         for server in {row.server for row in invented.values()}:

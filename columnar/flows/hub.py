@@ -131,6 +131,17 @@ class Hub:
         await self._server.close_table(table)
         return lags
 
+    async def saved(self, name: FollowerName) -> bool:
+        """Put the cursors of its followers here on disk, as they are now; False: cursors may not move now.
+
+        A cursor of a region that is closed was saved when it closed.
+        """
+        found = self.followers.of(name)
+        if self.upkeep.is_held or any(self.followers.is_held(one.region.info.region_id) for one in found):
+            return False
+        await asyncio.gather(*(one.save_durably() for one in found))
+        return True
+
     # --- subscriptions -------------------------------------------------------------------------------
 
     async def begin(self, subscription: Subscription) -> None:

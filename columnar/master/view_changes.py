@@ -2,7 +2,8 @@
 
     add     the table and the view as ADDING, one write -> every owner serves the one, logs for the other and marks
             where it begins -> BUILDING on disk -> owners follow, and show the view the rows that are there
-            -> every region of every source has shown all -> LIVE on disk
+            -> an owner says that a region has shown all (``Shown``) -> the owners are asked for all that have
+            -> every region of every source has -> LIVE on disk
     drop    the view and its table go, one write -> owners keep it no longer -> its regions are removed
 
 Invariants:
@@ -21,7 +22,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from columnar.errors import ColumnarError, IllegalArgument, TableExists, TableNotEnabled
 from columnar.master.catalogue import Catalogue
@@ -35,8 +36,6 @@ from columnar.model.view_generations import base_of, role_of
 from columnar.model.view_set import KeptView, ViewSet
 
 _log = logging.getLogger(__name__)
-
-LOOK_S: Final = 0.5  # between two looks at how far builds are
 
 
 class Declaring(NamedTuple):
@@ -62,6 +61,7 @@ class ViewChanges:
         self._declaring = declaring
         self._before_first = before_first
         self._looking: asyncio.Task[None] | None = None
+        self._is_due = False  # something may have been built since the last look
         changes.triggers.other_flows = self._flows
         self.generations = ViewGenerations(self)
         self.at: Callable[[str], None] = lambda _step: None  # called when a step is over: tests die there
@@ -165,12 +165,17 @@ class ViewChanges:
         """A generation that nobody sees any more."""
         async with self.lock, self._changes.lock:
             if self.views.find(table) is not None and role_of(table, self.views.swaps) != "live":
+                self.at("dropping")
                 await self._drop(table)
+                self.at("dropped")
 
     async def write(self, views: ViewSet) -> None:
         """These are the views from now on, and every owner works by them.  Under the lock."""
+        self.at("deciding")
         await self._catalogue.write_views(views)
+        self.at("decided")
         await self.publish()
+        self.at("told")
 
     async def _drop(self, name: str) -> None:
         """Under both locks."""
@@ -204,18 +209,22 @@ class ViewChanges:
 
     # --- builds --------------------------------------------------------------------------------------
 
-    def _look_soon(self) -> None:
-        if self.views.building() and (self._looking is None or self._looking.done()):
-            self._looking = asyncio.ensure_future(self._look_until_built())
+    async def ask(self, _message: messages.Shown) -> None:
+        """Answer an owner: it has something to show for a view."""
+        self._look_soon()
 
-    async def _look_until_built(self) -> None:
-        while self.views.building():
+    def _look_soon(self) -> None:
+        self._is_due = True
+        if self.views.building() and (self._looking is None or self._looking.done()):
+            self._looking = asyncio.ensure_future(self._look_while_due())
+
+    async def _look_while_due(self) -> None:
+        while self._is_due:
+            self._is_due = False
             try:
                 await self.look()
-            except ColumnarError as error:
-                _log.info("how far views are built is asked again: %s", error.text)
-            if self.views.building():
-                await asyncio.sleep(LOOK_S)
+            except ColumnarError as error:  # the next region to be shown, or the disk when it is back, brings a look
+                _log.warning("how far views are built is asked again later: %s", error.text)
 
     async def look(self) -> None:
         """Views of which every row has been shown are live from now on (I4)."""

@@ -3,7 +3,7 @@
     rebuild   the next generation is added like any view, under the name of its table (``view_changes``)
     swap      one write -> every owner hears of it; readers of the name see the next generation from then on
     rollback  one write: the generation before is live again, which was kept up
-    sweep     what nobody sees any more is dropped: when its hour is over, and at a swap what was kept before
+    sweep     what nobody sees any more is dropped: when its hour is over, and soon after a swap what was kept before
 
 Owners hear of a swap one after the other, and meanwhile some answer from the one generation and some from the other;
 both are kept up.
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from columnar.errors import ColumnarError, ViewError
-from columnar.model.view_generations import KEPT_MS, Swap, expired, generation_of, role_of, table_of
+from columnar.model.view_generations import KEPT_MS, Swap, base_of, expired, generation_of, role_of, table_of
 from columnar.model.view_set import KeptView, ViewSet
 
 if TYPE_CHECKING:
@@ -77,7 +77,6 @@ class ViewGenerations:
             if ahead.state != "live":
                 raise ViewError(f"{ahead.name} is still being built; columnar view list shows how far it is")
             await self._see(name, ahead.name, live.name)
-        await self.sweep()
         return ahead.name, live.name
 
     async def rollback(self, name: str) -> tuple[str, str]:
@@ -107,13 +106,14 @@ class ViewGenerations:
         return ahead[-1] if ahead else None
 
     def _check_alone(self, name: str) -> None:
-        for one in self._views.generations(name):
-            readers = self._views.readers(one.name)
-            if readers:
-                raise ViewError(
-                    f"view {readers[0].name} follows the table {one.name}, and would not follow a swap; drop it, "
-                    f"rebuild {name}, and add it again"
-                )
+        readers = {reader.name for one in self._views.generations(name) for reader in self._views.readers(one.name)}
+        if readers:
+            above = sorted({base_of(one) for one in readers})
+            raise ViewError(
+                f"{'view' if len(above) == 1 else 'views'} {', '.join(above)} would not follow a swap of {name}. "
+                f"See how it is declared (columnar view show {above[0]}), drop it, rebuild and swap {name}, and add it "
+                f"again; what is wrong in {name} is set right without that by columnar view check {name} --repair"
+            )
 
     # --- what nobody sees any more -------------------------------------------------------------------
 

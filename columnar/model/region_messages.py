@@ -10,7 +10,7 @@ outcome is unknown.
                        copies     HoldDeliveries, ReleaseDeliveries, CopyRegion
                        changes    MiddleRow, BeginChange, FinishChange, CallOffChange, SettleChange, GiveBackSpace
                                   Loads
-    owner -> master    Commit
+    owner -> master    Commit, Shown
 
 Knows nothing of who answers, nor of how a message gets there.
 """
@@ -148,7 +148,8 @@ class PublishViews(Message[None]):
 class ShownRegions(Message[dict[str, list[int]]]):
     """To every owner: of each of these views, the ids of the sources' regions here that have shown it all their rows.
 
-    A region that has will for ever have, and so will those that take its place.
+    A region that has will for ever have, and so will those that take its place.  For each region that comes to it of
+    a view that is being built the owner says ``Shown``.
     """
 
     views: tuple[str, ...]
@@ -255,3 +256,10 @@ class Commit(Message[None]):
     """To the master: write the catalogue, which is the change's commit.  OutcomeUnknown; else nothing was written."""
 
     change: RegionChange
+
+
+@dataclass(frozen=True, slots=True)
+class Shown(Message[None]):
+    """To the master: one more region here has shown this view all its rows; ``ShownRegions`` says which have."""
+
+    view: str

@@ -2,7 +2,8 @@
 
     live    the generation that readers see: the table NAME, until another one is swapped in
     next    a generation above the live one and the kept one: it is built, or waits for its swap
-    kept    the live one before the last swap, which is kept up until KEPT_MS are over, so that a rollback is exact
+    kept    the live one before the last swap, which is kept up until KEPT_MS are over, so that a rollback is exact;
+            the one that was kept before that swap is there for LEFT_MS more, so that its readers come to their end
 
 A swap is one write of the catalogue: the row ``alias/NAME`` names the live table, the kept one and until when.  Clients
 mean the live generation by NAME, and each generation by NAME@1, NAME@2 ...
@@ -21,6 +22,7 @@ from typing import Any, Final, Literal
 from columnar.errors import DamagedData
 
 KEPT_MS: Final = 3_600_000
+LEFT_MS: Final = 60_000  # readers remember for some seconds which generation they read (``client.views.REMEMBERED_S``)
 _GENERATION: Final = re.compile(r"(.*)\.(\d{1,9})", re.S)
 
 Role = Literal["live", "next", "kept"]
@@ -83,16 +85,18 @@ def without_tables(swaps: Iterable[Swap], gone: Iterable[str]) -> tuple[Swap, ..
 
 
 def expired(tables: Iterable[str], swaps: Iterable[Swap], now_ms: int) -> list[str]:
-    """Generations that nobody sees, or will see, again."""
+    """Generations that nobody sees, or will see, again; those that a rollback may still mean are the last to go."""
     held = {one.name: one for one in swaps}
-    found = []
+    left, kept = list[str](), list[str]()
     for table in tables:
         swap = held.get(base_of(table))
         if swap is None or role_of(table, (swap,)) != "kept":
             continue
-        if table != swap.kept or now_ms >= swap.until_ms:
-            found.append(table)
-    return found
+        if table == swap.kept and now_ms >= swap.until_ms:
+            kept.append(table)
+        if table != swap.kept and now_ms >= swap.until_ms - KEPT_MS + LEFT_MS:
+            left.append(table)
+    return left + kept
 
 
 # --- the row -----------------------------------------------------------------------------------------

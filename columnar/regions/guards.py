@@ -8,14 +8,14 @@ Invariants:
     I1. A family with a guard has its mark, in the batch of the guard at the latest.  No guard of the family is younger
         than the mark by more than GUARD_MARK_MS.
     I2. A guard goes at the earliest GUARD_MS after its withdrawal, and not before whoever sends contributions says that
-        nothing older is under way (``RegionServer.guards_needed_from``).
+        nothing older will be sent again (``RegionServer.guards_needed_from``).
 
 Splits and merges hand the marks on; a copy that loses them keeps its guards for ever, which costs their space alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from columnar.limits import GUARD_MS
@@ -25,7 +25,8 @@ from columnar.storage.api import Batch, Store
 GUARDS: Final = b"guards/"
 GUARD_MARK_MS: Final = 600_000
 
-NeededFrom = Callable[[str], int | None]  # table -> ms: guards made from then on are needed; None: no guard is
+# Table, now (ms) -> ms: guards made from then on are needed, 0: all; None: no guard is.
+NeededFrom = Callable[[str, int], Awaitable[int | None]]
 
 
 def read_marks(store: Store) -> dict[int, int]:
@@ -38,9 +39,14 @@ def mark_key(family: int) -> bytes:
     return GUARDS + family.to_bytes(2, "big")
 
 
-def sweepable_before(table: str, now_ms: int, needed_from: NeededFrom) -> int:
+async def nobody_needs(_table: str, _now_ms: int) -> int | None:
+    """The ``NeededFrom`` of a server to which nobody sends contributions again."""
+    return None
+
+
+async def sweepable_before(table: str, now_ms: int, needed_from: NeededFrom) -> int:
     """Guards made before this time may go (I2)."""
-    needed = needed_from(table)
+    needed = await needed_from(table, now_ms)
     oldest = now_ms - GUARD_MS
     return oldest if needed is None else min(oldest, needed)
 

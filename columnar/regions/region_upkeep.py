@@ -47,7 +47,7 @@ class RegionUpkeep:
         self._refuse_replaced(region)
         with region.kept_up():
             await _sweep(region)
-            await sweep_region_guards(region, self._guards_before(region))
+            await sweep_region_guards(region, await self._guards_before(region, {}))
             await region.aside(partial(region.store.compact, everything=True))
 
     def _refuse_replaced(self, region: Region) -> None:
@@ -69,25 +69,35 @@ class RegionUpkeep:
         guards: dict[int, int] = {}  # region id -> before which time its guards were swept
         while True:
             await asyncio.sleep(SWEEP_EVERY_S)
+            before: dict[str, int] = {}
             for region in self._server.all_open():
-                region_id, writes, before_ms = region.info.region_id, region.writes, self._guards_before(region)
-                all_of_it = writes != swept.get(region_id, 0) and needs_sweep(region.table)
-                if not all_of_it and not (region.guards and before_ms > guards.get(region_id, 0)):
-                    continue
-                if self._server.hosting.state_of(region) is not State.OPEN:
-                    continue
                 try:
-                    with region.kept_up():
-                        gone = await _sweep(region) if all_of_it else 0
-                        gone += await sweep_region_guards(region, before_ms)
+                    await self._sweep_one(region, swept, guards, before)
                 except ColumnarError as error:  # closed meanwhile, or the disk refuses: its writers hear that
                     _log.warning("sweep of region %s stopped: %s", region.info.encoded, error.text)
-                    continue
-                swept[region_id], guards[region_id] = writes, before_ms
-                _log.debug("sweep of region %s removed %d stored values", region.info.encoded, gone)
 
-    def _guards_before(self, region: Region) -> int:
-        return sweepable_before(region.info.table, region.now_ms, self._server.guards_needed_from)
+    async def _sweep_one(
+        self, region: Region, swept: dict[int, int], guards: dict[int, int], before: dict[str, int]
+    ) -> None:
+        if self._server.hosting.state_of(region) is not State.OPEN:
+            return
+        region_id, writes = region.info.region_id, region.writes
+        all_of_it = writes != swept.get(region_id, 0) and needs_sweep(region.table)
+        with region.kept_up():
+            before_ms = await self._guards_before(region, before) if region.guards else 0
+            if not all_of_it and before_ms <= guards.get(region_id, 0):
+                return
+            gone = await _sweep(region) if all_of_it else 0
+            gone += await sweep_region_guards(region, before_ms)
+        swept[region_id], guards[region_id] = writes, before_ms
+        _log.debug("sweep of region %s removed %d stored values", region.info.encoded, gone)
+
+    async def _guards_before(self, region: Region, known: dict[str, int]) -> int:
+        """``known``: by table, what was found by now in the same round: others may have to be asked for it."""
+        table = region.info.table
+        if table not in known:
+            known[table] = await sweepable_before(table, region.now_ms, self._server.guards_needed_from)
+        return known[table]
 
     # --- altered tables ----------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from columnar.model.schema import Table
 from columnar.regions import read_only_regions
 from columnar.regions.async_writes import AsyncWrites
 from columnar.regions.gathering import Gathering
-from columnar.regions.guards import NeededFrom
+from columnar.regions.guards import NeededFrom, nobody_needs
 from columnar.regions.hooks import ChangeListener, LogPolicy, NoListener
 from columnar.regions.hosting import Hosting
 from columnar.regions.hosting_state import Event, State
@@ -70,7 +70,7 @@ class RegionServer:
         self._last_used: Region | None = None  # the last of ``_open``, unless it was closed
         self._open_bound = open_regions
         self._policies: dict[str, LogPolicy] = {}
-        self.guards_needed_from: NeededFrom = lambda _table: None  # whoever sends contributions puts its own here
+        self.guards_needed_from: NeededFrom = nobody_needs  # whoever sends contributions puts its own here
         self._retry_timer: asyncio.TimerHandle | None = None  # of regions whose disk takes no writes
 
     # --- tables ------------------------------------------------------------------------------------

@@ -180,6 +180,7 @@ class WaitForDelivery(Message[Waited]):
     token: str
     timeout_ms: int
     regions: tuple[RegionInfo, ...]
+    saved: bool = False  # and the cursors that say so are on disk: nothing of it is sent again
 
 
 @dataclass(frozen=True, slots=True)

@@ -309,6 +309,7 @@ _ENTRIES: Final = (
     _Entry("give_back_space", regions.GiveBackSpace, _ONE_REGION),
     _Entry("loads", regions.Loads, {}, several(_LOAD)),
     _Entry("commit", regions.Commit, _ONE_CHANGE),
+    _Entry("shown", regions.Shown, {"view": TEXT}),
     _Entry("open_region", owners.OpenRegion, {**_OWNED, "is_doubted": BOOL}),
     _Entry("close_region", owners.CloseRegion, {"region": REGION, "epoch": INT}, _GIVEN_UP),
     _Entry("renumber_region", owners.RenumberRegion, _OWNED),
@@ -361,7 +362,7 @@ _ENTRIES: Final = (
     _Entry(
         "wait_for_delivery",
         asks.WaitForDelivery,
-        {"trigger": TEXT, "token": TEXT, "timeout_ms": INT, "regions": several(REGION)},
+        {"trigger": TEXT, "token": TEXT, "timeout_ms": INT, "regions": several(REGION), "saved": BOOL},
         record(asks.Waited, {"is_delivered": BOOL, "is_elsewhere": BOOL}),
     ),
     _Entry("log_again", asks.LogAgain, {"table": TEXT, "row": BYTES, "trigger": TEXT, "change": BYTES}, BOOL),

@@ -54,8 +54,10 @@ class TriggersApart:
 
     # --- waits ---------------------------------------------------------------------------------------
 
-    async def wait(self, tables: Iterable[str], name: str, token: str, timeout_s: float) -> bool:
-        """As ``TriggerKeeper.wait``, over all regions of these tables."""
+    async def wait(
+        self, tables: Iterable[str], name: str, token: str, timeout_s: float, *, saved: bool = False
+    ) -> bool:
+        """As ``TriggerKeeper.wait``, over all regions of these tables; ``saved``: ``WaitForDelivery.saved``."""
         now_s = asyncio.get_running_loop().time
         deadline_s = now_s() + timeout_s
         tables, vouched, tries = tuple(tables), set[RegionInfo](), 0
@@ -64,7 +66,7 @@ class TriggersApart:
             owed = self._owed(tables, vouched, tries)
             if not owed:
                 return True
-            asks = [(server, WaitForDelivery(name, token, left_ms, tuple(one))) for server, one in owed.items()]
+            asks = [(server, WaitForDelivery(name, token, left_ms, tuple(one), saved)) for server, one in owed.items()]
             for ask, answer in zip(asks, await asyncio.gather(*(self._ask(*ask) for ask in asks)), strict=True):
                 if answer.is_delivered:
                     vouched.update(ask[1].regions)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from columnar.errors import RegionElsewhere
-from columnar.flows.follower_name import TRIGGER
+from columnar.flows.follower_name import TRIGGER, of_key
 from columnar.model.flow_look import FlowLook
 from columnar.model.region_info import RegionInfo
 from columnar.model.trigger_look import TriggerLook
@@ -74,7 +74,7 @@ class AskedTriggers:
         except RegionElsewhere:
             return _ELSEWHERE
         left_s = asked.timeout_ms / 1_000 - (asyncio.get_running_loop().time() - begun_s)
-        waiting = asyncio.ensure_future(self._wait(asked.trigger, asked.token, max(0.0, left_s)))
+        waiting = asyncio.ensure_future(self._delivered(asked, max(0.0, left_s)))
         try:
             while not waiting.done():
                 events: list[asyncio.Future[Any]] = [waiting, self._change()]
@@ -84,6 +84,10 @@ class AskedTriggers:
             return Waited(waiting.result(), is_elsewhere=False)
         finally:
             waiting.cancel()
+
+    async def _delivered(self, asked: WaitForDelivery, timeout_s: float) -> bool:
+        is_delivered = await self._wait(asked.trigger, asked.token, timeout_s)
+        return is_delivered and (not asked.saved or await self._keeper.hub.saved(of_key(asked.trigger)))
 
     def _epochs(self, regions: tuple[RegionInfo, ...]) -> list[int] | None:
         """None: one of them is not owned here."""

@@ -6,6 +6,7 @@ Knows nothing of the catalogue's rows and of who keeps a view.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from columnar.errors import DamagedData, IllegalArgument, TableNotFound
 from columnar.model.flow_graph import Graph
@@ -14,6 +15,7 @@ from columnar.model.view_definition import (
     MEMBERS,
     ORDERED,
     TOTALS,
+    Source,
     View,
     bound,
     check_families,
@@ -21,6 +23,7 @@ from columnar.model.view_definition import (
     from_json,
     to_json,
 )
+from columnar.model.view_generations import base_of, role_of
 from columnar.model.view_set import KeptView, Reads, ViewSet
 from columnar.views.contributions import Rules, rules_of
 from columnar.views.view_flow import check_no_cycle, flow_of
@@ -32,7 +35,7 @@ def declared(data: bytes, held: ViewSet, tables: Mapping[str, Table], graph: Gra
     IllegalArgument, TableNotFound, NoSuchColumnFamily: what is wrong and what would be right.
     """
     views = _definitions(held)
-    view = bound(checked(_read(data)), views)
+    view = bound(_of_live_generations(checked(_read(data)), held), views)
     for source in view.sources:
         if source.table not in tables:
             raise TableNotFound(source.table)
@@ -49,6 +52,24 @@ def _read(data: bytes) -> View:
         return from_json(data)
     except DamagedData as error:  # a caller's here
         raise IllegalArgument(error.text) from error
+
+
+def _of_live_generations(view: View, held: ViewSet) -> View:
+    """Sources that are views are followed by the tables that their readers see.
+
+    IllegalArgument: a source is a generation that readers do not see, which will be dropped.
+    """
+
+    def live(source: Source) -> Source:
+        table = held.live_table(source.table)
+        if held.find(table) is not None and role_of(table, held.swaps) != "live":
+            raise IllegalArgument(
+                f"{source.table} is no source: readers of view {base_of(table)} do not see it, and it will be dropped; "
+                f"follow {base_of(table)}"
+            )
+        return source if table == source.table else replace(source, table=table)
+
+    return replace(view, source=live(view.source), join=None if view.join is None else live(view.join))
 
 
 def _definitions(held: ViewSet) -> dict[str, View]:

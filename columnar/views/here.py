@@ -5,10 +5,11 @@ A store without views knows that it has none, and forgets the cursors of those t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Final
 
-from columnar.errors import TableNotEnabled
+from columnar.errors import ColumnarError, TableNotEnabled
 from columnar.flows.applier import Applier
 from columnar.flows.follower import Kind
 from columnar.flows.follower_name import FollowerName
@@ -23,9 +24,18 @@ if TYPE_CHECKING:
     from columnar.views.keeper import ViewKeeper
 
 
+_log = logging.getLogger(__name__)
+
+GUARDS_S: Final = 5.0  # that a sweep of guards waits for a view that lags; it comes again (``regions.region_upkeep``)
+
+
 def view_key(name: str) -> str:
     """The key of a view's followers, by which servers ask each other (``routing.asks.WaitForDelivery``)."""
     return FollowerName(KIND, name).key
+
+
+def _nobody(_view: str) -> None:
+    """Ignore it."""
 
 
 class ViewsHere:
@@ -36,6 +46,9 @@ class ViewsHere:
         self._governor = governor
         self._told: ViewSet | None = None  # None: the master has not told of any yet
         self._keeper: ViewKeeper | None = None
+        # Tables, key of the view, seconds: ``triggers.apart`` with ``saved``.  None: this process has all regions.
+        self.saved_apart: Callable[[list[str], str, float], Awaitable[bool]] | None = None
+        self.on_shown: Callable[[str], None] = _nobody  # one more region here has shown a view all its rows
         server.guards_needed_from = self.guards_needed_from
         hub.register(Kind(KIND, True, self._is_removed, flows=self._flows))
 
@@ -51,9 +64,12 @@ class ViewsHere:
             if told.all and self._keeper is None:
                 from columnar.views.keeper import ViewKeeper  # most stores have no views
 
-                self._keeper = ViewKeeper(self._hub, self._applier, self._governor)
+                self._keeper = ViewKeeper(self._hub, self._applier, self._governor, self._shown)
             if self._keeper is not None:
                 await self._keeper.follow(told)
+
+    def _shown(self, view: str) -> None:
+        self.on_shown(view)
 
     def _is_removed(self, _name: str, number: int) -> bool:
         return self._told is not None and self._told.is_removed(number)
@@ -66,10 +82,10 @@ class ViewsHere:
         keeper = self._keeper
         return {} if keeper is None else {name: keeper.shown(name) for name in names}
 
-    def guards_needed_from(self, table: str) -> int | None:
-        """When the oldest withdrawal was made that something under way may still meet (``regions.guards``).  ms.
+    async def guards_needed_from(self, table: str, now_ms: int) -> int | None:
+        """From when on withdrawals were made that something may still meet (``regions.guards.NeededFrom``).
 
-        None: the table is no view.  0: all are needed, as while it is built.
+        None: the table is no view.  0: all are needed, as while it is built, and while it lags.
         """
         served = self._server.tables.named(table)
         if served is None or not served.schema.kept_by:
@@ -77,8 +93,18 @@ class ViewsHere:
         view = self.views.find(served.schema.kept_by)
         if view is None or view.state != "live" or self._keeper is None:
             return 0
-        regions = [info for read in view.reads for info in self._server.tables.known(read.table.encode()).regions]
-        return self._keeper.passed_ms(view.name, [info.region_id for info in regions])
+        try:
+            return now_ms if await self._is_saved(view.name) else 0
+        except ColumnarError as error:  # a source is disabled, or a disk refuses
+            _log.info("guards of view %s stay: %s", view.name, error.text)
+            return 0
+
+    async def _is_saved(self, name: str) -> bool:
+        """Whether all that is written now is in the view, and the cursors of all sources say so on disk."""
+        tables = self.awaited_tables(name)
+        if self.saved_apart is not None:
+            return await self.saved_apart(tables, view_key(name), GUARDS_S)
+        return await self.wait(name, "", GUARDS_S) and await self._hub.saved(FollowerName(KIND, name))
 
     # --- copies ----------------------------------------------------------------------------------------
 

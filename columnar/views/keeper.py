@@ -7,7 +7,7 @@ Owned by the loop.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
@@ -25,13 +25,11 @@ from columnar.regions.images import union
 from columnar.regions.region import Region
 from columnar.views.contributions import Rules, rules_of
 from columnar.views.follower import UNDER_WAY, Maintaining, ViewFollower
-from columnar.views.progress import Pass
 from columnar.views.view_flow import KIND
 
 _log = logging.getLogger(__name__)
 
 NO_VIEWS: Final = ViewSet()
-SAVED_MS: Final = 60_000  # a cursor that moved so long ago is on disk
 
 
 def follower_name(name: str) -> FollowerName:
@@ -39,8 +37,10 @@ def follower_name(name: str) -> FollowerName:
 
 
 class ViewKeeper:
-    def __init__(self, hub: Hub, applier: Applier, governor: Governor) -> None:
+    def __init__(self, hub: Hub, applier: Applier, governor: Governor, on_shown: Callable[[str], None]) -> None:
+        """``on_shown``: called with a view that is being built when a region here has shown it all its rows."""
         self._hub = hub
+        self._on_shown = on_shown
         self._with = Maintaining(applier, governor, self._rests, hub.listener.go_on, self._progressed)
         self._told = NO_VIEWS
         self._unreadable: dict[str, str] = {}  # by name: why nothing follows for it here
@@ -106,10 +106,17 @@ class ViewKeeper:
     def _progressed(self, follower: Follower) -> None:
         view = self._told.find(follower.name.name)
         if view is not None and follower.is_prepared:
-            self._shown.setdefault((view.name, view.number), set()).add(follower.region.info.region_id)
+            self._note_shown(view, follower.region.info.region_id)
         if follower.dirty:
             self._hub.upkeep.soon(follower.region)
         self._hub.followers.notify(follower.key)
+
+    def _note_shown(self, view: KeptView, region_id: int) -> None:
+        shown = self._shown.setdefault((view.name, view.number), set())
+        if region_id not in shown:
+            shown.add(region_id)
+            if view.state == "building":
+                self._on_shown(view.name)
 
     # --- copies ----------------------------------------------------------------------------------------
 
@@ -147,18 +154,6 @@ class ViewKeeper:
             sum(one.progress.rows for one in found),
             next(filter(None, errors), ""),
         )
-
-    def passed_ms(self, name: str, regions: Iterable[int]) -> int:
-        """When the oldest change was made that is not in the view; 0: it is not known here.
-
-        A source's region that is not open, or another server's, may have anything left.
-        """
-        found = {one.region.info.region_id: one for one in self._followers(name)}
-        if self._hub.upkeep.is_held or not found.keys() >= set(regions):
-            return 0
-        if not all(one.progress.walk is Pass.OVER for one in found.values()):
-            return 0
-        return min(one.region.now_ms - round(one.lag_seconds * 1_000) - SAVED_MS for one in found.values())
 
     def shown(self, name: str) -> list[int]:
         """Ids of regions here that have shown the view all their rows."""

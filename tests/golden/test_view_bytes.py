@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from columnar.errors import DamagedData
@@ -11,6 +13,7 @@ from columnar.model.flow_graph import Place
 from columnar.model.schema import from_json, to_json
 from columnar.model.view_definition import MEMBERS, ORDERED, TOTALS, Source, View
 from columnar.model.view_definition import to_json as definition_to_json
+from columnar.model.view_generations import Swap
 from columnar.model.view_set import FAMILIES, KeptView, Reads, ViewSet
 from columnar.regions.change_record import Sequence
 from columnar.views import progress
@@ -40,7 +43,28 @@ def test_rows_of_views() -> None:
                 if state == "adding" or column == b"info:state":
                     found[f"{state} {row.decode()} {column.decode()}"] = repr(value)[2:-1]
         assert view_rows.views_from(view_rows.rows_of(views, {}).items(), ("ns:by_a", "t", "u")) == views
-    hold_to("catalogue-views.txt", found)
+    hold_to("catalogue-views.txt", found | _aliases())
+
+
+def _aliases() -> dict[str, str]:
+    """What ``alias/NAME`` is after a swap, and when the generation before is gone."""
+    both = ViewSet().adding(KEPT).adding(replace(KEPT, name="ns:by_a.2"))
+    swapped = both.swapped(Swap("ns:by_a", "ns:by_a.2", "ns:by_a", 1_764_003_600_000))
+    found = {}
+    for state, views in (("swapped", swapped), ("alone", swapped.without(["ns:by_a"]))):
+        rows = view_rows.rows_of(views, {})
+        found[f"{state} alias/ns:by_a info:alias"] = rows[b"alias/ns:by_a"][b"info:alias"].decode()
+        assert view_rows.views_from(rows.items(), ("ns:by_a", "ns:by_a.2", "t", "u")).swaps == views.swaps != ()
+    rows = view_rows.rows_of(swapped.without(["ns:by_a.2"]), {})
+    assert b"alias/ns:by_a" not in rows, "the name is a table of its own"
+    return found
+
+
+def test_an_alias_that_cannot_be_used_is_none() -> None:
+    row = b"alias/ns:by_a"
+    for data in (b"", b"{", b'{"table": "ns:by_a.2"}', b'{"table": "gone", "kept": "", "until_ms": 0}'):
+        held = view_rows.views_from([(row, {b"info:alias": data})], ("ns:by_a", "t", "u"))
+        assert held.live_table("ns:by_a") == "ns:by_a"
 
 
 def test_the_schema_of_a_views_table() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
+from thriftpy2.transport import TTransportException
 
 from columnar.client import Connection, NotYet, Put, RegionAdmin, Source, View
 from columnar.client.errors import IOError as Refused
@@ -17,6 +18,7 @@ AUTHORS = [b"ann", b"bob", b"cid", b"mia", b"zoe"]
 SUMS = View("authors", Source("pages", key=("meta:author",), sums={"size": "meta:size"}, order="meta:size desc"))
 OTHER = View("authors", Source("pages", key=("meta:author",), sums={"half": "meta:half"}))
 WAIT_MS = 60_000
+LOST = (TTransportException, OSError, EOFError)  # the connection, with its server
 
 
 @pytest.fixture(scope="module")
@@ -86,17 +88,42 @@ def test_a_swap_leaves_no_reader_without_an_answer(cluster: ClusterProcess) -> N
         assert [one.role for one in connection.views.list()] == ["kept", "live"]
         with pytest.raises(Refused, match="no next generation"):
             connection.views.swap("authors")
+    with writing(cluster, through_deaths=True), reading(cluster, through_deaths=True) as seen:
+        for server in range(2):
+            killing = threading.Thread(target=cluster.kill_server, args=(server,))
+            killing.start()
+            swap_through(cluster)
+            killing.join()
+        before = len(seen)
+        while len(seen) < before + 5:
+            threading.Event().wait(0.01)
     with closing(cluster.connection()) as connection:
         assert connection.views.check("authors").wrong == 0
         connection.views.drop("authors")
         assert b"authors" not in connection.tables()
 
 
+def swap_through(cluster: ClusterProcess) -> None:
+    """There and back, through the death of the server that is asked: a change whose answer is lost is done or not."""
+    for table in ("authors", "authors.2"):
+        while live(cluster) != table:
+            with suppress(*LOST), closing(cluster.connection()) as connection:
+                connection.views.rollback("authors")
+
+
+def live(cluster: ClusterProcess) -> str:
+    while True:
+        with suppress(*LOST), closing(cluster.connection()) as connection:
+            return next(one.table for one in connection.views.list() if one.role == "live")
+
+
 class Running:
     """A thread that does one thing until the end of the block, which raises what went wrong."""
 
-    def __init__(self, cluster: ClusterProcess, work: object) -> None:
+    def __init__(self, cluster: ClusterProcess, work: object, *, through_deaths: bool = False) -> None:
         self._connection = cluster.connection()
+        self._cluster = cluster
+        self._through_deaths = through_deaths
         self._work = work
         self._is_over = threading.Event()
         self._failures: list[BaseException] = []
@@ -107,7 +134,13 @@ class Running:
         number = 0
         try:
             while not self._is_over.is_set():
-                self.seen.append(self._work(self._connection, number))  # type: ignore[operator]
+                try:
+                    self.seen.append(self._work(self._connection, number))  # type: ignore[operator]
+                except LOST:
+                    if not self._through_deaths:
+                        raise
+                    self._connection.close()
+                    self._connection = self._cluster.connection()
                 number += 1
         except BaseException as error:  # noqa: BLE001 - raised in the test's thread
             self._failures.append(error)
@@ -126,14 +159,14 @@ class Running:
             raise self._failures[0]
 
 
-def writing(cluster: ClusterProcess) -> Running:
+def writing(cluster: ClusterProcess, *, through_deaths: bool = False) -> Running:
     def write(connection: Connection, number: int) -> None:
         connection.table("pages").put(b"page%03d" % (number * 7 % PAGES), cells_of(number))
 
-    return Running(cluster, write)
+    return Running(cluster, write, through_deaths=through_deaths)
 
 
-def reading(cluster: ClusterProcess) -> Running:
+def reading(cluster: ClusterProcess, *, through_deaths: bool = False) -> Running:
     """By the view's API and as any HBase client does: each read answers for one generation as a whole."""
 
     def read(connection: Connection, number: int) -> None:
@@ -144,4 +177,4 @@ def reading(cluster: ClusterProcess) -> Running:
         scanned = [key for key, _ in connection.table("authors").scan(columns=[b"v:count"])]
         assert set(AUTHORS) <= set(scanned)
 
-    return Running(cluster, read)
+    return Running(cluster, read, through_deaths=through_deaths)

@@ -97,6 +97,7 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (regions.GiveBackSpace(HIGH), None),
     (regions.Loads(), (regions.RegionLoad(LOW, 1 << 40, 1 << 30), regions.RegionLoad(HIGH, 0, 1))),
     (regions.Commit(CHANGE), None),
+    (regions.Shown("ns:w.2"), None),
     (owners.OpenRegion(HIGH, OWNER, ((S1, SEGMENTS),)), None),
     (owners.CloseRegion(HIGH, 8), owners.GivenUp(8, True)),
     (owners.RenumberRegion(LOW, OWNER, ()), None),
@@ -122,7 +123,7 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
         (TriggerLook("links", "ns:t", "wiki:links", "running", 1 << 33, 2.5, 3, 4, "ValueError: no"),),
     ),
     (asks.ViewLooks(), (ViewLook("ns:w.2", 1 << 33, 2.5, 3, 1 << 40, "TableNotEnabledException: t is disabled."),)),
-    (asks.WaitForDelivery("links", "5-2-1099511627776", 600_000, (LOW, HIGH)), asks.Waited(True, False)),
+    (asks.WaitForDelivery("links", "5-2-1099511627776", 600_000, (LOW, HIGH), saved=True), asks.Waited(True, False)),
     (asks.FlowLooks(), (FLOW, FlowLook("view", "tops", ("t/f",), ("tops",)))),
     (asks.LogAgain("ns:t", b"r\xff", "links", b"\x02change"), True),
     (

@@ -10,6 +10,7 @@ from columnar.master.alterations import Alterations
 from columnar.master.view_changes import Declaring, ViewChanges
 from columnar.model.mutation import Operation, Put, RowMutation
 from columnar.model.read import ReadSpec, projection
+from columnar.model.region_messages import Message, Shown
 from columnar.model.schema import Family
 from columnar.model.view_definition import Source, View, to_json
 from columnar.regions.applied import Applied
@@ -31,10 +32,15 @@ async def nothing() -> None:
 
 
 class ViewHouse(ChangingHouse):
+    looks_by_itself = False  # else a test looks how far builds are (``ViewChanges.look``)
+
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         made = Declaring(declaring.declared, declaring.table_of)
         self.views = ViewChanges(self.catalogue, self.owner, self.changes, lambda: made, nothing)
+        self.owner.follow(self)
+        if not self.looks_by_itself:
+            self.views._look_soon = lambda: None  # type: ignore[method-assign]
         self.alterations = Alterations(self.catalogue, self.owner, self.changes)
 
     async def start(self) -> None:
@@ -46,9 +52,11 @@ class ViewHouse(ChangingHouse):
     async def make_source(self, name: str = "t", families: tuple[str, ...] = ("f",), *splits: bytes) -> None:
         await self.changes.create(name.encode(), [Family(one) for one in families], splits=list(splits))
 
+    async def ask(self, message: Message[Any]) -> Any:
+        """The master as its owner knows it."""
+        return await (self.views if isinstance(message, Shown) else self.regions).ask(message)
+
     async def add(self, view: View) -> None:
-        """No background look is begun: a test looks itself."""
-        self.views._look_soon = lambda: None  # type: ignore[method-assign]
         await self.views.add(to_json(view))
 
     def served(self, table: str) -> ServedTable:

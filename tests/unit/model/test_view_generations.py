@@ -6,6 +6,8 @@ import pytest
 
 from columnar.errors import DamagedData
 from columnar.model.view_generations import (
+    KEPT_MS,
+    LEFT_MS,
     Swap,
     aliases_of,
     base_of,
@@ -50,8 +52,11 @@ def test_generations_that_nobody_sees_any_more() -> None:
     tables = ["v", "v.2", "v.3", "v.4", "w", "w.2"]
     assert expired(tables, (), 9_999) == []
     assert expired(tables, (SWAPPED,), 999) == ["v.2"], "neither live nor kept, and below both"
-    assert expired(tables, (SWAPPED,), 1_000) == ["v", "v.2"]
+    assert expired(tables, (SWAPPED,), 1_000) == ["v.2", "v"], "what is kept goes last"
     assert expired(tables, (Swap("v", "v.3"),), 0) == ["v", "v.2"]
+    fresh = Swap("v", "v.3", "v", 5 + KEPT_MS)
+    assert expired(tables, (fresh,), 4 + LEFT_MS) == [], "somebody may read it still"
+    assert expired(tables, (fresh,), 5 + LEFT_MS) == ["v.2"]
 
 
 def test_tables_that_go() -> None:

@@ -208,14 +208,18 @@ async def test_guards_stay_while_somebody_needs_them(house: House) -> None:
     house.clock.now_ms += 10 * GUARD_MS
     asked: list[str] = []
 
-    def needed_from(table: str) -> int:
+    async def needed_from(table: str, now_ms: int) -> int:
+        assert now_ms == house.clock.now_ms
         asked.append(table)
         return made_ms
+
+    async def needed_later(_table: str, _now_ms: int) -> int:
+        return made_ms + 1
 
     house.server.guards_needed_from = needed_from
     await house.server.upkeep.major_compact(house.region())
     assert (members(house), asked) == ({b"a": False}, ["t"])
-    house.server.guards_needed_from = lambda _table: made_ms + 1
+    house.server.guards_needed_from = needed_later
     await house.server.upkeep.major_compact(house.region())
     assert members(house) == {}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from columnar.flows.delivery_state import unpack_cursor
 from columnar.routing.asks import TriggerLooks, Waited, WaitForDelivery
 from columnar.triggers.asked import AskedTriggers
 from tests.unit.triggers.test_feeder import Bench, on_bench
@@ -17,9 +18,9 @@ class Asked:
         self.changing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.triggers = AskedTriggers(bench.keeper, bench.server, lambda: self.changing)
 
-    def waiting(self, timeout_ms: int = 10_000) -> asyncio.Future[Waited]:
+    def waiting(self, timeout_ms: int = 10_000, *, saved: bool = False) -> asyncio.Future[Waited]:
         regions = tuple(self.bench.table.regions)
-        return asyncio.ensure_future(self.triggers.wait(WaitForDelivery("t", "", timeout_ms, regions)))
+        return asyncio.ensure_future(self.triggers.wait(WaitForDelivery("t", "", timeout_ms, regions, saved)))
 
     def leaves(self) -> None:
         self.bench.server.hosting.state.give_up(self.bench.table.regions[-1].region_id)
@@ -68,6 +69,23 @@ async def test_an_owner_that_has_a_region_since_a_moment_ago_opens_it_and_delive
         assert row == b"a"
         bench.main.answer(call_id)
     assert await waiting == Waited(is_delivered=True, is_elsewhere=False)
+
+
+@on_bench()
+async def test_an_owner_vouches_for_cursors_that_are_on_disk(bench: Bench) -> None:
+    await bench.add("t")
+    asked = Asked(bench)
+    await bench.put(b"a")
+    waiting = asked.waiting(saved=True)
+    for call_id, _, _ in bench.main.take():
+        bench.main.answer(call_id)
+    assert await waiting == Waited(is_delivered=True, is_elsewhere=False)
+    region = bench.region(b"a")
+    saved = region.log.cursor("t")
+    assert saved is not None
+    assert unpack_cursor(saved).read_to == region.log.durable
+    bench.keeper.hub.upkeep.hold()
+    assert await asked.waiting(saved=True) == Waited(is_delivered=False, is_elsewhere=False)
 
 
 @on_bench()

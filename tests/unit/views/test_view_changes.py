@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -25,7 +27,10 @@ from columnar.model.alteration import TableChange
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.schema import Family
 from columnar.model.view_definition import Source, View, to_json
+from columnar.storage.memory import MemoryEngine
 from columnar.views import declaring
+from tests.support.changing_house import CatalogueRows
+from tests.support.held_engine import FakeClock
 from tests.support.several_owners import FakeOwner, SeveralOwners
 from tests.support.view_house import ViewHouse, by_a, in_view_house, nothing
 
@@ -127,6 +132,42 @@ async def test_a_cursor_of_a_view_that_was_dropped_meanwhile_goes_when_its_regio
     again.keeper.hub.listener.region_opened(region)
     assert await cursors(again) == set()
     await again.close()
+
+
+# --- builds ------------------------------------------------------------------------------------------
+
+
+class LookingHouse(ViewHouse):
+    looks_by_itself = True
+
+
+def test_a_view_is_live_when_its_last_region_has_shown_it_all() -> None:
+    async def run() -> None:
+        house = LookingHouse(MemoryEngine(), "regions", CatalogueRows(), FakeClock())
+        await house.start()
+        await house.make_source("t", ("f",), b"3", b"6")
+        for number in range(9):
+            await house.put_cells("t", b"%d" % number, a=b"x", n=b"1")
+        looks: list[dict[str, list[int]]] = []
+        ask = house.owner.ask
+
+        async def noted(message: messages.Message[Any]) -> Any:
+            answer = await ask(message)
+            if isinstance(message, messages.ShownRegions):
+                looks.append(answer)
+            return answer
+
+        house.owner.ask = noted  # type: ignore[method-assign]
+        await house.add(by_a())
+        assert house.state("by_a") == "building"
+        async with asyncio.timeout(20):
+            while house.state("by_a") != "live":  # noqa: ASYNC110 - no sleep is long enough to hide that nobody told
+                await asyncio.sleep(0)
+        assert 1 <= len(looks) <= 1 + 3, "one at the beginning, and one for each region"
+        assert len(looks[-1]["by_a"]) == 3
+        await house.close()
+
+    asyncio.run(run())
 
 
 # --- owners and disks that fail ----------------------------------------------------------------------

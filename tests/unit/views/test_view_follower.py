@@ -7,12 +7,13 @@ import asyncio
 import pytest
 
 from columnar.errors import NotAllowed, RegionTooBusy
+from columnar.flows.delivery_state import unpack_cursor
 from columnar.model import region_messages as messages
-from columnar.model.mutation import Delete, Put
+from columnar.model.mutation import Delete, Put, RowMutation
 from columnar.model.view_definition import Source, View
-from columnar.views import piece_reader
+from columnar.views import here, piece_reader
 from columnar.views.follower import ViewFollower
-from columnar.views.keeper import SAVED_MS, follower_name
+from columnar.views.keeper import follower_name
 from tests.support.view_house import ViewHouse, by_a, in_view_house
 
 
@@ -260,22 +261,33 @@ async def test_changes_that_come_again_change_nothing(house: ViewHouse) -> None:
     await again.close()
 
 
-@in_view_house
-async def test_guards_stay_while_something_is_under_way(house: ViewHouse) -> None:
-    await house.make_source()
-    await house.add(by_a())
-    needed_from = house.server.guards_needed_from
-    assert needed_from("t") is None
-    assert needed_from("by_a") == 0, "it is being built"
-    await house.settled("by_a")
-    await house.views.look()
-    region = await house.server.opened(house.served("t"), house.served("t").regions[0])
-    assert needed_from("by_a") == region.now_ms - SAVED_MS
-    house.keeper.hub.upkeep.hold()
-    assert needed_from("by_a") == 0
-    house.keeper.hub.upkeep.release()
-    await house.server.hosting.close(region)
-    assert needed_from("by_a") == 0, "a region that is not open may have anything left"
+def test_guards_stay_while_something_may_be_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(here, "GUARDS_S", 0.0)
+
+    @in_view_house
+    async def run(house: ViewHouse) -> None:
+        await house.make_source()
+        await house.add(by_a())
+        needed_from = house.server.guards_needed_from
+        assert await needed_from("t", 5) is None
+        assert await needed_from("by_a", 5) == 0, "it is being built"
+        await house.settled("by_a")
+        await house.views.look()
+        region = await house.server.opened(house.served("t"), house.served("t").regions[0])
+        region.apply(RowMutation(b"1", (Put(b"f", b"a", b"x"),)))
+        assert await needed_from("by_a", 5) == 0, "it lags"
+        await house.settled("by_a")
+        assert await needed_from("by_a", 5) == 5
+        saved = region.log.cursor("view:by_a")
+        assert saved is not None
+        assert unpack_cursor(saved).read_to == region.log.last_to_wait_for, "the cursor says so on disk"
+        house.keeper.hub.upkeep.hold()
+        assert await needed_from("by_a", 5) == 0, "cursors stand still"
+        house.keeper.hub.upkeep.release()
+        await house.changes.disable(b"t")
+        assert await needed_from("by_a", 5) == 0, "what is left in a disabled table comes later"
+
+    run()
 
 
 @in_view_house

@@ -8,7 +8,7 @@ from columnar.errors import ColumnarError, IllegalArgument, TableExists, ViewErr
 from columnar.master.catalogue import Catalogue
 from columnar.model.schema import Family
 from columnar.model.view_definition import Source, View, to_json
-from columnar.model.view_generations import KEPT_MS, role_of
+from columnar.model.view_generations import KEPT_MS, LEFT_MS, role_of
 from tests.support.view_house import ViewHouse, by_a, in_view_house
 
 OTHER = View("by_a", Source("t", ("f:a",), sums={"m": "f:m"}))
@@ -93,6 +93,9 @@ def test_the_old_generation_goes_when_its_hour_is_over() -> None:
         assert roles(house) == {"by_a.2": "kept", "by_a.3": "live"}
         await rebuilt(house)
         await house.views.generations.swap("by_a")
+        assert roles(house) == {"by_a.2": "kept", "by_a.3": "kept", "by_a.4": "live"}, "whoever reads it ends"
+        now_ms[0] += LEFT_MS
+        await house.views.generations.sweep()
         assert roles(house) == {"by_a.3": "kept", "by_a.4": "live"}, "a swap leaves one generation to go back to"
 
     run()
@@ -145,7 +148,34 @@ def test_what_is_refused() -> None:
         await house.add(by_a())
         await built(house, "by_a")
         await house.add(View("of_it", Source("by_a", ("key[0]",))))
-        await refused(generations.rebuild("by_a", b""), "of_it follows the table by_a")
+        for work in (generations.rebuild("by_a", b""), generations.swap("by_a"), generations.rollback("by_a")):
+            await refused(work, r"view of_it would not follow a swap of by_a\. .*check by_a --repair")
+        await house.add(View("of_it_too", Source("by_a", ("key[0]",))))
+        await refused(generations.rebuild("by_a", b""), "views of_it, of_it_too would not follow")
+
+    run()
+
+
+def test_a_view_of_a_view_follows_the_generation_that_readers_see() -> None:
+    @in_view_house
+    async def run(house: ViewHouse) -> None:
+        await filled(house)
+        await rebuilt(house)
+        with pytest.raises(IllegalArgument, match=r"by_a.2 is no source: .*follow by_a"):
+            await house.add(View("above", Source("by_a.2", ("key[0]",))))
+        await house.views.generations.swap("by_a")
+        above = View("above", Source("by_a", ("key[0]",), sums={"rows": "v:count"}))
+        await house.add(above)
+        await house.add(above)  # the very same again
+        assert [read.table for read in house.catalogue.views.known("above").reads] == ["by_a.2"]
+        await built(house, "above")
+        house.views.generations._now_ms = lambda: 1 << 62
+        await house.views.generations.sweep()
+        assert roles(house) == {"above": "live", "by_a.2": "live"}
+        token = await house.put_cells("t", b"r9", a=b"x", n=b"1")
+        await house.settled("by_a.2", token)
+        await house.settled("above")
+        assert await house.totals("above") == {b"x": {"count": 1, "rows": 6}}
 
     run()
 
