@@ -1,8 +1,10 @@
 """The governor: background work of flows goes in short steps, and foreground requests go first.
 
-A step is at most STEP_S of the loop.  While requests are answered, a pause of PAUSE times its length follows each step;
-without them the next step follows at once.  The obvious rule, one step in every round of
-the loop, took half of the rate of gets; with the pause gets keep four fifths, and flows have a quarter of the loop.
+A step is at most STEP_S of the loop.  While requests are answered, a pause of PAUSE times its length follows each step,
+also before a step that is asked for later; without them the next step follows at once.  Work that cannot be cut into
+steps, as what comes back from a worker, lengthens the next pause (``spend``).  The obvious rule, one step in every
+round of the loop, took half of the rate of gets; with the pause gets keep four fifths, and flows have a quarter of the
+loop.
 
 Owned by the loop.
 """
@@ -35,12 +37,28 @@ class Governor:
         self._steps: deque[Step] = deque()
         self._next: asyncio.Handle | None = None
         self._is_in_step = False  # what follows is planned when the step is over
+        self._spent_s = 0.0  # outside steps, since the last step
+        self._free_s = float("-inf")  # when the pause after the last step is over
 
     def soon(self, step: Step) -> None:
         """Do the step in its turn, and again while it says that there is more."""
         self._steps.append(step)
         if self._next is None and not self._is_in_step:
-            self._next = asyncio.get_running_loop().call_soon(self._step)
+            self._plan(perf_counter())
+
+    def requests_come(self) -> bool:
+        """Whether steps are followed by pauses now; without them work may be done at once."""
+        return self._look(perf_counter())
+
+    def _look(self, now_s: float) -> bool:
+        answered = self.answered()
+        if answered != self._seen:
+            self._seen, self._foreground_s = answered, now_s
+        return now_s - self._foreground_s < FOREGROUND_S
+
+    def spend(self, seconds: float) -> None:
+        """Background work took so long outside steps; STEP_S at most is paid for."""
+        self._spent_s = min(STEP_S, self._spent_s + seconds)
 
     def _step(self) -> None:
         self._next = None
@@ -52,16 +70,17 @@ class Governor:
                 self._steps.append(step)
         finally:  # whatever becomes of one, the others get their turn
             self._is_in_step = False
+            now_s = perf_counter()
+            if self._look(now_s):
+                self._free_s = now_s + PAUSE * (now_s - begun_s + self._spent_s)
+            self._spent_s = 0.0
             if self._steps:
-                self._plan(begun_s)
+                self._plan(now_s)
 
-    def _plan(self, begun_s: float) -> None:
-        loop, now_s = asyncio.get_running_loop(), perf_counter()
-        answered = self.answered()
-        if answered != self._seen:
-            self._seen, self._foreground_s = answered, now_s
-        if now_s - self._foreground_s < FOREGROUND_S:
-            self._next = loop.call_later(PAUSE * (now_s - begun_s), self._step)
+    def _plan(self, now_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        if now_s < self._free_s and self._look(now_s):
+            self._next = loop.call_later(self._free_s - now_s, self._step)
         else:
             self._next = loop.call_soon(self._step)
 

@@ -7,6 +7,9 @@ Fairness: ``flows.fair_share`` says which trigger is next, and which of its cons
 Triggers with a process label have a pool of their own (``pool``), the others share one.  A call over its timeout ends
 the worker process: that change has failed, the others in the worker are delivered again without blame.  A worker that
 dies by itself makes suspects of the calls it had: they go on in the ward (see ``lane``).
+
+While requests come, changes are sent in the governor's steps, and what comes back from workers lengthens its pauses:
+the backlog of a trigger leaves the loop to requests.  Without requests changes are sent at once.
 """
 
 from __future__ import annotations
@@ -15,7 +18,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, cast
+from time import perf_counter
+from typing import Any, Final, cast
 
 from columnar.errors import ColumnarError, DamagedData
 from columnar.flows.applier import Applier
@@ -23,6 +27,7 @@ from columnar.flows.delivery_state import Delivery, pause_s
 from columnar.flows.fair_share import Turn
 from columnar.flows.follower_name import trigger
 from columnar.flows.followers import Followers
+from columnar.flows.governor import STEP_S, Governor
 from columnar.flows.log_upkeep import LogUpkeep
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter
@@ -32,6 +37,7 @@ from columnar.triggers.outcomes import Outcomes
 from columnar.triggers.pool import Pool
 
 _log = logging.getLogger(__name__)
+_NEVER: Final = float("inf")
 
 
 class Feeder:
@@ -43,6 +49,8 @@ class Feeder:
         self.common = Pool(self, "", self.deliver)
         self._pools = {"": self.common}  # by label
         self._make_link: MakeLink | None = None
+        self._governor: Governor | None = None  # None: there are no workers yet
+        self._is_planned = False  # a step of the governor sends changes
         self._paused: set[str] = set()
         self._moved: dict[Consumer, None] = {}  # what to go on with in the loop's next turn
         self._going_on: asyncio.Handle | None = None
@@ -52,8 +60,9 @@ class Feeder:
         self.on_checked: Callable[[int, str | None], None] = lambda _call_id, _problem: None
         self.on_worker_gone: Callable[[str], None] = lambda _how: None
 
-    def attach(self, make_link: MakeLink, applier: Applier) -> None:
+    def attach(self, make_link: MakeLink, applier: Applier, governor: Governor) -> None:
         """From now on there are workers to deliver to; ``applier`` writes their effects."""
+        self._governor = governor
         self.outcomes.write_by(applier)
         self._make_link = make_link
         for pool in self._pools.values():
@@ -211,17 +220,36 @@ class Feeder:
     # --- delivering --------------------------------------------------------------------------------
 
     def deliver(self) -> None:
-        """Send changes to the workers, in turn, while there is room for them."""
-        if self._closing or self.upkeep.is_held:
+        """Send changes to the workers, in turn, while there is room for them; behind requests."""
+        if self._closing:
             return
+        if self._governor is None or not self._governor.requests_come():
+            self._deliver_until(_NEVER)
+        elif not self._is_planned:
+            self._is_planned = True
+            self._governor.soon(self._deliver_step)
+
+    def _deliver_step(self) -> bool:
+        self._is_planned = self._deliver_until(perf_counter() + STEP_S)
+        return self._is_planned
+
+    def _deliver_until(self, ends_s: float) -> bool:
+        """Each pool has one turn at least; whether there are more."""
+        if self._closing or self.upkeep.is_held:
+            return False
+        more = False
         for pool in list(self._pools.values()):
             self._deliver_suspect(pool)
             now_s = asyncio.get_running_loop().time()
             if pool.is_wanted(now_s):
                 while (turn := pool.fair.take(now_s)) is not None:
                     self._have(pool, turn, now_s)
+                    if perf_counter() >= ends_s:
+                        more = True
+                        break
                 pool.main.flush()
             pool.come_to_rest()
+        return more
 
     def _have(self, pool: Pool, turn: Turn, now_s: float) -> None:
         if not turn.begins:
@@ -319,7 +347,10 @@ class Feeder:
     def answered(self, lane: Lane, frame: list[Any]) -> None:
         match frame:
             case ["did", list(outcomes)]:
+                begun_s = perf_counter()
                 self.outcomes.did(lane, outcomes)
+                if self._governor is not None:
+                    self._governor.spend(perf_counter() - begun_s)
                 if lane.is_ward:
                     self.pool_of(lane.label).rest_the_ward()
             case ["began", list(numbers)] if all(isinstance(number, int) for number in numbers):

@@ -90,7 +90,7 @@ class TriggerKeeper:
         self.start_with(lambda listener: WorkerLink(listener, host, port, self._modules, private))
 
     def start_with(self, make_link: MakeLink) -> None:
-        self.feeder.attach(make_link, self.applier)
+        self.feeder.attach(make_link, self.applier, self.governor)
         self.hub.start()
 
     async def close(self) -> None:

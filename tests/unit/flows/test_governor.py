@@ -8,7 +8,7 @@ import time
 import pytest
 
 from columnar.flows import governor
-from columnar.flows.governor import PAUSE, Governor
+from columnar.flows.governor import PAUSE, STEP_S, Governor
 
 
 def test_steps_take_turns_until_they_have_no_more() -> None:
@@ -103,6 +103,51 @@ def test_without_requests_there_is_no_pause() -> None:
 
 def test_the_last_request_is_soon_forgotten() -> None:
     assert paced([1, 0], 4) == pytest.approx([PAUSE * 0.010]), "the step after it is longer than FOREGROUND_S"
+
+
+def test_a_step_that_is_asked_for_later_waits_for_the_pause_too_and_pays_for_work_outside_steps() -> None:
+    async def run() -> None:
+        loop, now, answered, pauses = asyncio.get_running_loop(), [0.0], [0], []
+        held = Governor(lambda: answered[0])
+        later = loop.call_later
+
+        def step() -> bool:
+            now[0] += 0.0002
+            answered[0] += 1
+            return False
+
+        def noted(delay: float, *call: object) -> asyncio.TimerHandle:
+            pauses.append(delay)
+            return later(0, *call)  # type: ignore[arg-type]
+
+        async def asked() -> None:
+            held.soon(step)
+            while held._next is not None:  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(loop, "call_later", noted)
+            patch.setattr(governor, "perf_counter", lambda: now[0])
+            assert not held.requests_come()
+            await asked()
+            assert held.requests_come()
+            await asked()
+            assert pauses == pytest.approx([PAUSE * 0.0002])
+            held.spend(0.0001)
+            now[0] += PAUSE * 0.0002
+            await asked()
+            held.spend(1.0)
+            await asked()
+            assert pauses[1:] == pytest.approx([PAUSE * 0.0003]), "the second one came after its pause"
+            await asked()
+            assert pauses[2:] == pytest.approx([PAUSE * (0.0002 + STEP_S)]), "no more than a step is paid for"
+            now[0] += 1.0
+            assert not held.requests_come()
+            held.spend(1.0)
+            await asked()
+            assert len(pauses) == 3
+
+    asyncio.run(run())
 
 
 def test_a_step_that_fails_does_not_hold_up_the_others() -> None:
