@@ -96,6 +96,7 @@ class Kind(IntEnum):
     DELETE_VERSION = 4
 
 
+_KINDS: Final = {int(kind): kind for kind in Kind}
 KIND_WORDS: Final = {
     Kind.PUT: "put",
     Kind.DELETE_COLUMN: "delete",
@@ -209,7 +210,7 @@ def unpack(data: bytes) -> ChangeRecord:
             version = data[0] if data else "none"
             raise DamagedData(f"change record of version {version}; this program knows {_VERSION}")
         return _unpacked_old(data) if data[0] == _OLD_VERSION else _unpacked(data)
-    except (ValueError, struct.error, IndexError) as error:
+    except (ValueError, struct.error, LookupError) as error:
         raise DamagedData(f"change record: {error}") from error
 
 
@@ -306,5 +307,5 @@ def _entries(data: bytes, at: int) -> tuple[tuple[Entry, ...], int]:
         qualifier, at = data[at + 4 : at + 4 + length], at + 4 + length
         (length,) = _COUNT.unpack_from(data, at)
         value, at = data[at + 4 : at + 4 + length], at + 4 + length
-        found.append(Entry(Kind(kind), family, qualifier, timestamp, value))
+        found.append(Entry(_KINDS[kind], family, qualifier, timestamp, value))
     return tuple(found), at

@@ -356,7 +356,7 @@ class Feeder:
             case ["began", list(numbers)] if all(isinstance(number, int) for number in numbers):
                 for number in numbers:
                     lane.began(number)
-            case ["checked", int(call_id), None | str() as problem]:
+            case ["checked", int(call_id), problem] if problem is None or isinstance(problem, str):
                 self.on_checked(call_id, problem)
             case ["alive", 0]:
                 pass

@@ -21,7 +21,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 from columnar.errors import ColumnarError, GivenTwice, IllegalArgument, TooManyHops
 from columnar.flows.applier import Applier
@@ -66,12 +66,16 @@ class Delivering(Protocol):
     def let_go(self, name: str) -> None: ...
 
 
-class _Outcome(NamedTuple):
-    call: Call
-    what: str
-    error: Any  # the traceback's text, seconds, or texts by place in the batch
-    output: str
-    checkpoint: bytes | None
+class _Outcome:
+    __slots__ = ("call", "checkpoint", "error", "output", "what")
+
+    def __init__(self, call: Call, what: str, error: Any, output: str, checkpoint: bytes | None) -> None:
+        """``error``: the traceback's text, seconds, or texts by place in the batch."""
+        self.call = call
+        self.what = what
+        self.error = error
+        self.output = output
+        self.checkpoint = checkpoint
 
 
 class Outcomes:
@@ -109,8 +113,8 @@ class Outcomes:
         """ValueError: one is none."""
         for outcome in outcomes:
             match outcome:
-                case [int(number), str(what), list(effects), error, str(output), None | bytes() as checkpoint,
-                      int(used_us), int(cpu_us)] if _is_error(what, error):  # fmt: skip
+                case [int(number), str(what), list(effects), error, str(output), checkpoint,
+                      int(used_us), int(cpu_us)] if _is_error(what, error) and _is_state(checkpoint):  # fmt: skip
                     call = lane.calls.get(number)
                     if call is not None:  # else it was given up meanwhile
                         self._over(call, what == "more", used_us / 1e6, cpu_us / 1e6)
@@ -409,6 +413,10 @@ def _is_error(what: str, error: Any) -> bool:
             for one in error
         )
     return error is None or isinstance(error, str | float)
+
+
+def _is_state(checkpoint: Any) -> bool:
+    return checkpoint is None or isinstance(checkpoint, bytes)
 
 
 def _suspect(call: Call) -> None:
