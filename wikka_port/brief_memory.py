@@ -4,25 +4,36 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
 
 
-class BriefMemory(Generic[T]):
-    """Thread-safe; while one looks for the answer the others wait for it instead of looking too."""
+QUICK_S: Final = 0.1  # what is found in that time is not kept for the time it took
 
-    def __init__(self, find: Callable[[], T], age_s: float, clock: Callable[[], float]) -> None:
+
+class BriefMemory(Generic[T]):
+    """Thread-safe; while one looks for the answer the others wait for it instead of looking too.
+
+    An answer is kept for ``age_s``, and where looking took QUICK_S or more for ``times`` as long as that: looking then
+    costs at most one part in ``times`` of a process, and a list of a small wiki is always new.
+    """
+
+    def __init__(self, find: Callable[[], T], age_s: float, clock: Callable[[], float], *, times: float = 0.0) -> None:
         self._find = find
         self._age_s = age_s
+        self._times = times
         self._clock = clock
         self._lock = threading.Lock()
-        self._kept: tuple[float, T] | None = None  # guarded by _lock: when it was found
+        self._kept: tuple[float, float, T] | None = None  # guarded by _lock: when it was found, for how long it is kept
 
     def get(self) -> T:
-        """At most ``age_s`` old.  What ``find`` raises is raised and not kept."""
+        """What ``find`` raises is raised and not kept."""
         with self._lock:
             now = self._clock()
-            if self._kept is None or not 0 <= now - self._kept[0] <= self._age_s:
-                self._kept = (now, self._find())
-            return self._kept[1]
+            if self._kept is None or not 0 <= now - self._kept[0] < self._kept[1]:
+                found = self._find()
+                took_s = self._clock() - now
+                age_s = max(self._age_s, self._times * took_s if took_s >= QUICK_S else 0.0)
+                self._kept = (now, age_s, found)
+            return self._kept[2]

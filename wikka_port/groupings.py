@@ -8,12 +8,11 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Final, Protocol, TypeVar
+from typing import Protocol, TypeVar
 from zoneinfo import ZoneInfo
 
 from wikka_port.local_time import local_time
 
-LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 T = TypeVar("T")
 
 

@@ -17,11 +17,14 @@ from wikka_port.import_plan import ImportedRevision, PagePart, attribution
 from wikka_port.look_alikes import look_alike
 from wikka_port.markup.bounds import over_bounds
 from wikka_port.markup.mediawiki import Dialect, convert, convert_source
+from wikka_port.markup.mediawiki_titles import CATEGORY
 from wikka_port.names import InvalidName, normalise
 
 PART_REVISIONS: Final = 64
 PART_CHARS: Final = 4_000_000
 WIKITEXT: Final = "wikitext"
+_FILES: Final = "/Special:FilePath/"  # every MediaWiki leads from there to the file, also to one of a shared site
+_MEMBERS: Final = "{{category}}"
 
 
 @dataclass(slots=True)
@@ -50,12 +53,15 @@ class PartReader:
         namespaces: Collection[str] = (),
         limit: int | None = None,
         licence: str | None = None,
+        pictures: str = "",
     ) -> None:
+        """``pictures``: address of the folder where the site's files are; "": links lead to the site itself."""
         self.counts = Counts()
         self._reader = reader
         self._wanted = frozenset(namespaces)
         self._limit = limit
         self._licence = licence
+        self._pictures = pictures
         self._site = DumpSite("", "", "", True, {})
         self._dialect = Dialect.of({})
 
@@ -64,7 +70,7 @@ class PartReader:
         for event in self._reader:
             if isinstance(event, DumpSite):
                 self._site = event
-                self._dialect = Dialect.of(event.namespaces, capitalised=event.capitalised)
+                self._dialect = self._dialect_of(event)
             elif isinstance(event, PageStart):
                 if self._limit is not None and self.counts.pages >= self._limit:
                     return
@@ -78,6 +84,15 @@ class PartReader:
             elif isinstance(event, PageEnd):
                 yield self._end(open_page)
                 open_page = None
+
+    def _dialect_of(self, site: DumpSite) -> Dialect:
+        there = site.base.rpartition("/")[0] + _FILES if site.base.startswith(("http://", "https://")) else ""
+        return Dialect.of(
+            site.namespaces,
+            capitalised=site.capitalised,
+            pictures=self._pictures.rstrip("/") + "/" if self._pictures else there,
+            shows_pictures=bool(self._pictures),
+        )
 
     def _begin(self, page: PageStart) -> _OpenPage | None:
         if self._wanted and not self._wanted & {str(page.namespace), self._namespace_name(page.namespace)}:
@@ -109,13 +124,15 @@ class PartReader:
             result = convert(text, namespaces=self._dialect, title=page.start.title, redirect_hint=hint)
         else:
             result = convert_source(text, model=revision.model)
+        is_category = page.start.namespace == CATEGORY and result.redirect is None
+        body = f"{result.text}\n\n{_MEMBERS}".lstrip("\n") if is_category else result.text
         counts.converted.update(result.converted)
         counts.unconverted.update(result.unconverted)
         return ImportedRevision(
             time_ms=max(revision.timestamp_ms, 0),
             author=revision.contributor or "(hidden)",
             note=revision.comment,
-            body=result.text,
+            body=body,
             links=len({*result.links, *result.categories}),
             is_redirect=result.redirect is not None,
         )

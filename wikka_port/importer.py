@@ -60,6 +60,7 @@ class Importer:
         namespaces: Sequence[str] = (),
         limit: int | None = None,
         licence: str | None = None,
+        pictures: str = "",
         restart: bool = False,
         progress: Callable[[int, int], None] = lambda read_bytes, pages: None,
     ) -> Importer:
@@ -67,7 +68,7 @@ class Importer:
         row = schema.import_row(origin)
         done = 0 if restart else _done_before(wiki, row)
         reader = read_dump(stream, skip_pages=done)
-        parts = PartReader(reader, namespaces=namespaces, limit=limit, licence=licence)
+        parts = PartReader(reader, namespaces=namespaces, limit=limit, licence=licence, pictures=pictures)
         return cls(wiki, row, reader, parts, done, progress)
 
     def run(self) -> ImportSummary:

@@ -12,7 +12,7 @@ from typing import Final
 
 LINKS_MAX: Final = 5_000  # different pages that it links to; each is a cell in two or three rows of the indexes
 CELLS_MAX: Final = 20_000  # of its tables
-# Actions run for each view, and some read much; a page that asks for more shows their source.
+# Actions run for each view, and some read much; those beyond are not run.
 ACTIONS_MAX: Final = 50
 ACTIONS_S: Final = 2.0  # that they may take together; those behind it say so in their places
 # Rendering time: each mark that is looked at, each token made, and what dear tokens cost beside; about 5 µs each.
@@ -25,6 +25,11 @@ LINK_STEPS: Final = 4  # of a link, which is looked up too
 QUICK_STEPS: Final = 8_000  # what costs more is dear: it is answered from the lane of its own (``wsgi_worker``)
 QUICK_CHARS: Final = 20_000  # a text up to this is never dear to parse; a difference of texts neither
 DEAR_WAITING_MAX: Final = 100  # dear requests that wait in one process; the next ones are asked to come again
+
+# --- lists that look at a whole table -------------------------------------------------------------
+
+WANTED_MAX: Final = 5_000  # of the most wanted pages, which are ranked by how many pages link there
+MEMORY_TIMES: Final = 20.0  # such a list is kept for that many times the time it took (``brief_memory``)
 
 # --- the tables ----------------------------------------------------------------------------------
 

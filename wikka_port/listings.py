@@ -21,7 +21,7 @@ from wikka_port.search.query import Query
 from wikka_port.search.searching import Readable, Results, search
 from wikka_port.search.suggesting import suggested
 from wikka_port.store import Store
-from wikka_port.wanted import wanted_pages
+from wikka_port.wanted import most_wanted, wanted_pages
 
 _STEP: Final = 200  # names looked at together
 
@@ -114,6 +114,14 @@ class Listings:
         start = page_key(after) + b"\x00" if after else b""
         return self.store.run(lambda connection: wanted_pages(connection, start, limit))
 
+    def most_wanted(self, *, limit: int = 200) -> list[tuple[str, int]]:
+        """As ``wanted``, those first that most pages link to.  Looks at all that are wanted."""
+        return self.store.run(lambda connection: most_wanted(connection, limit))
+
+    def initials(self, *, limit: int = 200) -> list[str]:
+        """What names begin with, folded, each once; alphabetical.  One short scan for each."""
+        return self.store.run(lambda connection: list(islice(_initials(connection), limit)))
+
     def orphaned(self, *, after: str = "", limit: int = 200) -> list[str]:
         """Pages that no other page links to; alphabetical."""
         start = schema.name_row(after) + b"\x00" if after else b""
@@ -135,6 +143,17 @@ def _names(connection: Connection, start: bytes, stop: bytes | None, limit: int)
     )
     for row, _ in rows:
         yield schema.name_of_row(row)
+
+
+def _initials(connection: Connection) -> Iterator[str]:
+    start: bytes | None = b""
+    while start is not None:
+        name = next(_names(connection, start, None, 1), None)
+        if name is None:
+            return
+        initial = schema.folded(name)[:1]
+        yield initial
+        start = _after_prefix(initial.encode())
 
 
 def _salted(connection: Connection, salt: bytes, token: bytes, limit: int) -> Iterator[tuple[bytes, Cells]]:

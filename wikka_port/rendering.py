@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping
 from werkzeug.wrappers import Request
 
 from wikka_port.actions import ACTIONS, ActionCall
+from wikka_port.actions.not_here import instead_of
 from wikka_port.lanes import be_dear
 from wikka_port.limits import ACTIONS_S, QUICK_STEPS
 from wikka_port.markup.bounds import is_dear
 from wikka_port.markup.document import Document, parse, render
+from wikka_port.markup.fragments import ActionSlot, escape
 from wikka_port.pages import Page, StoreAway
 from wikka_port.site import Site, page_url
 
@@ -36,12 +38,23 @@ def page_html(site: Site, name: str, document: Document) -> str:
 
 
 def preview_html(site: Site, name: str, text: str, *, autolink: bool) -> str:
-    """A preview never fails: while the store is away links are shown as if their pages existed."""
+    """A preview never fails, and says which of its actions readers will not see.
+
+    While the store is away, links are shown as if their pages existed.
+    """
     document = parse(text, autolink=autolink)
     try:
-        return page_html(site, name, document)
+        existing = site.wiki.existing(document.links) if document.links else frozenset()
     except StoreAway:
-        return render(document, existing=frozenset(document.links), action=_runner(site, name), page_url=page_url)
+        existing = frozenset(document.links)
+    return render(document, existing=existing, action=_runner(site, name), page_url=page_url, note=_note)
+
+
+def _note(slot: ActionSlot) -> str:
+    """What an author is told of an action that is not run."""
+    said = f"The action {slot.name} is not run: {slot.refused}." if slot.refused else instead_of(slot.name)
+    tag = "p" if slot.block else "span"
+    return f'<{tag} class="notice">{escape(said)}</{tag}>'
 
 
 class _runner:  # noqa: N801 - a function with a memory

@@ -5,7 +5,8 @@ How its cells come about, and why no page that is wanted lacks one: ``triggers``
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import heapq
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Final
 
@@ -23,14 +24,29 @@ def existing(connection: Connection, keys: Iterable[bytes]) -> set[bytes]:
 
 
 def wanted_pages(connection: Connection, start: bytes, limit: int) -> list[tuple[str, int]]:
-    """Up to ``limit`` names from the row ``start`` on, with how many pages link there."""
+    """Up to ``limit`` names from the row ``start`` on, in the order of the rows, with how many pages link there."""
     found: list[tuple[str, int]] = []
     rows = connection.table(schema.WANTED).scan(row_start=start, batch_size=min(limit, _STEP))
     while len(found) < limit and (step := dict(islice(rows, min(limit, _STEP)))):
-        there = existing(connection, step)
-        entries = (_entry(connection, row, cells) for row, cells in step.items() if row not in there)
-        found += [entry for entry in entries if entry is not None]
+        found += _entries(connection, step)
     return found[:limit]
+
+
+def most_wanted(connection: Connection, limit: int) -> list[tuple[str, int]]:
+    """The ``limit`` that most pages link to, most wanted first, then alphabetical.  Looks at every candidate."""
+    rows = connection.table(schema.WANTED).scan(batch_size=_STEP)
+    steps = iter(lambda: dict(islice(rows, _STEP)), {})
+    return heapq.nsmallest(limit, (entry for step in steps for entry in _entries(connection, step)), key=_rank)
+
+
+def _rank(entry: tuple[str, int]) -> tuple[int, bytes]:
+    return -entry[1], schema.name_row(entry[0])
+
+
+def _entries(connection: Connection, step: Mapping[bytes, Cells]) -> Iterator[tuple[str, int]]:
+    there = existing(connection, step)
+    entries = (_entry(connection, row, cells) for row, cells in step.items() if row not in there)
+    yield from (entry for entry in entries if entry is not None)
 
 
 def _entry(connection: Connection, row: bytes, cells: Cells) -> tuple[str, int] | None:

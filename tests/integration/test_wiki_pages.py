@@ -314,6 +314,9 @@ def test_lists(wiki: Wiki, clock: Clock) -> None:
     assert wiki.search_titles(" _ ") == []
     assert wiki.count_pages() == 5
     assert sorted(wiki.wanted()) == [("It's gone", 1), ("Missing", 2)]
+    assert wiki.most_wanted() == [("Missing", 2), ("It's gone", 1)]
+    assert wiki.most_wanted(limit=1) == [("Missing", 2)]
+    assert wiki.initials() == list(dict.fromkeys(schema.folded(name)[:1] for name in wiki.names()))
     first = wiki.wanted(limit=1)
     assert sorted(first + wiki.wanted(after=first[0][0])) == sorted(wiki.wanted())
     assert wiki.orphaned() == ["arch", "Bē", "It's"]

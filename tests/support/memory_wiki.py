@@ -168,6 +168,13 @@ class MemoryWiki:
         rest = sorted(counts.items(), key=lambda item: page_key(item[0]))
         return [item for item in rest if not after or page_key(item[0]) > page_key(after)][:limit]
 
+    def most_wanted(self, *, limit: int = 200) -> list[tuple[str, int]]:
+        return sorted(self.wanted(limit=10**9), key=lambda item: (-item[1], name_row(item[0])))[:limit]
+
+    def initials(self, *, limit: int = 200) -> list[str]:
+        self._asked("initials")
+        return list(dict.fromkeys(folded(page.name)[:1] for page in self._newest()))[:limit]
+
     def orphaned(self, *, after: str = "", limit: int = 200) -> list[str]:
         self._asked("orphaned")
         linked = {

@@ -1,4 +1,4 @@
-"""``{{wantedpages limit="50"}}``: pages that are linked to and do not exist yet."""
+"""``{{wantedpages limit="50"}}``: pages that are linked to and do not exist yet, the most wanted first."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from wikka_port.urls import site_path
 
 def run(call: ActionCall) -> str:
     rows = call.number("limit", 50, 200)
-    wanted, more = page_of(call.site.wiki.wanted(limit=rows + 1), rows)
+    wanted, more = page_of(call.site.most_wanted.get(), rows)
     return call.site.fragment("wanted.html", wanted=wanted, onward=site_path("wantedpages") if more else "")

@@ -28,6 +28,12 @@ _SETTLE_S = 600.0  # for the triggers, at the end
 @click.option("--namespaces", default="", metavar="N,N", help="Only these, by number or by name. All if left out.")
 @click.option("--limit", type=click.IntRange(1), help="Stop after so many pages.")
 @click.option("--licence", help="What the attribution says of it; Wikimedia's is known.")
+@click.option(
+    "--pictures",
+    default="",
+    metavar="URL",
+    help="Address of the folder with the site's files: pictures are shown from there. Else links lead to the site.",
+)
 @click.option("--restart", is_flag=True, help="Begin at the beginning where an earlier import was stopped.")
 def import_dump(
     file: str,
@@ -37,6 +43,7 @@ def import_dump(
     namespaces: str,
     limit: int | None,
     licence: str | None,
+    pictures: str,
     restart: bool,
 ) -> None:
     """Bring the pages of FILE into the wiki, with all their revisions.
@@ -62,6 +69,7 @@ def import_dump(
                 namespaces=[name.strip() for name in namespaces.split(",") if name.strip()],
                 limit=limit,
                 licence=licence,
+                pictures=pictures,
                 restart=restart,
                 progress=show,
             )

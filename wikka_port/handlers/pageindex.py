@@ -1,10 +1,14 @@
-"""All pages in alphabetical order: ``?letter=K`` those that begin so, ``?start=Name`` from there on."""
+"""All pages in alphabetical order: ``?letter=K`` those that begin so, ``?start=Name`` from there on.
+
+The letters above are those that names begin with, of whatever alphabet.
+"""
 
 from __future__ import annotations
 
 from werkzeug.wrappers import Request, Response
 
-from wikka_port.groupings import LETTERS, by_letter
+from wikka_port.groupings import by_letter
+from wikka_port.schema import folded
 from wikka_port.site import Site
 from wikka_port.urls import site_path
 
@@ -18,7 +22,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
     return site.html(
         "pageindex.html",
         letters=by_letter(names[:size]),
-        alphabet=LETTERS,
-        letter=prefix,
+        alphabet=[(initial, initial.upper()) for initial in site.initials.get()],
+        letter=folded(prefix),
         onward=onward,
     )

@@ -54,6 +54,7 @@ def _values(site: Site, page: Page, document: Document) -> dict[str, Any]:
         "page": page,
         "title": page.name if page.attribution else document.title or page.name,
         "has_heading": heading is not None and heading.level == 1,
+        "empty": not page.body.strip(),
         "content": page_html(site, page.name, document),
     }
 

@@ -1,6 +1,7 @@
 """The table of contents (pure): headings as a nested list of links.
 
-``{{toc levels="2-3" title="On this page"}}``; ``levels`` is one number or a range of 1 to 5.
+``{{toc levels="2-3" title="On this page"}}``; ``levels`` is one number or a range of 1 to 5.  The heading of level 1
+that a page begins with is its title, which needs no entry.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ def toc_html(headings: Sequence[Heading], arguments: Mapping[str, str]) -> str:
     """A ``nav`` with id "toc"; "" where there is no heading to list."""
     wanted = _LEVELS.fullmatch(arguments.get("levels", ""))
     first, last = (int(wanted[1]), int(wanted[2] or wanted[1])) if wanted else (1, 6)
-    shown = [heading for heading in headings if first <= heading.level <= last]
+    below = headings[1:] if headings and headings[0].level == 1 else headings
+    shown = [heading for heading in below if first <= heading.level <= last]
     if not shown:
         return ""
     title = arguments.get("title", "") or "Contents"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from wikka_port.limits import LINK_STEPS, QUICK_STEPS
-from wikka_port.markup.fragments import Heading, PageSlot, Piece, escape
+from wikka_port.markup.fragments import ActionSlot, Heading, PageSlot, Piece, escape
 from wikka_port.markup.html import Compiler
 from wikka_port.markup.lexer import tokens
 from wikka_port.markup.links import page_names, redirect_of
@@ -45,6 +45,10 @@ def default_page_url(name: str) -> str:
 
 def no_actions(name: str, arguments: Mapping[str, str]) -> str | None:
     return None
+
+
+def no_note(slot: ActionSlot) -> str:
+    return ""
 
 
 def parse(text: str, *, autolink: bool = True) -> Document:
@@ -90,12 +94,14 @@ def render(
     existing: AbstractSet[str],
     action: Action = no_actions,
     page_url: Callable[[str], str] = default_page_url,
+    note: Callable[[ActionSlot], str] = no_note,
 ) -> str:
     """The page as HTML.
 
     ``existing``: which of ``document.links`` exist; a link to any other page has class "missing" and leads
     to ``page_url(name) + "/edit"``.  ``action`` returns HTML that is already safe (it gets the arguments as
-    typed and must escape them), or None for a name it does not know; what it raises is raised here.
+    typed and must escape them), or None for a name it does not know; what it raises is raised here.  ``note``
+    says what stands in the place of an action that is not run: nothing, unless the reader is the page's author.
     """
     out: list[str] = []
     for piece in document.pieces:
@@ -108,9 +114,6 @@ def render(
             else:
                 out.append(f'<a href="{url}/edit" class="missing" rel="nofollow">{piece.label_html}</a>')
         elif not isinstance(piece, str):
-            html = action(piece.name, dict(piece.arguments))
-            if html is None:
-                tag = "p" if piece.block else "span"
-                html = f'<{tag} class="unknown-action">{piece.source_html}</{tag}>'
-            out.append(html)
+            html = None if piece.refused else action(piece.name, dict(piece.arguments))
+            out.append(note(piece) if html is None else html)
     return "".join(out)

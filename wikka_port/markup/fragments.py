@@ -31,8 +31,8 @@ class PageSlot:
 class ActionSlot:
     name: str
     arguments: tuple[tuple[str, str], ...]
-    source_html: str  # escaped: what a reader sees where there is no such action
     block: bool  # stands by itself; its HTML may hold paragraphs, lists and tables
+    refused: str = ""  # why it is not run, for the page's author; "": it is run
 
 
 Piece = str | PageSlot | ActionSlot

@@ -56,6 +56,8 @@ INLINE_ACTIONS: Final = frozenset({
     "lasteditnotes", "logout", "owner", "ownerlink", "randompage", "rev", "revertlink", "revisionlink", "time",
     "title", "today", "url", "who", "whoami", "wikkaname", "wikkaversion",
 })  # fmt: skip
+_NOT_IN_HEADING: Final = "it makes a block, which cannot stand in a heading"
+_TOO_MANY: Final = f"a page has {ACTIONS_MAX} actions at most"
 TOP, PARAGRAPH, ITEM, HEADING, CELL = range(5)
 _FLOATS: Final = {side: Toggle("span", f"float-{side}") for side in ("left", "right")}
 _OUTSIDE_ATTRIBUTES: Final = {
@@ -367,16 +369,16 @@ class Compiler:
         self._put(html, block=False)
 
     def _action(self, call: ActionCall) -> None:
-        source = escape(call.source)
         block = call.name not in INLINE_ACTIONS
-        if len(self.actions) >= ACTIONS_MAX or (block and self._mode == HEADING):
-            self._put(f'<span class="unknown-action">{source}</span>', block=False, plain=call.source)
-            return
-        if call.name == "toc":
+        if block and self._mode == HEADING:
+            self._put(ActionSlot(call.name, call.arguments, False, _NOT_IN_HEADING), block=False)
+        elif call.name == "toc":
             self._contents(call)
-            return
-        self.actions.append(call)
-        self._put(ActionSlot(call.name, call.arguments, source, block), block=block)
+        elif len(self.actions) >= ACTIONS_MAX:
+            self._put(ActionSlot(call.name, call.arguments, False, _TOO_MANY), block=False)
+        else:
+            self.actions.append(call)
+            self._put(ActionSlot(call.name, call.arguments, block), block=block)
 
     def _contents(self, call: ActionCall) -> None:
         if self._toc is not None or self._mode == CELL:

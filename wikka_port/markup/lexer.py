@@ -372,7 +372,7 @@ class _Lexer:
         if not call:
             return start + 1
         arguments = tuple((a[1].lower(), a[2] if a[2] is not None else a[3]) for a in _ARGUMENT.finditer(call[2]))
-        action = ActionCall(call[1].lower(), arguments, self.text[start : close + 2])
+        action = ActionCall(call[1].lower(), arguments)
         return self._emit(start, close + 2, _redirect(action) or action)
 
     def _angle(self, start: int, mark: str) -> int:

@@ -2,16 +2,16 @@
 
 Reading order: ``mediawiki_titles`` (what a link means), ``mediawiki_pieces`` (what is finished),
 ``mediawiki_inline`` (emphasis, addresses, HTML, escaping), ``mediawiki_links``, ``mediawiki_raw``,
-``mediawiki_scan`` (all that has an opening and a closing becomes a mark), ``mediawiki_tables``, and
-here headings, lists and paragraphs.
+``mediawiki_templates``, ``mediawiki_scan`` (all that has an opening and a closing becomes a mark),
+``mediawiki_tables``, and here headings, lists and paragraphs.
 
 Invariants:
     I1. ``convert`` raises on no text and takes time linear in it.
     I2. What was not markup there is none here: it shows as the author's text.
     I3. Nothing vanishes uncounted: what has no counterpart is shown as typed, or is counted by kind.
 
-Templates are not expanded (a dump has no parser): they are shown as typed, in the letters of code,
-with the links in them alive.  Knows nothing of dumps, of stores and of who wrote what.
+Templates are not expanded (a dump has no parser): ``mediawiki_templates`` says what stands in their place.
+Knows nothing of dumps, of stores and of who wrote what.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from wikka_port.markup.mediawiki_links import forced_link, link_name
 from wikka_port.markup.mediawiki_pieces import Draft, clean, code_block, literal, mono, unescape
 from wikka_port.markup.mediawiki_scan import scan
 from wikka_port.markup.mediawiki_tables import OPENING, table, table_end
+from wikka_port.markup.mediawiki_templates import hidden_table
 from wikka_port.markup.mediawiki_titles import Dialect
 
 __all__ = ["Converted", "Dialect", "convert", "convert_source"]
@@ -254,6 +255,8 @@ def _tail(draft: Draft, before: list[_Block]) -> list[_Block]:
             before[before.index(place)] = ("paragraph", notes)
         else:
             blocks += [("line", "----"), ("list", notes)]
+    if draft.hidden:
+        blocks.append(("paragraph", hidden_table(draft.hidden)))
     if draft.languages:
         blocks.append(("paragraph", mono("; ".join(draft.languages))))
     if draft.categories:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from typing import Final
+from urllib.parse import quote
 
 from wikka_port.markup.mediawiki_inline import inline, plain_label
 from wikka_port.markup.mediawiki_pieces import Draft, Piece, collapse, escape, mono, unescape
 from wikka_port.markup.mediawiki_titles import Dialect, Target
+from wikka_port.markup.targets import IMAGE_ENDINGS
 
 _URL: Final = re.compile(r"(?:https?|ftp)://\S+")
 _QUOTED: Final = re.compile(r"\s*('''''|'''|'')([^'].*?)\1\s*", re.DOTALL)
@@ -103,12 +105,23 @@ def _reference(found: re.Match[str]) -> str:
     return f"&#{ord(found[0])};"
 
 
+def picture(dialect: Dialect, name: str, words: str = "") -> str:
+    """What stands for the file ``name``: the picture, a link to where it is, or its name alone."""
+    if not dialect.pictures:
+        return mono(f"[image: {name}]")
+    url = dialect.pictures + quote(name.replace(" ", "_"), safe="()!,;:@~")
+    if dialect.shows_pictures and url.lower().endswith(IMAGE_ENDINGS):
+        alt = re.sub(r"[\"'{}]", "", words) or re.sub(r"[\"'{}]", "", name)
+        return f'{{{{image url="{url}" alt="{alt}"}}}}'
+    return f"[[{url} | picture: {_LABEL_DANGER.sub(_reference, name)}]]"
+
+
 def _image(draft: Draft, target: Target, label: str | None) -> Piece:
-    """An image is its caption, with a marker in front; the file itself is not in a dump."""
+    """An image is its caption behind a link to the picture, or behind the picture: a dump has no files."""
     draft.unconverted["image"] += 1
     parts = [part.strip() for part in label.split("|")] if label is not None else []
     captions = [part for part in parts if part and not _IMAGE_OPTION.fullmatch(part)]
     caption = captions[-1] if captions else ""
-    marker = mono(f"[image: {target.title}]")
+    marker = picture(draft.dialect, target.title, plain_label(draft, caption))
     text = f"{marker} {inline(draft, collapse(caption), cell=True)}".strip() if caption else marker
     return Piece(text, plain_label(draft, caption) or target.title, block=text)

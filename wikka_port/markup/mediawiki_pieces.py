@@ -72,6 +72,7 @@ class Draft:
     notes: list[Note] = field(default_factory=list)
     note_numbers: dict[str, int] = field(default_factory=dict)
     notes_mark: str | None = None  # where the author wants them
+    hidden: list[str] = field(default_factory=list)  # calls of templates that show nowhere, as ours
     converted: Counter[str] = field(default_factory=Counter)
     unconverted: Counter[str] = field(default_factory=Counter)
 

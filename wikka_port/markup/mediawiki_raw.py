@@ -9,6 +9,7 @@ import re
 from typing import Final
 
 from wikka_port.markup.mediawiki_inline import inline
+from wikka_port.markup.mediawiki_links import picture
 from wikka_port.markup.mediawiki_pieces import (
     PLAIN_CHARS_MAX,
     Draft,
@@ -78,7 +79,7 @@ def _gallery(draft: Draft, content: str) -> Piece:
     for line in content.split("\n"):
         name, _, caption = line.strip().partition("|")
         if name.strip():
-            shown = mono(f"[image: {name.partition(':')[2].strip() or name.strip()}]")
+            shown = picture(draft.dialect, unescape(name.partition(":")[2].strip() or name.strip()))
             items.append(f"{shown} {inline(draft, caption, cell=True)}".strip())
     block = "\n".join(f"~- {item}" for item in items)
     return Piece(" --- ".join(items), "", block=block)

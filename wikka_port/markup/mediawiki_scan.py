@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from wikka_port.markup import mediawiki_links, mediawiki_raw
-from wikka_port.markup.mediawiki_pieces import PLAIN_CHARS_MAX, Draft, Note, Piece, collapse, entities, escape
+from wikka_port.markup.mediawiki_pieces import Draft, Note, Piece, collapse, entities, escape
+from wikka_port.markup.mediawiki_templates import Call, made_of, note_of
 
 _RAW: Final = "|".join(mediawiki_raw.TAGS)
 _TOKEN: Final = re.compile(
@@ -140,21 +141,13 @@ class _Scan:
             self._add(match[0])
             return match.end()
         content = self._text[match.end() : closing.start()]
-        if self._levels[-1].kind == "template":
-            self._add(f"<{name}>{content}</{name}>")  # shown as typed, with the template
-        else:
-            self._add(self._draft.mark(mediawiki_raw.raw(self._draft, name, attributes, content)))
+        self._add(self._draft.mark(mediawiki_raw.raw(self._draft, name, attributes, content)))
         return closing.end()
 
     # -- templates ------------------------------------------------------------------
 
     def _open_braces(self, braces: str) -> None:
-        top = self._levels[-1]
-        if top.kind == "template":
-            top.braces.append(len(braces))
-            top.parts.append(braces)
-        else:
-            self._levels.append(_Level("template", braces, braces=[len(braces)]))
+        self._levels.append(_Level("template", braces, braces=[len(braces)]))
 
     def _shut_braces(self, braces: str) -> None:
         left = len(braces)
@@ -201,20 +194,32 @@ class _Scan:
         del self._levels[depth + 1 :]
 
     def _template(self, level: _Level) -> str:
-        """Shown as typed, in the letters of code, with its links and notes alive; never an action of ours."""
-        parts = [level.opening, *_flat(level.parts)]
-        source = "".join(parts)
-        name = source.strip("{}").partition("|")[0].strip()
-        if name.lower() in _NOTE_TEMPLATES and self._draft.notes_mark is None:
+        """What can be shown of it (``mediawiki_templates``), else nothing: its source then stands at the end."""
+        draft = self._draft
+        source = "".join([level.opening, *_flat(level.parts)])
+        if level.opening.startswith("{{{"):
+            return self._hidden(source, "parameter")
+        call = Call.of(source)
+        if call.name in _NOTE_TEMPLATES and draft.notes_mark is None:
             return self._place_notes()
-        if name in _OWN_NAME and level.opening == "{{":
-            self._draft.converted["name of the page"] += 1
-            return self._draft.mark(Piece(escape(self._draft.title, cell=True), self._draft.title))
-        self._draft.unconverted["parameter" if level.opening.startswith("{{{") else "template"] += 1
-        lines = [_shown(line.strip()) for line in source.split("\n") if line.strip()]
-        block = "\n".join(lines) if len(lines) > 1 else None
-        plain = self._draft.plain(collapse(source[: 4 * PLAIN_CHARS_MAX]).replace("\n", " "))
-        return self._draft.mark(Piece(" ".join(lines), plain, block=lines[0] if block is None else block))
+        if call.title in _OWN_NAME:
+            draft.converted["name of the page"] += 1
+            return draft.mark(Piece(escape(draft.title, cell=True), draft.title))
+        note = note_of(call)
+        if note is not None:
+            return self._note(note[0], collapse(note[1]))
+        made = made_of(draft, call)
+        if made is None:
+            return self._hidden(source, "template")
+        draft.converted[made[0]] += 1
+        return draft.mark(made[1])
+
+    def _hidden(self, source: str, kind: str) -> str:
+        """In the letters of code, with its links and notes alive; never an action of ours."""
+        draft = self._draft
+        draft.unconverted[kind] += 1
+        draft.hidden.append(" ".join(_shown(line.strip()) for line in source.split("\n") if line.strip()))
+        return draft.mark(Piece("", block=""))
 
     # -- links ----------------------------------------------------------------------
 

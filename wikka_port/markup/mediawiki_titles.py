@@ -67,14 +67,23 @@ class Dialect:
     numbers: Mapping[str, int]  # lower-case name or alias -> namespace
     names: Mapping[int, str]  # namespace -> its name in the titles of the dump
     capitalised: bool
+    pictures: str = ""  # address that the name of a file is put behind; "": nobody knows where they are
+    shows_pictures: bool = False  # the address is of pictures to be shown; else a link leads there
 
     @classmethod
-    def of(cls, namespaces: Mapping[str, int], *, capitalised: bool = True) -> Dialect:
+    def of(
+        cls,
+        namespaces: Mapping[str, int],
+        *,
+        capitalised: bool = True,
+        pictures: str = "",
+        shows_pictures: bool = False,
+    ) -> Dialect:
         numbers = {name.lower(): number for name, number in CANONICAL.items()}
         numbers.update({spaced(name).lower(): number for name, number in namespaces.items() if name})
         names = {number: name for name, number in CANONICAL.items() if name not in ("Image", "Image talk")}
         names.update({number: name for name, number in namespaces.items()})
-        return cls(numbers=numbers, names=names, capitalised=capitalised)
+        return cls(numbers, names, capitalised, pictures, shows_pictures)
 
     def is_plain_prefix(self, prefix: str) -> bool:
         """Whether ``prefix:`` is a namespace here and no other wiki's name elsewhere."""

@@ -8,6 +8,8 @@ l lang.  i (id), h (headers: it names ids), z and u (axis, summary: no longer HT
 Style (``s:`` or ``{css}``) cannot be inline under a strict Content-Security-Policy; alignment and weight
 become classes (STYLES), the rest is dropped.
 
+A table of the class "folded" (``|!|(c:folded)||``) is folded under its caption until a reader opens it.
+
 What is typed after a delimiter that has no content of its own opens a ``td``, so that nothing typed is
 lost.  ``||`` or ``|=|`` opens its cell when something comes or the next delimiter does; at the end of a row it closes.
 """
@@ -41,6 +43,7 @@ _SPAN: Final = {"x": ("colspan", 100), "y": ("rowspan", 1000), "p": ("span", 100
 _SCOPES: Final = frozenset({"row", "col", "rowgroup", "colgroup"})
 _LANGUAGE: Final = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,4}")
 _SPLIT: Final = re.compile(r";(?=.:)")
+FOLDED: Final = "user-folded"
 _SECTIONS: Final = {"[": "thead", "]": "tfoot", "#": "tbody"}
 
 
@@ -167,15 +170,19 @@ class TableBuilder:
         body = [section for section in self._sections if section[2]]
         if not body and not self._captions:
             return []
-        out: list[Piece] = [f'<div class="table" tabindex="0"><table{self._attributes}>\n']
-        if self._captions:
-            out.append(f"<caption{self._captions[0][0]}>")
-            for number, (_, content) in enumerate(self._captions):
-                out += ["<br>", *content] if number else content
-            out.append("</caption>\n")
+        folded = FOLDED in self._attributes
+        caption: list[Piece] = []
+        for number, (_, content) in enumerate(self._captions):
+            caption += ["<br>", *content] if number else content
+        out: list[Piece] = (
+            ['<details class="folded"><summary>', *(caption or ["Table"]), "</summary>"] if folded else []
+        )
+        out.append(f'<div class="table" tabindex="0"><table{self._attributes}>\n')
+        if self._captions and not folded:
+            out += [f"<caption{self._captions[0][0]}>", *caption, "</caption>\n"]
         for html, columns in self._columns:
             out.append(f"<colgroup{'' if columns else html}>{''.join(columns)}</colgroup>\n")
         for tag, html, rows in sorted(body, key=lambda section: order[section[0]]):
             out += [f"<{tag}{html}>\n", *rows, f"</{tag}>\n"]
-        out.append("</table></div>\n")
+        out.append("</table></div></details>\n" if folded else "</table></div>\n")
         return out

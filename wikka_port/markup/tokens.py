@@ -104,7 +104,6 @@ class Image:
 class ActionCall:
     name: str  # lower case
     arguments: tuple[tuple[str, str], ...]
-    source: str  # as typed, braces included
 
 
 @dataclass(frozen=True, slots=True)

@@ -322,7 +322,7 @@ def test_actions() -> None:
     assert acted("""{{list A="1" b = '2"'}}""") == """<i>list [('a', '1'), ('b', '2"')]</i>"""
     assert acted("x {{image}} y") == "<p>x <i>image []</i> y</p>"
     assert acted("x {{list}} y") == "<p>x </p>\n<i>list []</i><p>y</p>"
-    assert acted('{{nosuch a="<"}}') == '<p class="unknown-action">{{nosuch a=&quot;&lt;&quot;}}</p>'
+    assert acted('a {{nosuch a="<"}} b') == "<p>a </p>\n<p>b</p>"
     assert acted("{{not an action}} {{}} {{open") == "<p>{{not an action}} {{}} {{open</p>"
     assert [call.name for call in parse("{{toc}}{{list}}{{Image}}").actions] == ["list", "image"]
 
@@ -330,7 +330,16 @@ def test_actions() -> None:
 def test_actions_are_bounded() -> None:
     document = parse("{{list}}" * 1000)
     assert len(document.actions) == 50
-    assert "unknown-action" in render(document, existing=set(), action=act)
+    assert render(document, existing=set(), action=act).count("<i>list") == 50
+
+
+def test_an_action_that_is_not_run_is_nothing_but_for_its_author() -> None:
+    document = parse("=={{list}}==\n{{nosuch}} a {{color}}" + "{{list}}" * 60)
+    assert "nosuch" not in render(document, existing=set())
+    told: list[tuple[str, str]] = []
+    render(document, existing=set(), note=lambda slot: told.append((slot.name, slot.refused)) or "")  # type: ignore[func-returns-value]
+    assert told[:3] == [("list", "it makes a block, which cannot stand in a heading"), ("nosuch", ""), ("color", "")]
+    assert told[-1] == ("list", "a page has 50 actions at most")
 
 
 def test_the_table_of_contents() -> None:
@@ -338,9 +347,9 @@ def test_the_table_of_contents() -> None:
     shown = html(text)
     assert shown.startswith(
         '<nav class="toc" id="toc" aria-label="Here"><p class="toc-title">Here</p>'
-        '<ul><li><a href="#s-a-b">A &amp; b</a><ul><li><a href="#s-b">B</a></li></ul></li>'
-        '<li><a href="#s-d">D</a></li></ul></nav>'
+        '<ul><li><a href="#s-b">B</a></li></ul><ul><li><a href="#s-d">D</a></li></ul></nav>'
     )
+    assert "A &amp; b</a></li>" not in shown  # the page's own title
     assert shown.count('id="toc"') == 1
     assert html("{{toc}}") == ""
 

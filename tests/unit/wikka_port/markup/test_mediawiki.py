@@ -26,6 +26,10 @@ def text(wikitext: str) -> str:
     return made(wikitext).text
 
 
+def folded(title: str, *rows: str) -> str:
+    return "\n".join(["|!|(c:folded)||", f"|?|{title}||", *rows])
+
+
 @pytest.mark.parametrize(
     ("theirs", "ours"),
     [
@@ -142,7 +146,9 @@ def test_table_with_spans_and_caption() -> None:
 
 
 def test_table_cells_keep_bars_and_templates() -> None:
-    assert text("{|\n| a | b | c || {{t|1||2}}\n|}") == '||b ""|"" c||##""{{t|1||2}}""##||'
+    assert text("{|\n| a | b | c || {{t|1||2}}\n|}") == (
+        '||b ""|"" c||||\n\n' + folded("1 template", '||##""{{t|1||2}}""##||')
+    )
 
 
 def test_table_in_a_table_is_flattened_and_counted() -> None:
@@ -175,12 +181,14 @@ def test_literal_forms() -> None:
     assert text(" code with [[link]]") == "code with [[Link | link]]"
 
 
-def test_templates_are_shown_as_typed_and_are_no_actions() -> None:
+def test_templates_that_nobody_knows_are_behind_one_note_and_are_no_actions() -> None:
     result = made('a {{toc}} b {{pageindex x="1"}} {{a|{{b}}|[[c]]}}')
-    assert result.text == 'a ##""{{toc}}""## b ##""{{pageindex x="1"}}""## ##""{{a|{{b}}|""[[C | c]]""}}""##'
-    assert result.unconverted["template"] == 3
+    rows = ('||##""{{toc}}""##||', '||##""{{pageindex x="1"}}""##||', '||##""{{b}}""##||',
+            '||##""{{a|""""|""[[C | c]]""}}""##||')  # fmt: skip
+    assert result.text == "a  b  \n\n" + folded("4 templates", *rows)
+    assert result.unconverted["template"] == 4
     assert result.links == ("C",)
-    assert text("{{box\n| a = 1\n}}") == '##""{{box""##\n##""| a = 1""##\n##""}}""##'
+    assert text("{{box\n| a = 1\n}}") == folded("1 template", '||##""{{box""## ##""| a = 1""## ##""}}""##||')
     assert made("{{{1|x}}}").unconverted["parameter"] == 1
     assert text("{{unclosed") == '""{{""unclosed'
     assert text("{{PAGENAME}}") == "Page"

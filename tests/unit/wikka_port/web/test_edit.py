@@ -84,6 +84,22 @@ def test_preview_saves_nothing_and_keeps_everything(web: WikiClient) -> None:
     assert web.wiki.page("P") is None
 
 
+def test_a_preview_stands_below_the_editor(web: WikiClient) -> None:
+    """Above it, a long page put the editor thousands of pixels away."""
+    fields = {**web.form("/P/edit"), "body": "======A======\n" + "line\n\n" * 50, "preview": "1"}
+    text = web.post("/P/edit", fields).text
+    assert text.index('<textarea id="body"') < text.index('<section class="preview" id="preview"')
+    assert 'formaction="/P/edit#preview"' in text
+
+
+def test_a_page_that_was_emptied_says_so(web: WikiClient) -> None:
+    web.wiki.save("P", "text", author="a", base=0)
+    web.save("/P", "")
+    text = web.get("/P").text
+    assert "This page has no text: revision 2 emptied it." in text
+    assert 'href="/P/revisions">what it was before' in text
+
+
 def test_preview_works_while_the_store_is_away(web: WikiClient) -> None:
     fields = {**web.form("/P/edit"), "body": TYPED + " LinkHere {{recentchanges}}", "preview": "1"}
     web.wiki.away = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from xml.etree import ElementTree
 
 import pytest
@@ -141,7 +142,6 @@ ACTIONS = {
     "{{orphanedpages}}": 'href="/P"',
     "There are {{countpages}} pages.": "There are 3 pages.",
     "{{toc}}\n====One====\n===Two===": '<nav class="toc"',
-    '{{nosuchaction x="<b>"}}': "{{nosuchaction x=&quot;&lt;b&gt;&quot;}}",
     '{{recentchanges limit="many"}}': "should be a number",
     '{{category col="99"}}': "should be a number",
     '{{backlinks page="_"}}': "could not be shown",
@@ -155,6 +155,58 @@ def test_actions(web: WikiClient, typed: str) -> None:
     answer = web.get("/Page")
     assert answer.status_code == 200
     assert ACTIONS[typed] in answer.text
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ('{{nosuchaction x="<b>"}}', "There is no action nosuchaction."),
+        ("{{flash}}", "no browser shows Flash any more"),
+        ("{{mypages}}", "The action mypages is not here yet: it comes with accounts."),
+        ("=={{pageindex}}==", "it makes a block, which cannot stand in a heading"),
+    ],
+)
+def test_an_action_that_is_not_here_is_nothing_to_readers_and_a_note_to_editors(
+    web: WikiClient, typed: str, told: str
+) -> None:
+    web.wiki.save("Page", f"before\n\n{typed}\n\nafter", author="a", base=0)
+    shown = web.get("/Page").text
+    assert "before" in shown
+    assert "after" in shown
+    article = shown.partition('<article class="content">')[2].partition("</article>")[0]
+    assert "action" not in article
+    assert "{{" not in article
+    preview = web.post("/Page/edit", {**web.form("/Page/edit"), "body": typed, "preview": "1"}).text
+    assert told in preview
+    assert 'class="notice">' in preview
+
+
+def test_the_most_wanted_page_comes_first(web: WikiClient) -> None:
+    """Before, they stood in the order of their MD5."""
+    for n in range(5):
+        links = " ".join(f"[[Wanted {m}]]" for m in range(n, 5))
+        web.wiki.save(f"Source{n}", links, author="a", base=0)
+    text = "".join(walk(web, "/-/wantedpages"))
+    places = [text.index(f"/Wanted_{n}/edit") for n in (4, 3, 2, 1, 0)]
+    assert places == sorted(places)
+    web.wiki.save("List", '{{wantedpages limit="2"}}', author="a", base=0)
+    shown = web.get("/List").text
+    assert "/Wanted_4/edit" in shown
+    assert "/Wanted_2/edit" not in shown
+
+
+def test_the_index_has_the_letters_that_names_begin_with(web: WikiClient) -> None:
+    for name in ("Ёлка", "Ωmega", "日本", "Éire", "9 lives"):
+        web.wiki.save(name, "x", author="a", base=0)
+    text = web.get("/-/pageindex").text
+    letters = re.findall(r'letter=[^"]+">([^<]+)</a>', text)
+    assert letters == ["9", "E", "P", "Ω", "Е", "日"]
+    place = re.search(r'href="(/-/pageindex\?letter=[^"]+)">Е<', text)
+    assert place
+    one = web.get(place[1]).text
+    assert "Ёлка" in one
+    assert "日本" not in one
+    assert 'aria-current="true">Е<' in one
 
 
 def test_pages_are_counted_now_and_then(web: WikiClient) -> None:

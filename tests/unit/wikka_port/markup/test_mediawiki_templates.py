@@ -1,0 +1,102 @@
+"""Calls of MediaWiki's templates: words, citations, tables of values, and those that show nowhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from wikka_port.markup.document import parse, render
+from wikka_port.markup.mediawiki import Converted, Dialect, convert
+
+NAMESPACES = {"": 0, "File": 6, "Template": 10, "Category": 14}
+
+
+def made(wikitext: str) -> Converted:
+    return convert(wikitext, namespaces=NAMESPACES, title="Page")
+
+
+def text(wikitext: str) -> str:
+    return made(wikitext).text
+
+
+def folded(title: str, *rows: str) -> str:
+    return "\n".join(["|!|(c:folded)||", f"|?|{title}||", *rows])
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("{{nowrap|a ''b''}} c", "a //b// c"),
+        ("{{lang|lv|[[upe]]}}", "[[Upe | upe]]"),
+        ("{{Vol-ru|river}}", "river"),
+        ("{{convert|1300|mi|km}} long", "1300 mi long"),
+        ("{{convert|10|to|20|km}}", "10–20 km"),
+        ("{{birth date|1809|2|12}}", "1809-02-12"),
+        ("H{{chem|H|2|O}}", 'HH""<sub>2</sub>""O'),
+        ("a{{·}}b", "a · b"),
+        ("{{hlist|[[a]]|b}}", "[[A | a]] · b"),
+        ("{{main|Rivers of Riga|Sea#Tide}}", "→ [[Rivers of Riga]], [[Sea]]"),
+        ("{{nowrap|{{small|x}}}}", "x"),
+        ("as {{harvnb|Barnes|1995|p=9}} says", "as Barnes 1995, p. 9 says"),
+        ("{{url|x.example|there}}", "[[http://x.example | there]]"),
+        ("{{formatnum:1234}}", "1234"),
+    ],
+)
+def test_templates_of_words_are_their_words(theirs: str, ours: str) -> None:
+    assert text(theirs) == ours
+
+
+def test_citations_become_footnotes() -> None:
+    source = (
+        "a<ref>{{cite web |url=http://x.example/a |title=The [[Tide]] |last=Ozols |first=A |date=2009 |work=Sea}}</ref>"
+        " b{{sfn|Barnes|1995|p=9}} c{{sfn|Barnes|1995|p=9}} d{{efn|with ''care''}}"
+    )
+    result = made(source)
+    assert result.text == (
+        'a""<sup>[1]</sup>"" b""<sup>[2]</sup>"" c""<sup>[2]</sup>"" d""<sup>[3]</sup>""\n\n----\n'
+        "~1) Ozols, A (2009). [[http://x.example/a | The Tide]]. //Sea//.\n~1) Barnes 1995, p. 9\n~1) with //care//"
+    )
+    assert not result.unconverted
+    assert text("* {{Cite book|title=Tides|author=B. Ola|year=1990|publisher=Port|isbn=1}}") == (
+        "~- B. Ola (1990). Tides. Port. ISBN 1."
+    )
+
+
+def test_infoboxes_become_folded_tables() -> None:
+    source = (
+        "{{Infobox river\n| name = Gauja\n| length_km = {{nts|452}}\n| source = [[Elka]]\n| image = a.jpg\n| x =\n"
+        "| mouth = {{odd|1}}sea\n}}\n'''Gauja''' is a river."
+    )
+    result = made(source)
+    rows = ("|=|name||Gauja||", "|=|length km||452||", "|=|source||[[Elka]]||", "|=|image||a.jpg||", "|=|mouth||sea||")
+    box = folded("Infobox river", *rows)
+    assert result.text == f"{box}\n\n**Gauja** is a river.\n\n" + folded("1 template", '||##""{{odd|1}}""##||')
+    assert result.links == ("Elka",)
+    html = render(parse(result.text, autolink=False), existing={"Elka"})
+    assert html.startswith('<details class="folded"><summary>Infobox river</summary><div class="table"')
+    assert '<tr><th scope="row">source</th><td><a href="/Elka">Elka</a></td></tr>' in html
+
+
+def test_navigation_and_upkeep_show_nothing() -> None:
+    upkeep = "{{stub}}\n{{refimprove|date=May}}\ntext{{citation needed|date=May}}\n"
+    shown, _, note = text(upkeep + "{{Navbox\n|name=N\n|list1=[[a]]\n|list2=b}}").partition("\n\n")
+    assert shown == "text"
+    assert note.startswith(folded("4 templates"))
+    html = render(parse(note, autolink=False), existing=frozenset())
+    assert html.startswith('<details class="folded"><summary>4 templates</summary>')
+
+
+def test_pictures_are_links_to_where_they_are() -> None:
+    there = Dialect.of(NAMESPACES, pictures="https://w.example/wiki/Special:FilePath/")
+    shown = convert("[[File:A b.jpg|thumb|The [[dog]]]]", namespaces=there, title="T").text
+    assert shown == "[[https://w.example/wiki/Special:FilePath/A_b.jpg | picture: A b.jpg]] The [[Dog | dog]]"
+    gallery = convert("<gallery>\nFile:A.png|one\n</gallery>", namespaces=there, title="T").text
+    assert gallery == "~- [[https://w.example/wiki/Special:FilePath/A.png | picture: A.png]] one"
+
+
+def test_pictures_of_a_folder_are_shown() -> None:
+    folder = Dialect.of(NAMESPACES, pictures="https://p.example/", shows_pictures=True)
+    shown = convert('[[File:A "b".jpg|thumb|A "dog"]] [[File:C.ogg]]', namespaces=folder, title="T").text
+    assert shown == (
+        '{{image url="https://p.example/A_%22b%22.jpg" alt="A dog"}} A "dog"\n\n'
+        "[[https://p.example/C.ogg | picture: C.ogg]]"
+    )

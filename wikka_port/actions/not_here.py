@@ -1,0 +1,60 @@
+"""WikkaWiki's actions that are not here (pure): what its author should use instead, or why there is none.
+
+A reader of a page sees nothing of them; a preview shows its author the sentence.  ``docs/wiki.md`` has the same
+names in its table, and a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+_ACCOUNTS: Final = "it comes with accounts"
+_RIGHTS: Final = "it comes with the rights of pages"
+_COMMENTS: Final = "it comes with comments"
+_FILES: Final = "it comes with files"
+_ADMIN: Final = "it comes with the pages of administrators"
+_SECRETS: Final = "it tells strangers what the wiki runs on"
+_REFERRERS: Final = "referrers are not kept: they draw spam and tell who reads what"
+
+TO_COME: Final[Mapping[str, str]] = {
+    "acls": _RIGHTS, "adminpages": _ADMIN, "adminusers": _ADMIN, "attachments": _FILES, "badwords": _ADMIN,
+    "contact": _ADMIN, "countcomments": _COMMENTS, "countowned": _ACCOUNTS, "countusers": _ACCOUNTS,
+    "delete": "it comes with the deleting of pages", "deletelink": "it comes with the deleting of pages",
+    "feedback": _ADMIN, "files": _FILES, "lastusers": _ACCOUNTS, "logout": _ACCOUNTS, "mychanges": _ACCOUNTS,
+    "mypages": _ACCOUNTS, "nocomments": _COMMENTS, "ownedpages": _ACCOUNTS, "owner": _ACCOUNTS,
+    "ownerlink": _ACCOUNTS, "recentcomments": _COMMENTS, "recentlycommented": _COMMENTS, "spamlog": _ADMIN,
+    "usersettings": _ACCOUNTS,
+}  # fmt: skip
+REPLACED: Final[Mapping[str, str]] = {
+    "emailpassword": "a forgotten password is reset by a link, not mailed",
+    "googleform": "use {{searchform}}, which searches this wiki itself",
+    "mindmap": "paste the <map>..</map> into the page: it is shown as an outline",
+    "table": "write rows as ||cell||cell||",
+}
+LEFT_OUT: Final[Mapping[str, str]] = {
+    "checkversion": "it called home",
+    "countreferrers": _REFERRERS,
+    "dbinfo": _SECRETS,
+    "flash": "no browser shows Flash any more",
+    "geshiversion": _SECRETS,
+    "metatag": "it wrote into the head of the page, where a text has no place",
+    "mysqlversion": _SECRETS,
+    "phpversion": _SECRETS,
+    "randomsite": _REFERRERS,
+    "referrers": _REFERRERS,
+    "referrerslink": _REFERRERS,
+    "rss": "the wiki fetches nothing from elsewhere: write a link to the feed",
+    "system": _SECRETS,
+    "wikkaconfig": _SECRETS,
+}
+NOT_HERE: Final[Mapping[str, str]] = {**TO_COME, **REPLACED, **LEFT_OUT}
+
+
+def instead_of(name: str) -> str:
+    """A sentence for the author of a page with the action ``name``, which is not here."""
+    if name in TO_COME:
+        return f"The action {name} is not here yet: {TO_COME[name]}. Readers see nothing in its place."
+    if name in NOT_HERE:
+        return f"The action {name} is not here: {NOT_HERE[name]}. Readers see nothing in its place."
+    return f"There is no action {name}. Readers see nothing in its place; WikiHelp lists the actions."

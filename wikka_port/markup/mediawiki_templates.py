@@ -1,0 +1,257 @@
+"""What a call of a template becomes (pure): a dump has no parser that could expand it.
+
+    text       templates that only dress up words (nowrap, lang, convert, dates): the words
+    citation   a line of author, year, title, where it appeared
+    note       sfn, efn, refn: what stands in a footnote
+    link       main, see also, further: links behind an arrow
+    table      infobox-like calls, with values under names: a folded table
+    hidden     all others: nothing in their place; their source stands in one folded table at the end of the page
+
+Nothing here expands a template's own text, so what it would have made is not guessed at, and no call becomes an action.
+
+Knows nothing of where calls begin and end; ``mediawiki_scan`` does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from wikka_port.markup.mediawiki_inline import inline, plain_label
+from wikka_port.markup.mediawiki_links import forced_link
+from wikka_port.markup.mediawiki_pieces import Draft, Piece, collapse, literal, unescape
+
+FOLDED: Final = "|!|(c:folded)||"
+INFOBOX_VALUES: Final = 3  # so many named values make a table, where they stand on lines of their own
+_BOXES: Final = re.compile(r"(?:infobox|infoskreine|taxobox|automatic taxobox|speciesbox|geobox|chembox|drugbox)\b")
+_NAVIGATION: Final = re.compile(r"(?:nav|sister|portal|succession|s-|multiple issues|ambox)")
+_NAVIGATION_KEY: Final = re.compile(r"(?:list|group|above|below|state|listclass|liststyle|groupstyle)\d*")
+_LOOKS: Final = re.compile(
+    r"(?:.*(?:style|color|colour|width|size|class|align|alt|caption|map|padding)\d*|nocat|name|ref)"
+)
+_CITES: Final = re.compile(r"(?:v?cite\b|citation$|cite$)")
+_CONTENT_MARK: Final = re.compile("\x02")
+_LANGUAGE: Final = re.compile(r"(?:lang|vol|ipa|ipac|zh)-[a-z]{2,8}")
+_LINE_ITEM: Final = re.compile(r"\n\s*[*#]+\s*")
+_DATES: Final = frozenset((
+    "birth date", "birth date and age", "death date", "death date and age", "start date", "end date", "film date",
+    "start date and age", "dts", "birth-date", "death-date", "bda", "dda",
+))  # fmt: skip
+_FIRST_WORDS: Final = (
+    "nowrap/small/smaller/large/larger/big/bigger/nobold/unicode/angbr/angle bracket/vr/keypress/key press/nts/number"
+    "/abbr/tooltip/vanchor/visible anchor/flag/flagcountry/ipa/quote/cquote/blockquote/quotation/rtl/script/polytonic"
+    "/sc/smallcaps/formatnum/lc/uc/ucfirst/lcfirst/nihongo/mvar/math/center/resize/nobreak/em/strong/i/b"
+)
+_WORDS: Final[Mapping[str, int]] = {  # which positional argument has the words; -1: the last
+    **dict.fromkeys(_FIRST_WORDS.split("/"), 0),
+    **dict.fromkeys(("lang", "transl", "transliteration", "color", "font color"), -1),
+}
+_SIGNS: Final[Mapping[str, str]] = {
+    "!": "|", "·": " · ", "•": " • ", "nbsp": "\xa0", "snd": " – ", "spaced ndash": " – ", "ndash": "–", "mdash": "—",
+    "pipe": "|", "=": "=", "dot": " · ", "bull": " • ", "'s": "’s", "'": "’", "en dash": "–", "em dash": "—", "sp": " ",
+    "dagger": "†", "eqm": "⇌", "rarr": "→", "increase": "▲", "decrease": "▼", "steady": "▬",
+}  # fmt: skip
+_LISTS: Final = frozenset(("hlist", "plainlist", "flatlist", "unbulleted list", "ubl", "ublist", "bulleted list"))
+_LINKS: Final[Mapping[str, str]] = {"main": "→", "see also": "→", "further": "→", "details": "→", "main article": "→",
+                                    "seealso": "→", "further information": "→", "about": ""}  # fmt: skip
+_SHORT_NOTES: Final = frozenset(("sfn", "sfnp", "sfnm"))
+_SHORT_CITES: Final = frozenset(("harvnb", "harv", "harvtxt", "harvp", "harvcol", "harvard citation no brackets"))
+_TEXT_NOTES: Final = frozenset(("efn", "refn", "note", "footnote"))
+_PEOPLE_MAX: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call as typed; its values are wikitext in which all that closes is a mark already."""
+
+    name: str  # lower case, blanks for underscores
+    title: str  # as typed
+    positional: tuple[str, ...]
+    named: Mapping[str, str]  # lower-case names; without empty values
+    lines: int
+
+    @classmethod
+    def of(cls, source: str) -> Call:
+        """``source`` has its outer braces."""
+        head, *rest = source.strip("{}").split("|")
+        title = collapse(unescape(head)).strip()
+        name, colon, argument = title.partition(":")
+        if colon and name.strip().lower() in ("formatnum", "lc", "uc", "ucfirst", "lcfirst"):
+            title, rest = name.strip(), [argument, *rest]
+        positional, named = [], {}
+        for part in rest:
+            key, equals, value = part.partition("=")
+            if not equals or _CONTENT_MARK.search(key) or len(key) > 60:
+                positional.append(part.strip())
+            elif key.strip().isdigit():
+                positional.append(value.strip())
+            elif value.strip():
+                named[collapse(key).strip().lower()] = value.strip()
+        return cls(title.lower().replace("_", " "), title, tuple(positional), named, source.count("\n") + 1)
+
+    def value(self, *keys: str) -> str:
+        return next((self.named[key] for key in keys if key in self.named), "")
+
+
+def note_of(call: Call) -> tuple[str, str] | None:
+    """Name and wikitext of the footnote that ``call`` is; None: it is none."""
+    if call.name in _SHORT_NOTES:
+        text = _short(call)
+        return (f"short {text}", text) if text else None
+    if call.name in _TEXT_NOTES and call.positional and call.positional[0]:
+        return call.value("name"), call.positional[0]
+    return None
+
+
+def made_of(draft: Draft, call: Call) -> tuple[str, Piece] | None:
+    """The kind of ``call`` and what stands in its place; None: it is to be hidden."""
+    for kind, make in _MAKERS:
+        piece = make(draft, call)
+        if piece is not None:
+            return kind, piece
+    return None
+
+
+def hidden_table(sources: Sequence[str]) -> str:
+    """One folded table with the calls that show nowhere; ``sources`` are ours already."""
+    words = "1 template" if len(sources) == 1 else f"{len(sources):,} templates"
+    return "\n".join([FOLDED, f"|?|{words}||", *(f"||{source}||" for source in sources)])
+
+
+def _shown(draft: Draft, value: str) -> str:
+    """A value as one line of ours; the lines of a list in it stand between dots."""
+    return inline(draft, collapse(_LINE_ITEM.sub(" · ", "\n" + value.strip()).removeprefix(" · ")), cell=True)
+
+
+def _piece(draft: Draft, value: str) -> Piece:
+    shown = _shown(draft, value)
+    return Piece(shown, plain_label(draft, value), block=shown)
+
+
+# -- words --------------------------------------------------------------------------------------
+
+
+def _words(draft: Draft, call: Call) -> Piece | None:
+    name, given = call.name, call.positional
+    if name in _SIGNS:
+        sign = _SIGNS[name]
+        return Piece(literal(sign) if sign in "|=" else sign, sign)
+    if name == "as of":
+        return _piece(draft, "As of " + "-".join(given[:3])) if given else None
+    if name == "convert" and len(given) >= 2:
+        unit = given[3] if len(given) > 3 and given[1] in ("to", "-", "–", "and", "x") else given[1]
+        return _piece(draft, f"{given[0]}–{given[2]} {unit}" if unit is not given[1] else f"{given[0]} {unit}")
+    if name == "val" and given:
+        return _piece(draft, " ± ".join(given[:2]) + (" " + call.value("u", "ul") if call.value("u", "ul") else ""))
+    if name == "chem" and given:
+        return _piece(draft, "".join(f"<sub>{part}</sub>" if part.isdigit() else part for part in given))
+    if name in _DATES and given:
+        numbers = [part for part in given if part.isdigit()][:3]
+        return _piece(draft, "-".join(part.zfill(2) for part in numbers) if numbers else given[0])
+    if name in ("url", "official website") and given and given[0]:
+        address = given[0] if "//" in given[0] else "http://" + given[0]
+        return _piece(draft, f"[{address} {given[1]}]" if len(given) > 1 else f"[{address}]")
+    if name in _LISTS:
+        return _piece(draft, " · ".join(part for part in given if part))
+    place = 0 if _LANGUAGE.fullmatch(name) else _WORDS.get(name)
+    words = [part for part in given if part]
+    return _piece(draft, words[place]) if place is not None and words else None
+
+
+def _links(draft: Draft, call: Call) -> Piece | None:
+    if not _LINKS.get(call.name):
+        return None
+    targets = [draft.dialect.target(unescape(part)) for part in call.positional if part]
+    pages = [target.title for target in targets if target is not None and target.kind == "page"]
+    if not pages:
+        return None
+    marks = [draft.mark(Piece(forced_link(draft, page, page), page, page)) for page in pages]
+    draft.converted["link"] += len(pages)
+    text = f"{_LINKS[call.name]} {', '.join(marks)}"
+    return Piece(text, ", ".join(pages), block=text)
+
+
+# -- citations ----------------------------------------------------------------------------------
+
+
+def _short(call: Call) -> str:
+    names = [part for part in call.positional if part]
+    if not names:
+        return ""
+    *people, year = names if len(names) > 1 else [names[0], ""]
+    place = call.value("p", "page", "loc") or call.value("pp", "pages")
+    return " ".join(filter(None, [" & ".join(people), year])) + (f", p. {place}" if place else "")
+
+
+def _short_citation(draft: Draft, call: Call) -> Piece | None:
+    return _piece(draft, _short(call)) if call.name in _SHORT_CITES and call.positional else None
+
+
+def _people(call: Call) -> str:
+    people = []
+    for number in ("", *map(str, range(1, _PEOPLE_MAX))):
+        last = call.value(f"last{number}", f"author{number}", f"surname{number}", f"author{number}-last")
+        first = call.value(f"first{number}", f"given{number}", f"author{number}-first")
+        if last:
+            people.append(f"{last}, {first}" if first else last)
+    return "; ".join(people) or call.value("authors", "editor", "editors", "editor-last", "vauthors")
+
+
+def _citation(draft: Draft, call: Call) -> Piece | None:
+    if not _CITES.match(call.name) or not (call.named or call.positional):
+        return None
+    title = plain_label(draft, call.value("title", "chapter", "contribution"))
+    url = call.value("url", "chapter-url", "contribution-url")
+    linked = re.sub(r"[\[\]]", "", title)
+    named = f"[{collapse(url)} {linked or url}]" if url.startswith(("http://", "https://")) else title
+    work = call.value("work", "journal", "newspaper", "magazine", "website", "encyclopedia")
+    volume = call.value("volume") + (f"({call.value('issue', 'number')})" if call.value("issue", "number") else "")
+    pages = call.value("pages", "page", "p", "pp")
+    year = call.value("date", "year")
+    parts = [
+        _people(call) + (f" ({year})" if year else ""),
+        named,
+        f"''{work}''"
+        if work
+        else call.value("title")
+        if call.value("chapter") and title != call.value("title")
+        else "",
+        volume,
+        f"p. {pages}" if pages else "",
+        call.value("publisher"),
+        f"ISBN {call.value('isbn')}" if call.value("isbn") else "",
+        f"doi:{call.value('doi')}" if call.value("doi") else "",
+    ]
+    line = ". ".join(part.strip().rstrip(".") for part in parts if part.strip()) or ", ".join(call.positional)
+    return _piece(draft, line + ".") if line else None
+
+
+# -- tables of values ---------------------------------------------------------------------------
+
+
+def _infobox(draft: Draft, call: Call) -> Piece | None:
+    is_box = _BOXES.match(call.name) is not None
+    if not is_box and (call.lines < INFOBOX_VALUES or _NAVIGATION.match(call.name)):
+        return None
+    values = {key: value for key, value in call.named.items() if not _LOOKS.fullmatch(key) or key == "name"}
+    if sum(1 for key in values if _NAVIGATION_KEY.fullmatch(key)) * 2 > len(values):
+        return None
+    if len(values) < (1 if is_box else INFOBOX_VALUES):
+        return None
+    rows = [(inline(draft, key.replace("_", " "), cell=True), _shown(draft, value)) for key, value in values.items()]
+    rows = [(key, value) for key, value in rows if value]
+    table = [FOLDED, f"|?|{inline(draft, call.title, cell=True)}||", *(f"|=|{key}||{value}||" for key, value in rows)]
+    line = " · ".join(f"{key}: {value}" for key, value in rows)
+    return Piece(line, plain_label(draft, call.value("name")), block="\n".join(table) if rows else "")
+
+
+_Maker = Callable[[Draft, Call], Piece | None]
+_MAKERS: Final[tuple[tuple[str, _Maker], ...]] = (
+    ("template: words", _words),
+    ("template: link", _links),
+    ("template: citation", _short_citation),
+    ("template: citation", _citation),
+    ("template: table", _infobox),
+)
