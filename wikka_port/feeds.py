@@ -1,4 +1,4 @@
-"""Atom feeds (pure): entries in, bytes out.
+"""Feeds (pure), as Atom and as RSS 2.0: entries in, bytes out.
 
 Knows nothing of pages and of where the entries come from; all texts are plain and are escaped here.
 """
@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from email.utils import format_datetime
 from typing import Final
 from xml.etree import ElementTree
 
@@ -49,6 +50,30 @@ def atom(title: str, feed_url: str, home_url: str, entries: Sequence[Entry]) -> 
         _text(element, "summary", entry.summary)
     body: bytes = ElementTree.tostring(feed, encoding="utf-8")
     return b'<?xml version="1.0" encoding="utf-8"?>\n' + body
+
+
+def rss(title: str, feed_url: str, home_url: str, entries: Sequence[Entry]) -> bytes:
+    """The same as RSS 2.0."""
+    feed = ElementTree.Element("rss", version="2.0")
+    channel = ElementTree.SubElement(feed, "channel")
+    _text(channel, "title", title)
+    _text(channel, "link", home_url)
+    _text(channel, "description", title)
+    _text(channel, "lastBuildDate", _mail_time(max((entry.updated_ms for entry in entries), default=0)))
+    for entry in entries:
+        item = ElementTree.SubElement(channel, "item")
+        _text(item, "title", entry.title)
+        _text(item, "link", entry.url)
+        ElementTree.SubElement(item, "guid", isPermaLink="true").text = _clean(entry.url)
+        _text(item, "pubDate", _mail_time(entry.updated_ms))
+        _text(item, "description", f"{entry.author}: {entry.summary}")
+    body: bytes = ElementTree.tostring(feed, encoding="utf-8")
+    return b'<?xml version="1.0" encoding="utf-8"?>\n' + body
+
+
+def _mail_time(time_ms: int) -> str:
+    moment = datetime.fromisoformat(iso_time(time_ms))
+    return format_datetime(moment, usegmt=True)
 
 
 def _text(parent: ElementTree.Element, tag: str, text: str) -> None:

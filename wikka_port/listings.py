@@ -96,6 +96,15 @@ class Listings:
         work = "FirstKeyOnlyFilter() AND KeyOnlyFilter()"
         return self.store.run(lambda c: sum(1 for _ in c.table(schema.NAMES).scan(filter=work, batch_size=5_000)))
 
+    def count_changes(self) -> int:
+        """Looks at every change."""
+        work = "FirstKeyOnlyFilter() AND KeyOnlyFilter()"
+        return self.store.run(lambda c: sum(1 for _ in c.table(schema.CHANGES).scan(filter=work, batch_size=5_000)))
+
+    def some_page(self, key: str) -> str | None:
+        """The page whose key is the first at or behind ``key``, hexadecimal; from the beginning where none is."""
+        return self.store.run(lambda c: _some_page(c, key.encode()) or _some_page(c, b""))
+
     def changes(self, *, before: str = "", limit: int = 50) -> tuple[list[RecentChange], str]:
         """Newest first; ``before`` is the token that the call for the page before gave.  "" at the end."""
         token = before.encode(errors="replace")
@@ -154,6 +163,11 @@ def _initials(connection: Connection) -> Iterator[str]:
         initial = schema.folded(name)[:1]
         yield initial
         start = _after_prefix(initial.encode())
+
+
+def _some_page(connection: Connection, start: bytes) -> str | None:
+    rows = connection.table(schema.PAGES).scan(row_start=start, columns=[schema.NAME], batch_size=2, limit=1)
+    return next((cells[schema.NAME].decode() for _, cells in rows), None)
 
 
 def _salted(connection: Connection, salt: bytes, token: bytes, limit: int) -> Iterator[tuple[bytes, Cells]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -11,7 +12,7 @@ from werkzeug.wrappers import Request
 from wikka_port.actions import ACTIONS, ActionCall
 from wikka_port.actions.not_here import instead_of
 from wikka_port.lanes import be_dear
-from wikka_port.limits import ACTIONS_S, QUICK_STEPS
+from wikka_port.limits import ACTIONS_S, INCLUDES_MAX, QUICK_STEPS
 from wikka_port.markup.bounds import is_dear
 from wikka_port.markup.document import Document, parse, render
 from wikka_port.markup.fragments import ActionSlot, escape
@@ -66,8 +67,10 @@ class _runner:  # noqa: N801 - a function with a memory
     def __init__(self, site: Site, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._site = site
         self._name = name
+        self._within: tuple[str, ...] = ()
         self._clock = clock
         self._until_s = clock() + ACTIONS_S
+        self._includes = [INCLUDES_MAX]  # left; of all pages of this view together
         self._done: dict[tuple[str, tuple[tuple[str, str], ...]], str] = {}
 
     def __call__(self, action: str, arguments: Mapping[str, str]) -> str | None:
@@ -78,12 +81,26 @@ class _runner:  # noqa: N801 - a function with a memory
             self._done[call] = self._run(action, arguments)
         return self._done[call]
 
+    def _included(self, page: Page, text: str) -> str:
+        """``text``, which is that of ``page`` with the parameters of a call, as HTML; it may include others."""
+        if self._includes[0] == 0:
+            raise ValueError(f"{INCLUDES_MAX} pages are included at most")
+        self._includes[0] -= 1
+        runner = copy.copy(self)
+        runner._name, runner._within, runner._done = page.name, (*self._within, self._name), {}
+        if text == page.body:
+            document = self._site.documents.document(page.name, page.number, text, autolink=page.autolink)
+        else:
+            document = parse(text, autolink=page.autolink)
+        existing = self._site.wiki.existing(document.links) if document.links else frozenset()
+        return render(document, existing=existing, action=runner, page_url=page_url)
+
     def _run(self, action: str, arguments: Mapping[str, str]) -> str:
         if self._clock() > self._until_s:
             problem = f"the actions before it took more than {ACTIONS_S:.0f} s; put some of them on another page"
             return self._site.fragment("notice.html", action=action, problem=problem)
         try:
-            return ACTIONS[action](ActionCall(self._site, self._name, arguments))
+            return ACTIONS[action](ActionCall(self._site, self._name, arguments, self._included, self._within))
         except (StoreAway, ValueError, ArithmeticError, LookupError) as problem_:
             log.warning("action %s of page %r: %s: %s", action, self._name, type(problem_).__name__, problem_)
             away = isinstance(problem_, StoreAway)

@@ -25,8 +25,8 @@ from wikka_port.config import WikiConfig
 from wikka_port.documents import DocumentCache
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.feeds import iso_time
-from wikka_port.local_time import local_time
 from wikka_port.limits import MEMORY_TIMES, WANTED_MAX
+from wikka_port.local_time import local_time
 from wikka_port.pages import Wiki
 from wikka_port.security import FormTokens, RateLimiter, new_visitor
 from wikka_port.visitors import NOBODY, NetworkHashes, Visitor
@@ -44,6 +44,7 @@ class Site:
     tokens: FormTokens
     limiter: RateLimiter
     page_count: BriefMemory[int]
+    edit_count: BriefMemory[int]
     initials: BriefMemory[list[str]]
     most_wanted: BriefMemory[list[tuple[str, int]]]
     networks: NetworkHashes
@@ -89,6 +90,7 @@ def make_site(wiki: Wiki, config: WikiConfig, clock: Callable[[], float], bucket
         tokens=FormTokens(config.secret, clock, config.token_max_age_s),
         limiter=RateLimiter(config.edits_per_minute, config.edit_burst, buckets, clock),
         page_count=BriefMemory(wiki.count_pages, config.count_age_s, clock),
+        edit_count=BriefMemory(wiki.count_changes, config.count_age_s, clock, times=MEMORY_TIMES),
         initials=BriefMemory(wiki.initials, 0.0, clock, times=MEMORY_TIMES),
         most_wanted=BriefMemory(lambda: wiki.most_wanted(limit=WANTED_MAX), 0.0, clock, times=MEMORY_TIMES),
         networks=NetworkHashes(config.secret, clock),

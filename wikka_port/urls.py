@@ -24,9 +24,12 @@ from urllib.parse import urlencode
 
 from wikka_port.names import from_url, url_path
 
-PAGE_HANDLERS: Final = frozenset({"show", "edit", "revisions", "history", "diff", "raw", "backlinks", "revert"})
+PAGE_HANDLERS: Final = frozenset({
+    "show", "edit", "revisions", "revisions.xml", "history", "diff", "raw", "backlinks", "revert",
+    "clone", "grabcode", "html", "print", "showcode",
+})  # fmt: skip
 SITE_HANDLERS: Final = frozenset(
-    {"recentchanges", "recentchanges.xml", "pageindex", "wantedpages", "orphanedpages", "search", "suggest"}
+    {"recentchanges", "recentchanges.xml", "pageindex", "wantedpages", "orphanedpages", "search", "suggest", "newpage"}
 ) | frozenset({"login", "logout", "register", "reset", "confirm", "settings", "sessions", "account"})
 RESERVED: Final = frozenset({"health", "robots.txt", "favicon.ico"})
 SITE_PREFIX: Final = "/-/"

@@ -168,6 +168,15 @@ class MemoryWiki:
         rest = sorted(counts.items(), key=lambda item: page_key(item[0]))
         return [item for item in rest if not after or page_key(item[0]) > page_key(after)][:limit]
 
+    def count_changes(self) -> int:
+        self._asked("count_changes")
+        return sum(len(kept) for kept in self._pages.values())
+
+    def some_page(self, key: str) -> str | None:
+        self._asked("some_page")
+        ordered = sorted(self._pages, key=page_key)
+        return next((name for name in ordered if page_key(name) >= key.encode()), ordered[0] if ordered else None)
+
     def most_wanted(self, *, limit: int = 200) -> list[tuple[str, int]]:
         return sorted(self.wanted(limit=10**9), key=lambda item: (-item[1], name_row(item[0])))[:limit]
 

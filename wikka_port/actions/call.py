@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from wikka_port.pages import Page
 from wikka_port.site import Site
 
 
@@ -13,6 +14,8 @@ class ActionCall:
     site: Site
     page: str  # the page that it stands on
     arguments: Mapping[str, str]  # as typed: never safe to show unescaped
+    render: Callable[[Page, str], str]  # a text of that page as HTML, within this one
+    within: tuple[str, ...] = ()  # pages that include the page it stands on, outermost first
 
     def number(self, key: str, default: int, most: int) -> int:
         """A number from 1 to ``most``.  Raises ValueError with a sentence for the author."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-_ACCOUNTS: Final = "it comes with accounts"
+_ACCOUNTS: Final = "it comes with the lists of a person's own pages"
 _RIGHTS: Final = "it comes with the rights of pages"
 _COMMENTS: Final = "it comes with comments"
 _FILES: Final = "it comes with files"
@@ -21,14 +21,15 @@ TO_COME: Final[Mapping[str, str]] = {
     "acls": _RIGHTS, "adminpages": _ADMIN, "adminusers": _ADMIN, "attachments": _FILES, "badwords": _ADMIN,
     "contact": _ADMIN, "countcomments": _COMMENTS, "countowned": _ACCOUNTS, "countusers": _ACCOUNTS,
     "delete": "it comes with the deleting of pages", "deletelink": "it comes with the deleting of pages",
-    "feedback": _ADMIN, "files": _FILES, "lastusers": _ACCOUNTS, "logout": _ACCOUNTS, "mychanges": _ACCOUNTS,
+    "feedback": _ADMIN, "files": _FILES, "lastusers": _ACCOUNTS, "mychanges": _ACCOUNTS,
     "mypages": _ACCOUNTS, "nocomments": _COMMENTS, "ownedpages": _ACCOUNTS, "owner": _ACCOUNTS,
     "ownerlink": _ACCOUNTS, "recentcomments": _COMMENTS, "recentlycommented": _COMMENTS, "spamlog": _ADMIN,
-    "usersettings": _ACCOUNTS,
 }  # fmt: skip
 REPLACED: Final[Mapping[str, str]] = {
     "emailpassword": "a forgotten password is reset by a link, not mailed",
     "googleform": "use {{searchform}}, which searches this wiki itself",
+    "titletag": "the title of a page is its first heading",
+    "wikkapatchlevel": "use {{wikkaversion}}: there are no patch levels",
     "mindmap": "paste the <map>..</map> into the page: it is shown as an outline",
     "table": "write rows as ||cell||cell||",
 }

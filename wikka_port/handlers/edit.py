@@ -27,6 +27,7 @@ from wikka_port.look_alikes import LookAlike, look_alike, twins
 from wikka_port.markup.bounds import REMEDY, over_bounds
 from wikka_port.markup.links import redirect_target
 from wikka_port.merges import merged
+from wikka_port.names import normalise
 from wikka_port.pages import Conflict, Page, PageTooBig, Saved, StoreAway
 from wikka_port.rendering import preview_html
 from wikka_port.site import Site, number, page_url, redirect
@@ -60,6 +61,11 @@ def handle(site: Site, request: Request, name: str) -> Response:
         return submit(site, request, name, draft)
     page = site.wiki.page(name)
     draft = FormDraft(page.body if page else "", base=page.number if page else 0)
+    like = request.args.get("like", "") if page is None else ""
+    if like:
+        model = site.wiki.page(normalise(like))
+        if model is not None:
+            draft = replace(draft, body=model.body, note=f"Copy of {model.name}"[: site.config.max_note_chars])
     asked = number(request, "revision")
     if page and asked is not None:
         old = site.wiki.revision(name, asked)

@@ -1,12 +1,13 @@
-"""The newest changes of the wiki, as a page and as an Atom feed."""
+"""The newest changes of the wiki, as a page and as a feed."""
 
 from __future__ import annotations
 
 from werkzeug.wrappers import Request, Response
 
-from wikka_port.feeds import Entry, atom
+from wikka_port.feed_answers import feed_answer
+from wikka_port.feeds import Entry
 from wikka_port.groupings import by_day
-from wikka_port.site import Site, conditional
+from wikka_port.site import Site
 from wikka_port.urls import page_path, site_path
 
 FEED_ROWS = 50
@@ -32,13 +33,5 @@ def handle_feed(site: Site, request: Request, name: str) -> Response:
         )
         for change in changes
     ]
-    feed = atom(
-        f"{site.config.site_name}: recent changes",
-        base + site_path("recentchanges.xml"),
-        base + site_path("recentchanges"),
-        entries,
-    )
-    response = Response(feed, content_type="application/atom+xml; charset=utf-8")
-    response.headers["X-Robots-Tag"] = "noindex"
-    response.headers["Cache-Control"] = "no-cache"
-    return conditional(request, response)
+    title = f"{site.config.site_name}: recent changes"
+    return feed_answer(request, title, site_path("recentchanges.xml"), site_path("recentchanges"), entries)

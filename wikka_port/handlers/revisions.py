@@ -1,4 +1,4 @@
-"""The list of a page's revisions, newest first; any two can be chosen and compared."""
+"""The list of a page's revisions, newest first; any two can be chosen and compared; and as a feed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,34 @@ from collections.abc import Mapping, Sequence
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.accounts.networks import networks_of
+from wikka_port.feed_answers import feed_answer
+from wikka_port.feeds import Entry
 from wikka_port.groupings import page_of
 from wikka_port.handlers.show import missing
 from wikka_port.pages import Revision
 from wikka_port.site import Site, number
 from wikka_port.urls import page_path
+
+FEED_ROWS = 30
+
+
+def handle_feed(site: Site, request: Request, name: str) -> Response:
+    found = site.wiki.revisions(name, limit=FEED_ROWS)
+    if not found:
+        return missing(site, name)
+    base = request.host_url.rstrip("/")
+    entries = [
+        Entry(
+            title=f"{name}: revision {revision.number}",
+            url=base + page_path(name, revision=revision.number),
+            updated_ms=revision.time_ms,
+            author=revision.author,
+            summary=revision.note or ("New page" if revision.number == 1 else "Changed"),
+        )
+        for revision in found
+    ]
+    title = f"{site.config.site_name}: {name}"
+    return feed_answer(request, title, page_path(name, "revisions.xml"), page_path(name, "revisions"), entries)
 
 
 def handle(site: Site, request: Request, name: str) -> Response:

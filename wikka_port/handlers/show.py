@@ -1,6 +1,7 @@
 """A page as its readers see it: the newest revision, or with ``?revision=N`` or ``?time=T`` an older one.
 
 A redirect is followed once and says where it came from; ``?redirect=no`` shows the page itself.
+``?raw=1`` is the text as it was typed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from urllib.parse import unquote
 
 from werkzeug.wrappers import Request, Response
 
+from wikka_port.handlers import raw
 from wikka_port.markup.document import Document
 from wikka_port.pages import Page, Revision
 from wikka_port.rendering import page_document, page_html
@@ -23,6 +25,8 @@ def handle(site: Site, request: Request, name: str) -> Response:
     path = page_url(name)
     if request.path not in (unquote(path), "/"):
         return redirect(with_query(path, request.args.to_dict()), status=302)
+    if request.args.get("raw") == "1":
+        return raw.handle(site, request, name)
     page = site.wiki.page(name)
     if page is None:
         return missing(site, name)

@@ -21,7 +21,7 @@ _SAID: Final[Mapping[Bound, str]] = {
 }
 REMEDY: Final = "Please divide it into several pages and save again; your text is below."
 _CHARS_PER_LINK: Final = 4  # at least, as in "AaB "
-_MARKS: Final = ("\n", "[[", "||", "**", "//", "''", '""', "%%", ":", "{{", "<", "&", "~", "==", "--", "#", "@@")
+_MARKS: Final = ("\n", "[[", "[^", "||", "**", "//", "''", '""', "%%", ":", "{{", "<", "&", "~", "==", "--", "#", "@@")
 _CAPITAL: Final = re.compile("[A-Z][a-z]+[A-Z]")
 
 

@@ -20,7 +20,13 @@ from wikka_port.markup.tokens import ActionCall
 from wikka_port.names import url_path
 
 _ACTION_STEPS: Final = 2_000  # a list of some hundred pages, read from the store
-_DEAR_ACTIONS: Final = {"orphanedpages": QUICK_STEPS}  # looks at all pages
+_DEAR_ACTIONS: Final = {
+    "orphanedpages": QUICK_STEPS,  # looks at all pages
+    "wantedpages": QUICK_STEPS // 2,  # looks at all that are wanted, now and then
+    "highscores": QUICK_STEPS,  # looks at many changes
+    "include": QUICK_STEPS // 2,  # parses and renders
+}
+_CHEAP_ACTIONS: Final = frozenset(("color", "colour", "image"))  # no call of the store; imports have many
 Action = Callable[[str, Mapping[str, str]], str | None]
 
 
@@ -68,7 +74,9 @@ def parse(text: str, *, autolink: bool = True) -> Document:
 
 
 def _steps(actions: Iterable[ActionCall]) -> int:
-    return sum(_ACTION_STEPS + _DEAR_ACTIONS.get(call.name, 0) for call in actions)
+    return sum(
+        0 if call.name in _CHEAP_ACTIONS else _ACTION_STEPS + _DEAR_ACTIONS.get(call.name, 0) for call in actions
+    )
 
 
 def _joined(pieces: list[Piece]) -> tuple[Piece, ...]:

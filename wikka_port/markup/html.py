@@ -52,11 +52,12 @@ from wikka_port.markup.tokens import (
 # What these return is text with a little markup; every other action stands as a block of its own.
 INLINE_ACTIONS: Final = frozenset({
     "clonelink", "color", "colour", "countcomments", "countedits", "countowned", "countpages", "countusers",
-    "deletelink", "editlink", "historylink", "homepage", "homepagelink", "image", "lastedit", "lasteditauthor",
-    "lasteditnotes", "logout", "owner", "ownerlink", "randompage", "rev", "revertlink", "revisionlink", "time",
-    "title", "today", "url", "who", "whoami", "wikkaname", "wikkaversion",
+    "deletelink", "edit", "editlink", "history", "historylink", "homepage", "homepagelink", "image", "lastedit",
+    "lasteditauthor", "lasteditnotes", "logo", "logout", "owner", "ownerlink", "randompage", "recentchangesrss", "rev",
+    "revertlink", "revisionlink", "revisions", "revisionsrss", "time", "title", "titletag", "today", "url",
+    "usersettings", "who", "whoami", "wikkachanges", "wikkaname", "wikkapatchlevel", "wikkaversion",
 })  # fmt: skip
-_NOT_IN_HEADING: Final = "it makes a block, which cannot stand in a heading"
+_NOT_IN_HEADING: Final = "it makes a block, which cannot stand in a heading or a footnote"
 _TOO_MANY: Final = f"a page has {ACTIONS_MAX} actions at most"
 TOP, PARAGRAPH, ITEM, HEADING, CELL = range(5)
 _FLOATS: Final = {side: Toggle("span", f"float-{side}") for side in ("left", "right")}
@@ -93,7 +94,9 @@ class Compiler:
         "_ids",
         "_lists",
         "_mode",
+        "_notes",
         "_out",
+        "_outside_note",
         "_table",
         "_toc",
         "_toggles",
@@ -116,6 +119,8 @@ class Compiler:
         self._budget = code_blocks.Budget()
         self._table: TableBuilder | None = None
         self._heading = _OpenHeading(0, TOP, self.pieces, [])
+        self._notes: list[list[Piece]] = []
+        self._outside_note: tuple[list[Piece], int, list[Toggle], _OpenHeading] | None = None  # None: in no note
         self._ids: dict[str, int] = {"toc": 1}  # id -> the number that its next namesake gets
         self._toc: tuple[int, ActionCall] | None = None  # which piece it is
 
@@ -126,6 +131,7 @@ class Compiler:
             else:
                 _COMPILE[type(token)](self, token)
         self._close_all()
+        self._put_notes()
         if self._toc is not None:
             place, call = self._toc
             self.pieces[place] = toc_html(self.headings, dict(call.arguments))
@@ -170,6 +176,7 @@ class Compiler:
 
     def _end_line(self) -> None:
         """Leave the paragraph, item or cell, and a heading in it; lists and a table stay open."""
+        self._end_note()
         if self._mode == HEADING:
             self._end_heading()
         self._close_toggles()
@@ -244,6 +251,10 @@ class Compiler:
                 self._end_line()
         elif mark.name == "heading end":
             (self._end_heading if self._mode == HEADING else self._end_line)()
+        elif mark.name == "note":
+            self._begin_note()
+        elif mark.name == "note end":
+            self._end_note()
         elif mark.name == "rule":
             carried = self._carry()
             self._block().append("<hr>\n")
@@ -292,6 +303,31 @@ class Compiler:
         self._out = []
         self._mode = HEADING
         self._carried = carried.copy()
+
+    def _begin_note(self) -> None:
+        """What follows goes into the note, as the words of a heading do: no block can begin there."""
+        number = len(self._notes) + 1
+        words = f'<a id="r-{number}" href="#n-{number}" aria-label="Footnote {number}">{number}</a>'
+        self._inline().append(f'<sup class="note-ref">{words}</sup>')
+        self._outside_note = (self._out, self._mode, self._toggles, self._heading)
+        self._out, self._mode, self._toggles = [], HEADING, []
+        self._heading = _OpenHeading(0, HEADING, self._out, [])
+        self._notes.append(self._out)
+
+    def _end_note(self) -> None:
+        if self._outside_note is not None:
+            self._close_toggles()
+            self._out, self._mode, self._toggles, self._heading = self._outside_note
+            self._carried, self._outside_note = [], None
+
+    def _put_notes(self) -> None:
+        if not self._notes:
+            return
+        self._out.append('<section class="footnotes" aria-label="Footnotes"><ol>\n')
+        for number, note in enumerate(self._notes, 1):
+            back = f' <a href="#r-{number}" aria-label="Back to footnote {number} in the text">↩</a>'
+            self._out += [f'<li id="n-{number}">', *note, f"{back}</li>\n"]
+        self._out.append("</ol></section>\n")
 
     def _end_heading(self) -> None:
         heading = self._heading

@@ -14,6 +14,8 @@ Invariants:
     I4. A Cell is said only on a line that began with one.
     I5. A text over a bound of ``limits`` (links, cells, steps) is read up to it: the last token is then a Rest,
         which has all that was not read.  The cut hangs on the text alone, so whoever reads it cuts it alike.
+    I6. NOTE_END follows every NOTE on the same line and in the same cell; there is neither a heading, a rule nor a
+        NOTE between the two.
 
 Knows nothing of HTML and of which pages exist.
 """
@@ -27,12 +29,14 @@ from typing import Final
 
 from wikka_port.limits import CELLS_MAX, HTML_STEPS, LINKS_MAX, STEPS_MAX
 from wikka_port.markup import interwiki
-from wikka_port.markup.targets import IMAGE_ENDINGS, page_link, read_link, safe_url
+from wikka_port.markup.targets import IMAGE_ENDINGS, page_link, read_link, safe_url, trimmed
 from wikka_port.markup.tokens import (
     BREAK,
     CLEAR,
     HEADING_END,
     NEWLINE,
+    NOTE,
+    NOTE_END,
     RULE,
     TOGGLES,
     ActionCall,
@@ -54,7 +58,7 @@ from wikka_port.names import MAX_NAME_BYTES
 
 # Every alternative must begin with a literal character (see above); longer before shorter.
 _MARK: Final = re.compile(
-    r"\n|\*\*|//|/\*|__|##|#%|''|\+\+|££|¥¥|@@|\"\"|%%|``|---+|\[\[|\{\{"
+    r"\n|\*\*|//|/\*|__|##|#%|''|\+\+|££|¥¥|@@|\"\"|%%|``|---+|\[\[|\[\^|\^\]|\{\{"
     r"|\|\||\|[=?!#_\[\]\-]\||<<|>>|<map[ >]|::c::|:|==+|&pound;&pound;|&yen;&yen;"
     r"|&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
 )
@@ -114,6 +118,7 @@ class _Lexer:
         "done",
         "heading",
         "line_start",
+        "note",
         "out",
         "row",
         "text",
@@ -126,6 +131,7 @@ class _Lexer:
         self.done = 0
         self.heading = 0  # number of "=" that will close the heading that is open; 0: none is
         self._within = -1  # where in ``out`` a heading inside a line has begun; -1: none is open
+        self.note = -1  # where the note that is open should end; -1: none is
         self.row = False  # this line began with a cell
         self.line_start = 0  # of this line, for comments that have it for themselves
         self._answers: dict[str, int] = {}
@@ -260,6 +266,8 @@ class _Lexer:
 
     def _equals(self, start: int, mark: str) -> int:
         end = start + len(mark)
+        if self.note >= 0:
+            return end
         if self.heading:
             if len(mark) < self.heading:
                 return end
@@ -272,7 +280,8 @@ class _Lexer:
         return end
 
     def _end_heading(self) -> None:
-        """The line or cell of a heading ends before the heading does; all before it is in ``out``."""
+        """The line or cell of a heading or note ends before they do; all before it is in ``out``."""
+        self._end_note()
         if self._within >= 0:
             self.out[self._within] = "=" * self.heading
         elif self.heading:
@@ -282,7 +291,7 @@ class _Lexer:
     def _dashes(self, start: int, mark: str) -> int:
         if len(mark) == 3:
             return self._emit(start, start + 3, BREAK)
-        return start + len(mark) if self.heading else self._emit(start, start + len(mark), RULE)
+        return start + len(mark) if self.heading or self.note >= 0 else self._emit(start, start + len(mark), RULE)
 
     def _bar(self, start: int, mark: str) -> int:
         if not self.row:
@@ -352,7 +361,31 @@ class _Lexer:
         code = CodeBlock(self.text[head.end() : close], head[1].strip().lower(), first, (head[3] or "").strip())
         return self._emit(start, close + 2, code)
 
-    def _bracket(self, start: int, _mark: str) -> int:
+    def _caret(self, start: int, _mark: str) -> int:
+        if start != self.note:
+            return start + 1
+        self._flush(start)
+        self._end_note()
+        self.done = start + 2
+        return start + 2
+
+    def _note(self, start: int) -> int:
+        close = self._ahead("^]", start + 2)
+        if self.note >= 0 or self.heading or close > self._ahead("\n", start + 2) or close > len(self.text):
+            return start + 1
+        if (self.row and close > self._ahead("||", start + 2)) or not self.text[start + 2 : close].strip():
+            return start + 1
+        self.note = close
+        return self._emit(start, start + 2, NOTE)
+
+    def _end_note(self) -> None:
+        if self.note >= 0:
+            self.out.append(NOTE_END)
+            self.note = -1
+
+    def _bracket(self, start: int, mark: str) -> int:
+        if mark == "[^":
+            return self._note(start)
         inside = start + 2
         close = self._ahead("]]", inside)
         if close > len(self.text) or self._ahead("\n", inside) < close or self._ahead("[[", inside) < close:
@@ -409,7 +442,7 @@ class _Lexer:
         rest = _URL_REST.match(text, start + 1) if scheme in interwiki.SITES else None
         if not rest:
             return start + 1
-        end = start + 1 + _trimmed(rest[0])
+        end = start + 1 + trimmed(rest[0])
         url = interwiki.address(scheme, text[start + 1 : end])
         if url is None:
             return rest.end()  # not again from within it (I1)
@@ -417,7 +450,7 @@ class _Lexer:
 
     def _bare_url(self, start: int, colon: int) -> int:
         rest = _URL_REST.match(self.text, colon + 3)
-        length = _trimmed(rest[0]) if rest else 0
+        length = trimmed(rest[0]) if rest else 0
         url = safe_url(self.text[start : colon + 3 + length]) if length else None
         if url is None:
             return rest.end() if rest else colon + 3  # not again from within it (I1)
@@ -433,24 +466,6 @@ class _Lexer:
         self.out.append(character)
         self.done = start + len(mark)
         return self.done
-
-
-def _trimmed(address: str) -> int:
-    """How much of ``address`` belongs to it: a full stop, a quote or a closing toggle after it does not."""
-    end = len(address)
-    surplus = address.count(")") - address.count("(")
-    while end:
-        last = address[end - 1]
-        if last in ".,;:!?'*":
-            end -= 1
-        elif last == ")" and surplus > 0:
-            end -= 1
-            surplus -= 1
-        elif last in "/_#+@" and address[end - 2 : end - 1] == last:
-            end -= 2
-        else:
-            break
-    return max(end, 0)
 
 
 def _redirect(action: ActionCall) -> PageLink | None:
@@ -473,6 +488,7 @@ _AFTER: Final[dict[str, Callable[[_Lexer, int, str], int]]] = {
     '"': _Lexer._quotes,
     "%": _Lexer._percents,
     "[": _Lexer._bracket,
+    "^": _Lexer._caret,
     "{": _Lexer._brace,
     "<": _Lexer._angle,
     ">": _Lexer._angle,

@@ -31,7 +31,7 @@ _ENTITY: Final = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Z
 # Whatever our own markup gives a meaning to.  Rather a sequence too many: it then shows just the same.
 _DANGER: Final = re.compile(
     r"""([*/_#%'+£¥@"{}\[\]=<>`|])\1+       # toggles, brackets, cells and comments are pairs
-      | /\* | \*/ | \#% | %\# | -{3,} | ~ | \|.\| | ::c::
+      | \[\^ | /\* | \*/ | \#% | %\# | -{3,} | ~ | \|.\| | ::c::
       | (?:(?<=[A-Za-z])|(?<=[cC]2)):(?=\S)  # after the name of another wiki
       | <(?=map\b) | &(?=\#?\w+;)           # mind maps, shown entities""",
     re.VERBOSE,

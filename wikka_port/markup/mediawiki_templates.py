@@ -1,4 +1,4 @@
-"""What a call of a template becomes (pure): a dump has no parser that could expand it.
+"""Calls of MediaWiki templates (pure), made into words, notes and tables: a dump has no parser that could expand them.
 
     text       templates that only dress up words (nowrap, lang, convert, dates): the words
     citation   a line of author, year, title, where it appeared
@@ -115,7 +115,7 @@ def made_of(draft: Draft, call: Call) -> tuple[str, Piece] | None:
 
 
 def hidden_table(sources: Sequence[str]) -> str:
-    """One folded table with the calls that show nowhere; ``sources`` are ours already."""
+    """A folded table with the calls that show nowhere; ``sources`` are ours already."""
     words = "1 template" if len(sources) == 1 else f"{len(sources):,} templates"
     return "\n".join([FOLDED, f"|?|{words}||", *(f"||{source}||" for source in sources)])
 

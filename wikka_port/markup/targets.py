@@ -105,3 +105,21 @@ def _outside(target: str, label: str) -> Outside | None:
         if url:
             return Outside(url, label or target, "interwiki")
     return None
+
+
+def trimmed(address: str) -> int:
+    """How much of ``address`` belongs to it: a full stop, a quote or a closing toggle after it does not."""
+    end = len(address)
+    surplus = address.count(")") - address.count("(")
+    while end:
+        last = address[end - 1]
+        if last in ".,;:!?'*":
+            end -= 1
+        elif last == ")" and surplus > 0:
+            end -= 1
+            surplus -= 1
+        elif last in "/_#+@" and address[end - 2 : end - 1] == last:
+            end -= 2
+        else:
+            break
+    return max(end, 0)

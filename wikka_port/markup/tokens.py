@@ -38,7 +38,7 @@ TOGGLES: Final[dict[str, Toggle]] = {
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A construct without content of its own; the five below are all there are."""
+    """A construct without content of its own; the seven below are all there are."""
 
     name: str
 
@@ -48,6 +48,8 @@ BREAK: Final = Mark("break")  # ---
 RULE: Final = Mark("rule")  # ----
 CLEAR: Final = Mark("clear")  # ::c::
 HEADING_END: Final = Mark("heading end")
+NOTE: Final = Mark("note")  # [^
+NOTE_END: Final = Mark("note end")  # ^]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Final
 
 from wikka_port.names import is_camel_case, normalise
 
-_PAIRED: Final = re.compile(r"([*/_#'+£¥@\"%`\[\]{}<>|=:])(?=\1)|(?<=#)%|#(?=%)|/(?=\*)|-(?=--)|[&<|:]")
+_PAIRED: Final = re.compile(r"([*/_#'+£¥@\"%`\[\]{}<>|=:])(?=\1)|(?<=#)%|#(?=%)|/(?=\*)|-(?=--)|\[(?=\^)|[&<|:]")
 _LINE_START: Final = re.compile(r"(?m)^([ ]*)([~=\-]|\t)|^ {4}")
 _CAMEL_CAPITALS: Final = re.compile(r"\b[A-Z]+(?=[a-z]+[A-Z0-9])")
 _IN_TARGET: Final = re.compile(r"[\[\]|&:@#/]")

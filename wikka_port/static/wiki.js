@@ -1,4 +1,5 @@
-// Everything works without this file.  It asks before a typed text is left behind, and saves with Ctrl+Enter.
+// Everything works without this file.  It asks before a typed text is left behind, saves with Ctrl+Enter, and puts a
+// button on each block of code that copies it.
 "use strict";
 const form = document.getElementById("edit");
 if (form) {
@@ -18,4 +19,20 @@ if (form) {
       form.requestSubmit(form.elements.namedItem("save"));
     }
   });
+}
+for (const block of navigator.clipboard ? document.querySelectorAll("pre.code") : []) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy";
+  button.textContent = "Copy";
+  button.addEventListener("click", async () => {
+    const lines = [...block.querySelectorAll(".line")].map((line) => line.textContent);
+    try {
+      await navigator.clipboard.writeText(lines.length ? lines.join("\n") : block.textContent);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Not copied";
+    }
+  });
+  block.before(button);
 }

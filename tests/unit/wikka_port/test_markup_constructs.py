@@ -149,6 +149,37 @@ def test_either_delimiter_closes_a_row(end: str) -> None:
     assert "<th" in html("|=|")  # what has nothing to close is a cell
 
 
+def test_footnotes() -> None:
+    document = parse("a[^one **b [[X]]^] c **d[^two //e^] f**\n\ng")
+    assert document.links == ("X",)
+    shown = render(document, existing={"X"})
+    assert shown.startswith(
+        '<p>a<sup class="note-ref"><a id="r-1" href="#n-1" aria-label="Footnote 1">1</a></sup> c <strong>d<sup'
+    )
+    assert " f</strong></p>\n<p>g</p>\n" in shown
+    assert '<li id="n-1">one <strong>b <a href="/X">X</a></strong> <a href="#r-1"' in shown
+    assert '<li id="n-2">two <em>e</em> <a href="#r-2"' in shown
+    check(shown).text  # noqa: B018 - it raises
+
+
+@pytest.mark.parametrize(
+    "text", ["a[^b", "a[^b\n^]", "a[^ ^]", "==a[^b^]==", "[^-^", "(^_^)", "||a[^b||c^]||", "[[^x^]]"]
+)
+def test_what_is_no_footnote_is_shown(text: str) -> None:
+    assert 'class="note-ref"' not in html(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[^a [^b^] c^]", "[^%%x^]%% y", "||a[^b^]||c[^d||e^]||", "~-a[^b ---- c^]\n~-d", "[^<<a<< b^]", "<<a[^b<<c^]",
+     "[^{{toc}}^]", "[^a ==b== c^]", "==h==[^a^]", "[^a|!|b^]", "**[^a** b^] c**", '[^""<div>x</div>""^]'],
+)  # fmt: skip
+def test_footnotes_are_well_nested_among_everything(text: str) -> None:
+    shown = html(text)
+    assert 'id="n-1"' in shown
+    check(shown).text  # noqa: B018 - it raises
+
+
 def test_rule_and_break() -> None:
     assert flat("a\n----\nb --- c ---- d") == "<p>a</p><hr><p>b <br> c </p><hr><p>d</p>"
 
@@ -338,7 +369,11 @@ def test_an_action_that_is_not_run_is_nothing_but_for_its_author() -> None:
     assert "nosuch" not in render(document, existing=set())
     told: list[tuple[str, str]] = []
     render(document, existing=set(), note=lambda slot: told.append((slot.name, slot.refused)) or "")  # type: ignore[func-returns-value]
-    assert told[:3] == [("list", "it makes a block, which cannot stand in a heading"), ("nosuch", ""), ("color", "")]
+    assert told[:3] == [
+        ("list", "it makes a block, which cannot stand in a heading or a footnote"),
+        ("nosuch", ""),
+        ("color", ""),
+    ]
     assert told[-1] == ("list", "a page has 50 actions at most")
 
 

@@ -162,8 +162,8 @@ def test_actions(web: WikiClient, typed: str) -> None:
     [
         ('{{nosuchaction x="<b>"}}', "There is no action nosuchaction."),
         ("{{flash}}", "no browser shows Flash any more"),
-        ("{{mypages}}", "The action mypages is not here yet: it comes with accounts."),
-        ("=={{pageindex}}==", "it makes a block, which cannot stand in a heading"),
+        ("{{mypages}}", "The action mypages is not here yet: it comes with the lists of a person's own pages."),
+        ("=={{pageindex}}==", "it makes a block, which cannot stand in a heading or a footnote"),
     ],
 )
 def test_an_action_that_is_not_here_is_nothing_to_readers_and_a_note_to_editors(

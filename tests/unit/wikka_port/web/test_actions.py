@@ -1,0 +1,209 @@
+"""Every action in a page, and the table of docs/wiki.md that says which there are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.wiki_client import WikiClient
+from wikka_port.actions import ACTIONS
+from wikka_port.actions.not_here import LEFT_OUT, NOT_HERE, REPLACED, TO_COME
+from wikka_port.colours import INKS, nearest
+from wikka_port.handlers import HANDLERS
+
+PAGES = Path(__file__).parents[4] / "docs" / "wiki.md"
+STYLE = Path(__file__).parents[4] / "wikka_port" / "static" / "wiki.css"
+OWN = {"toc", "redirect"}  # of the markup itself
+ROW = re.compile(r"^\| `([a-z_.]+)` \| (there|replaced by|to come|left out) \| (.*) \|$", re.MULTILINE)
+
+# What is typed -> what a reader sees of it.  The page is called "Page"; "Member" links to "Cat", which is missing.
+SHOWN = {
+    "{{backlinks page='Cat'}}": 'href="/Member"',
+    "{{calendar year='2026' month='2'}}": "<caption>February 2026</caption>",
+    "{{category page='Cat'}}": 'href="/Member"',
+    "{{checklinks page='Member'}}": 'href="/Cat/edit"',
+    "{{clonelink}}": '<a href="/Page/clone">Copy this page</a>',
+    "{{color c='#e00' text='<b>' bg='yellow'}}": '<span class="ink-red paper-yellow">&lt;b&gt;</span>',
+    "{{colour hex='navy' text='x'}}": '<span class="ink-blue">x</span>',
+    "{{contributors page='Member'}}": '<span class="author">Ada</span> <span class="count">2</span>',
+    "{{countedits}} edits": "4 edits",
+    "{{countpages}} pages": "3 pages",
+    "{{edit}}": '<a href="/Page/edit" rel="nofollow">Edit</a>',
+    "{{editlink label='Go <on>'}}": '<a href="/Page/edit" rel="nofollow">Go &lt;on&gt;</a>',
+    "{{highscores}}": '<span class="author">Ada</span> <span class="count">3</span>',
+    "{{highscores rank='pages'}}": '<span class="author">Ada</span> <span class="count">2</span>',
+    "{{history}}": '<a href="/Page/history">History</a>',
+    "{{historylink}}": '<a href="/Page/history">All changes of this page</a>',
+    "{{homepage}}": '<a href="/">HomePage</a>',
+    "{{homepagelink label='Home'}}": '<a href="/">Home</a>',
+    "{{image url='/a.png' alt='<' width='20' link='Cat'}}":
+        '<a href="/Cat"><img src="/a.png" alt="&lt;" loading="lazy" referrerpolicy="no-referrer" width="20"></a>',
+    "{{include page='Part' who='Ada'}}": "<p>Dear Ada, dear you,",
+    "{{interwikilist}}": "https://en.wikipedia.org/wiki/",
+    "{{lastedit}}": "Last edited 2025-06-15",
+    "{{lasteditauthor}} was it": "<p>Eve was it",
+    "{{lasteditnotes}}!": "<p>a &lt;note&gt;!",
+    "{{license type='CC-BY'}}": 'href="https://creativecommons.org/licenses/by/4.0/">Creative Commons BY 4.0</a>',
+    "{{license type='C' link='Cat'}}": '<a rel="license" href="/Cat">All rights reserved</a>',
+    "{{logo}}": 'alt="Wiki" width="32"',
+    "{{logout}}": '<a href="/-/logout">Sign out</a>',
+    "{{newpage}}": '<form class="inline-form" action="/-/newpage">',
+    "{{orphanedpages}}": 'href="/Part"',
+    "{{pageindex}}": "letter-head",
+    "{{randompage title='Any'}}": ">Any</a>",
+    "{{recentchanges limit='3'}}": "entry-name",
+    "{{recentchangesrss}}": '<a href="/-/recentchanges.xml">Feed of changes</a>',
+    "Revision {{rev}}.": "Revision 1.",
+    "{{revertlink}}": '<a href="/Page/revisions">Go back to an older revision</a>',
+    "{{revisionlink}}": '<a href="/Page/revisions">Revisions of this page</a>',
+    "{{revisions}}": '<a href="/Page/revisions">Revisions</a>',
+    "{{revisionsrss}}": '<a href="/Page/revisions.xml">Feed of this page</a>',
+    "{{search}}": 'action="/-/search"',
+    "{{searchform phrase='<a>'}}": 'value="&lt;a&gt;"',
+    "{{textsearch}}": 'action="/-/search"',
+    "{{textsearchexpanded}}": 'action="/-/search"',
+    "It is {{time}}": " UTC",
+    "======A======\n{{title}}": "<p>A</p>",
+    "{{today}}": "<p>20",
+    "{{url}}": "<p>/Page</p>",
+    "{{usersettings}}": '<a href="/-/settings">Settings</a>',
+    "{{wantedpages}}": 'href="/Cat/edit"',
+    "{{who}}": "<p>Visitor ",
+    "{{whoami}}": "<p>Visitor ",
+    "{{wikkachanges}}": '<a href="/-/recentchanges">Recent changes</a>',
+    "{{wikkaname}}": "<p>Wiki</p>",
+    "{{wikkaversion}}": "<p>0.",
+}  # fmt: skip
+REFUSED = {
+    "{{calendar month='13'}}": "should be a number",
+    "{{color c='no colour' text='x'}}": "is no colour",
+    "{{color text='x'}}": "should be a colour",
+    "{{image url='javascript:alert(1)'}}": "should be the address of a picture",
+    "{{image url='/a.png' width='x'}}": "should be a number",
+    "{{include}}": "should be the name of a page",
+    "{{include page='Nowhere'}}": "there is no page Nowhere",
+    "{{include page='Page'}}": "would include itself",
+    "{{license type='<x>'}}": "should be one of C",
+}
+
+
+@pytest.fixture
+def web() -> WikiClient:
+    client = WikiClient()
+    client.wiki.save("Member", "[[Page]]", author="Ada", base=0)
+    client.wiki.save("Member", "[[Cat]] [[Page]]", author="Ada", base=1)
+    client.wiki.save("Part", "Dear {{{who}}}, dear {{{other|you}}}, ==Head==", author="Ada", base=0)
+    return client
+
+
+def shown(web: WikiClient, typed: str) -> str:
+    web.wiki.save("Page", typed, author="Eve", note="a <note>", base=0)
+    answer = web.get("/Page")
+    assert answer.status_code == 200
+    return answer.text.partition('<article class="content">')[2].partition("</article>")[0]
+
+
+@pytest.mark.parametrize("typed", SHOWN)
+def test_an_action_shows_what_it_is_for(web: WikiClient, typed: str) -> None:
+    text = shown(web, typed)
+    assert SHOWN[typed] in text
+    assert "could not be shown" not in text
+
+
+@pytest.mark.parametrize("typed", REFUSED)
+def test_an_action_says_what_is_wrong_with_it(web: WikiClient, typed: str) -> None:
+    assert REFUSED[typed] in shown(web, typed)
+
+
+def test_every_action_has_a_case() -> None:
+    assert set(re.findall(r"\{\{(\w+)", " ".join(SHOWN))) == ACTIONS.keys()
+
+
+def table(title: str) -> dict[str, tuple[str, str]]:
+    part = PAGES.read_text().partition(f"\n{title}: ")[2].partition("\n\nActions: ")[0].partition("\n## ")[0]
+    return {name: (state, said) for name, state, said in ROW.findall(part)}
+
+
+def test_the_table_of_actions_is_what_there_is() -> None:
+    rows = table("Actions")
+    assert len(rows) == 97
+    by_state = {state: {name for name, row in rows.items() if row[0] == state} for state, _ in rows.values()}
+    assert by_state["there"] == ACTIONS.keys() | OWN
+    assert by_state["to come"] == TO_COME.keys()
+    assert by_state["replaced by"] == REPLACED.keys()
+    assert by_state["left out"] == LEFT_OUT.keys()
+    assert all(said for state, said in rows.values() if state != "there")
+    assert not NOT_HERE.keys() & ACTIONS.keys()
+
+
+def test_the_table_of_handlers_is_what_there_is() -> None:
+    rows = table("Handlers")
+    assert len(rows) == 31
+    there = {name for name, (state, _) in rows.items() if state == "there"}
+    assert there <= HANDLERS.keys()
+    assert not (rows.keys() - there) & HANDLERS.keys(), "a handler that is there should say so"
+    assert all(said for state, said in rows.values() if state != "there")
+
+
+def test_pages_that_include_each_other_end(web: WikiClient) -> None:
+    web.wiki.save("A", "a {{include page='B'}}", author="a", base=0)
+    web.wiki.save("B", "b {{include page='A'}}", author="a", base=0)
+    text = web.get("/A").text
+    assert "the page A would include itself" in text
+    for n in range(8):
+        web.wiki.save(f"Deep{n}", f"{n} {{{{include page='Deep{n + 1}'}}}}", author="a", base=0)
+    assert "4 deep at most" in web.get("/Deep0").text
+
+
+def test_includes_are_bounded_over_all_pages_of_a_view(web: WikiClient) -> None:
+    for n in range(4):
+        calls = "".join(f"{{{{include page='Fan{n + 1}' x='{k}'}}}}" for k in range(20))
+        web.wiki.save(f"Fan{n}", f"{n} {calls}", author="a", base=0)
+    web.wiki.save("Fan4", "leaf", author="a", base=0)
+    before = len(web.wiki.calls)
+    assert "30 pages are included at most" in web.get("/Fan0").text
+    assert len(web.wiki.calls) - before < 200
+
+
+def test_an_included_page_brings_no_ids(web: WikiClient) -> None:
+    text = shown(web, "==Head==\n{{include page='Part'}}")
+    assert text.count('id="s-head"') == 1
+    assert "<h5>Head</h5>" in text
+
+
+def channel(value: int) -> float:
+    share = value / 255
+    return share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4
+
+
+def luminance(colour: str) -> float:
+    red, green, blue = (channel(int(colour[place : place + 2], 16)) for place in (1, 3, 5))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_every_colour_can_be_read_in_light_and_dark() -> None:
+    """WCAG 2.2 AA: 4.5 to 1, on the paper and on every coloured paper."""
+    light, _, rest = STYLE.read_text().partition("@media (prefers-color-scheme: dark)")
+    for part in (light, rest):
+        values = dict(re.findall(r"--([a-z\-]+): (#[0-9a-f]{6});", part.partition("}")[0]))
+        for ink in INKS:
+            colour = values[{"grey": "soft", "ink": "ink"}.get(ink, f"ink-{ink}")]
+            for paper in ("paper", "sunken", "removed", "warn", "added"):
+                assert contrast(colour, values[paper]) >= 4.5, (ink, paper)
+    assert all(f".ink-{ink} {{" in STYLE.read_text() for ink in INKS)
+
+
+@pytest.mark.parametrize(
+    ("typed", "ink"),
+    [("red", "red"), ("#FF0000", "red"), ("#00f", "blue"), ("008000", "green"), ("#111111", "ink"), ("#888", "grey"),
+     ("#f0f", "pink"), ("url(x)", None), ("", None), ("expression(1)", None)],
+)  # fmt: skip
+def test_a_colour_is_the_nearest_that_can_be_read(typed: str, ink: str | None) -> None:
+    assert nearest(typed) == ink

@@ -1,0 +1,9 @@
+"""``{{countedits}}``: how many edits there were, as a number in the text; some seconds old at most."""
+
+from __future__ import annotations
+
+from wikka_port.actions.call import ActionCall
+
+
+def run(call: ActionCall) -> str:
+    return f"{call.site.edit_count.get():,}"

@@ -1,0 +1,123 @@
+"""Furniture of pages: ``{{editlink}}``, ``{{lastedit}}``, ``{{whoami}}`` and the like, short words within a line.
+
+Links take ``label``; what is told of a page is told of the page that the action stands on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Final
+
+from wikka_port.actions.call import ActionCall
+from wikka_port.feeds import iso_time
+from wikka_port.markup.fragments import escape
+from wikka_port.pages import Page
+from wikka_port.urls import page_path, site_path
+
+Action = Callable[[ActionCall], str]
+
+
+def _link(path: str, label: str, *, rel: str = "") -> str:
+    attribute = f' rel="{rel}"' if rel else ""
+    return f'<a href="{escape(path)}"{attribute}>{escape(label)}</a>'
+
+
+def _to_handler(handler: str, label: str) -> Action:
+    def run(call: ActionCall) -> str:
+        path = page_path(call.page, handler)
+        return _link(path, call.arguments.get("label", "") or label, rel="nofollow" if handler == "edit" else "")
+
+    return run
+
+
+def _to_site(handler: str, label: str) -> Action:
+    return lambda call: _link(site_path(handler), call.arguments.get("label", "") or label)
+
+
+def _of_page(tell: Callable[[Page], str]) -> Action:
+    """Tell of the newest revision; nothing where there is none yet (a preview)."""
+
+    def run(call: ActionCall) -> str:
+        page = call.site.wiki.page(call.page)
+        return escape(tell(page)) if page is not None else ""
+
+    return run
+
+
+def lastedit(call: ActionCall) -> str:
+    """``show``: 0 the day, 1 and the author, 2 and the note, 3 and a link to what was changed."""
+    page = call.site.wiki.page(call.page)
+    if page is None:
+        return ""
+    asked = call.arguments.get("show", "").strip()
+    depth = int(asked) if asked in ("0", "1", "2", "3") else 3
+    said = f"Last edited {iso_time(page.time_ms)[:16].replace('T', ' ')} UTC"
+    said += f" by {page.author}" if depth > 0 else ""
+    said += f": {page.note}" if depth > 1 and page.note else ""
+    diff = page_path(page.name, "diff", a=page.number - 1, b=page.number)
+    return escape(said) + (f" {_link(diff, 'what was changed')}" if depth > 2 and page.number > 1 else "")
+
+
+def homepage(call: ActionCall) -> str:
+    return _link("/", call.arguments.get("label", "") or call.site.config.root_page)
+
+
+def title(call: ActionCall) -> str:
+    """The page's title: its first heading, else its name."""
+    page = call.site.wiki.page(call.page)
+    if page is None:
+        return escape(call.page)
+    document = call.site.documents.document(page.name, page.number, page.body, autolink=page.autolink)
+    return escape(document.title or page.name)
+
+
+def revertlink(call: ActionCall) -> str:
+    return _link(page_path(call.page, "revisions"), call.arguments.get("label", "") or "Go back to an older revision")
+
+
+def logo(call: ActionCall) -> str:
+    return (
+        f'<img src="{escape(call.site.assets["icon.svg"].url)}" alt="{escape(call.site.config.site_name)}" width="32">'
+    )
+
+
+def now(call: ActionCall) -> str:
+    return datetime.now(UTC).strftime("%H:%M UTC")
+
+
+def today(call: ActionCall) -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%d")
+
+
+FURNITURE: Final[Mapping[str, Action]] = {
+    "clonelink": _to_handler("clone", "Copy this page"),
+    "edit": _to_handler("edit", "Edit"),
+    "editlink": _to_handler("edit", "Edit this page"),
+    "history": _to_handler("history", "History"),
+    "historylink": _to_handler("history", "All changes of this page"),
+    "homepage": homepage,
+    "homepagelink": homepage,
+    "lastedit": lastedit,
+    "lasteditauthor": _of_page(lambda page: page.author),
+    "lasteditnotes": _of_page(lambda page: page.note),
+    "logo": logo,
+    "recentchangesrss": _to_site("recentchanges.xml", "Feed of changes"),
+    "rev": _of_page(lambda page: str(page.number)),
+    "logout": _to_site("logout", "Sign out"),
+    "revertlink": revertlink,
+    "revisionlink": _to_handler("revisions", "Revisions of this page"),
+    "revisions": _to_handler("revisions", "Revisions"),
+    "revisionsrss": _to_handler("revisions.xml", "Feed of this page"),
+    "time": now,
+    "title": title,
+    "today": today,
+    "url": lambda call: escape(page_path(call.page)),
+    "usersettings": _to_site("settings", "Settings"),
+    "who": lambda call: escape(call.site.visitor.signature),
+    "whoami": lambda call: escape(call.site.visitor.signature),
+    "wikkachanges": _to_site("recentchanges", "Recent changes"),
+    "wikkaname": lambda call: escape(call.site.config.site_name),
+    "wikkaversion": lambda call: escape(version("columnar")),
+}

@@ -1,0 +1,41 @@
+"""``{{include page="Other" name="value"}}``: another page's text in this one, as a template.
+
+``{{{name}}}`` and ``{{{name|else}}}`` in the other page stand for what the call gives.  A page that includes itself,
+over whatever others, is refused, and so is what goes over a bound of ``limits``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from wikka_port.actions.call import ActionCall
+from wikka_port.limits import INCLUDE_CHARS_MAX, INCLUDE_DEPTH_MAX
+from wikka_port.names import normalise
+
+_PARAMETER: Final = re.compile(r"\{\{\{\s*([A-Za-z][\w\-]{0,40})\s*(?:\|([^{}\n]{0,400}))?\}\}\}")
+_ANCHOR: Final = re.compile(r' <a class="anchor" [^>]*>#</a>')
+_ID: Final = re.compile(r' id="[^"]*"')
+
+
+def run(call: ActionCall) -> str:
+    asked = call.arguments.get("page", "").strip()
+    if not asked:
+        raise ValueError('page="..." should be the name of a page')
+    name = normalise(asked)
+    if name in (call.page, *call.within):
+        raise ValueError(f"the page {name} would include itself")
+    if len(call.within) >= INCLUDE_DEPTH_MAX:
+        raise ValueError(f"pages are included {INCLUDE_DEPTH_MAX} deep at most")
+    page = call.site.wiki.page(name)
+    if page is None:
+        raise ValueError(f"there is no page {name}")
+    if len(page.body) > INCLUDE_CHARS_MAX:
+        raise ValueError(f"the page {name} is longer than {INCLUDE_CHARS_MAX:,} characters")
+    shown = call.render(page, filled(page.body, call.arguments))
+    return _ID.sub("", _ANCHOR.sub("", shown))  # ids are of the page that includes
+
+
+def filled(text: str, given: Mapping[str, str]) -> str:
+    return _PARAMETER.sub(lambda found: given.get(found[1].lower(), found[2] or ""), text) if "{{{" in text else text

@@ -1,0 +1,53 @@
+"""A code block of a page as a file: ``?block=2`` the second, ``&revision=N`` of an older text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Final
+
+from werkzeug.wrappers import Request, Response
+
+from wikka_port.handlers.show import missing, no_revision
+from wikka_port.lanes import be_dear
+from wikka_port.markup.bounds import is_dear
+from wikka_port.markup.lexer import tokens
+from wikka_port.markup.tokens import CodeBlock
+from wikka_port.pages import Page
+from wikka_port.site import Site, number, page_url
+
+_NOT_IN_FILE_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def handle(site: Site, request: Request, name: str) -> Response:
+    page = site.wiki.page(name)
+    if page is None:
+        return missing(site, name)
+    asked = number(request, "revision")
+    if asked is not None and asked != page.number:
+        old = site.wiki.revision(name, asked)
+        if old is None or old.body is None:
+            return no_revision(site, name)
+        page = replace(page, body=old.body)
+    blocks = code_blocks(request, page)
+    place = (number(request, "block") or 1) - 1
+    if not 0 <= place < len(blocks):
+        message = f"The page has {len(blocks)} code blocks."
+        return site.html("error.html", status=404, title="No such code block", message=message, back=page_url(name))
+    return _file(blocks[place])
+
+
+def code_blocks(request: Request, page: Page) -> list[CodeBlock]:
+    if is_dear(page.body):
+        be_dear(request.environ)
+    return [token for token in tokens(page.body, autolink=False) if isinstance(token, CodeBlock)]
+
+
+def _file(block: CodeBlock) -> Response:
+    text = block.body.strip("\n").rstrip() + "\n"
+    response = Response(text, content_type="text/plain; charset=utf-8")
+    file_name = _NOT_IN_FILE_NAME.sub("-", block.filename).strip("-.") or "code.txt"
+    response.headers["Content-Disposition"] = f'attachment; filename="{file_name[:100]}"'
+    response.headers["X-Robots-Tag"] = "noindex"
+    response.headers["Cache-Control"] = "no-cache"
+    return response
