@@ -76,7 +76,7 @@ class Follower(ABC):
         """``state``: as its cursor says (``restored``)."""
         self.name = name
         self.region = region
-        self.families = families & region.views.keys()
+        self.families = families.intersection(region.views)  # a frozenset, which ``&`` with keys is not
         self.dirty = False  # the cursor has moved since it was saved
         self._marks: deque[tuple[Sequence, float]] = deque()  # at most LAG_MARKS
         self._since = time.monotonic()
