@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from wikka_port.markup.mediawiki_inline import inline, plain_label
-from wikka_port.markup.mediawiki_links import forced_link
+from wikka_port.markup.mediawiki_links import forced_link, picture
 from wikka_port.markup.mediawiki_pieces import Draft, Piece, collapse, literal, unescape
+from wikka_port.markup.targets import IMAGE_ENDINGS
 
 FOLDED: Final = "|!|(c:folded)||"
 INFOBOX_VALUES: Final = 3  # so many named values make a table, where they stand on lines of their own
@@ -34,6 +35,7 @@ _LOOKS: Final = re.compile(
 _CITES: Final = re.compile(r"(?:v?cite\b|citation$|cite$)")
 _CONTENT_MARK: Final = re.compile("\x02")
 _LANGUAGE: Final = re.compile(r"(?:lang|vol|ipa|ipac|zh)-[a-z]{2,8}")
+_FILE: Final = re.compile(r"(?:\w{1,20}:)?[^\x02\x03\[\]{}|<>#/:\n]{1,240}")
 _LINE_ITEM: Final = re.compile(r"\n\s*[*#]+\s*")
 _DATES: Final = frozenset((
     "birth date", "birth date and age", "death date", "death date and age", "start date", "end date", "film date",
@@ -121,7 +123,9 @@ def hidden_table(sources: Sequence[str]) -> str:
 
 
 def _shown(draft: Draft, value: str) -> str:
-    """A value as one line of ours; the lines of a list in it stand between dots."""
+    """A value as one line of ours: the name of a picture leads to it, the lines of a list stand between dots."""
+    if draft.dialect.pictures and value.lower().endswith(IMAGE_ENDINGS) and _FILE.fullmatch(value):
+        return picture(draft.dialect, value.rpartition(":")[2].strip())
     return inline(draft, collapse(_LINE_ITEM.sub(" · ", "\n" + value.strip()).removeprefix(" · ")), cell=True)
 
 

@@ -93,6 +93,14 @@ def test_pictures_are_links_to_where_they_are() -> None:
     assert gallery == "~- [[https://w.example/wiki/Special:FilePath/A.png | picture: A.png]] one"
 
 
+def test_the_picture_of_an_infobox_is_linked() -> None:
+    there = Dialect.of(NAMESPACES, pictures="https://w.example/")
+    box = "{{Infobox river\n| image = File:A b.jpg\n| logo = see a.jpg/x\n| name = N\n}}"
+    shown = convert(box, namespaces=there, title="T").text
+    assert "|=|image||[[https://w.example/A_b.jpg | picture: A b.jpg]]||" in shown
+    assert "|=|logo||see a.jpg/x||" in shown
+
+
 def test_pictures_of_a_folder_are_shown() -> None:
     folder = Dialect.of(NAMESPACES, pictures="https://p.example/", shows_pictures=True)
     shown = convert('[[File:A "b".jpg|thumb|A "dog"]] [[File:C.ogg]]', namespaces=folder, title="T").text
