@@ -216,19 +216,6 @@ class TriggerError(CallerError):
     """A trigger cannot be registered, found or run as asked."""
 
 
-class GivenTwice(IllegalArgument):
-    """A change gave to totals of a row before a Checkpoint, and gives there again."""
-
-    def __init__(self, table: bytes, row: bytes) -> None:
-        super().__init__(
-            f"the change gave to row {shown(row)} of {shown(table)} before its Checkpoint, and would be taken for a "
-            "repeat now: a change gives to a row at one side of a Checkpoint only; yield all of it there, or name "
-            "another source="
-        )
-        self.table = table
-        self.row = row
-
-
 class TooManyHops(TriggerError):
     """A change of a client led to so many others, one after the other, that it must go round."""
 

@@ -186,6 +186,8 @@ class Applier:
         elif mutation.row in batch.rows:  # a batch names a row once (I1)
             self._write(batch)
             batch = batches[id(region)] = _Batch(region, served)
+            if not job.is_queued:  # an earlier write of it was refused: a later one of the row would hide that for ever
+                return
         batch.mutations.append(mutation)
         batch.rows.add(mutation.row)
         batch.jobs.append(job)

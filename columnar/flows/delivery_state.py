@@ -21,7 +21,8 @@ Invariants:
 attempts they had, and nothing before them.  Its bytes: msgpack of
 ``[1, read_to, [[sequence, attempts], ...]]`` where a sequence is ``[origin, epoch, n]``; where a change has a
 checkpoint, ``[2, read_to, [...], [[sequence, state], ...]]``; where the follower's kind keeps something of its own,
-``[3, read_to, [...], [...], kept]``.
+``[3, read_to, [...], [...], kept]``; where a checkpoint stands behind gifts to totals,
+``[4, read_to, [...], [[sequence, state, part], ...], kept]``.
 
 Knows nothing of processes, sockets, logs and clocks: ``now_s`` is an argument.
 """
@@ -42,6 +43,8 @@ _DOUBLINGS: Final = 16  # more than it takes to the longest pause, less than a f
 _VERSION: Final = 1
 _WITH_PROGRESS: Final = 2
 _WITH_KEPT: Final = 3
+_WITH_PARTS: Final = 4
+_SHAPES: Final = ((_VERSION, 0), (_WITH_PROGRESS, 1), (_WITH_KEPT, 2), (_WITH_PARTS, 2))  # and further elements
 
 
 def pause_s(attempts: int) -> float:
@@ -49,10 +52,16 @@ def pause_s(attempts: int) -> float:
     return float(min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(attempts - 1, _DOUBLINGS)))
 
 
+class Progress(NamedTuple):
+    sequence: Sequence
+    state: bytes  # of its last checkpoint
+    part: int = 0  # of what the change gives to totals: the first behind the checkpoint
+
+
 class Cursor(NamedTuple):
     read_to: Sequence | None  # None: nothing yet
     open: tuple[tuple[Sequence, int], ...]  # sequence, failed attempts; ascending
-    progress: tuple[tuple[Sequence, bytes], ...] = ()  # of those open that have a checkpoint
+    progress: tuple[Progress, ...] = ()  # of those open that have a checkpoint
     kept: bytes = b""  # what the follower's kind keeps beside
 
 
@@ -62,8 +71,11 @@ def pack_cursor(cursor: Cursor) -> bytes:
     open_changes = [[list(sequence), attempts] for sequence, attempts in cursor.open]
     read_to = None if cursor.read_to is None else list(cursor.read_to)
     parts: list[object] = [_VERSION, read_to, open_changes]
-    progress = [[list(sequence), held] for sequence, held in cursor.progress]
-    if cursor.kept:
+    progress: list[list[object]] = [[list(one.sequence), one.state] for one in cursor.progress]
+    if any(one.part for one in cursor.progress):
+        progress = [[list(one.sequence), one.state, one.part] for one in cursor.progress]
+        parts = [_WITH_PARTS, read_to, open_changes, progress, cursor.kept]
+    elif cursor.kept:
         parts = [_WITH_KEPT, read_to, open_changes, progress, cursor.kept]
     elif progress:
         parts = [_WITH_PROGRESS, read_to, open_changes, progress]
@@ -76,14 +88,20 @@ def unpack_cursor(data: bytes) -> Cursor:
 
     try:
         version, read_to, open_changes, *more = msgpack.unpackb(data)
-        if (version, len(more)) not in ((_VERSION, 0), (_WITH_PROGRESS, 1), (_WITH_KEPT, 2)):
-            raise DamagedData(f"trigger cursor of version {version}; this program knows {_WITH_KEPT}")
+        if (version, len(more)) not in _SHAPES:
+            raise DamagedData(f"trigger cursor of version {version}; this program knows {_WITH_PARTS}")
         found = tuple((Sequence(*sequence), int(attempts)) for sequence, attempts in open_changes)
-        progress = tuple((Sequence(*sequence), bytes(held)) for sequence, held in (more[0] if more else ()))
+        progress = tuple([_progress(*one) for one in (more[0] if more else ())])
         kept = bytes(more[1]) if len(more) > 1 else b""
         return Cursor(None if read_to is None else Sequence(*read_to), found, progress, kept)
     except (ValueError, TypeError) as error:
         raise DamagedData(f"trigger cursor: {error}") from error
+
+
+def _progress(sequence: list[int], state: bytes, part: int = 0) -> Progress:
+    if type(part) is not int or part < 0:
+        raise ValueError(f"part {part!r}")
+    return Progress(Sequence(*sequence), bytes(state), part)
 
 
 def needed_from(data: bytes) -> Sequence | None:
@@ -97,15 +115,18 @@ class Delivery(NamedTuple):
     row: bytes
     attempt: int  # from 1
     progress: bytes = b""  # of its last checkpoint
+    part: int = 0  # of ``Progress``
 
 
 class _Open:
-    __slots__ = ("attempts", "most", "progress", "row")
+    __slots__ = ("attempts", "gave", "most", "part", "progress", "row")
 
-    def __init__(self, row: bytes, attempts: int, progress: bytes) -> None:
+    def __init__(self, row: bytes, attempts: int, progress: bytes, part: int) -> None:
         self.row = row
         self.attempts = attempts
         self.progress = progress
+        self.part = part
+        self.gave = False  # one of its runs gave to totals and did not end well
         self.most = 0  # changes of a batch that it may be in, since one with it failed; 0: any number
 
 
@@ -123,9 +144,9 @@ class DeliveryState:
 
     # --- events ------------------------------------------------------------------------------------
 
-    def read(self, sequence: Sequence, row: bytes, attempts: int = 0, progress: bytes = b"") -> None:
+    def read(self, sequence: Sequence, row: bytes, attempts: int = 0, progress: bytes = b"", part: int = 0) -> None:
         """A change for this trigger was read from the log."""
-        self._open[sequence] = _Open(row, attempts, progress)
+        self._open[sequence] = _Open(row, attempts, progress, part)
         waiting = self._rows.get(row)
         if waiting is None:
             self._rows[row] = [sequence]
@@ -182,9 +203,14 @@ class DeliveryState:
         self.given_back([sequence for sequence in sequences if sequence not in guilty], at_once=True)
         return [(sequence, names[sequence]) for sequence in guilty]
 
-    def came_to(self, sequence: Sequence, progress: bytes) -> None:
+    def came_to(self, sequence: Sequence, progress: bytes, part: int = 0) -> None:
         """Everything that it did up to this checkpoint is on disk."""
-        self._open[sequence].progress = progress
+        held = self._open[sequence]
+        held.progress, held.part = progress, part
+
+    def gave(self, sequence: Sequence) -> None:
+        """A run that did not end well has given to totals, or may have."""
+        self._open[sequence].gave = True
 
     def given_back(self, sequences: list[Sequence], *, at_once: bool = False) -> None:
         """Changes of one delivery did not run, through no fault of theirs: deliver them again; ``at_once``: first."""
@@ -223,7 +249,7 @@ class DeliveryState:
         sequence = self._rows[row][0]
         self._in_flight.add(sequence)
         held = self._open[sequence]
-        return Delivery(sequence, row, held.attempts + 1, held.progress)
+        return Delivery(sequence, row, held.attempts + 1, held.progress, held.part)
 
     def _wake(self, now_s: float) -> None:
         while self._parked and self._parked[0][0] <= now_s:
@@ -241,7 +267,7 @@ class DeliveryState:
                 if len(found) >= bound:
                     break
                 most = bound
-                found.append(Delivery(sequence, row, held.attempts + 1, held.progress))
+                found.append(Delivery(sequence, row, held.attempts + 1, held.progress, held.part))
             if len(found) == before:
                 break
             self._ready.popleft()
@@ -288,6 +314,11 @@ class DeliveryState:
     def attempts_of(self, sequence: Sequence) -> int:
         return self._open[sequence].attempts
 
+    def has_given(self, sequence: Sequence) -> bool:
+        """A run that did not end well gave to totals, as far as is known since the process began."""
+        held = self._open[sequence]
+        return held.gave or held.part > 0
+
     def row_of(self, sequence: Sequence) -> bytes:
         return self._open[sequence].row
 
@@ -307,7 +338,9 @@ class DeliveryState:
         return Cursor(
             self.read_to,
             tuple([(sequence, held.attempts) for sequence, held in self._open.items()]),
-            tuple([(sequence, held.progress) for sequence, held in self._open.items() if held.progress]),
+            tuple(
+                [Progress(sequence, held.progress, held.part) for sequence, held in self._open.items() if held.progress]
+            ),
         )
 
     def check(self) -> None:

@@ -272,12 +272,16 @@ def restored(region: Region, subscription: Subscription) -> DeliveryState:
     cursor = unpack_cursor(saved)
     state = DeliveryState(cursor.read_to, bound=subscription.open_changes)
     state.kept = cursor.kept
-    progress = dict(cursor.progress)
+    progress = {one.sequence: one for one in cursor.progress}
     for sequence, attempts in cursor.open:
         record = region.log.record_at(sequence)
         if record is not None and region.info.holds(record.row):  # else a sister of a split delivers it
             order = record.row if subscription.in_order else pack_key(sequence)
-            state.read(sequence, order, attempts, progress.get(sequence, b""))
+            held = progress.get(sequence)
+            if held is None:
+                state.read(sequence, order, attempts)
+            else:
+                state.read(sequence, order, attempts, held.state, held.part)
     return state
 
 

@@ -3,24 +3,22 @@
 The source of a contribution is the changed row, behind the trigger's name: triggers that give to one row do not meet.
 
     source   := trigger 00 01 row          both escaped (``key_parts``), unless the effect names one
-    sequence    that of the change, so a repeat of the change adds nothing
+    sequence    that of the change, and
+    part        the number of the part of its run (``held_gifts``), so a repeat of the change adds nothing
 
 Invariants:
-    I1. A change gives once from one source to one row; the worker has added up what was yielded (``held_gifts``).
-    I2. A second gift of the change there, which a Checkpoint parts from the first, is refused: its sequence is the
-        same, so it would be taken for a repeat and be lost.  So is a tally of an earlier change of the row, in a batch,
-        after a later one's.
+    I1. A change gives once in each part from one source to one row; the worker has added up what was yielded.
+    I2. A second gift of a part is refused, and in a batch a tally of an earlier change of the row after a later one's:
+        both would be taken for repeats, and be lost.  So is a Tally in a row to which the change contributes, and the
+        other way round: one would replace what the other added.
     I3. A run gives to at most GIVEN_ROWS rows.
-
-A run that begins behind a checkpoint does not know what the run before it gave.  A function that breaks I2 is refused
-in every run that is not cut off, at once and for good (``GivenTwice``), so its author hears of it.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
-from columnar.errors import GivenTwice, IllegalArgument, shown
+from columnar.errors import IllegalArgument, shown
 from columnar.model.contribution import checked
 from columnar.model.effect import CONTRIBUTE, GIVEN_ROWS, TALLY
 from columnar.model.key_parts import joined
@@ -31,6 +29,7 @@ KINDS: Final = (CONTRIBUTE, TALLY)
 _Sequence = tuple[int, int, int]
 Write = tuple[bytes, RowMutation]  # table and mutation
 Key = tuple[bytes, bytes, bytes, bytes]  # table, row, family of the members, source
+_Given = tuple[_Sequence, int, bool]  # sequence, part, is a tally
 
 
 class Giver:
@@ -40,7 +39,7 @@ class Giver:
 
     def __init__(self, trigger: str) -> None:
         self.trigger = trigger.encode()
-        self.given: dict[Key, _Sequence] = {}  # the latest change that gave
+        self.given: dict[Key, _Given] = {}  # by the latest change that gave
 
 
 class Giving:
@@ -54,14 +53,12 @@ class Giving:
         self._sequence = sequence
 
     def add(self, effect: Any, writes: list[Write]) -> None:
-        """Append the contribution.  GivenTwice, IllegalArgument: it is refused."""
+        """Append the contribution.  IllegalArgument: it is refused."""
         key, said = self._contribution(effect)
-        before = self._giver.given.get(key)
-        if before == said.sequence:
-            raise GivenTwice(key[0], key[1])
-        if before is not None and before > said.sequence and said.relative:
-            _refuse_late(key)
-        self._giver.given[key] = max(said.sequence, before or said.sequence)
+        now, before = (said.sequence, said.part, said.relative), self._giver.given.get(key)
+        if before is not None:
+            _check_order(key, before, now)
+        self._giver.given[key] = now if before is None else max(now, before)
         if len(self._giver.given) > GIVEN_ROWS:
             raise IllegalArgument(f"a function gives to at most {GIVEN_ROWS} rows in one run")
         writes.append((key[0], RowMutation(key[1], (said,))))
@@ -70,7 +67,7 @@ class Giving:
         match effect:
             case [int(kind), bytes(table), bytes(row), (dict() | None) as amounts, bytes(members),
                   (bytes() | None) as source, dict(carry), (bytes() | None) as order,
-                  bytes(ordered)] if kind in KINDS and row:  # fmt: skip
+                  bytes(ordered), int(part)] if kind in KINDS and row:  # fmt: skip
                 pass
             case _:
                 raise IllegalArgument(f"an effect that is none: {str(effect)[:100]}")
@@ -85,16 +82,26 @@ class Giving:
             order,
             tuple(sorted(carry.items())),
             kind == TALLY,
+            part,
         )
         return (table, row, members, said.source), checked(said)
 
 
-def _refuse_late(key: Key) -> NoReturn:
-    table, row = shown(key[0]), shown(key[1])
-    raise IllegalArgument(
-        f"a later change of the row tallied row {row} of {table} already: yield the tallies of a batch in the order of "
-        "its changes"
-    )
+def _check_order(key: Key, before: _Given, now: _Given) -> None:
+    """IllegalArgument: I2."""
+    where = f"row {shown(key[1])} of {shown(key[0])}"
+    if before[0] == now[0] and before[2] != now[2]:
+        raise IllegalArgument(
+            f"a change gives to {where} by a Tally and by a Contribute, which keep different books: name another "
+            "source= in one of them"
+        )
+    if before[:2] == now[:2]:
+        raise IllegalArgument(f"a change gave to {where} already in the same part of its run")
+    if before > now and now[2]:
+        raise IllegalArgument(
+            f"a later change of the row tallied {where} already: yield the tallies of a batch in the order of its "
+            "changes"
+        )
 
 
 def _by_column(item: tuple[Any, Any]) -> Any:

@@ -16,7 +16,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from columnar.flows.delivery_state import OPEN_CHANGES, Cursor, pack_cursor
+from columnar.flows.delivery_state import OPEN_CHANGES, Cursor, Progress, pack_cursor
 from columnar.flows.follower import Follower
 from columnar.flows.follower_name import FollowerName, of_key
 from columnar.flows.followers import Followers, Key
@@ -71,7 +71,7 @@ class Handover:
 
     def merged_cursors(self, regions: Sequence[Region], read_to: change_record.Sequence) -> dict[str, bytes]:
         opened: dict[FollowerName, list[tuple[change_record.Sequence, int]]] = {}
-        progress: dict[FollowerName, list[tuple[change_record.Sequence, bytes]]] = {}
+        progress: dict[FollowerName, list[Progress]] = {}
         held: dict[FollowerName, list[Follower]] = {}
         for region in regions:
             for follower in self._followers.in_region(region):

@@ -2,6 +2,7 @@ r"""(pure) Contributions: the bytes of a member and of an ordered cell, and what
 
     member  := version:u8(1) kind:u8 origin:u64 epoch:u32 n:u64 applied_ms:u64
                count:u8 (total:u16-bytes amount:i64)* ordered:u8-bytes order:u16-bytes carried           big-endian
+             | version:u8(2) kind:u8 origin:u64 epoch:u32 n:u64 part:u32 applied_ms:u64 count:u8 ...     part above 0
     kind    := 1 gives | 2 gone: a guard, which gives nothing and refuses what is said late
     carried := count:u16 (column:u16-bytes value:u32-bytes)*
 
@@ -13,7 +14,7 @@ A member names its totals: a source whose set of totals changes is taken out of 
 withdrawn need not be told where it was.
 
 Invariants:
-    I1. A contribution whose sequence is at or below the member's own changes nothing.
+    I1. A contribution whose sequence and part are at or below the member's own changes nothing.
     I2. Totals differ by what the member gives now from what it gave: added up over any history, a total is the sum
         over the members that stand, modulo 2^64 as HBase's counters wrap.
 
@@ -35,18 +36,21 @@ from columnar.model.mutation import Contribute
 TOTALS: Final = 255  # of one contribution
 CARRIED: Final = 1_000  # columns
 ORDER_BYTES: Final = 32_767
-GUARD_KIND: Final = b"\x01\x02"  # what the bytes of a guard begin with
+GUARD_KINDS: Final = (b"\x01\x02", b"\x02\x02")  # what the bytes of a guard begin with
 
 _HEAD: Final = Struct(">BBQIQQB")  # to the count of totals
+_PART_HEAD: Final = Struct(">BBQIQIQB")
 _SHORT: Final = Struct(">H")
 _LONG: Final = Struct(">I")
 _AMOUNT: Final = Struct(">q")
 _VERSION: Final = 1
+_WITH_PART: Final = 2
 _GIVES: Final = 1
 _GONE: Final = 2
 _WRAP: Final = 1 << 64
 _LOWEST: Final = -(1 << 63)
 _MOST: Final = ((1 << 64) - 1, (1 << 32) - 1, (1 << 64) - 1)
+PARTS: Final = 1 << 32  # of one change
 
 Sequence = tuple[int, int, int]  # origin, epoch, n
 Carried = tuple[tuple[bytes, bytes], ...]  # column, value
@@ -61,6 +65,7 @@ class Member:
     ordered: bytes = b""  # the family of its ordered cell; empty: it has none
     order: bytes = b""
     carried: Carried = ()
+    part: int = 0  # of the source's change at ``sequence``
 
 
 # --- bytes -------------------------------------------------------------------------------------------
@@ -68,7 +73,12 @@ class Member:
 
 def pack(member: Member) -> bytes:
     kind = _GONE if member.is_gone else _GIVES
-    parts = [_HEAD.pack(_VERSION, kind, *member.sequence, member.applied_ms, len(member.amounts))]
+    count = len(member.amounts)
+    if member.part:
+        head = _PART_HEAD.pack(_WITH_PART, kind, *member.sequence, member.part, member.applied_ms, count)
+    else:
+        head = _HEAD.pack(_VERSION, kind, *member.sequence, member.applied_ms, count)
+    parts = [head]
     for total, amount in member.amounts:
         parts += [_SHORT.pack(len(total)), total, _AMOUNT.pack(amount)]
     parts += [bytes((len(member.ordered),)), member.ordered, _SHORT.pack(len(member.order)), member.order]
@@ -79,10 +89,15 @@ def pack(member: Member) -> bytes:
 def unpack(data: bytes) -> Member:
     """DamagedData: the bytes are no member's, or a newer version's."""
     try:
-        version, kind, origin, epoch, n, applied_ms, count = _HEAD.unpack_from(data)
-        if version != _VERSION or kind not in (_GIVES, _GONE):
-            raise DamagedData(f"a member of version {version}, kind {kind}; this program knows version {_VERSION}")
-        at, amounts = _HEAD.size, []
+        if data[:1] == bytes((_WITH_PART,)):
+            version, kind, origin, epoch, n, part, applied_ms, count = _PART_HEAD.unpack_from(data)
+            at = _PART_HEAD.size
+        else:
+            version, kind, origin, epoch, n, applied_ms, count = _HEAD.unpack_from(data)
+            at, part = _HEAD.size, 0
+        if version not in (_VERSION, _WITH_PART) or kind not in (_GIVES, _GONE):
+            raise DamagedData(f"a member of version {version}, kind {kind}; this program knows version {_WITH_PART}")
+        amounts = []
         for _ in range(count):
             total, at = _short(data, at)
             amounts.append((total, int(_AMOUNT.unpack_from(data, at)[0])))
@@ -92,7 +107,7 @@ def unpack(data: bytes) -> Member:
         carried = unpack_carried(data[at:])
     except (struct.error, IndexError) as error:
         raise DamagedData(f"a member of {len(data)} bytes: {error}") from error
-    return Member((origin, epoch, n), applied_ms, kind == _GONE, tuple(amounts), ordered, order, carried)
+    return Member((origin, epoch, n), applied_ms, kind == _GONE, tuple(amounts), ordered, order, carried, part)
 
 
 def pack_carried(carried: Carried) -> bytes:
@@ -149,17 +164,17 @@ def split_order_qualifier(qualifier: bytes) -> tuple[bytes, bytes]:
 
 def follow(held: Member | None, said: Contribute, now_ms: int) -> Member | None:
     """The member after the contribution; None: it changes nothing (I1)."""
-    if held is not None and said.sequence <= held.sequence:
+    if held is not None and (said.sequence, said.part) <= (held.sequence, held.part):
         return None
     if said.amounts is None:
-        return Member(said.sequence, now_ms, True, ())
+        return Member(said.sequence, now_ms, True, (), part=said.part)
     columns = [family + b":" + qualifier for family, qualifier in said.totals]
     amounts = dict(zip(columns, said.amounts, strict=True))
     if said.relative and held is not None:
         amounts = {**dict(held.amounts), **{one: amounts[one] + amount_of(held, one) for one in columns}}
     given = tuple(sorted((one, wrapped(amount)) for one, amount in amounts.items()))
     ordered = said.order_family if said.order is not None else b""
-    return Member(said.sequence, now_ms, False, given, ordered, said.order or b"", said.carry)
+    return Member(said.sequence, now_ms, False, given, ordered, said.order or b"", said.carry, said.part)
 
 
 def amount_of(member: Member, total: bytes) -> int:
@@ -204,6 +219,8 @@ def checked(said: Contribute) -> Contribute:
         raise IllegalArgument("an amount of a contribution is a signed number of 64 bits")
     if any(not 0 <= number <= most for number, most in zip(said.sequence, _MOST, strict=True)):
         raise IllegalArgument(f"the sequence of a contribution is origin, epoch and n, unsigned, not {said.sequence}")
+    if not 0 <= said.part < PARTS:
+        raise IllegalArgument(f"the part of a contribution has 32 bits, unsigned; {said.part} is none")
     if said.order is not None and (not said.order_family or len(said.order) > ORDER_BYTES):
         raise IllegalArgument(f"an order of a contribution has a family, and at most {ORDER_BYTES} bytes")
     families = [said.family, *{family for family, _ in totals}, *((said.order_family,) if said.order_family else ())]
@@ -219,4 +236,5 @@ def checked(said: Contribute) -> Contribute:
 
 def given_bytes(data: bytes) -> bytes:
     """The part of a member's bytes that says what it gives: members that give the same differ in their heads alone."""
-    return data[_HEAD.size - 1 :]
+    head = _PART_HEAD if data[:1] == bytes((_WITH_PART,)) else _HEAD
+    return data[head.size - 1 :]

@@ -5,12 +5,13 @@ is what travels (``triggers.frames``) without being unpacked in between.
 
     [PUT, table, row, {column: value}]
     [DELETE, table, row, [column, ...] | nil]
-    [CHECKPOINT, state]
-    [BARRIER]                       ends the slice, and travels no further than the worker
-    [CONTRIBUTE, table, row, {total: amount} | nil, members, source | nil, {column: value}, order | nil, ordered]
-    [TALLY, table, row, {total: amount}, members, source | nil, {}, nil, ""]
+    [CHECKPOINT, state, part]       travels no further than the worker, as the next
+    [BARRIER]                       ends the slice
+    [CONTRIBUTE, table, row, {total: amount} | nil, members, source | nil, {column: value}, order | nil, ordered, part]
+    [TALLY, table, row, {total: amount}, members, source | nil, {}, nil, "", part]
 
 A column is ``family:qualifier``; a delete may also name a bare family, and without columns it removes the whole row.
+Authors make effects of part 0; the worker numbers the parts of what a change gives (``triggers.held_gifts``).
 Constant; the types are checked when an effect is made, so that the traceback points to the author's line.
 """
 
@@ -36,6 +37,20 @@ class Effect(tuple[Any, ...]):
     def size_bytes(self) -> int:
         """The bytes of the row, the columns and the values."""
         raise NotImplementedError
+
+
+class Parted(Effect):
+    """An effect of one part of a run, whose number is its last element."""
+
+    __slots__ = ()
+
+    @property
+    def part(self) -> int:
+        part: int = self[-1]
+        return part
+
+    def in_part(self, part: int) -> Self:
+        return self if part == self[-1] else tuple.__new__(type(self), (*self[:-1], part))
 
 
 class Put(Effect):
@@ -111,7 +126,7 @@ class Delete(Effect):
         return len(self[2]) + sum(map(len, self[3] or ()))
 
 
-class Contribute(Effect):
+class Contribute(Parted):
     """The changed row gives these amounts to totals of ``row`` now; None: nothing any more.
 
     Exact however often and late it runs: the table keeps what each source gives in the family ``members``, and a later
@@ -147,7 +162,7 @@ class Contribute(Effect):
             cls,
             (
                 CONTRIBUTE, _table(table), _row(row), given, _family(members), _source(source), held, order,
-                _family(ordered),
+                _family(ordered), 0,
             ),
         )  # fmt: skip
 
@@ -156,12 +171,11 @@ class Contribute(Effect):
         return _given_bytes(self) + sum(map(len, self[6])) + sum(map(len, self[6].values())) + len(self[7] or b"")
 
 
-class Tally(Effect):
+class Tally(Parted):
     """This change adds these amounts to totals of ``row``, once, however often it runs.
 
-    Several tallies of one change into one row add up.  Gifts are written when the function ends well or yields a
-    Checkpoint; after the Checkpoint the change may not give to the row again.  ``members`` and ``source`` as in
-    ``Contribute``.
+    Several tallies of one change into one row add up, before a Checkpoint and behind it.  Gifts are written when the
+    function ends well or yields a Checkpoint or a Barrier.  ``members`` and ``source`` as in ``Contribute``.
     """
 
     __slots__ = ()
@@ -187,6 +201,7 @@ class Tally(Effect):
             {},
             None,
             b"",
+            0,
         )
         return tuple.__new__(cls, parts)
 
@@ -195,8 +210,11 @@ class Tally(Effect):
         return _given_bytes(self)
 
 
-class Checkpoint(Effect):
-    """Everything yielded before is done: a function that runs again begins with this state (``Change.progress``)."""
+class Checkpoint(Parted):
+    """Everything yielded before is done: a function that runs again begins with this state (``Change.progress``).
+
+    An empty state is none: a function that runs again begins at its beginning.
+    """
 
     __slots__ = ()
 
@@ -206,7 +224,7 @@ class Checkpoint(Effect):
             raise TypeError(f"the state of a Checkpoint is bytes, not {type(state).__name__}")
         if len(state) > CHECKPOINT_BYTES:
             raise ValueError(f"the state of a Checkpoint is {len(state)} bytes; the bound is {CHECKPOINT_BYTES}")
-        return tuple.__new__(cls, (CHECKPOINT, state))
+        return tuple.__new__(cls, (CHECKPOINT, state, 0))
 
     @property
     def state(self) -> bytes:
@@ -221,10 +239,11 @@ class Checkpoint(Effect):
 class Barrier(Effect):
     """Go on when everything yielded before is on disk: what follows may count on it, whatever crashes.
 
-    Effects between two barriers may become durable in any order, for they go to regions with logs of their own.  Gifts
-    to totals are sent at the end all the same.  A batch yields a barrier without a change: it is all changes'.
-    A barrier costs a slice, which is a message each way and an fsync.  A barrier does not cover Contribute and
-    Tally: these wait for the end of the function or a Checkpoint.
+    Effects between two barriers may become durable in any order, for they go to regions with logs of their own.
+    A barrier costs a slice, which is a message each way and an fsync.
+
+    A batch yields a barrier without a change: it is all changes'.  Their gifts to totals are sent at the end all the
+    same, for a later run may have other changes in its batch, and barriers at other places.
     """
 
     __slots__ = ()

@@ -103,12 +103,15 @@ class Contribute(_Value):
     """What one source gives to totals of this row, as of a sequence: exact, however often and however late it is said.
 
     The cell ``family:source`` (a member) keeps what the source gives.  A sequence at or below the member's own changes
-    nothing.  Any other replaces the member, adds the difference to each total and moves the source's cell in the order.
-    A total of 0 is no cell.  Totals are counters of eight bytes and wrap at 64 bits, as HBase's do.  A member names its
-    totals and its place in the order, so what withdraws a source names neither (``model.contribution``).
+    nothing; of one sequence a higher ``part`` is newer.  Any other replaces the member, adds the difference to each
+    total and moves the source's cell in the order.  A total of 0 is no cell.  Totals are counters of eight bytes and
+    wrap at 64 bits, as HBase's do.  A member names its totals and its place in the order, so what withdraws a source
+    names neither (``model.contribution``).
     """
 
-    __slots__ = ("amounts", "carry", "family", "order", "order_family", "relative", "sequence", "source", "totals")
+    __slots__ = (
+        "amounts", "carry", "family", "order", "order_family", "part", "relative", "sequence", "source", "totals",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -121,6 +124,7 @@ class Contribute(_Value):
         order: bytes | None = None,
         carry: tuple[tuple[bytes, bytes], ...] = (),
         relative: bool = False,
+        part: int = 0,
     ) -> None:
         self.family = family  # of the members
         self.source = source
@@ -131,6 +135,7 @@ class Contribute(_Value):
         self.order = order  # the place of the source among them, as bytes; None: it has none
         self.carry = carry  # column and value: what member and ordered cell hold beside
         self.relative = relative  # ``amounts`` are added to what the member holds
+        self.part = part  # of the source's change, which gives in several steps
 
     @property
     def families(self) -> tuple[bytes, ...]:
@@ -153,7 +158,7 @@ class Contribute(_Value):
         """In the order in which they are given."""
         return (
             self.family, self.source, self.sequence, self.amounts, self.totals,
-            self.order_family, self.order, self.carry, self.relative,
+            self.order_family, self.order, self.carry, self.relative, self.part,
         )  # fmt: skip
 
     def _held(self) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from columnar.limits import STEP_CELLS
-from columnar.model.contribution import GUARD_KIND, guard_made_ms
+from columnar.model.contribution import GUARD_KINDS, guard_made_ms
 from columnar.model.schema import Table
 from columnar.regions.column_draft import VERSIONS_SPACE
 from columnar.regions.family_view import FamilyView, is_alive
@@ -90,7 +90,7 @@ def _guards_step(store: Store, view: FamilyView, before_ms: int, start: bytes) -
     step = list(islice(store.scan(view.space, start, None), STEP_CELLS))
     doomed = []
     for key, raw in step:
-        if raw[0] == CELL and raw.startswith(GUARD_KIND, HEADER_BYTES):
+        if raw[0] == CELL and raw.startswith(GUARD_KINDS, HEADER_BYTES):
             made_ms = guard_made_ms(raw[HEADER_BYTES:])
             if made_ms is not None and made_ms < before_ms and not _has_older(store, view, key):
                 doomed.append(key)

@@ -10,6 +10,7 @@
                [3, family, qualifier, value]                                     append
                [4, family, source, [origin, epoch, n], amounts | nil, [total, ...], order family, order | nil,
                 [[column, value], ...], relative]                           contribution, of totals [family, qualifier]
+               [5, as 4 ..., part]                                              contribution of a later part of a change
 
 Rows of a bulk load share their columns, so a shape travels once.  Packing a put takes 0.5 us, a value of a shape
 nothing but its bytes.
@@ -35,7 +36,7 @@ from columnar.model.mutation import (
 )
 from columnar.routing.value_codec import BOOL, BYTES, INT, TRIPLE, BadValue, Codec, maybe, pair, several
 
-_PUT, _DELETE, _INCREMENT, _APPEND, _CONTRIBUTE = range(5)
+_PUT, _DELETE, _INCREMENT, _APPEND, _CONTRIBUTE, _CONTRIBUTE_PART = range(6)
 _Columns = tuple[tuple[bytes, bytes], ...]
 _SHAPES: Final = several(several(pair(BYTES, BYTES)))
 _VALUES: Final = several(BYTES)
@@ -43,15 +44,20 @@ _MAYBE_INT: Final = maybe(INT)
 _MAYBE_BYTES: Final = maybe(BYTES)
 _MAYBE_INTS: Final = maybe(several(INT))
 _PAIRS: Final = several(pair(BYTES, BYTES))
+_CONTRIBUTION: Final[tuple[Codec[Any], ...]] = (
+    BYTES, BYTES, TRIPLE, _MAYBE_INTS, _PAIRS, BYTES, _MAYBE_BYTES, _PAIRS, BOOL,
+)  # fmt: skip
 _FIELDS: Final[dict[int, tuple[Codec[Any], ...]]] = {
     _PUT: (BYTES, BYTES, BYTES, _MAYBE_INT, _MAYBE_INT),
     _DELETE: (BYTES, _MAYBE_BYTES, _MAYBE_INT, BOOL),
     _INCREMENT: (BYTES, BYTES, INT),
     _APPEND: (BYTES, BYTES, BYTES),
-    _CONTRIBUTE: (BYTES, BYTES, TRIPLE, _MAYBE_INTS, _PAIRS, BYTES, _MAYBE_BYTES, _PAIRS, BOOL),
+    _CONTRIBUTE: _CONTRIBUTION,
+    _CONTRIBUTE_PART: (*_CONTRIBUTION, INT),  # a server that does not know parts refuses it, as it must
 }
 _MADE: Final[dict[int, Any]] = {
     _PUT: Put, _DELETE: Delete, _INCREMENT: Increment, _APPEND: Append, _CONTRIBUTE: Contribute,
+    _CONTRIBUTE_PART: Contribute,
 }  # fmt: skip
 
 
@@ -90,8 +96,8 @@ def _plain(operation: Operation) -> list[Any]:
         return [_INCREMENT, operation.family, operation.qualifier, operation.amount]
     if isinstance(operation, Append):
         return [_APPEND, operation.family, operation.qualifier, operation.value]
-    held = [one.encode(value) for one, value in zip(_FIELDS[_CONTRIBUTE], operation.fields, strict=True)]
-    return [_CONTRIBUTE, *held]
+    kind = _CONTRIBUTE_PART if operation.part else _CONTRIBUTE
+    return [kind, *[one.encode(value) for one, value in zip(_FIELDS[kind], operation.fields, strict=False)]]
 
 
 def _decode(plain: Any) -> tuple[RowWrite, ...]:

@@ -16,7 +16,8 @@
             | "named" (error: [[place of a change in the batch, text], ...])
     effects := [effect, ...] as in ``model.effect``, of this slice; where it failed, those before its checkpoint
                of a batch [[place of its change, effect], ...]
-    checkpoint := bytes | nil; used, computed: microseconds of this slice, and how many of them it computed
+    progress, checkpoint := [state, part] | nil, the part as in ``held_gifts``
+    used, computed: microseconds of this slice, and how many of them it computed
     change := [table, row, stamp, sequence, [[kind, column, timestamp, value], ...],
                {column: value} now | nil, {column: value} before | nil, attempt, is_backfill, the client's timestamp,
                hops, {column: value} after | nil, {look: looked} | nil]

@@ -1,18 +1,23 @@
-"""(pure) Gifts of changes to totals (``Contribute``, ``Tally``), held back until the function ends or checkpoints.
+"""(pure) Gifts of changes to totals (``Contribute``, ``Tally``), held back until the function ends or yields a mark.
 
-    held(effects)                the effects, HELD in the place of a gift; gifts come before Checkpoints and at the end
+    held(effects, part)          the effects, HELD in the place of a gift; gifts come before Checkpoints, Barriers and
+                                 at the end
     held_pairs(pairs, changes)   the same for a batch: gifts come at the end, in the order of the changes
 
-Invariants:
-    I1. Gifts of one change, from one source to one row, that are yielded without a Checkpoint between them are sent as
-        one effect: tallies add up; of Contributes the one that gives replaces the one that withdraws, whichever came
-        first.  Two that give differently are refused.
-    I2. The function's yields alone decide what is sent, never time or where slices are cut.  A later run of the change
-        with the same yields therefore sends the same gifts, and the sequence of the change tells that they are repeats.
-    I3. A function that ends in an error or in ``Later`` sends no gift that came after its last Checkpoint.
-    I4. At most GIVEN_ROWS gifts and GIVEN_BYTES of them are held.
+A part of a run ends at each mark, a Checkpoint or a Barrier, behind gifts.  Parts are numbered from 0; a Checkpoint
+bears the number of the part that begins behind it, and a later run of the change begins with that.
 
-Knows nothing of slices.  The store refuses a second gift of a change to a row (``flows.giving``).
+Invariants:
+    I1. Gifts of one part, from one source to one row, are sent as one effect: tallies add up; of Contributes the one
+        that gives replaces the one that withdraws, whichever came first.  Two that give differently are refused.
+    I2. The function's yields alone decide what is sent, never time or where slices are cut.  A later run of the change
+        with the same yields therefore sends the same gifts, and the sequence of the change with the number of the part
+        tells that they are repeats.
+    I3. A function that ends in an error or in ``Later`` sends no gift that came after its last Checkpoint or Barrier.
+    I4. At most GIVEN_ROWS gifts and GIVEN_BYTES of them are held.
+    I5. A Checkpoint of an empty state, behind which a later run begins at the beginning, ends no part and bears 0.
+
+Knows nothing of slices.
 """
 
 from __future__ import annotations
@@ -22,32 +27,40 @@ from typing import Any, Final, NoReturn
 
 from columnar.errors import shown
 from columnar.model.contribution import TOTALS, wrapped
-from columnar.model.effect import GIVEN_ROWS, Checkpoint, Contribute, Effect, Tally
+from columnar.model.effect import GIVEN_ROWS, Barrier, Checkpoint, Contribute, Effect, Parted, Tally
 
 GIVEN_BYTES: Final = 64 * 1024 * 1024
 HELD: Final = object()  # comes where a gift was yielded, so that a slice can end there
 _GIFTS: Final = (Contribute, Tally)
+_ENDS: Final = (Checkpoint, Barrier)  # of a part
+_BEGINNING: Final = Checkpoint(b"")
 _Key = tuple[int, bytes, bytes, bytes, bytes | None]  # place of the change, table, row, family of the members, source
 
 
-def held(effects: Iterator[Any]) -> Iterator[Any]:
-    """``close`` ends ``effects``, too.  Raises what ``effects`` raises.  ValueError: I1, I4."""
+def held(effects: Iterator[Any], part: int = 0) -> Iterator[Any]:
+    """``part``: that the run begins with.
+
+    ``close`` ends ``effects``, too.  Raises what ``effects`` raises.  ValueError: I1, I4.
+    """
     gifts = _Gifts()
     try:
         for effect in effects:
             if isinstance(effect, _GIFTS):
                 gifts.add(0, effect)
                 yield HELD
-                continue
-            if isinstance(effect, Checkpoint):
-                for _, gift in gifts.take():
-                    yield gift
-            yield effect
+            elif isinstance(effect, _ENDS) and effect != _BEGINNING:
+                taken = gifts.take()
+                for _, gift in taken:
+                    yield gift.in_part(part)
+                part += bool(taken)
+                yield effect.in_part(part) if isinstance(effect, Checkpoint) else effect
+            else:
+                yield effect
     except GeneratorExit:
         _close(effects)
         raise
     for _, gift in gifts.take():
-        yield gift
+        yield gift.in_part(part)
 
 
 def held_pairs(pairs: Iterator[Any], changes: tuple[Any, ...]) -> Iterator[Any]:
@@ -75,10 +88,10 @@ class _Gifts:
     __slots__ = ("_held", "_size_bytes")
 
     def __init__(self) -> None:
-        self._held: dict[_Key, Effect] = {}
+        self._held: dict[_Key, Parted] = {}
         self._size_bytes = 0
 
-    def add(self, place: int, gift: Effect) -> None:
+    def add(self, place: int, gift: Parted) -> None:
         key = (place, gift[1], gift[2], gift[4], gift[5])
         before = self._held.get(key)
         if before is not None:
@@ -94,14 +107,14 @@ class _Gifts:
                 "now and then, or take smaller batches"
             )
 
-    def take(self) -> list[tuple[int, Effect]]:
+    def take(self) -> list[tuple[int, Parted]]:
         """Places and gifts, by place and in the order of their first yields; none are held afterwards."""
         taken = sorted([(key[0], gift) for key, gift in self._held.items()], key=_place)
         self._held, self._size_bytes = {}, 0
         return taken
 
 
-def _place(item: tuple[int, Effect]) -> int:
+def _place(item: tuple[int, Parted]) -> int:
     return item[0]
 
 
@@ -109,7 +122,7 @@ def _is_gift(pair: Any) -> bool:
     return type(pair) is tuple and len(pair) == 2 and isinstance(pair[1], _GIFTS)
 
 
-def _together(one: Effect, two: Effect) -> Effect:
+def _together(one: Parted, two: Parted) -> Parted:
     if isinstance(one, Tally) and isinstance(two, Tally):
         amounts = dict(one[3])
         for total, amount in two[3].items():

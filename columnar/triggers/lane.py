@@ -147,7 +147,8 @@ class Lane:
         if self._listening is None:
             self._heard_s = asyncio.get_running_loop().time()
             self._listen_on(SILENCE_S)
-        progress, is_batch = call.deliveries[0].progress or None, registration.batch > 0
+        first, is_batch = call.deliveries[0], registration.batch > 0
+        progress = [first.progress, first.part] if first.progress else None
         parts = [call.number, registration.name, function, registration.side_by_side, changes, progress, is_batch]
         self._outgoing.append(parts)
         self._outgoing_bytes += sum(map(size_of, changes))

@@ -36,6 +36,7 @@ class Died(BaseException):
 class _Pending:
     change: Change
     progress: bytes = b""
+    part: int = 0  # of what the change gives, that the next run begins with
     attempt: int = 1
 
 
@@ -146,12 +147,12 @@ class Run:
         if change.is_backfill and not self.scope.holds(change.after):
             self._pending[row].popleft()
             return
-        call = Call(self, change, cut if pending.attempt < _ATTEMPTS else None)
+        call = Call(self, change, cut if pending.attempt < _ATTEMPTS else None, pending.part)
         pending.attempt += 1
         try:
             call.run(self._function.call, wants_client=self._function.wants_client)
         except (Died, Later):
-            pending.progress = call.progress
+            pending.progress, pending.part = call.progress, call.part
             self._ghosts.append(call.lost)
             return
         self._ghosts.append(call.stamped)
@@ -178,9 +179,9 @@ class Run:
 class Call:
     """A run of the function; after ``cut`` steps it dies."""
 
-    def __init__(self, run: Run, change: Change, cut: int | None) -> None:
+    def __init__(self, run: Run, change: Change, cut: int | None, part: int) -> None:
         self._run, self._change, self._left = run, change, cut
-        self.progress = change.progress
+        self.progress, self.part = change.progress, part
         self.stamped: list[Write] = []  # by effects, which the store may write again
         self.lost: list[Write] = []  # those after the death
 
@@ -191,7 +192,7 @@ class Call:
         asked: Any = (self._change,) if is_batch else self._change
         try:
             found = function(asked, client) if wants_client else function(asked)
-            for effect in held(yielded(found, is_batch=is_batch)):
+            for effect in held(yielded(found, is_batch=is_batch), self.part):
                 if effect is not HELD:
                     self._take(effect)
         except Later:
@@ -203,7 +204,7 @@ class Call:
     def _take(self, effect: Effect) -> None:
         if effect[0] == CHECKPOINT:
             if self._left is None or self._left >= 0:
-                self.progress = effect[1]
+                _, self.progress, self.part = effect
             return
         self._run.tallies |= effect[0] == TALLY
         for write in _writes_of(effect, self._change, self._run.asked.name):
@@ -246,9 +247,9 @@ def _writes_of(effect: Effect, change: Change, name: str) -> Iterator[Write]:
     elif effect[0] == DELETE:
         yield Write(effect[1], effect[2], change.stamp, columns=effect[3])
     elif effect[0] in (CONTRIBUTE, TALLY):
-        _, table, row, amounts, members, source, *_ = effect
+        _, table, row, amounts, members, source, *_, part = effect
         source = joined((name.encode(), change.row)) if source is None else source
-        sequence = tuple(map(int, change.sequence.split("-")))
+        sequence = (*map(int, change.sequence.split("-")), part)
         yield Write(
             table, row, None, amounts=amounts, source=joined((members, source)), sequence=sequence,
             relative=effect[0] == TALLY,

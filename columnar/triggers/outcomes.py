@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, Protocol
 
-from columnar.errors import ColumnarError, GivenTwice, IllegalArgument, TooManyHops
+from columnar.errors import ColumnarError, IllegalArgument, TooManyHops
 from columnar.flows.applier import Applier
 from columnar.flows.delivery_state import Delivery, pause_s
 from columnar.flows.effects import Write, size_of, writes_of
@@ -36,6 +36,7 @@ from columnar.triggers.lane import Call, Lane
 
 _log = logging.getLogger(__name__)
 
+_GAVE: Final = "it has given to totals, or may have: a retry is a change of its own, and adds its tallies again\n"
 _DIED: Final = "the worker process went while it ran: "
 TOLD_S: Final = 1.0  # between two lines of the log about failures of one trigger
 
@@ -69,8 +70,8 @@ class Delivering(Protocol):
 class _Outcome:
     __slots__ = ("call", "checkpoint", "error", "output", "what")
 
-    def __init__(self, call: Call, what: str, error: Any, output: str, checkpoint: bytes | None) -> None:
-        """``error``: the traceback's text, seconds, or texts by place in the batch."""
+    def __init__(self, call: Call, what: str, error: Any, output: str, checkpoint: list[Any] | None) -> None:
+        """``error``: the traceback's text, seconds, or texts by place in the batch; ``checkpoint``: state and part."""
         self.call = call
         self.what = what
         self.error = error
@@ -191,16 +192,19 @@ class Outcomes:
         call, what, consumer = outcome.call, outcome.what, outcome.call.consumer
         self.applying.discard(call)
         call.job = None
+        if call.gives is not None and (error is not None or what != "done"):
+            for delivery in call.deliveries:
+                consumer.state.gave(delivery.sequence)
         if error is not None:
             call.is_abandoned = True  # what it would still yield is not wanted
             if call.rests:
                 self._feeder.goes_on(call)
             why = f"its effects cannot be written: {error.wire_message}"
-            is_last = isinstance(error, TooManyHops | GivenTwice)  # another run would not know what this one gave
-            self._failed(consumer, call.deliveries, why, outcome.output, is_last=is_last)
+            self._failed(consumer, call.deliveries, why, outcome.output, is_last=isinstance(error, TooManyHops))
             return
         if outcome.checkpoint is not None:
-            consumer.state.came_to(call.deliveries[0].sequence, outcome.checkpoint)
+            state, part = outcome.checkpoint
+            consumer.state.came_to(call.deliveries[0].sequence, state, part)
             consumer.dirty = True
         if what == "more":
             self._feeder.goes_on(call)
@@ -332,7 +336,7 @@ class Outcomes:
                 delivery.row,
                 delivery.sequence.token,
                 delivery.attempt,
-                error,
+                _GAVE + error if consumer.state.has_given(delivery.sequence) else error,
                 output,
                 int(time.time() * 1000),
                 _change_of(consumer, delivery),
@@ -416,7 +420,10 @@ def _is_error(what: str, error: Any) -> bool:
 
 
 def _is_state(checkpoint: Any) -> bool:
-    return checkpoint is None or isinstance(checkpoint, bytes)
+    if checkpoint is None:
+        return True
+    is_pair = isinstance(checkpoint, list) and len(checkpoint) == 2
+    return is_pair and isinstance(checkpoint[0], bytes) and isinstance(checkpoint[1], int)
 
 
 def _suspect(call: Call) -> None:

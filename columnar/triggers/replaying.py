@@ -62,7 +62,7 @@ def _back(region: Region, name: FollowerName, cursor: Cursor, wish: Replay) -> C
     return Cursor(
         start,
         tuple(one for one in cursor.open if one[0] <= start),
-        tuple(one for one in cursor.progress if one[0] <= start),
+        tuple(one for one in cursor.progress if one.sequence <= start),
     )
 
 

@@ -3,8 +3,8 @@
 A function that returns an iterator of effects is cut into slices: after SLICE_EFFECTS effects, SLICE_S of time,
 EFFECT_BYTES of effects or a Barrier the call rests until the effects are on disk.  Any other function is one slice.
 
-Contributes and Tallies are held back until the function ends or yields a Checkpoint (``held_gifts``), so that slices
-do not decide what a change gives.
+Contributes and Tallies are held back until the function ends or yields a Checkpoint or Barrier (``held_gifts``), so
+that slices do not decide what a change gives.
 
 The effects of a batch are pairs with the change that each belongs to.
 """
@@ -72,9 +72,8 @@ class Call:
     """Owned by the thread that runs it; between two slices by nobody."""
 
     __slots__ = (
-        "_connect", "argument", "begun_s", "effects", "function", "id", "is_admitted", "is_batch", "is_dropped",
-        "is_going_on",
-        "is_told", "side_by_side", "trigger",
+        "_connect", "_part", "argument", "begun_s", "effects", "function", "id", "is_admitted", "is_batch",
+        "is_dropped", "is_going_on", "is_told", "side_by_side", "trigger",
     )  # fmt: skip
 
     def __init__(self, parts: list[Any]) -> None:
@@ -84,8 +83,9 @@ class Call:
         self.argument: Any = (
             tuple([change_from(change, None, self._table) for change in changes])
             if self.is_batch
-            else change_from(changes[0], progress, self._table)
+            else change_from(changes[0], progress and progress[0], self._table)
         )
+        self._part: int = progress[1] if progress else 0  # of what the change gives: the first of this run
         self.effects: Iterator[Any] | None = None  # of a function that yields; set by its first slice
         self.begun_s = 0.0  # when this slice began; 0: its module is being imported
         self.is_told = False  # the store knows that this slice began
@@ -95,7 +95,7 @@ class Call:
 
     def run(self, load: Callable[[str], Function], connect: Callable[[], Connection]) -> list[Any]:
         """Run one slice; its outcome as in a "did" frame, without output.  Raises nothing that user code raises."""
-        taken = _BatchSlice(self.argument) if self.is_batch else _Slice()
+        taken = _BatchSlice(self.argument) if self.is_batch else _Slice(self._part)
         self._connect = connect
         what = "done"
         error: str | float | list[Any] | None = None
@@ -145,11 +145,13 @@ class Call:
 class _Slice:
     """The effects of one slice, and where its last checkpoint stands among them."""
 
-    __slots__ = ("_checked", "checkpoint", "effects")
+    __slots__ = ("_checked", "_part", "checkpoint", "effects")
 
-    def __init__(self) -> None:
+    def __init__(self, part: int = 0) -> None:
+        """``part``: of what the change gives, the first of the run."""
+        self._part = part
         self.effects: list[Any] = []
-        self.checkpoint: bytes | None = None
+        self.checkpoint: list[Any] | None = None  # state and part
         self._checked = 0  # so many effects came before the checkpoint
 
     def fill(self, yielded: Iterator[Any], ends_s: float) -> bool:
@@ -157,7 +159,7 @@ class _Slice:
         effects, size_bytes = self.effects, 0
         for effect in yielded:
             if type(effect) is Checkpoint:
-                self.checkpoint, self._checked = effect.state, len(effects)
+                self.checkpoint, self._checked = [effect.state, effect.part], len(effects)
             elif type(effect) is Barrier:
                 if effects:
                     return True
@@ -173,7 +175,7 @@ class _Slice:
         return False
 
     def held(self, yielded: Iterator[Any]) -> Iterator[Any]:
-        return held(yielded)
+        return held(yielded, self._part)
 
     def effects_of(self, found: Any) -> Iterator[Any]:
         """The effects that a function returned; anything else that it returns is ignored, as ever."""

@@ -6,7 +6,9 @@ import pytest
 
 from columnar.errors import DamagedData
 from columnar.model.contribution import (
+    GUARD_KINDS,
     Member,
+    given_bytes,
     guard_made_ms,
     order_qualifier,
     pack,
@@ -25,6 +27,8 @@ MEMBERS = {
         SEQUENCE, 1_002, False, ((b"v:count", 1),), b"o", b"\x80\x00", ((b"m:title", b"A title"), (b"m:none", b""))
     ),
     "in an order, with an empty place": Member(SEQUENCE, 1_003, False, ((b"v:count", 1),), b"o"),
+    "of a later part": Member(SEQUENCE, 1_005, False, ((b"v:count", 1),), part=3),
+    "gone in a later part": Member(SEQUENCE, 1_006, True, (), part=(1 << 32) - 1),
     "gone": Member((1 << 63, (1 << 32) - 1, (1 << 64) - 1), 1_004, True, ()),
 }
 ORDERED = {
@@ -51,8 +55,18 @@ def test_ordered_cells() -> None:
 
 
 def test_guards_are_told_from_members() -> None:
-    assert [guard_made_ms(pack(member)) for member in MEMBERS.values()] == [None, None, None, None, 1_004]
+    made = {name: guard_made_ms(pack(member)) for name, member in MEMBERS.items()}
+    assert {name: made_ms for name, made_ms in made.items() if made_ms} == {
+        "gone": 1_004,
+        "gone in a later part": 1_006,
+    }
+    assert all(pack(member).startswith(GUARD_KINDS) == member.is_gone for member in MEMBERS.values())
     assert guard_made_ms(b"\x01\x02") is None
+
+
+def test_members_that_give_the_same_differ_in_their_heads_alone() -> None:
+    one, other = MEMBERS["a count"], MEMBERS["of a later part"]
+    assert given_bytes(pack(one)) == given_bytes(pack(other)) != given_bytes(pack(MEMBERS["gone"]))
 
 
 def test_what_is_no_member_is_damage() -> None:
@@ -63,7 +77,13 @@ def test_what_is_no_member_is_damage() -> None:
                 unpack(data[:length])
         with pytest.raises(DamagedData):
             unpack(data + b"\x00")
-    for other in (b"\x02" + pack(MEMBERS["gone"])[1:], b"\x01\x03" + pack(MEMBERS["gone"])[2:], b"", bytes(8)):
+    for other in (
+        b"\x02" + pack(MEMBERS["gone"])[1:],
+        b"\x03" + pack(MEMBERS["of a later part"])[1:],
+        b"\x01\x03" + pack(MEMBERS["gone"])[2:],
+        b"",
+        bytes(8),
+    ):
         with pytest.raises(DamagedData):
             unpack(other)
     for qualifier in (b"row", b"\x00\x02\x00\x01row"):

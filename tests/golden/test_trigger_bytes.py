@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from columnar.errors import DamagedData
-from columnar.flows.delivery_state import Cursor, pack_cursor, unpack_cursor
+from columnar.flows.delivery_state import Cursor, Progress, pack_cursor, unpack_cursor
 from columnar.model.mutation import Put
 from columnar.model.trigger_registration import Registration, from_json, to_json
 from columnar.regions.change_record import ChangeRecord, Entry, Kind, Sequence
@@ -37,6 +37,21 @@ def test_cursor() -> None:
     assert unpack_cursor(CURSOR_BYTES) == CURSOR
     assert pack_cursor(Cursor(None, ())) == b"\x93\x01\xc0\x90"
     assert unpack_cursor(b"\x93\x01\xc0\x90") == Cursor(None, ())
+
+
+def test_cursors_of_changes_with_checkpoints() -> None:
+    held = CURSOR._replace(progress=(Progress(Sequence(7, 2, 299), b"half"),))
+    data = bytes.fromhex("9402930702cd012c92929307010500929307" + "02cd012b03" + "9192930702cd012bc40468616c66")
+    assert (pack_cursor(held), unpack_cursor(data)) == (data, held)
+    held = CURSOR._replace(progress=(Progress(Sequence(7, 1, 5), b"a"), Progress(Sequence(7, 2, 299), b"half", 2)))
+    data = bytes.fromhex(
+        "9504930702cd012c92929307010500929307"
+        + "02cd012b03"
+        + "929393070105c40161009393"
+        + "0702cd012bc40468616c6602"
+        + "c400"
+    )
+    assert (pack_cursor(held), unpack_cursor(data)) == (data, held)
 
 
 @pytest.mark.parametrize("data", [b"", b"\x93\x02\xc0\x90", b"\x93\x01\xc0", b"\x01", CURSOR_BYTES[:-1], b"\xff" * 9])

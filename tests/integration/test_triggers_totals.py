@@ -24,6 +24,7 @@ def make(connection: Connection) -> None:
     connection.create_table(b"pages", {"f": {}}, splits=[b"page/20"])
     connection.triggers.add("tallies", b"pages", f"{MODULE}:tallies", [b"f"], attempts=2)
     connection.triggers.add("gives", b"pages", f"{MODULE}:gives", [b"f"], before=True)
+    connection.triggers.add("steps", b"pages", f"{MODULE}:tallies_in_steps", [b"f"])
 
 
 @pytest.fixture
@@ -61,8 +62,11 @@ def test_a_counter_is_exact_through_kills_of_worker_and_store(tmp_path: Path) ->
             connection = store.connect()
     assert connection.triggers.wait("tallies", timeout_ms=60_000)
     assert connection.triggers.wait("gives", timeout_ms=60_000)
+    assert connection.triggers.wait("steps", timeout_ms=60_000)
     assert connection.triggers.dead_letters() == []
-    expected = {author: {b"n:edits": 2 * count, b"n:twice": 2 * count} for author, count in edits.items()}
+    expected = {
+        author: {b"n:edits": 2 * count, b"n:twice": 2 * count, b"n:steps": 3 * count} for author, count in edits.items()
+    }
     for author, size in pages.values():
         expected[author][b"n:pages"] = expected[author].get(b"n:pages", 0) + 1
         expected[author][b"n:bytes"] = expected[author].get(b"n:bytes", 0) + size
@@ -83,10 +87,18 @@ def test_mistakes_end_as_dead_letters_that_say_what_to_do(serving: Serving) -> N
     connection.create_table(b"out", {"f": {}})
     pages = connection.table(b"pages")
     pages.put(b"a", {b"f:author": b"alice", b"f:do": b"no such family"})
-    pages.put(b"b", {b"f:author": b"bob", b"f:do": b"twice"})
+    pages.put(b"b", {b"f:author": b"bob", b"f:do": b"two books"})
     assert connection.triggers.wait("tallies")
     letters = {letter.row: letter.error for letter in connection.triggers.dead_letters("tallies")}
     assert "has no family gone for members: columnar alter authors --add gone" in letters[b"a"]
-    assert "gave to row bob of authors before its Checkpoint" in letters[b"b"]
+    assert "gives to row bob of authors by a Tally and by a Contribute" in letters[b"b"]
     assert connection.triggers.wait("gives")
-    assert totals(connection)[b"bob"] == {b"n:edits": 2, b"n:twice": 2, b"n:pages": 1}
+    assert connection.triggers.wait("steps")
+    assert totals(connection)[b"bob"] == {b"n:pages": 1, b"n:steps": 3}, "the slice with both is refused whole"
+
+
+def test_what_is_tallied_behind_a_checkpoint_counts_in_a_run_that_begins_there(serving: Serving) -> None:
+    connection = serving.connect()
+    connection.table(b"pages").put(b"a", {b"f:author": b"alice", b"f:do": b"die"})
+    assert connection.triggers.wait("steps")
+    assert totals(connection)[b"alice"][b"n:steps"] == 3

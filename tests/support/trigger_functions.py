@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 
 from columnar.client import Append, Connection
-from columnar.triggers.api import Change, Checkpoint, Contribute, Delete, Effect, Later, Put, Tally
+from columnar.triggers.api import Barrier, Change, Checkpoint, Contribute, Delete, Effect, Later, Put, Tally
 
 MODULE = __name__
 not_a_function = "text"
@@ -123,11 +123,21 @@ def tallies(change: Change) -> Iterator[Effect]:
             yield Tally("authors", cell.value, {b"n:edits": 1, b"n:twice": 2})
     if change.now.get(b"f:do") == b"no such family":
         yield Tally("authors", b"x", {b"n:edits": 1}, members="gone")
-    if change.now.get(b"f:do") == b"twice":
+    if change.now.get(b"f:do") == b"two books":
         yield Checkpoint(b"1")
-        for number in range(600):
-            yield Put("out", b"%04d" % number, {b"f:v": b""})
-        yield Tally("authors", change.now[b"f:author"], {b"n:edits": 1})
+        yield Contribute("authors", change.now[b"f:author"], {b"n:edits": 1})
+
+
+def tallies_in_steps(change: Change) -> Iterator[Effect]:
+    """Each change of f:author counts three times, between checkpoints and barriers; f:do has the first run die."""
+    (author,) = {cell.value for cell in change.changes if cell.column == b"f:author"}
+    for step in range(int(change.progress or b"0"), 3):
+        yield Tally("authors", author, {b"n:steps": 1})
+        if step == 0:
+            yield Checkpoint(b"1")
+        yield Barrier()
+        if change.now.get(b"f:do") == b"die" and not change.progress:
+            os._exit(3)
 
 
 def gives(change: Change) -> Iterator[Effect]:

@@ -118,6 +118,16 @@ async def test_an_error_is_its_own_jobs_alone(bench: Bench) -> None:
 
 
 @on_bench
+async def test_behind_a_write_that_is_refused_nothing_of_its_row_is_written(bench: Bench) -> None:
+    """A later gift to the row would have the earlier one taken for late when the change comes again."""
+    bench.apply("refused", put(b"a", column=b"none:q"), put(b"a"), put(b"a", b"2"))
+    bench.apply("good", put(b"b"))
+    await bench.until_told(2)
+    assert {name for name, error in bench.told if error is not None} == {"refused"}
+    assert bench.values(b"a") == []
+
+
+@on_bench
 async def test_a_region_that_is_behind_or_full_holds_up_nobody_else(bench: Bench) -> None:
     region = bench.region(b"a")
     region.refuses_writes = True

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from columnar.errors import GivenTwice, IllegalArgument
+from columnar.errors import IllegalArgument
 from columnar.flows import giving
 from columnar.flows.effects import for_table, writes_of
 from columnar.flows.giving import Giver, Giving
@@ -60,14 +60,22 @@ def test_other_sources_tables_and_members_are_gifts_of_their_own() -> None:
     assert found[-1].totals == (EDITS, BYTES)
 
 
-def test_a_change_may_not_give_there_again_after_a_checkpoint() -> None:
+def test_a_change_gives_there_again_in_a_later_part_only() -> None:
     giver = Giver("edits")
     tally = Tally("t", b"alice", {b"n:edits": 1})
     written(tally, giver=giver)
     written(Tally("t", b"bob", {b"n:edits": 1}), giver=giver)
-    for again in (tally, ContributeEffect("t", b"alice", None), ContributeEffect("t", b"alice", {b"n:pages": 1})):
-        with pytest.raises(GivenTwice, match=r"row alice of t before its Checkpoint.*at one side of a Checkpoint only"):
+    with pytest.raises(IllegalArgument, match="gave to row alice of t already in the same part"):
+        written(tally, giver=giver)
+    for again in (ContributeEffect("t", b"alice", None), ContributeEffect("t", b"alice", {b"n:pages": 1}).in_part(1)):
+        with pytest.raises(IllegalArgument, match=r"row alice of t by a Tally and by a Contribute.*another source="):
             written(again, giver=giver)
+    ((_, mutation),) = written(tally.in_part(1), giver=giver)
+    assert mutation.operations == (
+        Contribute(b"m", SOURCE, SEQUENCE, (1,), ((b"n", b"edits"),), relative=True, part=1),
+    )
+    with pytest.raises(IllegalArgument):
+        written(tally, giver=giver)
     written(tally, giver=Giver("edits"))
 
 
@@ -82,7 +90,7 @@ def test_changes_of_a_batch_give_in_their_order() -> None:
     gives = ContributeEffect("t", b"bob", {b"n:pages": 1})
     written(gives, giver=giver, of=second)
     written(gives, giver=giver, of=first)
-    with pytest.raises(GivenTwice):
+    with pytest.raises(IllegalArgument, match="already in the same part"):
         written(gives, giver=giver, of=second)
 
 
@@ -114,12 +122,15 @@ def test_missing_families_are_named_with_the_command_that_makes_them() -> None:
 @pytest.mark.parametrize(
     "effect",
     [
-        [5, b"t", b"r", {b"n:a": 1}], [5, b"t", b"", {b"n:a": 1}, b"m", None, {}, None, b""],
-        [5, b"t", b"r", None, b"m", None, {}, None, b""], [5, b"t", b"r", {}, b"m", None, {}, None, b""],
-        [5, b"t", b"r", {b"n:a": "1"}, b"m", None, {}, None, b""],
-        [5, b"t", b"r", {b"n": 1}, b"m", None, {}, None, b""],
-        [4, b"t", b"r", {5: 1}, b"m", None, {}, None, b""],
-        [4, b"t", b"r", {b"m:a": 1}, b"m", None, {}, None, b""],
+        [5, b"t", b"r", {b"n:a": 1}], [5, b"t", b"", {b"n:a": 1}, b"m", None, {}, None, b"", 0],
+        [5, b"t", b"r", None, b"m", None, {}, None, b"", 0], [5, b"t", b"r", {}, b"m", None, {}, None, b"", 0],
+        [5, b"t", b"r", {b"n:a": "1"}, b"m", None, {}, None, b"", 0],
+        [5, b"t", b"r", {b"n": 1}, b"m", None, {}, None, b"", 0],
+        [4, b"t", b"r", {5: 1}, b"m", None, {}, None, b"", 0],
+        [5, b"t", b"r", {b"n:a": 1}, b"m", None, {}, None, b""],
+        [5, b"t", b"r", {b"n:a": 1}, b"m", None, {}, None, b"", -1],
+        [5, b"t", b"r", {b"n:a": 1}, b"m", None, {}, None, b"", 1 << 32],
+        [4, b"t", b"r", {b"m:a": 1}, b"m", None, {}, None, b"", 0],
     ],
 )  # fmt: skip
 def test_what_is_no_effect_is_refused(effect: Any) -> None:

@@ -16,7 +16,7 @@ def test_an_effect_travels_as_it_is() -> None:
         [1, b"t", b"r", {b"f:a": b"1"}],
         [2, b"t", b"r", [b"f:a", b"f"]],
         [2, b"t", b"r", None],
-        [3, b"s"],
+        [3, b"s", 0],
     ]
     assert [effect.size_bytes for effect in effects] == [1 + 3 + 1, 1 + 3 + 1, 1, 1]
 
@@ -29,10 +29,10 @@ def test_what_is_given_to_totals_travels_as_it_is() -> None:
         Tally("t", b"r", {b"n:a": 1 << 40}),
     ]
     assert msgpack.unpackb(msgpack.packb(effects), strict_map_key=False) == [
-        [4, b"t", b"r", {b"n:a": 1}, b"m", None, {}, None, b"o"],
-        [4, b"t", b"r", None, b"mm", b"s", {}, None, b"o"],
-        [4, b"t", b"r", {b"n:": -1}, b"m", None, {b"c:d": b"v"}, b"", b"oo"],
-        [5, b"t", b"r", {b"n:a": 1 << 40}, b"m", None, {}, None, b""],
+        [4, b"t", b"r", {b"n:a": 1}, b"m", None, {}, None, b"o", 0],
+        [4, b"t", b"r", None, b"mm", b"s", {}, None, b"o", 0],
+        [4, b"t", b"r", {b"n:": -1}, b"m", None, {b"c:d": b"v"}, b"", b"oo", 0],
+        [5, b"t", b"r", {b"n:a": 1 << 40}, b"m", None, {}, None, b"", 0],
     ]
     assert [effect.size_bytes for effect in effects] == [1 + 3 + 8, 1 + 1, 1 + 2 + 8 + 3 + 1, 1 + 3 + 8]
 

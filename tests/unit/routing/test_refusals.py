@@ -44,7 +44,6 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "ScannerNotFound": (7,),
     "Throttled": ("t", "over", 12, "10req/s"),
     "ClientGone": (),
-    "GivenTwice": (b"t", b"r"),
     "TooManyHops": (16, 16),
     "RegionElsewhere": ("t", "0123456789abcdef"),
     "FolderInUse": ("folder", "me"),

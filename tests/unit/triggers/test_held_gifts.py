@@ -25,7 +25,7 @@ def change(row: bytes, sequence: str) -> list[Any]:
     return [b"t", row, 7, sequence, [], {}, {}, 1, False, 5, 0, None, None, False]
 
 
-def run(function: Callable[[Any], Any], *rows: bytes, progress: bytes | None = None) -> list[list[Any]]:
+def run(function: Callable[[Any], Any], *rows: bytes, progress: list[Any] | None = None) -> list[list[Any]]:
     """The outcomes of the call's slices; with rows, of a batch."""
     changes = [change(row, f"1-1-{at}") for at, row in enumerate(rows)] or [change(b"r", "1-1-1")]
     call = Call([1, "t", "m:f", 8, changes, progress, bool(rows)])
@@ -104,24 +104,52 @@ def test_an_end_in_error_or_later_drops_what_was_given_since_the_last_checkpoint
     assert (sent(found), found[-1][1]) == ([], what)
     found = run(checks)
     assert (sent(found), found[-1][1]) == ([BOTH], what)
-    assert [outcome[5] for outcome in found if outcome[5]] == [b"half"]
+    assert [outcome[5] for outcome in found if outcome[5]] == [[b"half", 1]]
 
 
 def test_gifts_stand_in_no_later_slice_than_their_checkpoint(cut: str) -> None:
     found = run(lambda _: iter((ONE, Checkpoint(b"1"), Tally("t", b"bob", {b"n:edits": 1}), GIVES, Checkpoint(b"2"))))
     (first,) = [at for at, outcome in enumerate(found) if outcome[2][:1] == [ONE]]
     checks = [at for at, outcome in enumerate(found) if outcome[5]]
-    assert sent(found) == [ONE, Tally("t", b"bob", {b"n:edits": 1}), GIVES], "a second gift is for the store to refuse"
+    assert sent(found) == [ONE, Tally("t", b"bob", {b"n:edits": 1}).in_part(1), GIVES.in_part(1)]
     assert first <= checks[0]
-    assert found[checks[-1]][5] == b"2"
+    assert found[checks[-1]][5] == [b"2", 2]
     assert cut == "not at all" or sent(found[checks[-1] + 1 :]) == []
 
 
 @pytest.mark.usefixtures("cut")
-def test_a_barrier_sends_no_gift() -> None:
-    found = run(lambda _: iter((ONE, PUT, Barrier(), TWO)))
-    assert sent(found) == [PUT, BOTH]
-    assert found[0][1] == "more"
+def test_a_barrier_covers_gifts() -> None:
+    """They are in slices before what comes behind it, and what is given there is of another part."""
+    found = run(lambda _: iter((ONE, PUT, Barrier(), TWO, Barrier(), Barrier(), PUT)))
+    assert sent(found) == [PUT, ONE, TWO.in_part(1), PUT]
+    (first,) = [at for at, outcome in enumerate(found) if ONE in outcome[2]]
+    (second,) = [at for at, outcome in enumerate(found) if TWO.in_part(1) in outcome[2]]
+    assert first < second < len(found) - 1
+    assert found[first][1] == "more"
+
+
+def test_an_end_in_error_behind_a_barrier_keeps_what_was_given_before() -> None:
+    def function(_: Change) -> Iterator[Effect]:
+        yield from (ONE, Barrier(), TWO)
+        raise ValueError("as told")
+
+    found = run(function)
+    assert [(outcome[1], outcome[2]) for outcome in found] == [("more", [ONE]), ("failed", [])]
+
+
+@pytest.mark.usefixtures("cut")
+def test_a_run_behind_a_checkpoint_goes_on_with_its_part() -> None:
+    found = run(lambda _: iter((PUT, Checkpoint(b"2"), ONE, Checkpoint(b"3"), TWO)), progress=[b"1", 4])
+    assert sent(found) == [PUT, ONE.in_part(4), TWO.in_part(5)]
+    assert [outcome[5] for outcome in found if outcome[5]][-1] == [b"3", 5]
+
+
+@pytest.mark.usefixtures("cut")
+def test_a_checkpoint_that_says_nothing_is_the_beginning() -> None:
+    """A later run gives all of it again, in the same parts."""
+    found = run(lambda _: iter((ONE, Checkpoint(b"1"), ONE, Checkpoint(b""), TWO)))
+    assert sent(found) == [ONE, BOTH.in_part(1)]
+    assert [outcome[5] for outcome in found if outcome[5]][-1] == [b"", 0]
 
 
 @pytest.mark.usefixtures("cut")
@@ -233,7 +261,7 @@ def test_what_is_closed_closes_what_it_reads_although_somebody_holds_it() -> Non
 
 
 def test_slices_and_ends_never_decide_what_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model: of random yields, cut at random, the gifts are the sums between checkpoints."""
+    """A model: of random yields, cut at random, the gifts are the sums between checkpoints and barriers."""
     for seed in range(20261124, 20261124 + SEEDS):
         rng = random.Random(seed)
         steps: list[Effect] = []
@@ -250,18 +278,22 @@ def test_slices_and_ends_never_decide_what_is_sent(monkeypatch: pytest.MonkeyPat
 
         monkeypatch.setattr(slices, "SLICE_EFFECTS", rng.randrange(1, 4))
         gifts = [effect for effect in sent(run(function)) if effect != PUT]
+        parts = [gift.part for gift in gifts]
+        assert parts == sorted(parts)
+        assert len({(gift.part, gift[2]) for gift in gifts}) == len(gifts), "one gift to a row in each part"
+        gifts = [gift.in_part(0) for gift in gifts]
         assert gifts == expected(steps, fails), f"seed {seed}: {steps}"
 
 
 def expected(steps: list[Effect], fails: bool) -> list[Effect]:
     found: list[Effect] = []
     sums: dict[bytes, dict[bytes, int]] = {}
-    for step in [*steps, *([] if fails else [Checkpoint(b"")])]:
+    for step in [*steps, *([] if fails else [Barrier()])]:
         if isinstance(step, Tally):
             row = sums.setdefault(step[2], {})
             for total, amount in step[3].items():
                 row[total] = row.get(total, 0) + amount
-        elif isinstance(step, Checkpoint):
+        elif isinstance(step, Checkpoint | Barrier):
             found += [Tally("t", row, totals) for row, totals in sums.items()]
             sums = {}
     return found

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from columnar.client import Connection
-from columnar.triggers.api import Change, Checkpoint, Contribute, Delete, Effect, Later, Put, Tally, on
+from columnar.triggers.api import Barrier, Change, Checkpoint, Contribute, Delete, Effect, Later, Put, Tally, on
 from columnar.triggers.model_history import Event, random_history, shrunk
 from columnar.triggers.model_tables import ModelTables, Write
 from columnar.triggers.testing import assert_converges, effects_of
@@ -84,11 +84,18 @@ def test_good_functions_converge(function: Callable[..., Any]) -> None:
 
 
 def tallies(change: Change) -> Iterator[Effect]:
-    """Counts changes, in two steps; a backfill is none."""
-    if not change.is_backfill:
+    """Counts changes, in four steps; a backfill is none."""
+    if change.is_backfill:
+        return
+    if not change.progress:
         yield Tally("counts", b"all", {b"n:changes": 1})
         yield Put("seen", change.row, {b"s:it": b""})
         yield Tally("counts", b"all", {b"n:changes": 1})
+        yield Checkpoint(b"half")
+    yield Tally("counts", b"all", {b"n:changes": 1})
+    yield Barrier()
+    yield Put("seen", change.row, {b"s:all": b""})
+    yield Tally("counts", b"all", {b"n:changes": 1})
 
 
 def test_tallies_converge_to_the_count_of_changes() -> None:

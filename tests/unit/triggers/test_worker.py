@@ -118,7 +118,7 @@ class Store:
             self._held += self._frames.feed(self.ours.recv(1 << 16))
         return self._held.pop(0)
 
-    def send(self, number: int, function: str, side_by_side: int = 8, progress: bytes | None = None) -> None:
+    def send(self, number: int, function: str, side_by_side: int = 8, progress: list[Any] | None = None) -> None:
         call = [number, function, f"allowed_triggers:{function}", side_by_side, [CHANGE], progress, False]
         self.ours.sendall(pack("run", [call]))
 
@@ -237,11 +237,11 @@ def test_much_comes_in_slices_with_checkpoints(start: Callable[[], Store], monke
     monkeypatch.setattr(slices, "SLICE_S", 20.0)
     store = start()
     first = store.call(1, "many")
-    assert (first[1], len(first[2]), first[5]) == ("more", SLICE_EFFECTS, b"7")
+    assert (first[1], len(first[2]), first[5]) == ("more", SLICE_EFFECTS, [b"7", 0])
     assert store.call(2, "one")[:2] == [2, "done"], "others run between two slices"
     store.ours.sendall(pack("go", 1))
     second = store.outcome()
-    assert (second[1], len(second[2]), second[5]) == ("more", SLICE_EFFECTS, b"507")
+    assert (second[1], len(second[2]), second[5]) == ("more", SLICE_EFFECTS, [b"507", 0])
     store.send(3, "many", progress=second[5])
     again = store.outcome()
     assert again[2][0][2] == b"507", "it begins behind its checkpoint"
@@ -297,7 +297,7 @@ def test_a_call_that_does_not_end_well_has_no_effects(
 @pytest.mark.parametrize(("function", "what"), [("checks_and_is_put_off", "later"), ("checks_and_fails", "failed")])
 def test_what_was_yielded_up_to_a_checkpoint_is_kept(start: Callable[[], Store], function: str, what: str) -> None:
     outcome = start().call(1, function)
-    assert (outcome[1], outcome[2], outcome[5]) == (what, [PUT_ONE], b"half")
+    assert (outcome[1], outcome[2], outcome[5]) == (what, [PUT_ONE], [b"half", 0])
 
 
 def entered(count: int) -> None:
