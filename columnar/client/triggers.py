@@ -98,8 +98,8 @@ class Triggers:
         """Register ``function`` ("module:function") on ``families`` of ``table`` under ``name``.
 
         Adding the very same registration again changes nothing; another one under a name that is taken is an
-        IllegalArgument.  ``before``: changes carry the cells as they were.  ``from_where``: ``now``, or
-        ``beginning``: every row that is there counts as changed.  ``row``: changes carry the row as it is then,
+        IllegalArgument.  ``before``: changes carry the cells as they were.  ``from_where``: ``now``, ``beginning``
+        (every row that is there counts as changed), or a time.  ``row``: changes carry the row as it is then,
         which costs a read each.  ``rate``: of calls that begin, as 10/s, 600/min, 5/h or 1/d.  ``batch``: the
         function takes a sequence of so many changes at most, which waits ``within_ms`` for more.  ``process``:
         triggers of one label share a worker process.  ``columns``, ``where``, ``look``, ``images``: see

@@ -82,6 +82,7 @@ class TriggerChanges:
             self._check_processes(registration)
             check_no_cycle(registration, self.graph())
             await self._check_function(registration.function)
+            await self._check_start(registration)
             await self._begin(self.triggers, [registration])
 
     async def _change(self, held: Registration, wanted: Registration) -> None:
@@ -107,6 +108,8 @@ class TriggerChanges:
             fresh = [*plan.added, *(change.wanted for change in plan.changed)]
             await self._owner.ask(messages.ReloadFunctions())
             await self._check_all(fresh, {*plan.removed, *(one.name for one in fresh)})
+            for one in plan.added:
+                await self._check_start(one)
             if not plan.is_empty:
                 await self._carry_out(plan)
 
@@ -242,17 +245,24 @@ class TriggerChanges:
             await self._settle()
             table = self.triggers.known(name).registration.table
             if from_ms != BEGINNING:
-                await self._check_reach(name, table, from_ms)
+                else_ = f"columnar trigger replay {name} --from beginning shows it every row as it is now"
+                await self._check_reach(table, from_ms, else_)
             await self._catalogue.write_triggers(self.triggers.with_replay(name, from_ms))
             self.at("replayed")
             await self.publish()
         _log.info("trigger %s is shown %s again", name, f"changes since {from_ms}" if from_ms else "every row")
 
-    async def _check_reach(self, name: str, table: str, from_ms: int) -> None:
+    async def _check_start(self, registration: Registration) -> None:
+        start_ms = registration.start_ms
+        if start_ms is not None:
+            else_ = f"trigger {registration.name} that starts from the beginning is shown every row as it is now"
+            await self._check_reach(registration.table, start_ms, else_)
+
+    async def _check_reach(self, table: str, from_ms: int, else_: str) -> None:
+        """TriggerError: the log does not go back so far; ``else_``: what does."""
         reach = await self._owner.ask(messages.LogReach(table))
         if reach <= from_ms:
             return
-        else_ = f"columnar trigger replay {name} --from beginning shows it every row as it is now"
         if reach == messages.NOWHERE:
             raise TriggerError(
                 f"the log of {table} keeps no changes that are delivered; {else_}; "

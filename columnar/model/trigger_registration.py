@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from columnar.errors import DamagedData, IllegalArgument, TriggerError
@@ -25,6 +26,7 @@ MOST_SHARE: Final = 1_000
 BATCH_CHANGES: Final = 1_000
 LONGEST_WITHIN_MS: Final = 60_000
 MOST_PROCESSES: Final = 16  # labels of the triggers of a store
+_STARTS: Final = ("now", "beginning")
 _PERIODS_S: Final = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _RATE: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)/(s|min|h|d)", re.ASCII)
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
@@ -38,7 +40,7 @@ class Registration:
     function: str  # ``module:function``
     families: tuple[str, ...]  # latin-1 of the bytes
     before: bool = False  # changes carry the touched cells as they were
-    from_where: str = "now"  # or beginning
+    from_where: str = "now"  # or beginning, or a time (``start_ms_of``) from which the log is shown
     timeout_ms: int = DEFAULT_TIMEOUT_MS
     attempts: int = DEFAULT_ATTEMPTS
     row: bool = True  # changes carry the row as it is when they are delivered
@@ -57,6 +59,11 @@ class Registration:
     allow_cycle: bool = False  # it may follow its own changes, through others; ``model.trigger_flow.HOPS`` bounds that
 
     @property
+    def start_ms(self) -> int | None:
+        """The time at which it starts; None: now, or at the beginning.  IllegalArgument."""
+        return start_ms_of(self.from_where)
+
+    @property
     def family_bytes(self) -> frozenset[bytes]:
         return frozenset(family.encode("latin-1") for family in self.families)
 
@@ -65,6 +72,43 @@ class Registration:
         from columnar.model.trigger_scope import scope_of  # a server without triggers needs none of it
 
         return scope_of(self.families, self.columns, self.where, self.look, images=self.images)
+
+
+def start_ms_of(text: str) -> int | None:
+    """Milliseconds since 1970 of a time as 2026-01-31T12:00, in UTC without a zone; None: ``now``, ``beginning``.
+
+    IllegalArgument: it is none of the three.
+    """
+    if text in _STARTS:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+        found = round((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp() * 1_000)
+    except (ValueError, OverflowError):
+        found = 0
+    if found <= 0:
+        raise IllegalArgument(
+            f"a trigger starts from now, from the beginning or from a time, as 2026-01-31T12:00Z, not from '{text}'"
+        )
+    return found
+
+
+def settings_of(registration: Registration) -> str:
+    """Settings of pace that somebody has chosen, as options of ``columnar trigger add``."""
+    chosen = {
+        "side-by-side": registration.side_by_side if registration.side_by_side != DEFAULT_SIDE_BY_SIDE else 0,
+        "share": registration.share if registration.share != DEFAULT_SHARE else 0,
+        "rate": registration.rate,
+        "batch": registration.batch,
+        "within": f"{registration.within_ms / 1_000:g}" if registration.within_ms else "",
+        "process": registration.process,
+    }
+    return " ".join(f"{name}={value}" for name, value in chosen.items() if value)
+
+
+def start_at(ms: int) -> str:
+    """The time as registrations say it."""
+    return datetime.fromtimestamp(ms / 1_000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def rate_per_s(text: str) -> float:
@@ -89,8 +133,7 @@ def checked(registration: Registration, allowed_modules: tuple[str, ...]) -> Reg
         raise IllegalArgument(f"trigger name '{registration.name}': use up to 100 letters, digits, '_', '-' and '.'")
     if not _FUNCTION.fullmatch(registration.function):
         raise IllegalArgument(f"trigger function '{registration.function}': write it as module:function")
-    if registration.from_where not in ("now", "beginning"):
-        raise IllegalArgument(f"a trigger starts from now or from the beginning, not from '{registration.from_where}'")
+    start_ms_of(registration.from_where)
     if not registration.families:
         raise IllegalArgument("name at least one column family that the trigger is for")
     if registration.timeout_ms <= 0 or registration.attempts <= 0:

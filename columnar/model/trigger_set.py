@@ -28,6 +28,8 @@ from columnar.model.trigger_registration import Registration
 
 BEGINNING: Final = 0  # of a replay: every row, as one that starts from the beginning is shown them
 
+START: Final = 1
+
 State = Literal["adding", "running", "paused"]
 STATES: Final[dict[str, State]] = {"adding": "adding", "running": "running", "paused": "paused"}
 
@@ -36,7 +38,7 @@ STATES: Final[dict[str, State]] = {"adding": "adding", "running": "running", "pa
 class Replay:
     """The wish that a trigger sees changes again: each region carries it out once (``triggers.replaying``)."""
 
-    number: int  # rises with each wish for the trigger
+    number: int  # rises with each wish for the trigger; START: it is where a trigger that starts at a time begins
     from_ms: int  # since the epoch, or BEGINNING
 
 
@@ -52,6 +54,11 @@ class Trigger:
     @property
     def name(self) -> str:
         return self.registration.name
+
+    @property
+    def starts(self) -> bool:
+        """Its replay is where it begins: what it is shown was never delivered."""
+        return self.replay is not None and self.replay.number == START and self.registration.start_ms is not None
 
     @property
     def is_in_use(self) -> bool:
@@ -103,7 +110,9 @@ class Triggers:
         """With a trigger that is to be; one of its name that rests goes.  TriggerError: no number can be given."""
         freed = self.without([registration.name])
         numbers = freed._readable().with_next()
-        return freed._with(Trigger(registration, "adding", numbers.given), numbers)
+        start_ms = registration.start_ms
+        wish = None if start_ms is None else Replay(START, start_ms)
+        return freed._with(Trigger(registration, "adding", numbers.given, replay=wish), numbers)
 
     def with_registration(self, registration: Registration) -> Triggers:
         held = self.find(registration.name)

@@ -209,6 +209,14 @@ class ChangeLog:
         """The earliest time for which ``before`` answers; None: there is none."""
         return next((ms for ms, at in self.retention.marks() if self._is_whole(at)), None)
 
+    def vouch(self, now_ms: int, keep_s: int) -> None:
+        """An empty log is whole from now on, whatever it had before."""
+        if self.reaches_back_to() is None and not any(True for _ in islice(self._store.scan(LOG_SPACE, b"", None), 1)):
+            batch = self._store.batch()
+            batch.put(META_SPACE, TRIMMED, pack_key(self.written_to))
+            self._store.write(batch)
+            self.retention.note(self.written_to, now_ms, keep_s)
+
     def _is_whole(self, after: Sequence) -> bool:
         """Nothing behind it was removed: its mark says so, or an older record is there."""
         trimmed = self._store.get(META_SPACE, TRIMMED)

@@ -9,7 +9,8 @@ Invariants:
     I1. ``older_than`` never names a record that is younger than asked for.
     I2. At most MARKS + 2 marks are kept, however long the time.
 
-``trimmed`` in ``meta`` is the last record that was removed, so that a log can say whether it is whole behind a mark.
+``trimmed`` in ``meta`` is the last record that was removed, or where an empty log stood when it was asked, so that a
+log can say whether it is whole behind a mark.
 
 Knows nothing of clocks: the time is an argument.
 """

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
+from typing import Any
 
 import click
 
+from columnar.errors import IllegalArgument
 from columnar.model.trigger_registration import (
     BATCH_CHANGES,
     DEFAULT_SHARE,
@@ -14,7 +16,8 @@ from columnar.model.trigger_registration import (
     LONGEST_WITHIN_MS,
     MOST_SHARE,
     MOST_SIDE_BY_SIDE,
-    Registration,
+    settings_of,
+    start_at,
 )
 from columnar.shell.completion import completing, table_argument
 from columnar.shell.connecting import Refused, Server, with_server
@@ -70,7 +73,7 @@ def list_triggers(server: Server) -> None:
             one.parked_rows,
             one.dead_letters,
             last_line(one.last_error),
-            _settings(one.registration),
+            settings_of(one.registration) if one.registration is not None else "",
         )
         for one in found
     ]
@@ -89,10 +92,24 @@ def list_triggers(server: Server) -> None:
     help="Whose changes count; all where nothing is said.",
     shell_complete=completing("family"),
 )
+@click.option(
+    "--columns", multiple=True, metavar="F[:Q][,...]",
+    help="Columns or families: a change must touch one, and carries them as they are after it.",
+)  # fmt: skip
+@click.option(
+    "--where", multiple=True, metavar="CONDITION",
+    help="Only where the row meets it after the change: f:q=value, !=, number(f:q)>=10, 'f:q exists', 'f:q absent'. "
+    "Several must all hold.",
+)  # fmt: skip
+@click.option(
+    "--look", multiple=True, metavar="NAME=TABLE,KEY",
+    help="A row of another table comes along. KEY is made of the row: row, row[0:8], row.split('/', 0), f:user.",
+)  # fmt: skip
 @click.option("--before", is_flag=True, help="Changes carry the cells as they were.")
 @click.option(
-    "--from", "from_where", default="now", show_default=True, type=click.Choice(["now", "beginning"]),
-    help="beginning: every row that is there counts as changed.",
+    "--from", "from_where", default="now", show_default=True, metavar="now|beginning|TIME",
+    help="beginning: every row that is there counts as changed. 2026-01-31T12:00, milliseconds since 1970, or 15m for "
+    "15 minutes ago: changes since then, as far as the table's log goes back (attribute CHANGE_LOG).",
 )  # fmt: skip
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="S", help="A run is ended after S seconds.")
 @click.option("--attempts", type=click.IntRange(1), metavar="N", help="A row is given up after N failed runs.")
@@ -126,19 +143,13 @@ def add(
     function: str,
     name: str | None,
     families: tuple[str, ...],
-    before: bool,
+    columns: tuple[str, ...],
+    look: tuple[str, ...],
     from_where: str,
     timeout: float | None,
-    attempts: int | None,
-    row: bool,
-    side_by_side: int | None,
-    share: int | None,
-    rate: str,
-    batch: int | None,
     within: float | None,
-    process: str,
     writes: tuple[str, ...],
-    allow_cycle: bool,
+    **settings: Any,
 ) -> None:
     """Register a trigger.
 
@@ -148,8 +159,11 @@ def add(
     \b
       columnar trigger add pages my_triggers:backlinks --families text --before
       columnar trigger add pages my_triggers:index --from beginning --timeout 5 --attempts 10
+      columnar trigger add photos my_triggers:thumbnail --columns f:original --where f:state=ready
+      columnar trigger add tweets my_triggers:spread --look "fans=followers,row.split('/', 0)"
     """
-    chosen = [typed(one) for text in families for one in text.split(",") if one]
+    named = [typed(one).removesuffix(b":") for one in _listed(columns)]
+    chosen = [typed(one) for one in _listed(families)] or sorted({column.partition(b":")[0] for column in named})
     if not chosen:
         chosen = [family.removesuffix(b":") for family in sorted(server.connection.table(typed(table)).families())]
     called = name or f"{table}-{function.rpartition(':')[2]}"
@@ -158,21 +172,29 @@ def add(
         typed(table),
         function,
         chosen,
-        before=before,
-        from_where=from_where,
+        columns=named,
+        images=bool(named),
+        look=[_look(text) for text in look],
+        from_where=_start(from_where),
         timeout_ms=0 if timeout is None else max(1, round(timeout * 1_000)),
-        attempts=attempts or 0,
-        row=row,
-        side_by_side=side_by_side or 0,
-        share=share or 0,
-        rate=rate,
-        batch=batch or 0,
         within_ms=round((within or 0.0) * 1_000),
-        process=process,
-        writes=[one for text in writes for one in text.split(",") if one],
-        allow_cycle=allow_cycle,
+        writes=_listed(writes),
+        **{key: value for key, value in settings.items() if value is not None},
     )
     server.output.done(f"trigger {called} runs {function} on {table}", {"added": called})
+
+
+def _listed(texts: tuple[str, ...]) -> list[str]:
+    return [one for text in texts for one in text.split(",") if one]
+
+
+def _look(text: str) -> tuple[str, str, str]:
+    """IllegalArgument: it is no NAME=TABLE,KEY."""
+    name, equals, rest = text.partition("=")
+    table, comma, key = rest.partition(",")
+    if not (equals and comma and name and table and key.strip()):
+        raise IllegalArgument(f"--look '{text}': write NAME=TABLE,KEY, for example fans=followers,row.split('/', 0)")
+    return name.strip(), table.strip(), key.strip()
 
 
 @trigger.command()
@@ -264,19 +286,10 @@ def wait(server: Server, name: str, sequence: str, timeout: float) -> None:
     server.output.done("delivered", {"delivered": True})
 
 
-def _settings(one: Registration | None) -> str:
-    """Settings of pace that somebody has chosen, as options of ``add``."""
-    if one is None:
-        return ""
-    chosen = {
-        "side-by-side": one.side_by_side if one.side_by_side != DEFAULT_SIDE_BY_SIDE else 0,
-        "share": one.share if one.share != DEFAULT_SHARE else 0,
-        "rate": one.rate,
-        "batch": one.batch,
-        "within": f"{one.within_ms / 1_000:g}" if one.within_ms else "",
-        "process": one.process,
-    }
-    return " ".join(f"{name}={value}" for name, value in chosen.items() if value)
+def _start(text: str) -> str:
+    if text in ("now", "beginning"):
+        return text
+    return start_at(moment_of(text, round(time.time() * 1_000)))
 
 
 trigger.add_command(sync)

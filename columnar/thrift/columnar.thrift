@@ -104,7 +104,7 @@ struct TriggerLook {
   3: string row
 }
 
-// fromWhere is "now" or "beginning"; timeoutMs and attempts of 0 mean the server's default.
+// fromWhere is "now", "beginning" or a time, as "2026-01-31T12:00Z"; timeoutMs and attempts of 0 mean the server's default.
 struct TriggerSpec {
   1: string name,
   2: binary table,

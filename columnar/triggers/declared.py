@@ -20,6 +20,8 @@ from columnar.model.trigger_registration import (
     DEFAULT_SIDE_BY_SIDE,
     DEFAULT_TIMEOUT_MS,
     Registration,
+    start_at,
+    start_ms_of,
 )
 from columnar.model.trigger_scope import checked_scope, column_of_latin, families_of
 
@@ -67,7 +69,7 @@ def on(
     """Mark the function below as a trigger of ``table``; ``columnar trigger sync MODULE`` registers it.
 
     ``docs/triggers.md`` says what each setting means.  ``start`` is "now", "beginning" (every row counts as changed),
-    or a time from which the log is replayed.  ``name`` is TABLE-FUNCTION where nothing is said.
+    or a time from which on changes are shown that the log still has.  ``name`` is TABLE-FUNCTION where nothing is said.
 
     IllegalArgument: what is wrong and what would be right.
     """
@@ -136,8 +138,8 @@ def _column(column: str | bytes) -> str:
 
 
 def _start(start: str | datetime) -> str:
-    """As registrations say it; a time in UTC where it names no zone."""
-    if not isinstance(start, datetime):
-        return start
-    at = start if start.tzinfo is not None else start.replace(tzinfo=UTC)
-    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """As registrations say it; a time in UTC where it names no zone.  IllegalArgument."""
+    if isinstance(start, datetime):
+        start = (start if start.tzinfo is not None else start.replace(tzinfo=UTC)).isoformat()
+    ms = start_ms_of(start)
+    return start if ms is None else start_at(ms)

@@ -137,7 +137,9 @@ class TriggerKeeper:
             families if touched_before else frozenset(),
             partial(self._consumer, registration),
             registration.scope().images,
-            partial(replaying.carry_out, trigger(one.name), one.replay) if one.replay is not None else None,
+            None
+            if one.replay is None
+            else partial(replaying.carry_out, trigger(one.name), one.replay, starts=one.starts),
         )
 
     def _consumer(self, registration: Registration, region: Region, state: DeliveryState) -> Consumer:
@@ -163,7 +165,10 @@ class TriggerKeeper:
         return {name.name: lag for name, lag in lags.items()}
 
     async def reach(self, table: str) -> int:
-        """The time from which on all logs of a table here are whole; NOWHERE: one keeps no changes (``LogReach``)."""
+        """The time from which on all logs of a table here are whole; NOWHERE: one keeps no changes (``LogReach``).
+
+        An empty log is whole from now on.
+        """
         served, reaches = self._server.tables.enabled(table.encode()), 0
         for info in served.regions:
             try:
@@ -181,6 +186,8 @@ class TriggerKeeper:
     def triggers(self) -> Triggers:
         return self._triggers if self._triggers is not None else Triggers()
 
+            if region.table.change_log_s is not None:
+                region.log.vouch(region.now_ms, region.table.change_log_s)
     def registrations(self) -> list[Registration]:
         return [one.registration for one in self.triggers.in_use()]
 

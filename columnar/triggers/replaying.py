@@ -5,6 +5,8 @@ next follower begins, and remembers that in ``meta``:
 
     replay/NAME -> number:u64 origin:u64 epoch:u32 n:u64      of the wish, and how far deliveries had come by then
 
+A trigger that starts at a time has its first wish from when it is added; nothing was delivered to it by then.
+
 Invariants:
     I1. The cursor goes back in the batch that remembers the wish: a crash keeps both or neither, so a wish is carried
         out once, and a replay that a crash cut goes on where its cursor stands.
@@ -36,14 +38,16 @@ assert _NUMBER.size + KEY_BYTES == 28, "on disk: a new layout needs a new mark"
 _NONE: Final = Sequence(0, 0, 0)
 
 
-def carry_out(name: FollowerName, wish: Replay, region: Region) -> None:
-    """Before a follower begins; does nothing where it is done (I1)."""
+def carry_out(name: FollowerName, wish: Replay, region: Region, *, starts: bool) -> None:
+    """Before a follower begins; does nothing where it is done (I1).  ``starts``: it is where the trigger begins."""
     held = _held(region, name)
     if held is not None and held[0] >= wish.number:
         return
     saved = region.log.cursor(name.key)
     cursor = unpack_cursor(saved) if saved is not None else Cursor(None, ())
-    marks = {REPLAY + name.key.encode(): _NUMBER.pack(wish.number) + pack_key(cursor.read_to or _NONE)}
+    marks = {
+        REPLAY + name.key.encode(): _NUMBER.pack(wish.number) + pack_key(_NONE if starts else cursor.read_to or _NONE)
+    }
     if wish.from_ms == BEGINNING:
         marks[BACKFILL + name.key.encode()] = BEGIN + range_start(region.info.start)
     else:

@@ -113,6 +113,31 @@ def test_a_second_sync_changes_what_is_declared_otherwise(place: Place) -> None:
     }  # fmt: skip
 
 
+def test_columns_conditions_and_looks_are_options_of_add(place: Place) -> None:
+    place.write(FIRST)
+    add = ("trigger", "add", "pages", f"{MODULE}:ready", "--name", "by-hand", "--columns", "m:state,m:site")
+    place.shell.out(*add, "--where", "m:state=ready", "--look", "site=sites,m:site", "--no-row")
+    place.connection.table("sites").put(b"s1", {b"m:name": b"Home"})
+    pages = place.connection.table("pages")
+    pages.put(b"a", {b"m:site": b"s1", b"m:state": b"draft"})
+    pages.put(b"b", {b"m:tags": b"x"})
+    assert place.row("tags", b"ready") == {}
+    pages.put(b"a", {b"m:state": b"ready"})
+    assert place.row("tags", b"ready") == {b"p:a": b"Home"}
+    (found,) = [one.registration for one in place.connection.triggers.list()]
+    assert found is not None
+    assert (found.families, found.columns, found.where) == (("m",), ("m:site", "m:state"), ("m:state=ready",))
+    assert (found.look, found.images) == ((("site", "sites", "m:site"),), True)
+    for wrong, why in (
+        (("--look", "site=sites"), "write NAME=TABLE,KEY, for example fans="),
+        (("--look", "site=none,row"), "there is no table none"),
+        (("--where", "m:state"), "condition 'm:state'"),
+        (("--from", "yesterday"), "'yesterday' is no time"),
+        (("--from", "1h"), "keeps no changes that are delivered"),
+    ):
+        assert why in place.shell(*add[:4], "--name", "other", *wrong).output
+
+
 def test_changed_source_is_taken_up_without_a_restart(place: Place) -> None:
     place.write(FIRST)
     place.shell.out("trigger", "sync", MODULE, "--yes")

@@ -9,7 +9,7 @@ import pytest
 
 from columnar.errors import IllegalArgument, TriggerError
 from columnar.flows.backpressure import LONGEST_DELAY_S, LogBounds, backpressure_of
-from columnar.model.trigger_registration import Registration, checked, from_json, to_json
+from columnar.model.trigger_registration import Registration, checked, from_json, start_at, start_ms_of, to_json
 
 GOOD = Registration("links", "pages", "wiki.triggers:links", ("link",))
 
@@ -31,6 +31,7 @@ def test_a_good_one_is_returned() -> None:
         ({"function": "wiki.triggers:a.b"}, "module:function"),
         ({"families": ()}, "at least one"),
         ({"from_where": "middle"}, "not from 'middle'"),
+        ({"from_where": "1969-12-31T23:59"}, "not from '1969-12-31T23:59'"),
         ({"timeout_ms": 0}, "positive"),
         ({"attempts": -1}, "positive"),
         ({"share": 0}, "share of a trigger is 1 to 1000, not 0"),
@@ -48,6 +49,17 @@ def test_a_good_one_is_returned() -> None:
 def test_what_is_wrong_is_told(change: dict[str, Any], message: str) -> None:
     with pytest.raises(IllegalArgument, match=message):
         checked(replace(GOOD, **change), ("wiki.triggers",))
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-11-24T08:00Z", "2026-11-24T09:00+01:00", "2026-11-24 08:00", "2026-11-24T08:00:00.000Z"]
+)
+def test_a_start_is_a_time(text: str) -> None:
+    found = start_ms_of(text)
+    assert found is not None
+    assert start_at(found) == "2026-11-24T08:00:00.000Z"
+    assert checked(replace(GOOD, from_where=text), ("wiki.triggers",)).start_ms == found
+    assert replace(GOOD, from_where="beginning").start_ms is None
 
 
 def test_pace_and_process_are_settings() -> None:

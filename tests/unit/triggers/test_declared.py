@@ -50,9 +50,11 @@ def test_columns_name_their_families() -> None:
 
 
 @pytest.mark.parametrize(
-    "start", [datetime(2026, 11, 24, 8, 0, tzinfo=UTC), datetime(2026, 11, 24, 8, 0)], ids=["zoned", "bare"]
+    "start",
+    [datetime(2026, 11, 24, 8, 0, tzinfo=UTC), datetime(2026, 11, 24, 8, 0), "2026-11-24T09:00+01:00"],
+    ids=["zoned", "bare", "text"],
 )
-def test_a_time_is_written_in_utc(start: datetime) -> None:
+def test_a_time_is_written_in_utc(start: datetime | str) -> None:
     assert registered("pages", start=start).from_where == "2026-11-24T08:00:00.000Z"
 
 
@@ -62,6 +64,7 @@ def test_a_time_is_written_in_utc(start: datetime) -> None:
         ({"columns": [":a"]}, "family:qualifier"),
         ({"where": ["f:a"]}, "condition 'f:a'"),
         ({"look": {"a": ("t", "each f:")}}, "of one row"),
+        ({"start": "yesterday"}, "not from 'yesterday'"),
     ],
 )
 def test_what_is_wrong_is_told_where_it_is_written(settings: dict[str, Any], message: str) -> None:

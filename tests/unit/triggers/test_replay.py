@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from columnar.errors import IllegalArgument, TriggerError
+from columnar.errors import HostError, IllegalArgument, TriggerError
 from columnar.flows.delivery_state import Cursor, pack_cursor
 from columnar.flows.follower_name import trigger
+from columnar.model.trigger_registration import start_at
 from columnar.model.trigger_set import BEGINNING, Replay
 from columnar.regions.change_record import Sequence
 from columnar.triggers import replaying
@@ -179,11 +180,78 @@ async def test_open_changes_stay_open_and_a_removed_trigger_leaves_no_mark(bench
     assert region.mark(REPLAY + b"t") is None
 
 
+# --- a trigger that starts at a time ---------------------------------------------------------------------
+
+
+@on_bench(regions=2, attributes=KEPT)
+async def test_a_trigger_that_starts_at_a_time_is_shown_changes_since_then_as_new_ones(bench: Bench) -> None:
+    bench.hub.table_installed("t")  # its log is kept, though nobody follows yet
+    await bench.put(b"00old", b"01old")
+    since_ms = max(marked(bench, b"00"), marked(bench, b"01"))
+    await bench.put(b"00a", b"01a", b"00a")
+    await bench.add("t", from_where=start_at(since_ms))
+    await bench.put(b"00new")
+    found = await all_taken(bench)
+    assert sorted(change[1] for change in found) == [b"00a", b"00a", b"00new", b"01a"]
+    assert not any(change[IS_REPEAT] or change[IS_BACKFILL] for change in found)
+    await bench.restart()
+    for row in (b"00", b"01"):
+        bench.region(row)
+    assert await bench.keeper.wait("t", "", 10.0)
+    assert taken(bench) == [], "it starts once"
+    await bench.triggers.replay("t", since_ms)
+    again = await all_taken(bench)
+    assert sorted(change[1] for change in again) == [b"00a", b"00a", b"00new", b"01a"]
+    assert all(change[IS_REPEAT] for change in again)
+
+
+@on_bench(regions=2, attributes=KEPT)
+async def test_a_region_that_opens_later_starts_at_the_time_too(bench: Bench) -> None:
+    bench.hub.table_installed("t")  # its log is kept, though nobody follows yet
+    await bench.put(b"00old", b"01old")
+    since_ms = max(marked(bench, b"00"), marked(bench, b"01"))
+    await bench.put(b"00a", b"01a")
+
+    def dies(step: str) -> None:
+        if step == "running":
+            raise HostError("as told")
+
+    bench.triggers.at = dies
+    with pytest.raises(HostError, match="as told"):
+        await bench.add("t", from_where=start_at(since_ms))
+    await bench.restart()
+    for row in (b"00", b"01"):
+        bench.region(row)
+    assert sorted(change[1] for change in await all_taken(bench)) == [b"00a", b"01a"]
+
+
+@on_bench(regions=2, attributes=KEPT)
+async def test_a_log_that_is_empty_is_whole_from_when_it_is_asked(bench: Bench) -> None:
+    """A region without a write holds up no replay of the others for ever."""
+    bench.hub.table_installed("t")
+    await bench.put(b"00old")
+    since_ms = marked(bench, b"00")
+    with pytest.raises(TriggerError, match=r"reaches back to 1970-01-01T00:00:0.* only; trigger t that starts"):
+        await bench.add("t", from_where=start_at(1))
+    since_ms = max(since_ms, bench.region(b"01").now_ms)
+    await bench.put(b"00a", b"01a")
+    await bench.add("t", from_where=start_at(since_ms))
+    assert sorted(change[1] for change in await all_taken(bench)) == [b"00a", b"01a"]
+
+
+@on_bench()
+async def test_a_start_that_no_log_reaches_is_refused_with_the_way_out(bench: Bench) -> None:
+    await bench.put(b"a")
+    with pytest.raises(TriggerError, match=r"keeps no changes.*starts from the beginning .* CHANGE_LOG="):
+        await bench.add("t", from_where="2026-01-31T12:00Z")
+    assert bench.triggers.triggers.find("t") is None
+
+
 @on_bench()
 async def test_the_bytes_of_the_mark(bench: Bench) -> None:
     region = bench.region(b"a")
     region.log.save_cursor("links", pack_cursor(Cursor(Sequence(7, 2, 300), ())))
-    replaying.carry_out(trigger("links"), Replay(3, BEGINNING), region)
+    replaying.carry_out(trigger("links"), Replay(3, BEGINNING), region, starts=False)
     read_to = "0000000000000007" + "00000002" + "000000000000012c"
     assert region.mark(b"replay/links") == bytes.fromhex("0000000000000003" + read_to)
     assert region.mark(b"backfill/links") == b"@"
