@@ -23,7 +23,7 @@ from columnar.storage.descriptors import stores_within
 from columnar.storage.process_stores import StoresOfProcess
 from columnar.storage.recovery import recovering
 from columnar.triggers.keeper import TriggerKeeper
-from columnar.webui.status import TriggerLine
+from columnar.webui.status import TriggerLine, line_of
 
 if TYPE_CHECKING:
     from columnar.master.region_changes import RegionChanges
@@ -130,12 +130,7 @@ class Serving:
         return {**by_doors, "gathered": gathered, "scanners": scanners}
 
     def trigger_lines(self) -> list[TriggerLine]:
-        return [
-            TriggerLine(
-                s.name, s.table, s.function, s.state, s.lag_changes, s.lag_seconds, s.parked, s.letters, s.error
-            )
-            for s in self.keeper.summaries()
-        ]
+        return [line_of(one.look()) for one in self.keeper.summaries()]
 
     async def stop_triggers(self) -> None:
         """Before the port closes: a call cut off by it would count as failed."""

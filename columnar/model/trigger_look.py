@@ -25,6 +25,11 @@ class TriggerLook:
     parked: int  # rows
     letters: int
     error: str
+    rate_per_s: float = 0.0  # deliveries, in the last minute
+    share: int = 0  # 0: of an older server, or it cannot be read
+    process: str = ""  # label; empty: the common one
+    settings: str = ""  # of pace (``trigger_registration.settings_of``)
+    allows_cycle: bool = False  # it may follow its own changes
 
 
 def merged(looks: Iterable[TriggerLook]) -> list[TriggerLook]:
@@ -48,4 +53,5 @@ def _both(one: TriggerLook, other: TriggerLook) -> TriggerLook:
         parked=one.parked + other.parked,
         letters=one.letters + other.letters,
         error=one.error or other.error,
+        rate_per_s=one.rate_per_s + other.rate_per_s,
     )

@@ -174,6 +174,11 @@ _TRIGGER_LOOK: Final = record(
         "parked": INT,
         "letters": INT,
         "error": TEXT,
+        "rate_per_s": FLOAT,
+        "share": INT,
+        "process": TEXT,
+        "settings": TEXT,
+        "allows_cycle": BOOL,
     },
 )
 _VIEW_LOOK: Final = record(

@@ -50,12 +50,7 @@ class AskedTriggers:
 
     async def looks(self, _asked: TriggerLooks) -> tuple[TriggerLook, ...]:
         letters = await self._keeper.burials.letters_here()
-        return tuple(
-            TriggerLook(
-                s.name, s.table, s.function, s.state, s.lag_changes, s.lag_seconds, s.parked, letters[s.name], s.error
-            )
-            for s in self._keeper.summaries()
-        )
+        return tuple(replace(one.look(), letters=letters[one.name]) for one in self._keeper.summaries())
 
     async def flow_looks(self, _asked: FlowLooks) -> tuple[FlowLook, ...]:
         letters = await self._keeper.burials.letters_here()

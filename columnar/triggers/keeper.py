@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -23,7 +24,8 @@ from columnar.flows.hub import Hub
 from columnar.model.flow_graph import Flow
 from columnar.model.region_messages import NOWHERE
 from columnar.model.trigger_flow import flow_of
-from columnar.model.trigger_registration import Registration
+from columnar.model.trigger_look import TriggerLook
+from columnar.model.trigger_registration import Registration, settings_of
 from columnar.model.trigger_set import Trigger, Triggers
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.region import Region
@@ -58,6 +60,15 @@ class Summary:
     letters: int
     error: str
     registration: Registration
+    rate_per_s: float = 0.0  # deliveries here, in the last minute
+
+    def look(self) -> TriggerLook:
+        asked = self.registration
+        return TriggerLook(
+            self.name, self.table, self.function, self.state, self.lag_changes, self.lag_seconds, self.parked,
+            self.letters, self.error, self.rate_per_s, asked.share, asked.process, settings_of(asked),
+            asked.allow_cycle,
+        )  # fmt: skip
 
 
 class TriggerKeeper:
@@ -175,6 +186,8 @@ class TriggerKeeper:
                 region = await self._server.opened(served, info)
             except RegionElsewhere:
                 continue  # its owner answers for it
+            if region.table.change_log_s is not None:
+                region.log.vouch(region.now_ms, region.table.change_log_s)
             reached = region.log.reaches_back_to()
             reaches = max(reaches, NOWHERE if reached is None else reached)
             await asyncio.sleep(0)
@@ -186,8 +199,6 @@ class TriggerKeeper:
     def triggers(self) -> Triggers:
         return self._triggers if self._triggers is not None else Triggers()
 
-            if region.table.change_log_s is not None:
-                region.log.vouch(region.now_ms, region.table.change_log_s)
     def registrations(self) -> list[Registration]:
         return [one.registration for one in self.triggers.in_use()]
 
@@ -204,7 +215,7 @@ class TriggerKeeper:
         return [*(self._summary(registration) for registration in self.registrations()), *resting]
 
     def _summary(self, registration: Registration) -> Summary:
-        name = registration.name
+        name, now_s = registration.name, time.monotonic()
         consumers = self.feeder.consumers_of(name)
         missing = self.hub.followers.missing(trigger(name)).values()
         errors = [*(consumer.state.last_error for consumer in consumers), *(one.why for one in missing)]
@@ -219,6 +230,7 @@ class TriggerKeeper:
             self.burials.count_of(name),
             next(filter(None, errors), ""),
             registration,
+            self.hub.figures.of(trigger(name), now_s).rate_per_s(now_s),
         )
 
     def awaited_tables(self, name: str) -> list[str]:

@@ -17,12 +17,13 @@ from asyncio import Future, TimerHandle, get_running_loop
 from collections.abc import Callable
 from collections.abc import Sequence as Several
 from dataclasses import dataclass
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Final
 
 from columnar.errors import ColumnarError, DamagedData
 from columnar.flows.applier import Applier, Job
 from columnar.flows.delivery_state import DeliveryState, pause_s
+from columnar.flows.figures import Figures
 from columnar.flows.follower import Follower
 from columnar.flows.follower_name import FollowerName
 from columnar.flows.governor import STEP_S, Governor
@@ -50,6 +51,7 @@ class Maintaining:
     rests: Callable[[Follower], bool]  # nothing may be taken up of its region now
     go_on: Callable[[Follower], None]
     progressed: Callable[[Follower], None]
+    figures: Figures
 
 
 class ViewFollower(Follower):
@@ -282,6 +284,8 @@ class ViewFollower(Follower):
                 self._showing.count(row, sequence, more)
             self.state.done(sequence)
         self.dirty = True
+        now_s = monotonic()
+        self._keeper.figures.of(self.name, now_s).delivery(now_s, len(taken))
 
     def _failed(self, error: ColumnarError) -> None:
         """The region or its log cannot be read now, or the view cannot be written: again after a growing pause."""
@@ -289,6 +293,7 @@ class ViewFollower(Follower):
         self._ended(taken, error)
         self._showing.pause()
         self._failures += 1
+        self._keeper.figures.of(self.name, monotonic()).failed += 1
         self.state.last_error = error.wire_message
         after_s = pause_s(self._failures)
         _log.warning("%s goes on in %.1f s: %s", self.name, after_s, error.text)

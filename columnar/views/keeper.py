@@ -41,7 +41,7 @@ class ViewKeeper:
         """``on_shown``: called with a view that is being built when a region here has shown it all its rows."""
         self._hub = hub
         self._on_shown = on_shown
-        self._with = Maintaining(applier, governor, self._rests, hub.listener.go_on, self._progressed)
+        self._with = Maintaining(applier, governor, self._rests, hub.listener.go_on, self._progressed, hub.figures)
         self._told = NO_VIEWS
         self._unreadable: dict[str, str] = {}  # by name: why nothing follows for it here
         self._shown: dict[tuple[str, int], set[int]] = {}  # by name and number: regions that have shown all their rows

@@ -52,6 +52,11 @@ class TriggerLine:
     parked_rows: int
     dead_letters: int
     last_error: str = ""
+    rate_per_s: float = 0.0  # deliveries, in the last minute
+    share: int = 0  # of the workers' time, beside the shares of others
+    process: str = ""  # label of its worker process; empty: the common one
+    settings: str = ""  # of pace, as options of ``columnar trigger add``
+    allows_cycle: bool = False
 
 
 def line_of(look: TriggerLook) -> TriggerLine:
@@ -65,6 +70,11 @@ def line_of(look: TriggerLook) -> TriggerLine:
         look.parked,
         look.letters,
         look.error,
+        look.rate_per_s,
+        look.share,
+        look.process,
+        look.settings,
+        look.allows_cycle,
     )
 
 

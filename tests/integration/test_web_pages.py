@@ -88,10 +88,27 @@ def test_the_page_shows_tables_regions_and_requests(served: Served) -> None:
 
 
 def test_the_page_escapes_what_triggers_say(served: Served) -> None:
-    served.trigger_lines = [TriggerLine("t-one", "pages", "m:f", "blocked", 12_345, 6.78, 1, 2, HOSTILE)]
+    served.trigger_lines = [
+        TriggerLine(
+            "t-one", "pages", "m:f", "blocked", 12_345, 6.78, 1, 2, HOSTILE, 1_234.56, 777, "slow-ones", "rate=10/s",
+            True,
+        )
+    ]  # fmt: skip
     page = served.get("/").text
     assert HOSTILE not in page
-    for text in ("t-one", "blocked", "12,345", "6.8 s", "&lt;script&gt;"):
+    texts = (
+        "t-one",
+        "blocked",
+        "12,345",
+        "6.8 s",
+        "&lt;script&gt;",
+        "1,234.6/s",
+        "777",
+        "slow-ones",
+        "rate=10/s",
+        "16 hops",
+    )
+    for text in texts:
         assert text in page
     metrics = served.metrics()
     assert metrics['columnar_trigger_lag_changes{table="pages",trigger="t-one"}'] == 12_345

@@ -69,6 +69,7 @@ WRITES = (
             Contribute(b"m", b"t", (0, 0, 9), None, ()),
         ),
     ),
+    RowMutation(b"r9", (Contribute(b"m", b"s", (0, 0, 9), (3,), ((b"n", b"x"),), relative=True, part=2),), hops=1),
 )
 ENTRY = (b"g\0", b"m\xff", b"hash")
 
@@ -120,7 +121,24 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (asks.Tend(LOW, "flush"), True),
     (
         asks.TriggerLooks(),
-        (TriggerLook("links", "ns:t", "wiki:links", "running", 1 << 33, 2.5, 3, 4, "ValueError: no"),),
+        (
+            TriggerLook(
+                "links",
+                "ns:t",
+                "wiki:links",
+                "running",
+                1 << 33,
+                2.5,
+                3,
+                4,
+                "ValueError: no",
+                0.5,
+                20,
+                "slow",
+                "share=20",
+                True,
+            ),
+        ),
     ),
     (asks.ViewLooks(), (ViewLook("ns:w.2", 1 << 33, 2.5, 3, 1 << 40, "TableNotEnabledException: t is disabled."),)),
     (asks.WaitForDelivery("links", "5-2-1099511627776", 600_000, (LOW, HIGH), saved=True), asks.Waited(True, False)),

@@ -30,6 +30,8 @@ async def test_changes_are_in_the_view(house: ViewHouse) -> None:
     await house.write("t", b"2", Delete(b"f", b"a"))
     await house.settled("by_a")
     assert await house.totals("by_a") == {b"y": {"count": 2, "n": 2}}
+    done = house.keeper.hub.figures.of(follower_name("by_a"), 0.0)
+    assert (done.delivered, done.failed) == (5, 0), "the page of flows shows a rate"
 
 
 @in_view_house
