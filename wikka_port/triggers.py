@@ -70,6 +70,7 @@ class Registration:
     families: tuple[bytes, ...]
     before: bool
     batch: int
+    writes: tuple[bytes, ...]  # tables, for the graph of flows
 
     @property
     def asked(self) -> StoreRegistration:
@@ -82,6 +83,7 @@ class Registration:
             before=self.before,
             from_where="beginning",
             batch=self.batch,
+            writes=tuple(sorted(table.decode() for table in self.writes)),
             of_module=self.call.__module__,
         )
 
@@ -285,9 +287,18 @@ def change_entry(
 
 # One delivery of each change, with one reading of the page's row, serves all indexes; a batch costs one look and one
 # wait for each of its barriers.
+_READ: Final = (b"body", b"meta", b"user", b"note")
+_DERIVED: Final = (schema.BACKLINKS, schema.CHANGES, schema.NAMES, schema.WANTED)
 REGISTRATIONS: Final = (
-    Registration("wiki-indexes", indexes_of_batch, (b"body", b"meta", b"user", b"note"), before=True, batch=BATCH),
-    Registration("wiki-words", words_of_batch, indexing.FAMILIES, before=True, batch=indexing.BATCH),
+    Registration("wiki-indexes", indexes_of_batch, _READ, before=True, batch=BATCH, writes=_DERIVED),
+    Registration(
+        "wiki-words",
+        words_of_batch,
+        indexing.FAMILIES,
+        before=True,
+        batch=indexing.BATCH,
+        writes=(schema.DOCS, schema.TERMS),
+    ),
 )
 # The registrations of older wikis, until ``Wiki.prepare`` removes them; they run the functions above of their names.
 OLDER: Final = ("wiki-backlinks", "wiki-wanted", "wiki-names", "wiki-changes")

@@ -45,7 +45,8 @@ def test_it_starts_both_stops_both_and_finds_the_data_again(tmp_path: Path) -> N
             asked = requests.get(f"http://127.0.0.1:{port}/HomePage", headers={"Host": name}, timeout=10)
             assert asked.status_code == status, name
         connection = Connection("127.0.0.1", store_port)
-        assert "wiki-indexes" in {one.name for one in connection.triggers.list()}
+        writes = {one.name: one.registration.writes for one in connection.triggers.list() if one.registration}
+        assert writes == {"wiki-indexes": ("backlinks", "changes", "names", "wanted"), "wiki-words": ("docs", "terms")}
         assert set(connection.tables()) >= {table.name for table in schema.TABLES}
         connection.close()
         running.send_signal(signal.SIGINT)
