@@ -1,0 +1,144 @@
+"""Triggers over two servers: a module is synced and reloaded, rows of others come along, logs are shown again."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from columnar.client import Connection
+from columnar.client.errors import IOError as Refused
+from columnar.model.trigger_registration import start_at
+from tests.support.cluster_process import ClusterProcess
+from tests.support.shell import Shell
+from tests.support.standalone_store import WAIT_S
+
+MODULE = "triggers_of_servers"
+WAIT_MS = 60_000
+KEEPS = {"CHANGE_LOG": "3600"}
+TAGS = """
+from columnar.triggers.api import Change, Delete, Put, on
+
+
+@on("pages", columns=["m:tags"], before=True, look={"site": ("sites", "m:site")}, writes=["tags"])
+def tags(change: Change):
+    for tag in change.gone("m:tags", split=","):
+        yield Delete("tags", tag, [b"p:" + change.row])
+    for tag in change.came("m:tags", split=","):
+        yield Put("tags", tag, {b"p:" + change.row: change.look("site").get(b"m:name", b"none")})
+"""
+SEEN = """
+from columnar.triggers.api import Change, Put, on
+
+
+@on("edits", columns=["m:text"])
+def seen(change: Change):
+    yield Put("seen", change.row, {b"p:again" if change.is_repeat else b"p:first": change.after[b"m:text"]})
+"""
+LATE = """
+
+@on("edits", columns=["m:text"], start="START")
+def late(change: Change):
+    yield Put("seen", change.row, {b"p:late again" if change.is_repeat else b"p:late": change.after[b"m:text"]})
+"""
+
+
+class Place:
+    """A cluster, its command line, and the module that its workers and this process import."""
+
+    def __init__(self, cluster: ClusterProcess, folder: Path) -> None:
+        self.cluster, self._file = cluster, folder / f"{MODULE}.py"
+        self.shell = Shell(f"127.0.0.1:{cluster.port}")
+
+    def sync(self, text: str) -> str:
+        self._file.write_text(text)
+        sys.modules.pop(MODULE, None)
+        return self.shell.out("trigger", "sync", MODULE, "--yes")
+
+    def reload(self, text: str) -> None:
+        self._file.write_text(text)
+        self.shell.out("trigger", "reload")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    folder = tmp_path_factory.mktemp("triggers")
+    (folder / f"{MODULE}.py").write_text("")
+    cluster = ClusterProcess(folder / "data", 2, "--trigger-modules", MODULE)
+    cluster.environment["PYTHONPATH"] += f":{folder}"
+    cluster.environment["PYTHONDONTWRITEBYTECODE"] = "1"
+    with pytest.MonkeyPatch.context() as patch, cluster:
+        patch.setattr(sys, "dont_write_bytecode", True)
+        patch.syspath_prepend(str(folder))
+        with closing(cluster.connection()) as connection:
+            for name, attributes in (
+                ("pages", {}), ("sites", {}), ("tags", {"DELETE_MARKERS": "3600000"}), ("edits", KEEPS), ("seen", {}),
+            ):  # fmt: skip
+                connection.create_table(name, {"m": {}, "p": {}}, attributes=attributes, splits=[b"m"])
+        yield Place(cluster, folder)
+    sys.modules.pop(MODULE, None)
+
+
+def delivered(connection: Connection, table: bytes, row: bytes) -> dict[bytes, bytes]:
+    assert connection.triggers.wait(timeout_ms=WAIT_MS)
+    found: dict[bytes, bytes] = connection.table(table).row(row)
+    return found
+
+
+def test_a_module_is_synced_and_reloaded_and_rows_of_the_other_server_come_along(place: Place) -> None:
+    assert place.sync(TAGS).splitlines()[0] == f"add     pages-tags: {MODULE}:tags on pages, from now"
+    with closing(place.cluster.connection()) as connection:
+        sites, pages = connection.table(b"sites"), connection.table(b"pages")
+        sites.put(b"a-site", {b"m:name": b"first"})
+        sites.put(b"z-site", {b"m:name": b"last"})
+        pages.put(b"a", {b"m:tags": b"x,y", b"m:site": b"z-site"})
+        pages.put(b"z", {b"m:tags": b"x", b"m:site": b"a-site"})
+        assert delivered(connection, b"tags", b"x") == {b"p:a": b"last", b"p:z": b"first"}
+        pages.put(b"a", {b"m:tags": b"y"})
+        assert delivered(connection, b"tags", b"x") == {b"p:z": b"first"}
+        place.reload(TAGS.replace('b"none"', 'b"no site"').replace('Put("tags", tag,', 'Put("tags", tag.upper(),'))
+        pages.put(b"b", {b"m:tags": b"x"})
+        pages.put(b"y", {b"m:tags": b"x"})
+        assert delivered(connection, b"tags", b"X") == {b"p:b": b"no site", b"p:y": b"no site"}, "on both servers"
+        shown = place.sync(TAGS.replace("before=True", "before=True, share=20"))
+        assert "share: 10 -> 20" in shown
+        assert place.sync("").splitlines()[0] == "remove  pages-tags: what was not delivered to it is dropped"
+        assert connection.triggers.list() == []
+
+
+def since_marked(connection: Connection, name: str) -> int:
+    """A time that the logs of all regions reach back to: a log marks how far it is when somebody asks."""
+    ends_s = time.monotonic() + WAIT_S
+    while True:
+        since_ms = round(time.time() * 1_000)
+        try:
+            connection.triggers.replay(name, since_ms)
+        except Refused as error:
+            if "reaches back to" not in str(error) or time.monotonic() > ends_s:
+                raise
+        else:
+            return since_ms
+
+
+def test_changes_of_all_servers_are_shown_again_from_a_time_and_to_a_trigger_that_starts_then(place: Place) -> None:
+    place.sync(SEEN)
+    with closing(place.cluster.connection()) as connection:
+        edits = connection.table(b"edits")
+        assert "reaches back to" in place.shell.error("trigger", "replay", "edits-seen", "--from", "1971-01-01T00:00")
+        since_ms = since_marked(connection, "edits-seen")
+        edits.put(b"a", {b"m:text": b"one"})
+        edits.put(b"z", {b"m:text": b"two"})
+        assert delivered(connection, b"seen", b"a") == {b"p:first": b"one"}
+        connection.triggers.replay("edits-seen", since_ms)
+        assert delivered(connection, b"seen", b"a") == {b"p:first": b"one", b"p:again": b"one"}
+        assert delivered(connection, b"seen", b"z") == {b"p:first": b"two", b"p:again": b"two"}
+        with pytest.raises(AssertionError, match=r"reaches back to .* starts from the beginning"):
+            place.sync(SEEN + LATE.replace("START", "1971-01-01T00:00Z"))
+        assert [one.name for one in connection.triggers.list()] == ["edits-seen"]
+        place.sync(SEEN + LATE.replace("START", start_at(since_ms)))
+        assert delivered(connection, b"seen", b"a")[b"p:late"] == b"one"
+        assert delivered(connection, b"seen", b"z").keys() == {b"p:first", b"p:again", b"p:late"}
