@@ -23,14 +23,21 @@ from wikka_port.pages import Wiki, clock_ms
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreThread]:
-    folder = tmp_path_factory.mktemp("accounts")
-    with StoreThread(folder, trigger_modules=("wikka_port.triggers",)) as running:
+def columnar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreThread]:
+    with StoreThread(tmp_path_factory.mktemp("accounts"), trigger_modules=("wikka_port.triggers",)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreThread]:
+    """No trigger writes here beside the application."""
+    with StoreThread(tmp_path_factory.mktemp("plain")) as running:
         yield running
 
 
 @pytest.fixture(params=["columnar", "plain"])
-def wiki(store: StoreThread, request: pytest.FixtureRequest) -> Iterator[Wiki]:
+def wiki(request: pytest.FixtureRequest) -> Iterator[Wiki]:
+    store = request.getfixturevalue(request.param)
     made = Wiki("127.0.0.1", store.port, indexes="triggers" if request.param == "columnar" else "application")
     made.prepare()
     if request.param == "plain":
@@ -215,6 +222,17 @@ def test_a_renaming_that_fell_is_found_and_finished(wiki: Wiki, directory: Direc
     assert wiki.page(f"Of {name}").author == neutral_name(account)  # type: ignore[union-attr]
     assert not checked(wiki).differences
     assert finish(wiki, account) == 0, "twice is once"
+
+
+def test_an_account_whose_edits_are_not_listed_yet_is_not_finished(
+    wiki: Wiki, directory: Directory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account = directory.make(f"Eve {wiki.indexes}", status="active")
+    with monkeypatch.context() as patched:
+        patched.setattr(wiki, "settle", lambda sequence, timeout_s: False)
+        leave(wiki, directory, account)
+    assert [one.column for one in checked(wiki).differences] == [tables.RENAMED]
+    assert not checked(wiki, repair=True).left
 
 
 def test_a_newer_revision_is_not_touched(wiki: Wiki, directory: Directory) -> None:

@@ -10,12 +10,14 @@ signed with the account are renamed: the same name, written by anybody before, i
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from wikka_port.accounts.directory import Directory
 from wikka_port.accounts.records import Account
 from wikka_port.accounts.rows import Rows
 from wikka_port.accounts.tables import RENAMED, USERS
+
+SETTLE_S: Final = 10.0  # for the triggers, before an account counts as unfinished
 
 
 class Edits(Protocol):
@@ -25,6 +27,8 @@ class Edits(Protocol):
     def rows(self) -> Rows: ...
 
     def rename_edits(self, name: str, new: str) -> int: ...
+
+    def settle(self, sequence: str, timeout_s: float) -> bool: ...
 
 
 def neutral_name(account: Account) -> str:
@@ -38,7 +42,13 @@ def leave(wiki: Edits, directory: Directory, account: Account) -> int:
 
 
 def finish(wiki: Edits, account: Account) -> int:
-    """Rename what is left of the edits of an account that is deleted.  Doing it twice is doing it once."""
+    """Rename what is left of the edits of an account that is deleted.  Doing it twice is doing it once.
+
+    Edits are found in the list of changes, so the triggers have to have written it; if they are late, the account
+    counts as unfinished, and ``wikka check`` says so.
+    """
+    has_all = wiki.settle("", SETTLE_S)
     renamed = wiki.rename_edits(account.name, neutral_name(account))
-    wiki.rows.put(USERS, account.row, {RENAMED: b"1"})
+    if has_all:
+        wiki.rows.put(USERS, account.row, {RENAMED: b"1"})
     return renamed
