@@ -1,0 +1,162 @@
+"""The language of access lists, that of WikkaWiki (pure): text to entries, and whom they let in.
+
+    list  := line*            the first entry that speaks of a visitor decides; no entry does: he is not let in
+    line  := blank | comment | "!"? who
+    who   := "*"              everybody
+           | "+"              who is registered (signed in): lets him in, and turns back whoever is not
+           | name             the user of that name, or the members of the group page of that name
+    comment := "#" anything   also behind "!"
+
+    #  Ann, but nobody else of the editors; then all who are registered
+    Ann
+    !EditorsGroup
+    +
+
+A ``!`` in front turns the entry round: ``!*`` lets nobody in, ``!+`` only those who are not signed in.  An entry
+``+`` or ``!+`` speaks of everybody, as in WikkaWiki: no line behind it counts.  Case and accents of names do not count
+(``schema.folded``).  A group page names its members between plus signs in its text: ``+Ann+`` or ``+Ann+Bob+``.
+
+``read_list`` never fails: lists that came by an import mean what they meant.  ``checked`` is for a list that somebody
+writes now: it refuses lines that are most likely a mistake.
+
+Knows nothing of pages, owners and administrators (``judging``), nor of where lists are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Literal
+
+from wikka_port.schema import folded
+
+LIST_CHARS_MAX: Final = 8_000
+LIST_LINES_MAX: Final = 400
+ENTRY_CHARS_MAX: Final = 255
+GROUP_CHARS_MAX: Final = 200_000  # of a group page's text: members named behind them do not count
+_MEMBER_CHARS_MAX: Final = 75
+
+Kind = Literal["everybody", "registered", "name"]
+Groups = Mapping[str, Collection[str]]  # name of a group page as lists have it -> the folded names of its members
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    kind: Kind
+    name: str  # as typed; "" unless it is a name
+    folded: str
+    negated: bool
+    line: int  # from 1
+
+    @property
+    def text(self) -> str:
+        who = {"everybody": "*", "registered": "+", "name": self.name}[self.kind]
+        return f"!{who}" if self.negated else who
+
+
+@dataclass(frozen=True, slots=True)
+class AccessList:
+    text: str
+    entries: tuple[Entry, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names in it, of users or of groups."""
+        return tuple(entry.name for entry in self.entries if entry.kind == "name")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    allowed: bool
+    entry: Entry | None  # the one that decided; None: no entry speaks of the visitor
+
+
+class BadList(ValueError):
+    """A list that cannot be kept so; ``str()`` is a sentence for its author."""
+
+    def __init__(self, line: int | None, problem: str) -> None:
+        super().__init__(problem if line is None else f"Line {line}: {problem}")
+        self.line = line
+
+
+@lru_cache(maxsize=4_096)
+def read_list(text: str) -> AccessList:
+    """What ``text`` says, line by line; O(its length)."""
+    return AccessList(text, tuple(_entries(text)))
+
+
+def _entries(text: str) -> Iterator[Entry]:
+    for number, line in enumerate(text.split("\n"), 1):
+        bare = line.strip()
+        who = bare.removeprefix("!")
+        if who and not who.startswith("#"):
+            kind: Kind = "everybody" if who[0] == "*" else "registered" if who[0] == "+" else "name"
+            name = who if kind == "name" else ""
+            yield Entry(kind, name, folded(name), bare.startswith("!"), number)
+
+
+def checked(text: str) -> str:
+    """``text`` as it is kept: its lines without blanks at their ends.  Raises BadList."""
+    lines = [line.strip() for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
+    while lines and not lines[-1]:
+        lines.pop()
+    kept = "\n".join(lines)
+    if len(kept) > LIST_CHARS_MAX:
+        raise BadList(None, f"The list is {len(kept):,} characters long and {LIST_CHARS_MAX:,} are the most.")
+    if len(lines) > LIST_LINES_MAX:
+        raise BadList(None, f"The list has {len(lines):,} lines and {LIST_LINES_MAX} are the most: make a group page.")
+    for number, line in enumerate(lines, 1):
+        problem = _problem(line)
+        if problem:
+            raise BadList(number, problem)
+    return kept
+
+
+def _problem(line: str) -> str:
+    who = line.removeprefix("!")
+    if line and not who:
+        return "behind “!” stands nobody. Write “!*”, “!+” or “!Name”."
+    if who.startswith("#") or not who:
+        return ""
+    if who[0] in "*+" and len(who) > 1:
+        return (
+            f"behind “{who[0]}” stands “{who[1:][:40]}”, which would not count. Write each entry on a line of its own."
+        )
+    if who.startswith("!"):
+        return "“!” may stand once before an entry."
+    if len(who) > ENTRY_CHARS_MAX:
+        return f"a name of {len(who)} characters; {ENTRY_CHARS_MAX} are the most."
+    if any(ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0 or 0xD800 <= ord(char) < 0xE000 for char in who):
+        return "it has a control character in it."
+    if "," in who or ";" in who:
+        return "one name a line: a comma or semicolon does not separate names."
+    return ""
+
+
+def verdict(access: AccessList, name: str | None, groups: Groups) -> Verdict:
+    """``name``: of the registered visitor, None for one who is not.  ``groups``: those that the list may name."""
+    who = None if name is None else folded(name)
+    for entry in access.entries:
+        if entry.kind == "everybody":
+            return Verdict(not entry.negated, entry)
+        if entry.kind == "registered":
+            return Verdict((who is not None) != entry.negated, entry)
+        if who is not None and (entry.folded == who or who in groups.get(entry.name, ())):
+            return Verdict(not entry.negated, entry)
+    return Verdict(False, None)
+
+
+def lets_all_in(access: AccessList) -> bool:
+    """Whether it lets in everybody, whoever he is."""
+    return bool(access.entries) and access.entries[0].kind == "everybody" and not access.entries[0].negated
+
+
+def members_of(body: str) -> frozenset[str]:
+    """The folded names of those whom the text of a group page names."""
+    parts = body[:GROUP_CHARS_MAX].split("+")
+    return frozenset(folded(part) for part in parts[1:-1] if _is_member(part))
+
+
+def _is_member(part: str) -> bool:
+    return 0 < len(part) <= _MEMBER_CHARS_MAX and part == part.strip() and "\n" not in part

@@ -1,0 +1,127 @@
+"""Who may do what (pure): the one decision that everything asks.
+
+``may`` looks at these in order, and the first that says something decides:
+    1. a user who is suspended, banned or deleted writes nothing, and reads as one who is not signed in
+    2. administrators may do everything
+    3. what belongs to the whole site is for administrators alone
+    4. the owner of a page may do everything with it
+    5. its rights are changed by nobody else; it is claimed by a user who may edit it, where it has no owner
+    6. the list that counts: the page's own, that of the longest prefix of its name, the site's
+
+Comments are part of their page and editing shows its text: to write or to read comments, one must be allowed to read
+the page, and to post a comment, to read them.
+
+Knows nothing of the store; ``stored`` and ``memory`` bring together what a Guarded holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from wikka_port.rights.acl import Groups, verdict
+from wikka_port.rights.rules import (
+    LISTED,
+    NO_OWNERS,
+    NO_RIGHTS,
+    NO_RULES,
+    PUBLIC,
+    PageRights,
+    Privilege,
+    Rules,
+    effective,
+)
+from wikka_port.schema import folded
+from wikka_port.visitors import Visitor
+
+_SHUT_OUT: Final = frozenset({"suspended", "banned", "deleted"})
+_WRITING: Final = frozenset({Privilege.WRITE, Privilege.COMMENT_POST, Privilege.CHANGE_RIGHTS, Privilege.CLAIM})
+_NEEDS: Final[Mapping[Privilege, Privilege]] = {
+    Privilege.WRITE: Privilege.READ,
+    Privilege.COMMENT_READ: Privilege.READ,
+    Privilege.COMMENT_POST: Privilege.COMMENT_READ,
+    Privilege.CLAIM: Privilege.WRITE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """A page as the decision sees it."""
+
+    name: str
+    rights: PageRights = NO_RIGHTS
+    exists: bool = True
+    rules: Rules = NO_RULES
+    groups: Groups = field(default_factory=dict)  # all that ``group_names`` gives
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    allowed: bool
+    reason: str  # for those who may see the lists: it names an entry of them
+
+    def __bool__(self) -> bool:
+        return self.allowed
+
+
+def may(visitor: Visitor, page: Guarded, privilege: Privilege) -> Decision:
+    who = visitor.name or "a visitor who is not signed in"
+    if (
+        visitor.name is not None
+        and visitor.status in _SHUT_OUT
+        and (privilege in _WRITING or privilege is Privilege.ADMINISTER)
+    ):
+        return Decision(False, f"{who} is {visitor.status}")
+    if visitor.admin and visitor.is_active:
+        return Decision(True, f"{who} is an administrator")
+    if privilege is Privilege.ADMINISTER:
+        return Decision(False, f"{who} is no administrator")
+    if is_owner(visitor, page.rights):
+        return Decision(True, f"{who} owns the page")
+    if privilege is Privilege.CHANGE_RIGHTS:
+        return Decision(False, "only the owner and administrators change the rights of a page")
+    if privilege is Privilege.CLAIM:
+        obstacle = _obstacle_to_claim(visitor, page)
+        if obstacle:
+            return Decision(False, obstacle)
+    needed = _NEEDS.get(privilege)
+    if needed is not None:
+        before = may(visitor, page, needed)
+        if not before or privilege is Privilege.CLAIM:
+            return before
+    return _by_list(visitor, who, page, privilege)
+
+
+def is_owner(visitor: Visitor, rights: PageRights) -> bool:
+    if visitor.name is None or not visitor.is_active or rights.owner in NO_OWNERS or rights.owner == PUBLIC:
+        return False
+    return folded(visitor.name) == folded(rights.owner)
+
+
+def _obstacle_to_claim(visitor: Visitor, page: Guarded) -> str:
+    if not visitor.is_active:
+        return "only a user who is signed in can claim a page"
+    if not page.exists:
+        return "there is no page of this name"
+    return "" if page.rights.owner in NO_OWNERS else "the page has an owner"
+
+
+def _by_list(visitor: Visitor, who: str, page: Guarded, privilege: Privilege) -> Decision:
+    access, source = effective(page.name, page.rights, page.rules, privilege)
+    found = verdict(access, visitor.name if visitor.is_active else None, page.groups)
+    if found.entry is None:
+        return Decision(False, f"{source} has no entry for {who}")
+    return Decision(found.allowed, f"line {found.entry.line} of {source}: {found.entry.text}")
+
+
+def group_names(visitor: Visitor, pages: Iterable[tuple[str, PageRights]], rules: Rules) -> set[str]:
+    """The groups that a decision on these pages may hang on; none for who needs no list, or is in no group."""
+    if not visitor.is_active or visitor.name is None or visitor.admin:
+        return set()
+    mine = folded(visitor.name)
+    found: set[str] = set()
+    for name, rights in pages:
+        for privilege in LISTED:
+            found.update(effective(name, rights, rules, privilege)[0].names)
+    return {name for name in found if folded(name) != mine}

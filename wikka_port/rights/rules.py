@@ -1,0 +1,179 @@
+"""Rights as they are stored (pure): the lists of a page, and those of the site by prefix of names.
+
+A page's row in ``pages`` has
+    acl:read acl:write acl:comment_read acl:comment_post   its own lists; a list that is not there is the prefix's
+    acl:owner      who owns it since the rights were changed; without the cell ``meta:owner`` says it
+    acl:revision   "N:token", of the last change of these cells.  All of them change in one step with it, and a save
+                   of the page depends on it
+
+One more row of ``pages``, RULES_ROW, has the lists for prefixes of names; the empty prefix is the site's default.
+    acl:<privilege>:<folded prefix>   the list
+    acl:own                           there: a page may have lists of its own
+    acl:revision                      "N:token", as above
+It stands in ``pages``, so that it can be read in the same call as a page; its key is none of a page.
+
+The list for a privilege: the page's own, else that of the longest prefix of its name, else DEFAULT_LIST.
+Case and accents of names do not count.
+
+Knows nothing of the store, and of whom lists let in (``acl``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from typing import Final
+
+from wikka_port.rights.acl import AccessList, read_list
+from wikka_port.schema import folded
+
+FAMILY: Final = b"acl"
+OWN_OWNER: Final = b"acl:owner"
+REVISION: Final = b"acl:revision"
+OWN_LISTS: Final = b"acl:own"
+RULES_ROW: Final = b"~acl"  # behind the key of every page
+
+PREFIXES_MAX: Final = 200
+RULES_BYTES_MAX: Final = 64 * 1024  # of all lists together: each process reads them once a second at most
+PREFIX_CHARS_MAX: Final = 255
+
+DEFAULT_LIST: Final = "*"  # everybody, until an administrator says otherwise
+PUBLIC: Final = "(Public)"  # an owner that is nobody, and nobody can become: the page cannot be claimed
+NO_OWNERS: Final = frozenset({"", "(Nobody)"})  # the second comes with imports of WikkaWiki
+
+
+class Privilege(StrEnum):
+    READ = "read"
+    WRITE = "write"
+    COMMENT_READ = "comment_read"
+    COMMENT_POST = "comment_post"
+    CHANGE_RIGHTS = "change_rights"  # the lists and the owner of a page
+    CLAIM = "claim"  # become the owner of a page that has none
+    ADMINISTER = "administer"  # what belongs to the whole site
+
+
+LISTED: Final = (Privilege.READ, Privilege.WRITE, Privilege.COMMENT_READ, Privilege.COMMENT_POST)
+
+
+def page_column(privilege: Privilege) -> bytes:
+    return b"acl:" + privilege.encode()
+
+
+def rule_column(privilege: Privilege, prefix: str) -> bytes:
+    """``prefix`` is folded."""
+    return b"acl:%s:%s" % (privilege.encode(), prefix.encode())
+
+
+_COLUMNS: Final = {page_column(privilege): privilege for privilege in LISTED}
+
+
+# --- one page ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PageRights:
+    owner: str = ""  # "": nobody
+    lists: Mapping[Privilege, str] = field(default_factory=dict)  # its own
+    revision: bytes = b""  # of the last change; b"": there was none
+
+
+NO_RIGHTS: Final = PageRights()
+
+
+def page_rights(cells: Mapping[bytes, bytes], owner: bytes) -> PageRights:
+    """From the cells of a page's row; ``owner``: what ``meta:owner`` says."""
+    revision = cells.get(REVISION)
+    if revision is None:
+        return PageRights(owner.decode(errors="replace")) if owner else NO_RIGHTS
+    held = [(privilege, cells[column]) for column, privilege in _COLUMNS.items() if column in cells]
+    lists = {privilege: text.decode(errors="replace") for privilege, text in held}
+    return PageRights(cells.get(OWN_OWNER, owner).decode(errors="replace"), lists, revision)
+
+
+def number_of(revision: bytes) -> int:
+    """How often the rights were changed."""
+    number = revision.partition(b":")[0]
+    return int(number) if number.isdigit() else 0
+
+
+def next_revision(revision: bytes, token: str) -> bytes:
+    return b"%d:%s" % (number_of(revision) + 1, token.encode())
+
+
+# --- the site ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a list comes from."""
+
+    kind: str  # "page", "prefix", "site"
+    prefix: str = ""
+
+    def __str__(self) -> str:
+        if self.kind == "page":
+            return "the page's own list"
+        return f"the list for names that begin with “{self.prefix}”" if self.kind == "prefix" else "the site's list"
+
+
+OF_PAGE: Final = Source("page")
+OF_SITE: Final = Source("site")
+
+
+_BY_WORD: Final = {privilege.encode(): privilege for privilege in LISTED}
+
+
+def _lists(cells: Mapping[bytes, bytes]) -> Iterator[tuple[tuple[Privilege, str], AccessList]]:
+    for column, value in cells.items():
+        word, colon, prefix = column.removeprefix(b"acl:").partition(b":")
+        privilege = _BY_WORD.get(word)
+        if colon and privilege is not None:
+            yield (privilege, prefix.decode(errors="replace")), read_list(value.decode(errors="replace"))
+
+
+class Rules:
+    """The lists of the site by prefix.  Immutable."""
+
+    def __init__(self, cells: Mapping[bytes, bytes] | None = None) -> None:
+        """``cells``: of RULES_ROW."""
+        self.cells: Final = dict(cells or {})
+        self.lists: Final = dict(_lists(self.cells))
+        self.has_own_lists: Final = OWN_LISTS in self.cells
+        self.is_open: Final = not self.lists and not self.has_own_lists  # nobody ever made a rule
+        self.revision: Final = self.cells.get(REVISION, b"")
+        self._longest_first = {
+            privilege: sorted((prefix for of, prefix in self.lists if of is privilege), key=len, reverse=True)
+            for privilege in LISTED
+        }
+
+    def prefixes(self) -> list[str]:
+        """Folded; the empty one is the site's."""
+        return sorted({prefix for _, prefix in self.lists})
+
+    def list_for(self, name: str, privilege: Privilege) -> tuple[AccessList, Source]:
+        """That of the longest prefix of ``name``."""
+        of_privilege = self._longest_first[privilege]
+        if of_privilege:
+            begins = folded(name)
+            for prefix in of_privilege:
+                if begins.startswith(prefix):
+                    source = Source("prefix", prefix) if prefix else OF_SITE
+                    return self.lists[privilege, prefix], source
+        return read_list(DEFAULT_LIST), OF_SITE
+
+
+NO_RULES: Final = Rules()
+
+
+def effective(name: str, rights: PageRights, rules: Rules, privilege: Privilege) -> tuple[AccessList, Source]:
+    """The list that counts for a page, and where it comes from."""
+    own = rights.lists.get(privilege)
+    return rules.list_for(name, privilege) if own is None else (read_list(own), OF_PAGE)
+
+
+@lru_cache(maxsize=1_024)
+def folded_prefix(prefix: str) -> str:
+    """As a prefix is stored and compared: as names, a blank at its end counts."""
+    return folded(prefix.replace("_", " "))
