@@ -24,9 +24,12 @@ from wikka_port.lanes import RETRY_S, TooManyDear, be_dear
 from wikka_port.limits import QUICK_CHARS
 from wikka_port.names import InvalidName
 from wikka_port.pages import StoreAway, Wiki
+from wikka_port.refusals import forbidden
+from wikka_port.rights.guarded import GuardedWiki
+from wikka_port.rights.judging import NotAllowed
 from wikka_port.security import HEADERS
 from wikka_port.site import Site, make_site
-from wikka_port.urls import route
+from wikka_port.urls import Route, route
 from wikka_port.visitors import Visitor, unregistered
 
 if TYPE_CHECKING:
@@ -97,12 +100,12 @@ class Application:
             hashes = request.method == "POST" and where.handler in _HASHING
             if hashes or where.handler in _DEAR or (request.content_length or 0) > _DEAR_FORM_BYTES:
                 be_dear(request.environ)
-            site = site.for_visitor(_visitor(site, request))
-            return _without_lapsed(site, request, HANDLERS[where.handler](site, request, where.name))
+            site = site.for_visitor(_visitor(site, request), lambda: be_dear(request.environ))
+            return _without_lapsed(site, request, _handled(site, request, where))
         if where.kind == "static":
             return _static(site, request, where.name)
         if where.kind == "titles":
-            return _titles(site.wiki)
+            return _titles(site.for_visitor(_visitor(site, request)).wiki)
         return _reserved(site, where.handler)
 
 
@@ -112,6 +115,13 @@ def make_application(
     site, hosts = make_site(wiki, config, clock, buckets), Hosts.of(config.host, config.allow_host)
     application: WSGIApplication = Application(site, hosts)
     return ProxyFix(application, x_for=config.proxies, x_proto=config.proxies) if config.proxies else application
+
+
+def _handled(site: Site, request: Request, where: Route) -> Response:
+    try:
+        return HANDLERS[where.handler](site, request, where.name)
+    except NotAllowed as refused:
+        return forbidden(site, refused)
 
 
 def _visitor(site: Site, request: Request) -> Visitor:
@@ -148,8 +158,8 @@ def _static(site: Site, request: Request, name: str) -> Response:
     return response
 
 
-def _titles(wiki: Wiki) -> Response:
-    """All names, one a line, sent as they are read."""
+def _titles(wiki: GuardedWiki) -> Response:
+    """All names that the visitor may read, one a line, sent as they are read."""
     first = wiki.names(limit=_TITLES_STEP)
 
     def lines() -> Iterator[str]:

@@ -19,21 +19,32 @@ class BriefMemory(Generic[T]):
     costs at most one part in ``times`` of a process, and a list of a small wiki is always new.
     """
 
-    def __init__(self, find: Callable[[], T], age_s: float, clock: Callable[[], float], *, times: float = 0.0) -> None:
+    def __init__(
+        self,
+        find: Callable[[], T],
+        age_s: float,
+        clock: Callable[[], float],
+        *,
+        times: float = 0.0,
+        of: Callable[[], object] = lambda: None,
+    ) -> None:
+        """``of``: an answer is kept as long as this gives the same object."""
         self._find = find
+        self._of = of
         self._age_s = age_s
         self._times = times
         self._clock = clock
         self._lock = threading.Lock()
-        self._kept: tuple[float, float, T] | None = None  # guarded by _lock: when it was found, for how long it is kept
+        self._kept: tuple[float, float, object, T] | None = None  # guarded by _lock: when, for how long, of what
 
     def get(self) -> T:
         """What ``find`` raises is raised and not kept."""
         with self._lock:
-            now = self._clock()
-            if self._kept is None or not 0 <= now - self._kept[0] < self._kept[1]:
+            now, of = self._clock(), self._of()
+            kept = self._kept
+            if kept is None or kept[2] is not of or not 0 <= now - kept[0] < kept[1]:
                 found = self._find()
                 took_s = self._clock() - now
                 age_s = max(self._age_s, self._times * took_s if took_s >= QUICK_S else 0.0)
-                self._kept = (now, age_s, found)
-            return self._kept[2]
+                kept = self._kept = (now, age_s, of, found)
+            return kept[3]

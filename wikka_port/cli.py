@@ -18,6 +18,7 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
     "import": ("wikka_port.commands.import_dump:import_dump", "Bring in a MediaWiki dump."),
     "user": ("wikka_port.commands.user:user", "Accounts: make, list and change them, and give out links."),
     "admin-link": ("wikka_port.commands.admin_link:admin_link", "A link that makes an administrator."),
+    "acl": ("wikka_port.commands.acl:acl", "Show, set and explain who may do what."),
     "check": ("wikka_port.commands.check:check", "Compare every index with the pages; repair."),
     "synth": ("wikka_port.commands.synth:synth", "Make a synthetic wiki for measuring."),
 }

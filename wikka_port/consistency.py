@@ -39,6 +39,7 @@ from wikka_port.page_rows import (
     page_cells_of_revision,
     revision_cells_of_page,
     time_of,
+    without_rights,
 )
 from wikka_port.pages import Wiki, clock_ms
 from wikka_port.schema import NO_HEAD, Head, parse_head
@@ -170,7 +171,7 @@ class _Look:
         if not row:
             return page  # told by the chain
         expected = {**page_cells_of_revision(newest, row), schema.VERSIONCOUNT: newest.pack()}
-        stamped = {column: (value, 0) for column, value in page.items()}
+        stamped = {column: (value, 0) for column, value in without_rights(page).items()}
         found += cell_differences(schema.PAGES, key, expected, stamped, time_of(row))
         return expected
 

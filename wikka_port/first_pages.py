@@ -21,7 +21,9 @@ def first_pages() -> dict[str, str]:
 
 def write_first_pages(wiki: Wiki) -> int:
     """How many were written: none where the wiki has a page."""
-    if wiki.store.run(lambda c: next(iter(c.table(schema.PAGES).scan(limit=1, batch_size=1)), None)):
+    if wiki.store.run(
+        lambda c: next(iter(c.table(schema.PAGES).scan(columns=[schema.VERSIONCOUNT], limit=1, batch_size=1)), None)
+    ):
         return 0
     written = 0
     for name, text in first_pages().items():

@@ -34,6 +34,13 @@ DEAR_WAITING_MAX: Final = 100  # dear requests that wait in one process; the nex
 WANTED_MAX: Final = 5_000  # of the most wanted pages, which are ranked by how many pages link there
 MEMORY_TIMES: Final = 20.0  # such a list is kept for that many times the time it took (``brief_memory``)
 
+# --- lists that leave out what their reader may not see -------------------------------------------
+
+LISTED_STEP: Final = 200  # names whose rights are looked at together
+LISTED_QUICK: Final = 2_000  # names looked at for one list; with more it is dear
+RANDOM_LOOKS: Final = 20  # places looked at for some page that may be read
+SEARCHED_NAMES: Final = 5_000  # found by a search: more are not looked at
+
 # --- the tables ----------------------------------------------------------------------------------
 
 ROWS_PER_CALL: Final = 500  # of the indexes, written or looked at in one call of the store

@@ -7,7 +7,7 @@ Knows nothing of how the tables are kept (``triggers``) or their truth (``consis
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -20,7 +20,7 @@ from wikka_port.schema import parse_head
 from wikka_port.search.query import Query
 from wikka_port.search.searching import Readable, Results, search
 from wikka_port.search.suggesting import suggested
-from wikka_port.store import Store
+from wikka_port.store import Store, rows_in_steps
 from wikka_port.wanted import most_wanted, wanted_pages
 
 _STEP: Final = 200  # names looked at together
@@ -130,6 +130,12 @@ class Listings:
     def initials(self, *, limit: int = 200) -> list[str]:
         """What names begin with, folded, each once; alphabetical.  One short scan for each."""
         return self.store.run(lambda connection: list(islice(_initials(connection), limit)))
+
+    def linking(self, names: Collection[str]) -> dict[str, list[str]]:
+        """The pages that link to each of ``names``, in one call; O(all their links)."""
+        keys = {page_key(name): name for name in names}
+        found = self.store.run(lambda c: list(rows_in_steps(c.table(schema.BACKLINKS), keys, b"from")))
+        return {keys[key]: [source.decode() for source in cells.values()] for key, cells in found}
 
     def orphaned(self, *, after: str = "", limit: int = 200) -> list[str]:
         """Pages that no other page links to; alphabetical."""

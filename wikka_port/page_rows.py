@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from wikka_port import schema
+from wikka_port.rights.rules import NO_RIGHTS, PageRights, page_rights
 from wikka_port.schema import Head, parse_head
 
 Cells = Mapping[bytes, bytes]
@@ -32,6 +33,7 @@ class Page:
     autolink: bool  # whether CamelCase is linked
     attribution: str  # shown below imported pages, "" otherwise
     signed: str = ""  # what the author's name rests on (``schema``)
+    rights: PageRights = NO_RIGHTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +118,18 @@ def revision_cells_of_page(cells: Cells) -> dict[bytes, bytes]:
         schema.BODY: schema.REVISION_BODY,
     }
     left_out = (schema.HEAD, schema.VERSIONCOUNT)
-    return {moved.get(column, column): value for column, value in cells.items() if column not in left_out}
+    return {
+        moved.get(column, column): value for column, value in without_rights(cells).items() if column not in left_out
+    }
+
+
+def without_rights(cells: Cells) -> Cells:
+    """The cells of a page's row that follow from its newest revision."""
+    return {column: value for column, value in cells.items() if not column.startswith(b"acl:")}
 
 
 def page_of(number: int, cells: Cells) -> Page:
+    rights = page_rights(cells, cells.get(schema.OWNER, b""))
     return Page(
         name=_text(cells, schema.NAME),
         number=number,
@@ -127,10 +137,11 @@ def page_of(number: int, cells: Cells) -> Page:
         author=_text(cells, schema.USER),
         note=_text(cells, schema.NOTE),
         body=_text(cells, schema.BODY),
-        owner=_text(cells, schema.OWNER),
+        owner=rights.owner,
         autolink=cells.get(schema.AUTOLINK) != _NO,
         attribution=_text(cells, schema.ATTRIBUTION),
         signed=_text(cells, schema.SIGNED),
+        rights=rights,
     )
 
 

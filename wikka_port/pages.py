@@ -16,6 +16,10 @@ What a crash leaves, and why nobody sees it:
               which was staged before; ``wikka check --repair`` writes the page's cells again
     behind 4  (application) indexes that lack this change: ``wikka check --repair`` adds it
 
+A save that is given ``allow`` asks it with the rights in the row of step 1, and its commit depends on ``acl:revision``
+too: a right that is lost in between fails the save, with nothing written.  On a plain HBase, where one cell can be a
+condition, the rights are read again before step 3.
+
 Two that save at once stage different rows (the token is made from the content), and one of them
 commits; the other removes its staged row and hears Conflict.  A save whose answer was lost is sent
 again as it was: if the revision on the chain bears its token, it had come through.  That is why all
@@ -56,6 +60,8 @@ from wikka_port.page_rows import (
     revision_cells,
 )
 from wikka_port.preparation import prepare
+from wikka_port.rights.rules import FAMILY, REVISION, RULES_ROW, PageRights, page_rights
+from wikka_port.rights.stored import StoredRights
 from wikka_port.schema import Head, revision_token
 from wikka_port.store import Store, StoreAway, check_and_put, rows_in_steps
 
@@ -64,6 +70,9 @@ __all__ = ["Conflict", "Page", "PageTooBig", "RecentChange", "Revision", "Saved"
 Indexes = Literal["triggers", "application"]
 BODY_BYTES_MAX: Final = 4 * 1024 * 1024  # under the store's bound of a cell, and what one can still edit
 _EXISTENCE: Final = (schema.VERSIONCOUNT,)
+_SAVES: Final = 4  # attempts, where only the rights of the page changed meanwhile
+
+Allow = Callable[[PageRights, bool], None]  # raises for a page of these rights, which is there or not
 
 
 def clock_ms() -> int:
@@ -109,6 +118,7 @@ class Wiki(Listings):
         self.indexes: Indexes = indexes
         self.rows: Rows = StoreRows(self.store)  # of accounts
         self._clock = clock
+        self.rights = StoredRights(self.rows)
 
     def prepare(self) -> list[str]:
         """Create what tables there are not yet and register the triggers.  Changes nothing the second time.
@@ -120,8 +130,17 @@ class Wiki(Listings):
     # --- reading -----------------------------------------------------------------------------------
 
     def page(self, name: str) -> Page | None:
+        """The rules of the site come with it, where those that are held are too old."""
         key = page_key(name)
-        return self.store.run(lambda connection: _page(connection, key))
+        asked = self.rights.memory.asking()
+        if asked is None:
+            return self.store.run(lambda c: _page_of(c, key, c.table(schema.PAGES).row(key)))
+        return self.store.run(lambda c: self._page_and_rules(c, key, asked))
+
+    def _page_and_rules(self, connection: Connection, key: bytes, asked: float) -> Page | None:
+        found: dict[bytes, Cells] = dict(connection.table(schema.PAGES).rows([key, RULES_ROW]))
+        self.rights.memory.take(found.get(RULES_ROW, {}), asked)
+        return _page_of(connection, key, found.get(key, {}))
 
     def existing(self, names: Collection[str]) -> frozenset[str]:
         """Those of ``names`` that are pages, as they were given.  One call for each ROWS_PER_CALL of them."""
@@ -177,34 +196,48 @@ class Wiki(Listings):
         attribution: str | None = None,
         owner: str | None = None,
         signed: str = "",
+        allow: Allow | None = None,
     ) -> Saved:
         """Make ``body`` the newest revision.
 
         ``signed`` says what ``author`` rests on (``schema``); ``base`` is the number of the revision that the
         edit began from, 0 for a new page. What is None stays as it is; a new page links CamelCase and belongs
-        to nobody. Raises Conflict, InvalidName, PageTooBig; returns once it is on disk.
+        to nobody. Raises Conflict, InvalidName, PageTooBig, and what ``allow`` raises; returns once it is on disk.
         """
         name = normalise(name)
+        at = self._clock() if time_ms is None else time_ms
+        for _ in range(_SAVES):
+            row = self._row_to_save(name, base, allow)
+            draft = draft_after(
+                row,
+                name=name,
+                body=body,
+                author=author,
+                note=note,
+                time_ms=at,
+                autolink=autolink,
+                attribution=attribution,
+                owner=owner,
+                signed=signed,
+            )
+            self.stage([draft])
+            try:
+                return self.commit(draft, row, allow=allow)
+            except Conflict as conflict:
+                if allow is None or (conflict.current.number if conflict.current else 0) != base:
+                    raise
+        raise Conflict(name, self.page(name))
+
+    def _row_to_save(self, name: str, base: int, allow: Allow | None) -> Cells:
+        """Step 1."""
         key = page_key(name)
-        row = self.store.run(lambda c: c.table(schema.PAGES).row(key))
-        if head_of(row).number != base:
+        row: Cells = self.store.run(lambda c: c.table(schema.PAGES).row(key))
+        newest = head_of(row).number
+        if allow is not None:
+            allow(_rights(row), newest > 0)
+        if newest != base:
             raise Conflict(name, self.page(name))
-        if is_stale(row):
-            row = {**row, **self.store.run(lambda c: fresh_cells(c, key, row))}
-        draft = draft_after(
-            row,
-            name=name,
-            body=body,
-            author=author,
-            note=note,
-            time_ms=self._clock() if time_ms is None else time_ms,
-            autolink=autolink,
-            attribution=attribution,
-            owner=owner,
-            signed=signed,
-        )
-        self.stage([draft])
-        return self.commit(draft, row)
+        return self.store.run(lambda c: fresh_cells(c, key, row)) if is_stale(row) else row
 
     def stage(self, drafts: Collection[Draft]) -> None:
         """Step 2, for several revisions; on Columnar in one call."""
@@ -221,11 +254,21 @@ class Wiki(Listings):
 
         self.store.run(work)
 
-    def commit(self, draft: Draft, before: Cells) -> Saved:
-        """Steps 3 to 5; ``before`` is the page's row as it was read.  Raises Conflict."""
+    def commit(self, draft: Draft, before: Cells, *, allow: Allow | None = None) -> Saved:
+        """Steps 3 to 5; ``before`` is the page's row as it was read.  Raises Conflict.
+
+        With ``allow`` the rights must be those of ``before``, too; on a plain HBase it is asked again.
+        """
         key = page_key(draft.name)
-        commit = _commit_atomically if self.store.is_columnar else _commit_plainly
-        return self._committed(key, draft, before, self.store.run(lambda c: commit(c, key, draft, before)))
+        if allow is not None and not self.store.is_columnar:
+            self._allow_again(key, draft, allow)
+        return self._committed(key, draft, before, self._commit_once(key, draft, before, allow is not None))
+
+    def _commit_once(self, key: bytes, draft: Draft, before: Cells, guarded: bool) -> str | None:
+        if not self.store.is_columnar:
+            return self.store.run(lambda c: _commit_plainly(c, key, draft, before))
+        conditions = _unchanged_rights(before) if guarded else []
+        return self.store.run(lambda c: _commit_atomically(c, key, draft, before, conditions))
 
     def commit_all(self, steps: Sequence[tuple[Draft, Cells]]) -> list[Saved | Conflict]:
         """``commit`` of drafts of different pages, each a step of its own: where triggers index, in one call."""
@@ -256,6 +299,14 @@ class Wiki(Listings):
             self.store.run(lambda c: _run_application_indexes(c, _change(key, draft, before)))
             sequence = ""
         return Saved(draft.head.number, draft.time_ms, sequence)
+
+    def _allow_again(self, key: bytes, draft: Draft, allow: Allow) -> None:
+        row = self.store.run(lambda c: c.table(schema.PAGES).row(key, columns=[FAMILY, schema.OWNER]))
+        try:
+            allow(_rights(row), draft.head.number > 1)
+        except Exception:
+            self.unstage([draft])
+            raise
 
     def _lost_or_repeated(self, key: bytes, draft: Draft) -> str:
         """The commit was refused: Conflict, unless it is our own that had come through before."""
@@ -299,8 +350,7 @@ def _head(connection: Connection, key: bytes) -> Head:
     return head_of(connection.table(schema.PAGES).row(key, columns=_EXISTENCE))
 
 
-def _page(connection: Connection, key: bytes) -> Page | None:
-    row = connection.table(schema.PAGES).row(key)
+def _page_of(connection: Connection, key: bytes, row: Cells) -> Page | None:
     head = head_of(row)
     if not head.number:
         return None
@@ -311,7 +361,7 @@ def fresh_cells(connection: Connection, key: bytes, row: Cells) -> Cells:
     """The page's cells of its newest revision, where the row still has those of another."""
     head = head_of(row)
     found = connection.table(schema.REVISIONS).row(schema.revision_row(key, head))
-    return page_cells_of_revision(head, found) if found else row
+    return {**row, **page_cells_of_revision(head, found)} if found else row
 
 
 def _staged_row(draft: Draft) -> bytes:
@@ -332,9 +382,21 @@ def _stage_singly(connection: Connection, drafts: Collection[Draft]) -> None:
         connection.table(schema.REVISIONS).put(_staged_row(draft), revision_cells(draft), timestamp=draft.time_ms)
 
 
-def _commit_atomically(connection: Connection, key: bytes, draft: Draft, before: Cells) -> str | None:
-    """The sequence of the change; None where another revision stands there."""
-    result = connection.table(schema.PAGES).check_and_mutate(key, *_step(draft, before))
+def _rights(row: Cells) -> PageRights:
+    return page_rights(row, row.get(schema.OWNER, b""))
+
+
+def _unchanged_rights(before: Cells) -> list[Expect]:
+    held = before.get(REVISION)
+    return [Expect.absent(REVISION) if held is None else Expect(REVISION, held)]
+
+
+def _commit_atomically(
+    connection: Connection, key: bytes, draft: Draft, before: Cells, further: Collection[Expect]
+) -> str | None:
+    """The sequence of the change; None where another revision stands there, or a condition does not hold."""
+    conditions, puts = _step(draft, before)
+    result = connection.table(schema.PAGES).check_and_mutate(key, [*conditions, *further], puts)
     return result.sequence if result.applied else None
 
 

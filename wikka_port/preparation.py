@@ -1,6 +1,7 @@
 """The wiki's tables and triggers in a store: made where they are missing, and brought to this version's form.
 
     a new store             the tables, and the trigger from the beginning
+    families missing        added to their tables (``older_tables``)
     another registration    changed where it is: it keeps its place in the logs, and changes that wait are delivered by
                             the new one (until then the function of the old registration delivers them)
     triggers of OLDER       the trigger is added from the beginning, which shows it every page; then each of them goes
@@ -19,6 +20,7 @@ from columnar.client import Connection
 from columnar.client.errors import AlreadyExists
 from wikka_port import schema, triggers
 from wikka_port.accounts.tables import TABLES as ACCOUNT_TABLES
+from wikka_port.older_tables import add_missing_families
 
 OLDER_WAIT_MS: Final = 10_000
 
@@ -34,7 +36,9 @@ def prepare(connection: Connection, *, with_triggers: bool) -> list[str]:
 
 def _make_tables(connection: Connection) -> None:
     there = set(connection.tables())
-    for table in (*schema.TABLES, *ACCOUNT_TABLES):
+    tables = (*schema.TABLES, *ACCOUNT_TABLES)
+    add_missing_families(connection, [table for table in tables if table.name in there])
+    for table in tables:
         if table.name in there:
             continue
         attributes = table.attributes if connection.is_columnar else None

@@ -1,7 +1,7 @@
 """Tables, families and row keys of the wiki (pure), each with the access path it serves.
 
     table      row                                          families   serves
-    pages      md5                                          meta body user note   show a page; does it exist
+    pages      md5; one row ``~acl`` (``rights.rules``)     meta body user note acl   show a page; does it exist
     revisions  md5, inverted number (10), ":", token (16)   meta body  history newest first; one revision
     backlinks  md5                                          from to    who links here; what an index knows of a source
     names      folded name, 00, name                        meta       alphabetical lists, prefixes, title search
@@ -21,6 +21,7 @@ Cells of a page row, all stamped with the time of the revision:
     meta:head          the same, written together with the cells below: they are of that revision
     meta:name meta:owner meta:created meta:autolink meta:attribution meta:time meta:previous meta:signed
     body:latest user:latest note:latest
+and, of times of their own, acl:read acl:write and others, which are nobody's revision (``rights.rules``)
 Cells of a revision row: meta:name meta:time meta:author meta:note meta:previous meta:autolink
     meta:attribution meta:owner meta:created meta:signed body:text
 Cells of a row of changes: meta:name meta:head meta:time meta:author meta:note meta:signed
@@ -67,7 +68,7 @@ class TableSpec:
 _ONE: Final[Mapping[str, Any]] = {"max_versions": 1}
 _DERIVED: Final[Mapping[str, str]] = {"DELETE_MARKERS": str(MARKERS_MS)}
 TABLES: Final = (
-    TableSpec(PAGES, {"meta": _ONE, "body": _ONE, "user": _ONE, "note": _ONE}, {}),
+    TableSpec(PAGES, {"meta": _ONE, "body": _ONE, "user": _ONE, "note": _ONE, "acl": _ONE}, {}),
     TableSpec(REVISIONS, {"meta": _ONE, "body": _ONE}, {}),
     TableSpec(BACKLINKS, {"from": _ONE, "to": _ONE}, _DERIVED),
     TableSpec(NAMES, {"meta": _ONE}, _DERIVED),

@@ -75,7 +75,13 @@ def serve_here(
     buckets: EditBuckets | None = None,
 ) -> None:
     """Serve in this process until a signal (in the main thread) or ``stop_event``."""
-    wiki = Wiki(config.store_host, config.store_port, pool=config.threads, indexes=config.indexes, tls=config.store_tls)
+    wiki = Wiki(
+        config.store_host,
+        config.store_port,
+        pool=2 * (config.threads + 1),
+        indexes=config.indexes,
+        tls=config.store_tls,
+    )
     listening.listen(BACKLOG)
     worker = make_worker(make_application(wiki, config, buckets=buckets), listening, config)
     if threading.current_thread() is threading.main_thread():

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
@@ -28,15 +28,17 @@ from wikka_port.feeds import iso_time
 from wikka_port.limits import MEMORY_TIMES, WANTED_MAX
 from wikka_port.local_time import local_time
 from wikka_port.pages import Wiki
+from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.security import FormTokens, RateLimiter, new_visitor
 from wikka_port.visitors import NOBODY, NetworkHashes, Visitor
 
+T = TypeVar("T")
 page_url: Final = lru_cache(maxsize=8192)(urls.page_path)  # the same few thousand links are on most pages
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    wiki: Wiki
+    wiki: GuardedWiki  # as ``visitor`` may see it
     config: WikiConfig
     templates: Environment
     assets: Mapping[str, Asset]
@@ -52,19 +54,20 @@ class Site:
     visitor: Visitor = NOBODY  # of the request that this copy is for
     browser: str = ""  # what its browser is called from this answer on; "": as before
 
-    def for_visitor(self, visitor: Visitor) -> Site:
-        return replace(self, visitor=visitor)
+    def for_visitor(self, visitor: Visitor, dear: Callable[[], object] | None = None) -> Site:
+        """``dear`` is called before much is read for one list (``GuardedWiki``)."""
+        return replace(self, visitor=visitor, wiki=self.wiki.for_visitor(visitor, dear))
 
     def for_new_session(self, visitor: Visitor) -> Site:
         """Forms that were open before are not taken any more."""
-        return replace(self, visitor=visitor, browser=new_visitor())
+        return replace(self.for_visitor(visitor), browser=new_visitor())
 
     def html(
         self, template: str, *, status: int = 200, indexed: bool = False, robots: str = "noindex", **values: Any
     ) -> Response:
         """A page; only one that is ``indexed`` may be kept by search engines."""
         text = self.templates.get_template(template).render(
-            values, robots="" if indexed else robots, visitor=self.visitor
+            values, robots="" if indexed else robots, visitor=self.visitor, can=self.wiki.can
         )
         response = Response(text, status=status, mimetype="text/html")
         if not indexed:
@@ -80,19 +83,24 @@ class Site:
 def make_site(wiki: Wiki, config: WikiConfig, clock: Callable[[], float], buckets: EditBuckets | None = None) -> Site:
     """``buckets``: those of all processes; without it this one has its own."""
     assets = load_assets()
+    public = GuardedWiki(wiki, NOBODY)  # what all may see: for answers that are kept for everybody
+
+    def public_memory(find: Callable[[], T], age_s: float = 0.0, *, times: float = 0.0) -> BriefMemory[T]:
+        return BriefMemory(find, age_s, clock, times=times, of=public.rights.rules)
+
     buckets = EditBuckets.opened(config.rate_table_addresses) if buckets is None else buckets
     return Site(
-        wiki=wiki,
+        wiki=public,
         config=config,
         templates=_templates(config, assets),
         assets=assets,
         documents=DocumentCache(config.document_cache_chars),
         tokens=FormTokens(config.secret, clock, config.token_max_age_s),
         limiter=RateLimiter(config.edits_per_minute, config.edit_burst, buckets, clock),
-        page_count=BriefMemory(wiki.count_pages, config.count_age_s, clock),
-        edit_count=BriefMemory(wiki.count_changes, config.count_age_s, clock, times=MEMORY_TIMES),
-        initials=BriefMemory(wiki.initials, 0.0, clock, times=MEMORY_TIMES),
-        most_wanted=BriefMemory(lambda: wiki.most_wanted(limit=WANTED_MAX), 0.0, clock, times=MEMORY_TIMES),
+        page_count=public_memory(public.count_pages, config.count_age_s),
+        edit_count=public_memory(public.count_changes, config.count_age_s, times=MEMORY_TIMES),
+        initials=public_memory(public.initials, times=MEMORY_TIMES),
+        most_wanted=public_memory(lambda: public.most_wanted(limit=WANTED_MAX), times=MEMORY_TIMES),
         networks=NetworkHashes(config.secret, clock),
         accounts=make_accounts(wiki.rows, config, clock, buckets),
     )

@@ -110,6 +110,8 @@ class _Seen:
 
 def _seen(change: Change) -> _Seen | None:
     """None: the change has nothing to do with revisions."""
+    if len(change.row) != schema.KEY_BYTES:
+        return None  # the row of the site's rules
     now = change.now if schema.VERSIONCOUNT in change.now else {}
     put = {cell.column: cell.value for cell in change.changes if cell.kind == "put"}
     if change.changes and schema.HEAD not in put:

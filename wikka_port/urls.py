@@ -26,7 +26,7 @@ from wikka_port.names import from_url, url_path
 
 PAGE_HANDLERS: Final = frozenset({
     "show", "edit", "revisions", "revisions.xml", "history", "diff", "raw", "backlinks", "revert",
-    "clone", "grabcode", "html", "print", "showcode",
+    "acls", "claim", "clone", "grabcode", "html", "print", "showcode",
 })  # fmt: skip
 SITE_HANDLERS: Final = frozenset(
     {"recentchanges", "recentchanges.xml", "pageindex", "wantedpages", "orphanedpages", "search", "suggest", "newpage"}

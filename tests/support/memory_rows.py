@@ -26,12 +26,13 @@ class MemoryRows:
         with self._lock:
             return _chosen(self._of(table).get(row, {}), columns)
 
-    def rows(self, table: bytes, rows: Collection[bytes]) -> dict[bytes, Cells]:
+    def rows(self, table: bytes, rows: Collection[bytes], columns: Sequence[bytes] | None = None) -> dict[bytes, Cells]:
         if not rows:
             return {}
         self.asked("rows.rows")
         with self._lock:
-            return {row: dict(self._of(table)[row]) for row in rows if self._of(table).get(row)}
+            found = {row: _chosen(self._of(table).get(row, {}), columns) for row in rows}
+        return {row: cells for row, cells in found.items() if cells}
 
     def scan(
         self, table: bytes, start: bytes = b"", *, columns: Sequence[bytes] | None = None, limit: int | None = None

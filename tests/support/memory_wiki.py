@@ -6,17 +6,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from tests.support import brute_search
 from tests.support.brute_search import SearchedPage
 from tests.support.memory_rows import MemoryRows
+from wikka_port import schema
 from wikka_port.accounts.tables import NETWORK, NETWORKS
 from wikka_port.listings import RecentChange
 from wikka_port.markup.links import links
 from wikka_port.names import normalise, page_key
 from wikka_port.pages import Conflict, Page, PageTooBig, Revision, Saved, StoreAway
+from wikka_port.rights.rules import RULES_ROW, PageRights, page_rights
+from wikka_port.rights.stored import StoredRights
 from wikka_port.schema import folded, name_row
 from wikka_port.search.query import Query
 from wikka_port.search.searching import COUNTED, PER_PAGE, Hit, Readable, Results
@@ -32,6 +35,8 @@ class MemoryWiki:
         self._pages: dict[str, list[Page]] = {}
         self._now_ms = start_ms
         self.rows = MemoryRows(self._asked)
+        self.clock_s = 0.0  # of what is held of rights
+        self.rights = StoredRights(self.rows, lambda: self.clock_s)
 
     def _asked(self, what: str) -> None:
         self.calls.append(what)
@@ -42,8 +47,18 @@ class MemoryWiki:
 
     def page(self, name: str) -> Page | None:
         self._asked("page")
+        asked = self.rights.memory.asking()
+        if asked is not None:
+            self.rights.memory.take(self._row(RULES_ROW), asked)
         found = self._pages.get(normalise(name))
-        return found[-1] if found else None
+        return self._with_rights(found[-1]) if found else None
+
+    def _row(self, row: bytes) -> dict[bytes, bytes]:
+        return self.rows.data.setdefault(schema.PAGES, {}).setdefault(row, {})
+
+    def _with_rights(self, page: Page) -> Page:
+        rights = page_rights(self._row(page_key(page.name)), page.owner.encode())
+        return replace(page, rights=rights, owner=rights.owner)
 
     def existing(self, names: Collection[str]) -> frozenset[str]:
         self._asked("existing")
@@ -83,6 +98,7 @@ class MemoryWiki:
         attribution: str | None = None,
         owner: str | None = None,
         signed: str = "",
+        allow: Callable[[PageRights, bool], None] | None = None,
     ) -> Saved:
         self._asked("save")
         name = normalise(name)
@@ -90,7 +106,9 @@ class MemoryWiki:
             raise PageTooBig(len(body.encode()))
         with self._lock:
             kept = self._pages.get(name, [])
-            current = kept[-1] if kept else None
+            current = self._with_rights(kept[-1]) if kept else None
+            if allow is not None:
+                allow(current.rights if current else page_rights(self._row(page_key(name)), b""), current is not None)
             if (current.number if current else 0) != base:
                 raise Conflict(name, current)
             self._now_ms += 61_000
@@ -108,6 +126,10 @@ class MemoryWiki:
                 signed=signed,
             )
             self._pages[name] = [*kept, page]
+            head = b"%d:%d" % (page.number, page.time_ms)
+            cells = {schema.VERSIONCOUNT: head, schema.HEAD: head, schema.BODY: body.encode("utf-8", "replace")}
+            self._row(page_key(name)).update({**cells, schema.OWNER: page.owner.encode()})
+            self.rows.data.setdefault(schema.NAMES, {})[name_row(name)] = {schema.NAME: name.encode()}
             return Saved(page.number, page.time_ms, f"sequence-{len(self.settled)}")
 
     def rename_edits(self, name: str, new: str) -> int:
@@ -142,6 +164,13 @@ class MemoryWiki:
         found = [page.name for page in self._newest() if target in links(page.body, autolink=page.autolink)]
         rest = [source for source in sorted(found, key=page_key) if not after or page_key(source) > page_key(after)]
         return rest[:limit] if after or len(rest) >= limit else found
+
+    def linking(self, names: Collection[str]) -> dict[str, list[str]]:
+        self._asked("linking")
+        return {name: found for name in names if (found := [p.name for p in self._newest() if self._links_to(p, name)])}
+
+    def _links_to(self, page: Page, name: str) -> bool:
+        return name in links(page.body, autolink=page.autolink)
 
     def names(self, *, start: str = "", prefix: str = "", limit: int = 500) -> list[str]:
         self._asked("names")

@@ -19,9 +19,13 @@ from wikka_port.accounts.rows import Rows
 from wikka_port.accounts.settings import DEFAULT, Settings, settings_cells
 from wikka_port.accounts.tables import EMAILS, USERS, email_row, user_row
 from wikka_port.look_alikes import twins
+from wikka_port.names import page_key
+from wikka_port.rights.acl import members_of
+from wikka_port.schema import BODY, NAMES, PAGES, name_of_row, name_prefix
 from wikka_port.visitors import Status
 
 _ALL = (b"account", b"settings")
+_ALIKE_MAX = 20  # pages whose names differ in case and accents alone
 
 
 class NameTaken(Exception):
@@ -160,10 +164,20 @@ class Directory:
         self._rows.change(USERS, account.row, {tables.ID: account.id.encode()}, puts, deletes or [])
 
     def is_taken(self, name: str) -> bool:
-        """By an account of this name, or of one that looks like it."""
+        """By an account of this name, or of one that looks like it; or by a group, whose rights it would have."""
+        if self._is_group(name):
+            return True
         rows = [user_row(one) for one in (name, *twins(name))]
         found = (account_of(row, cells) for row, cells in self._rows.rows(USERS, rows).items())
         return any(account is None or not self._is_given_up(account) for account in found)
+
+    def _is_group(self, name: str) -> bool:
+        """A page of this name, in whatever case, lists members, so access lists may mean them by it."""
+        begin = name_prefix(name) + b"\x00"
+        alike = [row for row, _ in self._rows.scan(NAMES, begin, limit=_ALIKE_MAX) if row.startswith(begin)]
+        keys = [page_key(one) for one in (name, *map(name_of_row, alike))]
+        pages = self._rows.rows(PAGES, keys, [BODY]).values()
+        return any(members_of(cells[BODY].decode(errors="replace")) for cells in pages)
 
     def _is_given_up(self, account: Account) -> bool:
         """Its address was not confirmed in time: the name is free again."""

@@ -27,7 +27,9 @@ class Rows(Protocol):
         """Cells of a row; ``columns``: these, and all of a bare family."""
         ...
 
-    def rows(self, table: bytes, rows: Collection[bytes]) -> dict[bytes, Cells]: ...
+    def rows(
+        self, table: bytes, rows: Collection[bytes], columns: Sequence[bytes] | None = None
+    ) -> dict[bytes, Cells]: ...
 
     def scan(
         self, table: bytes, start: bytes = b"", *, columns: Sequence[bytes] | None = None, limit: int | None = None
@@ -61,8 +63,9 @@ class StoreRows:
         asked = None if columns is None else list(columns)
         return self._store.run(lambda c: dict(c.table(table).row(row, columns=asked)))
 
-    def rows(self, table: bytes, rows: Collection[bytes]) -> dict[bytes, Cells]:
-        return self._store.run(lambda c: dict(c.table(table).rows(list(rows)))) if rows else {}
+    def rows(self, table: bytes, rows: Collection[bytes], columns: Sequence[bytes] | None = None) -> dict[bytes, Cells]:
+        asked = None if columns is None else list(columns)
+        return self._store.run(lambda c: dict(c.table(table).rows(list(rows), columns=asked))) if rows else {}
 
     def scan(
         self, table: bytes, start: bytes = b"", *, columns: Sequence[bytes] | None = None, limit: int | None = None

@@ -12,7 +12,9 @@ from werkzeug.wrappers import Request, Response
 
 from wikka_port.handlers import (
     account,
+    acls,
     backlinks,
+    claim,
     clone,
     confirm,
     diff,
@@ -45,7 +47,9 @@ Handler = Callable[[Site, Request, str], Response]
 
 HANDLERS: Final[Mapping[str, Handler]] = {
     "account": account.handle,
+    "acls": acls.handle,
     "backlinks": backlinks.handle,
+    "claim": claim.handle,
     "confirm": confirm.handle,
     "clone": clone.handle,
     "diff": diff.handle,
@@ -76,6 +80,9 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "wantedpages": wantedpages.handle,
 }
 POSTABLE: Final = frozenset(
-    {"account", "confirm", "edit", "login", "logout", "register", "reset", "revert", "sessions", "settings"}
+    {
+        *("account", "acls", "claim", "confirm", "edit", "login", "logout", "register", "reset", "revert"),
+        *("sessions", "settings"),
+    }
 )
 assert HANDLERS.keys() == PAGE_HANDLERS | SITE_HANDLERS, "urls.py decides which words are handlers"

@@ -38,7 +38,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
 def _leave(site: Site, request: Request, account: Account) -> Response:
     if account.admin and not any(_is_administrator(one) for one in site.accounts.directory.all() if one != account):
         raise Refused(LAST, 409)
-    leave(site.wiki, site.accounts.directory, account)
+    leave(site.wiki.edits, site.accounts.directory, account)
     site.accounts.audit.note("delete", user=neutral_name(account), network=client_of(request).network)
     gone = site.for_new_session(unregistered(site.visitor.network_hash))
     message = f"The account is deleted. Its edits stay, signed “{neutral_name(account)}”."

@@ -4,6 +4,7 @@ Whatever goes wrong, the answer is a page with the text as it was typed, ready t
 
     403  the form was too old, or came from elsewhere        409  somebody saved meanwhile
          or was made for somebody else than who is signed in now: a sign-in stands beside the text
+         or the page may not be edited (any more)
     400, 413  something in it cannot be saved                429  too many edits from one address
     503  the store is away
 """
@@ -29,7 +30,10 @@ from wikka_port.markup.links import redirect_target
 from wikka_port.merges import merged
 from wikka_port.names import normalise
 from wikka_port.pages import Conflict, Page, PageTooBig, Saved, StoreAway
+from wikka_port.refusals import sentence
 from wikka_port.rendering import preview_html
+from wikka_port.rights.judging import NotAllowed
+from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, number, page_url, redirect
 from wikka_port.urls import page_path
 
@@ -42,6 +46,7 @@ STALE: Final = (
 )
 SIGNED_OUT: Final = "You are not signed in any more. Your text is below: sign in here to save it under your name."
 SIGNED_IN: Final = "You are signed in as {} by now. Your text is below: save again to sign it with that name."
+KEPT: Final = "Your text is below, for you to keep."
 CONFLICT: Final = "Somebody else saved this page while you were writing. Nothing is lost: both texts are below."
 
 
@@ -60,6 +65,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
             return _preview(site, request, name, draft)
         return submit(site, request, name, draft)
     page = site.wiki.page(name)
+    site.wiki.require(name, Privilege.WRITE)
     draft = FormDraft(page.body if page else "", base=page.number if page else 0)
     like = request.args.get("like", "") if page is None else ""
     if like:
@@ -118,6 +124,9 @@ def _submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_st
         return _later(_form(site, request, name, draft, status=429, problem=problem), wait_s)
     try:
         saved = _saved(site, name, draft, was_stored=was_stored)
+    except NotAllowed as not_allowed:
+        problem = f"{sentence(site, not_allowed)} {KEPT}"
+        return _form(site, request, name, draft, status=403, problem=problem)
     except Conflict as conflict:
         return _conflict(site, request, name, draft, conflict.current)
     except PageTooBig as problem_:
@@ -151,7 +160,10 @@ def _check_name(site: Site, name: str) -> None:
     others = [] if like is not None else twins(name)
     found = sorted(site.wiki.existing(others)) if others else []
     if like is None and found:
-        like = LookAlike(found[0], "that is another page")
+        shown = [other for other in found if other in site.wiki.readable(found)]
+        if not shown:
+            raise _Refused(400, "No new page can have this name: it looks like the name of another page.")
+        like = LookAlike(shown[0], "that is another page")
     if like is not None:
         raise _Refused(400, f"No new page can have this name. {like}")
 
@@ -194,6 +206,9 @@ def _to_page(name: str, draft: FormDraft) -> Response:
 def _preview(site: Site, request: Request, name: str, draft: FormDraft) -> Response:
     try:
         page = site.wiki.page(name)
+        site.wiki.require(name, Privilege.WRITE)
+    except NotAllowed as refused:
+        return _form(site, request, name, draft, status=403, problem=f"{sentence(site, refused)} {KEPT}")
     except StoreAway:
         page = None
     preview = preview_html(site, name, draft.body, autolink=page.autolink if page else True)
@@ -221,7 +236,7 @@ def _conflict(site: Site, request: Request, name: str, draft: FormDraft, current
 def _both_edits(site: Site, name: str, draft: FormDraft, theirs: str) -> str | None:
     try:
         began = site.wiki.revision(name, draft.base) if draft.base else None
-    except StoreAway:
+    except (NotAllowed, StoreAway):
         return None  # the conflict page must not fail over what is only an offer
     return merged(began.body, draft.body, theirs) if began is not None and began.body is not None else None
 

@@ -11,6 +11,7 @@ from wikka_port.drafts import draft_of
 from wikka_port.forms import form_page
 from wikka_port.handlers.edit import submit
 from wikka_port.handlers.show import missing, no_revision
+from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, number
 
 
@@ -19,6 +20,8 @@ def handle(site: Site, request: Request, name: str) -> Response:
     page = site.wiki.page(name)
     if page is None:
         return missing(site, name)
+    if request.method != "POST":  # what is posted is checked with the save
+        site.wiki.require(name, Privilege.WRITE)
     asked = number(request, "revision")
     old = site.wiki.revision(name, page.number - 1 if asked is None else asked)
     if old is None or old.body is None:

@@ -25,14 +25,17 @@ def handle(site: Site, request: Request, name: str) -> Response:
         exact = normalise(typed)
     except InvalidName:
         exact = ""
+    is_name = bool(exact)
     exists = bool(exact) and exact in site.wiki.existing([exact])
     if exists and request.args.get("go"):
         return redirect(page_url(exact), status=302)
+    if exact and exact not in site.wiki.readable([exact]):
+        exact, exists = "", False  # not a word about it
     query = parse(typed)
     found = site.wiki.search(query, page=page, pages=site.page_count.get())
     names: Sequence[str] = ()
-    if exact and not found.hits and not query.is_empty:
-        names, _ = page_of(site.wiki.search_titles(exact, limit=NAMES + 1), NAMES)
+    if is_name and not found.hits and not query.is_empty:
+        names, _ = page_of(site.wiki.search_titles(typed, limit=NAMES + 1), NAMES)
     return site.html(
         "search.html",
         asked=typed[:QUERY_CHARS],

@@ -82,7 +82,7 @@ class BadList(ValueError):
 
 @lru_cache(maxsize=4_096)
 def read_list(text: str) -> AccessList:
-    """What ``text`` says, line by line; O(its length)."""
+    """Read ``text`` line by line; O(its length)."""
     return AccessList(text, tuple(_entries(text)))
 
 

@@ -1,12 +1,13 @@
-"""Who may do what (pure): the one decision that everything asks.
+"""The decision on who may do what (pure): one function that everything asks.
 
 ``may`` looks at these in order, and the first that says something decides:
     1. a user who is suspended, banned or deleted writes nothing, and reads as one who is not signed in
-    2. administrators may do everything
-    3. what belongs to the whole site is for administrators alone
-    4. the owner of a page may do everything with it
-    5. its rights are changed by nobody else; it is claimed by a user who may edit it, where it has no owner
-    6. the list that counts: the page's own, that of the longest prefix of its name, the site's
+    2. a page is claimed only where it has no owner, by a user who is signed in
+    3. administrators may do everything
+    4. administrators alone may do what belongs to the whole site
+    5. the owner of a page may do everything with it
+    6. its rights are changed by nobody else; it is claimed by a user who may edit it
+    7. the list that counts: the page's own, that of the longest prefix of its name, the site's
 
 Comments are part of their page and editing shows its text: to write or to read comments, one must be allowed to read
 the page, and to post a comment, to read them.
@@ -65,6 +66,16 @@ class Decision:
         return self.allowed
 
 
+class NotAllowed(Exception):
+    """The visitor may not; nothing was written, and nothing of the page is in here."""
+
+    def __init__(self, name: str, privilege: Privilege, decision: Decision) -> None:
+        super().__init__(f"{privilege} {name}: {decision.reason}")
+        self.name = name
+        self.privilege = privilege
+        self.decision = decision
+
+
 def may(visitor: Visitor, page: Guarded, privilege: Privilege) -> Decision:
     who = visitor.name or "a visitor who is not signed in"
     if (
@@ -73,6 +84,8 @@ def may(visitor: Visitor, page: Guarded, privilege: Privilege) -> Decision:
         and (privilege in _WRITING or privilege is Privilege.ADMINISTER)
     ):
         return Decision(False, f"{who} is {visitor.status}")
+    if privilege is Privilege.CLAIM and (obstacle := _obstacle_to_claim(visitor, page)):
+        return Decision(False, obstacle)
     if visitor.admin and visitor.is_active:
         return Decision(True, f"{who} is an administrator")
     if privilege is Privilege.ADMINISTER:
@@ -81,10 +94,6 @@ def may(visitor: Visitor, page: Guarded, privilege: Privilege) -> Decision:
         return Decision(True, f"{who} owns the page")
     if privilege is Privilege.CHANGE_RIGHTS:
         return Decision(False, "only the owner and administrators change the rights of a page")
-    if privilege is Privilege.CLAIM:
-        obstacle = _obstacle_to_claim(visitor, page)
-        if obstacle:
-            return Decision(False, obstacle)
     needed = _NEEDS.get(privilege)
     if needed is not None:
         before = may(visitor, page, needed)

@@ -1,14 +1,14 @@
 """Rights as they are stored (pure): the lists of a page, and those of the site by prefix of names.
 
 A page's row in ``pages`` has
-    acl:read acl:write acl:comment_read acl:comment_post   its own lists; a list that is not there is the prefix's
+    acl:read acl:write acl:comment_read acl:comment_post   its own lists; where there is none the prefix's counts
     acl:owner      who owns it since the rights were changed; without the cell ``meta:owner`` says it
     acl:revision   "N:token", of the last change of these cells.  All of them change in one step with it, and a save
                    of the page depends on it
 
-One more row of ``pages``, RULES_ROW, has the lists for prefixes of names; the empty prefix is the site's default.
+Another row of ``pages``, RULES_ROW, has the lists for prefixes of names; the empty prefix is the site's default.
     acl:<privilege>:<folded prefix>   the list
-    acl:own                           there: a page may have lists of its own
+    acl:own                           there: a page may have lists of its own; another value after each change of one
     acl:revision                      "N:token", as above
 It stands in ``pages``, so that it can be read in the same call as a page; its key is none of a page.
 
@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import lru_cache
 from typing import Final
 
 from wikka_port.rights.acl import AccessList, read_list
@@ -33,6 +32,7 @@ FAMILY: Final = b"acl"
 OWN_OWNER: Final = b"acl:owner"
 REVISION: Final = b"acl:revision"
 OWN_LISTS: Final = b"acl:own"
+INHERITED: Final = b"\x00"  # instead of a list: that of the prefix; all cells of a page are written together
 RULES_ROW: Final = b"~acl"  # behind the key of every page
 
 PREFIXES_MAX: Final = 200
@@ -87,8 +87,8 @@ def page_rights(cells: Mapping[bytes, bytes], owner: bytes) -> PageRights:
     revision = cells.get(REVISION)
     if revision is None:
         return PageRights(owner.decode(errors="replace")) if owner else NO_RIGHTS
-    held = [(privilege, cells[column]) for column, privilege in _COLUMNS.items() if column in cells]
-    lists = {privilege: text.decode(errors="replace") for privilege, text in held}
+    held = [(privilege, cells.get(column, INHERITED)) for column, privilege in _COLUMNS.items()]
+    lists = {privilege: text.decode(errors="replace") for privilege, text in held if text != INHERITED}
     return PageRights(cells.get(OWN_OWNER, owner).decode(errors="replace"), lists, revision)
 
 
@@ -107,7 +107,7 @@ def next_revision(revision: bytes, token: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a list comes from."""
+    """The origin of a list."""
 
     kind: str  # "page", "prefix", "site"
     prefix: str = ""
@@ -148,6 +148,11 @@ class Rules:
             for privilege in LISTED
         }
 
+    @staticmethod
+    def folded_prefix(prefix: str) -> str:
+        """As a prefix is stored and compared: case and accents do not count, a blank at its end does."""
+        return folded(prefix.replace("_", " "))
+
     def prefixes(self) -> list[str]:
         """Folded; the empty one is the site's."""
         return sorted({prefix for _, prefix in self.lists})
@@ -171,9 +176,3 @@ def effective(name: str, rights: PageRights, rules: Rules, privilege: Privilege)
     """The list that counts for a page, and where it comes from."""
     own = rights.lists.get(privilege)
     return rules.list_for(name, privilege) if own is None else (read_list(own), OF_PAGE)
-
-
-@lru_cache(maxsize=1_024)
-def folded_prefix(prefix: str) -> str:
-    """As a prefix is stored and compared: as names, a blank at its end counts."""
-    return folded(prefix.replace("_", " "))

@@ -22,7 +22,7 @@ TITLES: Final[Mapping[Privilege, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What a name in a list stands for."""
+    """The meaning of a name in a list."""
 
     kind: Literal["user", "group", "nobody"]
     members: int = 0  # of a group

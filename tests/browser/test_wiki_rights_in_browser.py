@@ -1,0 +1,91 @@
+"""The rights of a page in a real browser: without script, by keyboard alone, on a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.wiki_server import WikiServer
+
+PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
+
+
+@pytest.fixture
+def open_page(browser: Any, server: WikiServer) -> Iterator[Any]:
+    """A page of a new visitor; at the end no console has said anything but of statuses we meant to see."""
+    said: list[str] = []
+    contexts = []
+
+    def hear(text: str) -> None:
+        if "status of 403" not in text:
+            said.append(text)
+
+    def open_one(**options: Any) -> Any:
+        contexts.append(browser.new_context(base_url=server.url, **options))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(10_000)
+        page.on("console", lambda message: hear(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        return page
+
+    yield open_one
+    for context in contexts:
+        context.close()
+    assert said == []
+
+
+def owner_of_a_page(page: Any, name: str) -> None:
+    page.goto("/-/register")
+    page.fill("[name=user]", name)
+    page.fill("[name=password]", "correct horse battery")
+    page.click("main button[type=submit]")
+    page.goto(f"/Page_of_{name}/edit")
+    page.fill("#body", "for some")
+    page.click("button[name=save]")
+
+
+def test_a_list_is_tried_and_saved_without_script(open_page: Any, server: WikiServer) -> None:
+    page, stranger = open_page(java_script_enabled=False), open_page()
+    owner_of_a_page(page, "Owen")
+    page.click("text=Rights")
+    page.check("[name=own_read]")
+    page.fill("#list-read", "+")
+    page.click("button[name=try]")
+    assert "Read the page: no" in page.inner_text(".tried")
+    assert page.input_value("#list-read") == "+"
+    page.click("button[name=save]")
+    assert page.inner_text("article").strip() == "for some"
+    assert stranger.goto("/Page_of_Owen").status == 403
+    assert "Perhaps you may when you are signed in" in stranger.inner_text("main")
+    stranger.click("main >> text=Sign in")
+    assert "/-/login" in stranger.url
+
+
+def test_the_form_by_keyboard_alone(open_page: Any, server: WikiServer) -> None:
+    page = open_page()
+    owner_of_a_page(page, "Kim")
+    page.goto("/Page_of_Kim/acls")
+    page.focus("[name=own_write]")
+    page.keyboard.press("Space")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("!\nKim")
+    page.focus("button[name=save]")
+    page.keyboard.press("Enter")
+    assert "behind “!” stands nobody" in page.inner_text("#wrong-write")
+    page.focus("#list-write")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("Kim")
+    page.focus("button[name=save]")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/Page_of_Kim")
+    assert server.wiki.page("Page of Kim").rights.lists == {"write": "Kim"}
+
+
+def test_on_a_phone_nothing_scrolls_sideways(open_page: Any, server: WikiServer) -> None:
+    page = open_page(**PHONE)
+    owner_of_a_page(page, "Pia")
+    page.goto("/Page_of_Pia/acls")
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")

@@ -1,0 +1,142 @@
+"""The form of a page's rights: words, trying, mistakes, questions, two that change at once; claiming."""
+
+from __future__ import annotations
+
+from html import unescape
+
+import pytest
+
+from tests.support.wiki_client import WikiClient
+from wikka_port.accounts.directory import NameTaken
+from wikka_port.rights.rules import PageRights, Privilege
+
+
+@pytest.fixture
+def web() -> WikiClient:
+    made = WikiClient(edit_burst=100)
+    made.wiki.save("P", "text", author="Ann", base=0, owner="Olga")
+    made.wiki.save("Editors", "+Mia+Rita+", author="Ann", base=0)
+    return made
+
+
+def send(browser: WikiClient, button: str = "save", page: str = "/P", **fields: str) -> str:
+    """What a browser does; the answer, or "" where it leads to the page."""
+    answer = browser.post(f"{page}/acls", {**browser.form(f"{page}/acls"), "owner": "Olga", **fields, button: "1"})
+    return "" if answer.status_code == 303 else f"{answer.status_code} {unescape(answer.text)}"
+
+
+def test_lists_are_saved_and_explained(web: WikiClient) -> None:
+    olga = web.signed_in("Olga")
+    assert "Everybody may." in olga.get("/P/acls").text
+    assert send(olga, own_read="1", read="Editors\r\n!*", write="ignored") == ""
+    page = web.wiki.page("P")
+    assert page.rights.lists == {Privilege.READ: "Editors\n!*"}
+    assert page.owner == "Olga"
+    text = olga.get("/P/acls").text
+    assert "The group Editors (its 2 members) may. Nobody else may." in text
+    assert "Olga, who owns the page, and administrators always may." in text
+    assert "everybody may edit the page Editors, and so make anybody a member" in text
+    assert web.get("/P").status_code == 403
+    assert web.signed_in("Mia").get("/P").status_code == 200
+    assert send(olga, read="Editors\n!*") == "", "without the mark the page has no list of its own"
+    assert web.get("/P").status_code == 200
+    audit = [cells for cells in web.wiki.rows.data[b"audit"].values() if cells[b"a:what"] == b"rights"]
+    assert [(cells[b"a:user"], cells[b"a:note"]) for cells in audit] == [(b"Olga", b"P")] * 2
+
+
+def test_try_as_shows_and_changes_nothing(web: WikiClient) -> None:
+    olga = web.signed_in("Olga")
+    web.signed_in("Mia")
+    fields = {"own_read": "1", "read": "Editors", "own_write": "1", "write": "!*"}
+    for who, read, hint in (("Mia", "yes", "line 1"), ("Nobody Known", "no", "no user of this name"), ("", "no", "")):
+        answer = send(olga, "try", **fields, **{"as": who})
+        assert f"Read the page: <strong>{read}</strong>" in answer, who
+        assert "Edit the page: <strong>no</strong>" in answer
+        assert hint in answer
+        assert "Editors</textarea>" in answer, "what was typed is kept"
+    assert web.wiki.page("P").rights == PageRights("Olga")
+
+
+def test_a_mistake_is_named_beside_its_list(web: WikiClient) -> None:
+    olga = web.signed_in("Olga")
+    answer = send(olga, own_write="1", write="Ann\n!")
+    assert answer.startswith("400")
+    assert "Line 2: behind “!” stands nobody" in answer
+    assert 'aria-describedby="wrong-write"' in answer
+    assert "no user “Nemo”" in send(olga, owner="Nemo")
+    assert web.wiki.page("P").rights == PageRights("Olga")
+
+
+def test_giving_a_page_away_asks_first(web: WikiClient) -> None:
+    olga = web.signed_in("Olga")
+    web.signed_in("Mia")
+    fields = {"owner": "Mia", "own_read": "1", "read": "Mia"}
+    answer = send(olga, **fields)
+    assert "you could no longer read this page, edit it, change its rights" in answer
+    assert web.wiki.page("P").owner == "Olga"
+    assert send(olga, "confirm", **fields) == ""
+    assert web.wiki.page("P").owner == "Mia"
+    assert olga.get("/P").status_code == 403
+
+
+def test_of_two_that_change_at_once_the_second_is_asked(web: WikiClient) -> None:
+    olga = web.signed_in("Olga")
+    root = web.signed_in("Root", admin=True)
+    form = olga.form("/P/acls")
+    assert send(root, own_read="1", read="+") == ""
+    answer = olga.post("/P/acls", {**form, "owner": "Olga", "own_read": "1", "read": "*", "save": "1"})
+    assert answer.status_code == 409
+    assert "Somebody else changed the rights" in answer.text
+    assert web.wiki.page("P").rights.lists == {Privilege.READ: "+"}
+    fields = {key: value for key, value in form.items() if key != "revision"}
+    fields["revision"] = web.wiki.page("P").rights.revision.decode()
+    again = olga.post("/P/acls", {**fields, "owner": "Olga", "own_read": "1", "read": "*", "save": "1"})
+    assert again.status_code == 303
+
+
+def test_a_form_from_elsewhere_changes_nothing(web: WikiClient) -> None:
+    olga = web.signed_in("Olga")
+    for page in ("acls", "claim"):
+        answer = olga.post(f"/P/{page}", {"own_read": "1", "read": "!*", "save": "1"})
+        assert answer.status_code == 403
+    assert web.wiki.page("P").rights == PageRights("Olga")
+
+
+def test_claiming(web: WikiClient) -> None:
+    web.wiki.save("Free", "text", author="Ann", base=0)
+    rita = web.signed_in("Rita")
+    assert 'href="/Free/claim"' in rita.get("/Free").text
+    assert 'href="/Free/claim"' not in web.get("/Free").text
+    assert rita.post("/Free/claim", rita.form("/Free/claim")).status_code == 303
+    assert web.wiki.page("Free").owner == "Rita"
+    assert "belongs to" in web.get("/Free").text
+    assert rita.get("/Free/claim").status_code == 403, "it has an owner"
+    assert web.wiki.rights.rules().is_open, "an owner is no list"
+    rita.save("/Free", "changed")
+    assert web.wiki.page("Free").owner == "Rita", "an edit does not take it away"
+
+
+def test_a_group_is_read_again_within_a_second(web: WikiClient) -> None:
+    web.wiki.rights.change("P", PageRights("Olga"), "Olga", {Privilege.READ: "Editors"})
+    mia, carl = web.signed_in("Mia"), web.signed_in("Carl")
+    assert (mia.get("/P").status_code, carl.get("/P").status_code) == (200, 403)
+    web.wiki.save("Editors", "+Carl+", author="Ann", base=1)
+    web.wiki.clock_s += 1
+    assert (mia.get("/P").status_code, carl.get("/P").status_code) == (403, 200)
+    with pytest.raises(NameTaken):
+        web.signed_in("editors")  # he would have the rights of the group
+
+
+def test_a_page_of_a_users_name_is_no_group(web: WikiClient) -> None:
+    web.wiki.rights.change("P", PageRights("Olga"), "Olga", {Privilege.READ: "Mia"})
+    mia, carl = web.signed_in("Mia"), web.signed_in("Carl")
+    web.wiki.save("Mia", "+Carl+", author="Carl", base=0)
+    assert (mia.get("/P").status_code, carl.get("/P").status_code) == (200, 403)
+
+
+def test_a_store_that_is_away_lets_nobody_in(web: WikiClient) -> None:
+    web.wiki.rights.change("P", PageRights("Olga"), "Olga", {Privilege.READ: "Editors"})
+    web.wiki.away = True
+    assert web.get("/P").status_code == 503
+    assert web.get("/-/pageindex").status_code == 503
+    assert web.get("/P/acls").status_code == 503

@@ -1,0 +1,255 @@
+"""Every route for every role: what one may not read is in no answer, neither its text nor its name nor its count.
+
+The routes are those of the application's own tables: a handler or an action that is not named here fails the test.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from html import unescape
+from itertools import product
+from urllib.parse import quote
+
+import pytest
+from werkzeug.test import TestResponse
+
+from tests.support.wiki_client import WikiClient
+from wikka_port.actions import ACTIONS
+from wikka_port.handlers import HANDLERS, POSTABLE
+from wikka_port.rights.rules import PageRights, Privilege
+from wikka_port.urls import PAGE_HANDLERS, RESERVED, SITE_HANDLERS
+
+ROLES = ("anonymous", "registered", "member", "owner", "administrator", "banned")
+READERS = frozenset({"member", "owner", "administrator"})
+SECRET_PAGES = ("Sekretum own", "Vault/Kryptos")  # by a list of its own, and by that of its prefix
+# Nothing of these may be shown to who is no reader: names, words of texts, notes, authors, names wanted there alone.
+SECRETS = ("Sekretum", "Kryptos", "WORTGEHEIM", "notegeheim", "Schattenmann", "Wantedthere", "Vault", "Olga")
+CALLS = [*(f"{{{{{name}}}}}" for name in ACTIONS), '{{backlinks page="Open"}}', '{{category page="CategoryX"}}']
+LISTS = {"HomePage": CALLS[::2], "More": CALLS[1::2]}  # a page runs a bounded number of them
+
+# What is asked of each handler of a page, and what a reader of the page gets who is neither its owner nor may edit it.
+PAGE_QUERIES = {
+    "show": ["", "?revision=1", "?time=9999999999999", "?redirect=no"],
+    "acls": [""],
+    "backlinks": ["", "?after=Open"],
+    "claim": [""],
+    "clone": [""],
+    "grabcode": ["", "?block=1"],
+    "html": [""],
+    "print": [""],
+    "revisions.xml": ["", "?format=rss"],
+    "showcode": [""],
+    "diff": ["", "?a=1&b=2", "?a=1&b=2&style=inline"],
+    "edit": ["", "?revision=1"],
+    "history": ["", "?below=2"],
+    "raw": ["", "?revision=1"],
+    "revert": ["", "?revision=1"],
+    "revisions": ["", "?below=2"],
+}
+SITE_QUERIES = {
+    "account": [""],
+    "confirm": ["", "?token=x"],
+    "login": ["", "?to=/Sekretum_own"],
+    "logout": [""],
+    "newpage": ["?name=Fresh", "?name=Sekretum+own"],
+    "suggest": ["?q=sek", "?q=vault", "?q=k"],
+    "orphanedpages": ["", "?after=A"],
+    "pageindex": ["", "?letter=s", "?letter=v", "?start=S", "?start=Sekretum"],
+    "recentchanges": ["", "?before=x", "?before=1750000999999"],
+    "recentchanges.xml": [""],
+    "register": [""],
+    "reset": [""],
+    "search": ["?q=e", "?q=sek", "?q=vault", "?q=Sekretum+own", "?q=Vault/Kryptos", "?q=Wantedthere"],
+    "sessions": [""],
+    "settings": [""],
+    "wantedpages": ["", "?after=A", "?from=0"],
+}
+OTHERS = ["/", "/api/titles", *(f"/{name}" for name in RESERVED)]
+
+
+class Scene:
+    def __init__(self) -> None:
+        web = WikiClient(edit_burst=10_000, count_age_s=0.0)
+        self.web, self.wiki = web, web.wiki
+        save = self.wiki.save
+        save("EditorsGroup", "+Mia+Ben+", author="Ann", base=0)
+        save("Open", "An open text with [[Wanted by all]].", author="Ann", note="open note", base=0)
+        for name, calls in LISTS.items():
+            save(name, f"Welcome. {' '.join(calls)}", author="Ann", base=0)
+        save("Readonly", "To look at.", author="Ann", base=0)
+        save("Free", "Nobody's.", author="Ann", base=0)
+        for name in SECRET_PAGES:
+            text = "WORTGEHEIM [[Open]] [[CategoryX]] [[Wantedthere]] [[Wanted by all]] {{countpages}}\n%%a block%%"
+            save(name, "WORTGEHEIM once", author="Schattenmann", note="notegeheim", base=0, owner="Olga")
+            save(name, text, author="Schattenmann", note="notegeheim", base=1)
+        members = {Privilege.READ: "EditorsGroup"}
+        rights = self.wiki.rights
+        rights.change(SECRET_PAGES[0], PageRights("Olga"), "Olga", members)
+        rights.change_rules("vault/", {Privilege.READ: "EditorsGroup"}, rights.rules())
+        rights.change("Readonly", PageRights(), "", {Privilege.WRITE: "EditorsGroup"})
+        self.browsers = {
+            "anonymous": web,
+            "registered": web.signed_in("Rita"),
+            "member": web.signed_in("Mia"),
+            "owner": web.signed_in("Olga"),
+            "administrator": web.signed_in("Root", admin=True),
+            "banned": web.signed_in("Ben"),
+        }
+        account = self.directory.account("Ben")
+        assert account is not None
+        self.wiki.rows.put(b"users", account.row, {b"account:status": b"banned"})
+
+    @property
+    def directory(self) -> object:
+        from wikka_port.accounts.directory import Directory
+
+        return Directory(self.wiki.rows, lambda: 0)
+
+
+@pytest.fixture(scope="module")
+def scene() -> Scene:
+    return Scene()
+
+
+def page_routes() -> Iterator[tuple[str, str, str]]:
+    for name, (handler, queries) in product(SECRET_PAGES, PAGE_QUERIES.items()):
+        segment = quote(name.replace(" ", "_").replace("/", "~2F"), safe="~")
+        for query in queries:
+            yield name, handler, f"/{segment}{'' if handler == 'show' else '/' + handler}{query}"
+
+
+def told(answer: TestResponse, role: str, typed: str = "") -> list[str]:
+    """The secrets in an answer that its reader did not type himself."""
+    text = unescape(answer.text) + "\n".join(f"{key}: {value}" for key, value in answer.headers)
+    for echo in (typed, quote(typed), typed.replace(" ", "_"), typed.replace(" ", "+"), typed.replace("/", "~2F")):
+        text = text.replace(echo, "") if echo else text
+    names = set(SECRETS) - {"Olga"} if role == "owner" else set(SECRETS)
+    return sorted(secret for secret in names if secret.casefold() in text.casefold())
+
+
+def test_no_route_and_no_action_is_missing_here() -> None:
+    assert PAGE_QUERIES.keys() == PAGE_HANDLERS
+    assert SITE_QUERIES.keys() == SITE_HANDLERS
+    assert HANDLERS.keys() == PAGE_HANDLERS | SITE_HANDLERS
+    assert {"acls", "claim", "edit", "revert"} == POSTABLE & PAGE_HANDLERS, "each is posted to below"
+    for name in ACTIONS:
+        assert any(f"{{{{{name}" in call for calls in LISTS.values() for call in calls)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_pages(scene: Scene, role: str) -> None:
+    browser = scene.browsers[role]
+    for name, handler, path in page_routes():
+        answer = browser.get(path)
+        if role not in READERS:
+            assert answer.status_code == 403, (path, answer.status_code)
+            assert told(answer, role) == [], path
+            continue
+        changes = role in ("owner", "administrator")
+        expected = 200 if handler not in ("acls", "claim") or (handler == "acls" and changes) else 403
+        assert answer.status_code in (expected, 302), (path, answer.status_code)
+        if handler in ("show", "raw", "diff", "history", "edit") and answer.status_code == 200:
+            assert "WORTGEHEIM" in answer.text, "the test sees secrets where they may be seen"
+        assert name
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_what_is_posted_to_a_page(scene: Scene, role: str) -> None:
+    browser = scene.browsers[role].other_visitor()
+    browser.client = scene.browsers[role].client
+    for name in SECRET_PAGES:
+        path = "/" + quote(name.replace(" ", "_").replace("/", "~2F"), safe="~")
+        fields = {**browser.form("/Open/edit"), **browser.form("/-/login")}
+        before = scene.wiki.page(name)
+        for handler, extra in (
+            ("edit", {"body": "typed", "base": "2", "save": "1"}),
+            ("edit", {"body": "typed", "base": "1", "save": "1"}),
+            ("edit", {"body": "typed", "base": "2", "preview": "1"}),
+            ("revert?revision=1", {"base": "2"}),
+            ("acls", {"own_read": "1", "read": "*", "owner": "Rita", "save": "1", "confirm": "1"}),
+            ("claim", {}),
+        ):
+            if role in READERS:
+                continue
+            answer = browser.post(f"{path}/{handler}", {**fields, "as": fields.get("as", ""), **extra})
+            assert answer.status_code == 403, (path, handler, answer.status_code)
+            assert told(answer, role, name) in ([], ["Vault"]), (path, handler)
+            if handler == "edit":
+                assert "typed" in answer.text, "the text is kept"
+        assert scene.wiki.page(name) == before
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_lists_feeds_searches_and_the_rest(scene: Scene, role: str) -> None:
+    browser = scene.browsers[role]
+    paths = [f"/-/{handler}{query}" for handler, queries in SITE_QUERIES.items() for query in queries]
+    open_pages = [f"/{page}/{handler}" for page in ("Open", *LISTS, "CategoryX") for handler in PAGE_HANDLERS]
+    seen = ""
+    for path in [*paths, *OTHERS, *open_pages]:
+        answer = browser.get(path)
+        assert answer.status_code in (200, 302, 303, 403, 404, 405), (path, answer.status_code)
+        seen += answer.text
+        if role not in READERS:
+            typed = path.partition("q=")[2].replace("+", " ") or path.partition("start=")[2]
+            typed = typed or path.partition("to=")[2] or path.partition("name=")[2].replace("+", " ")
+            assert told(answer, role, typed) == [], path
+    if role in READERS:
+        assert all(secret in unescape(seen) for secret in ("Sekretum own", "Vault/Kryptos", "notegeheim"))
+
+
+def shown_count(browser: WikiClient, page: str) -> str:
+    found = re.search(r"There are (\d+) pages", browser.get(page).text)
+    return found[1] if found else ""
+
+
+def test_counts_are_of_what_everybody_may_read(scene: Scene) -> None:
+    scene.wiki.save("Counted", "There are {{countpages}} pages. {{wantedpages}}", author="Ann", base=0)
+    scene.web.now += 1  # a count is kept for a moment
+    public = scene.wiki.count_pages() - len(SECRET_PAGES)
+    for role in ROLES:
+        assert shown_count(scene.browsers[role], "/Counted") == str(public), role
+    wanted = unescape(scene.browsers["anonymous"].get("/-/wantedpages").text)
+    assert re.search(r"Wanted by all</a>\s*<a[^>]*>1 link<", wanted), "of three pages that link there, one is public"
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_who_edits_claims_and_administers(scene: Scene, role: str) -> None:
+    browser = scene.browsers[role]
+    edits = {"Open": role != "banned", "Readonly": role in ("member", "administrator")}
+    for page, may in edits.items():
+        assert (browser.get(f"/{page}/edit").status_code == 200) == may, page
+        assert (f'href="/{page}/edit"' in browser.get(f"/{page}").text) == may, page
+        before = scene.wiki.page(page)
+        base = {**browser.form("/-/login"), **browser.form("/Open/edit"), "base": str(before.number)}
+        answer = browser.post(f"/{page}/edit", {**base, "body": f"by {role}"})
+        assert (answer.status_code == 303) == may or before.body == f"by {role}", page
+        if not may:
+            assert answer.status_code == 403
+            assert f"by {role}" in answer.text, "the text is kept"
+            assert scene.wiki.page(page) == before
+    claims = role not in ("anonymous", "banned")
+    assert (browser.get("/Free/claim").status_code == 200) == claims
+    assert (browser.get("/Free/acls").status_code == 200) == (role == "administrator")
+
+
+def test_a_new_page_belongs_to_who_is_signed_in(scene: Scene) -> None:
+    scene.browsers["registered"].save("/New_one", "text")
+    assert scene.wiki.page("New one").owner == "Rita"
+    scene.web.save("/New_two", "text")
+    assert scene.wiki.page("New two").owner == ""
+
+
+def test_a_conflict_shows_nothing_to_who_lost_his_right(scene: Scene) -> None:
+    browser = scene.browsers["registered"]
+    scene.wiki.save("Changing", "one", author="Ann", base=0)
+    fields = browser.form("/Changing/edit")
+    scene.wiki.save("Changing", "WORTGEHEIM", author="Ann", base=1)
+    page = scene.wiki.page("Changing")
+    scene.wiki.rights.change("Changing", page.rights, "", {Privilege.READ: "EditorsGroup"})
+    answer = browser.post("/Changing/edit", {**fields, "body": "mine"})
+    assert answer.status_code == 403
+    assert "mine" in answer.text
+    assert "WORTGEHEIM" not in answer.text
+    assert replace(page, rights=scene.wiki.page("Changing").rights) == scene.wiki.page("Changing")

@@ -1,0 +1,147 @@
+"""The rights of a page: its lists in words and as text, its owner, and what they mean for a user of one's choice.
+
+A change that would take a right from its author is asked about first.  The form comes back as it was
+typed, whatever goes wrong:
+
+    400  a list with a mistake, or an owner whom nobody knows      409  somebody else changed the rights meanwhile
+    403  the form was too old, or came from elsewhere
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Any, Final
+
+from werkzeug.wrappers import Request, Response
+
+from wikka_port.accounts.entering import client_of
+from wikka_port.forms import form_page, is_genuine
+from wikka_port.handlers.show import missing
+from wikka_port.pages import Page, StoreAway
+from wikka_port.rights.explaining import decisions, explained
+from wikka_port.rights.judging import Guarded, group_names
+from wikka_port.rights.proposal import Proposal, complaints, losses, proposal_from, proposal_of
+from wikka_port.rights.rules import LISTED, NO_OWNERS, PUBLIC, PageRights, Privilege
+from wikka_port.rights.stored import RightsChanged
+from wikka_port.rights.words import TITLES, who_always
+from wikka_port.site import Site, page_url, redirect
+from wikka_port.visitors import NOBODY, Visitor
+
+log = logging.getLogger(__name__)
+
+STALE: Final = "This form could not be checked: it was open for very long, or cookies are off. Please send it again."
+CHANGED: Final = (
+    "Somebody else changed the rights of this page meanwhile. Above is what counts now, below what you typed."
+)
+
+
+def handle(site: Site, request: Request, name: str) -> Response:
+    page = site.wiki.page(name)
+    if page is None:
+        return missing(site, name)
+    site.wiki.require(name, Privilege.CHANGE_RIGHTS)
+    if request.method == "POST":
+        return _posted(site, request, page, proposal_of(request.form))
+    shown = {one.privilege: one.access.text for one in explained(site.wiki.rights, page.name, page.rights)}
+    return _form(site, request, page, proposal_from(page.rights, shown))
+
+
+def _posted(site: Site, request: Request, page: Page, proposal: Proposal) -> Response:
+    if not is_genuine(site, request):
+        return _form(site, request, page, proposal, status=403, problem=STALE)
+    wrong = complaints(proposal)
+    if wrong:
+        return _form(site, request, page, proposal, status=400, problem="A list has a mistake.", wrong=wrong)
+    if "try" in request.form:
+        return _form(site, request, page, proposal, tried=_tried(site, page, proposal))
+    stranger = _stranger(site, page, proposal)
+    if stranger:
+        return _form(site, request, page, proposal, status=400, problem=stranger)
+    lost = losses(site.visitor, _guarded(site, page, page.rights, proposal), proposal)
+    if lost and "confirm" not in request.form:
+        return _form(site, request, page, proposal, lost=lost)
+    if proposal.revision.encode() != page.rights.revision:
+        return _form(site, request, page, _onto(proposal, page), status=409, problem=CHANGED)
+    try:
+        site.wiki.rights.change(page.name, page.rights, proposal.owner, proposal.lists)
+    except RightsChanged:
+        current = site.wiki.page(page.name)  # raises NotAllowed where the author lost his right by that
+        site.wiki.require(page.name, Privilege.CHANGE_RIGHTS)
+        if current is None:
+            return missing(site, page.name)
+        return _form(site, request, current, _onto(proposal, current), status=409, problem=CHANGED)
+    note_change(site, request, page.name)
+    return redirect(page_url(page.name))
+
+
+def note_change(site: Site, request: Request, name: str) -> None:
+    """In the audit; the change itself is on disk already."""
+    by = site.visitor.name or ""
+    try:
+        site.accounts.audit.note("rights", user=by, note=name, network=client_of(request).network)
+    except StoreAway as away:
+        log.warning("the change of rights of %s by %s is not in the audit: %s", name, by, away)
+
+
+def _onto(proposal: Proposal, page: Page) -> Proposal:
+    return replace(proposal, revision=page.rights.revision.decode(errors="replace"))
+
+
+def _stranger(site: Site, page: Page, proposal: Proposal) -> str:
+    """Why the owner cannot be the one who was typed; "": he can."""
+    owner = proposal.owner
+    if owner in NO_OWNERS or owner in (PUBLIC, page.owner) or site.wiki.rights.users([owner]):
+        return ""
+    return f"There is no user “{owner}”. The owner is a registered user, {PUBLIC}, or nobody."
+
+
+def _guarded(site: Site, page: Page, rights: PageRights, proposal: Proposal, visitor: Visitor | None = None) -> Guarded:
+    """With the groups of both, the lists as they are and as they are proposed."""
+    rules = site.wiki.rights.rules()
+    proposed = PageRights(proposal.owner, proposal.lists, page.rights.revision)
+    asked = group_names(visitor or site.visitor, [(page.name, page.rights), (page.name, proposed)], rules)
+    return Guarded(page.name, rights, True, rules, site.wiki.rights.members(asked))
+
+
+def _tried(site: Site, page: Page, proposal: Proposal) -> dict[str, Any]:
+    """The meaning of the proposal for the user named in the form."""
+    visitor, known = _visitor_named(site, proposal.tried_as)
+    proposed = PageRights(proposal.owner, proposal.lists, page.rights.revision)
+    found = decisions(site.wiki.rights, visitor, Guarded(page.name, proposed, True, site.wiki.rights.rules()))
+    titles = {**TITLES, Privilege.CHANGE_RIGHTS: "Change its rights"}
+    return {
+        "who": proposal.tried_as or "A visitor who is not signed in",
+        "known": known,
+        "decisions": [(titles[privilege], decision) for privilege, decision in found.items()],
+    }
+
+
+def _visitor_named(site: Site, name: str) -> tuple[Visitor, bool]:
+    """The user of that name; where there is none, somebody who had just registered it."""
+    if not name:
+        return NOBODY, True
+    account = site.accounts.directory.account(name)
+    if account is None:
+        return Visitor(name, name, "active", False, ""), False
+    return Visitor(account.name, account.name, account.status, account.admin, ""), True
+
+
+def _form(
+    site: Site, request: Request, page: Page, proposal: Proposal, *, status: int = 200, problem: str = "", **values: Any
+) -> Response:
+    shown = {"wrong": {}, "lost": [], "tried": None, **values}
+    return form_page(
+        site,
+        request,
+        "acls.html",
+        status=status,
+        page_name=page.name,
+        page=page,
+        explained=explained(site.wiki.rights, page.name, page.rights),
+        always=who_always(page.owner),
+        proposal=proposal,
+        privileges=[(privilege, TITLES[privilege]) for privilege in LISTED],
+        problem=problem,
+        **shown,
+    )

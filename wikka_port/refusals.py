@@ -1,0 +1,44 @@
+"""The answer to a visitor who may not do what he asked for: it says that, and nothing about the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from werkzeug.wrappers import Response
+
+from wikka_port.rights.judging import NotAllowed
+from wikka_port.rights.rules import Privilege
+from wikka_port.site import Site, page_url
+from wikka_port.urls import page_path
+
+_SENTENCES: Final[Mapping[Privilege, str]] = {
+    Privilege.READ: "You may not read this page.",
+    Privilege.WRITE: "You may not edit this page.",
+    Privilege.COMMENT_READ: "You may not read the comments on this page.",
+    Privilege.COMMENT_POST: "You may not comment on this page.",
+    Privilege.CHANGE_RIGHTS: "Only the owner of this page and administrators may change its rights.",
+    Privilege.CLAIM: "You cannot become the owner of this page.",
+    Privilege.ADMINISTER: "This is for administrators.",
+}
+_SIGN_IN: Final = "Perhaps you may when you are signed in."
+
+
+def sentence(site: Site, refused: NotAllowed) -> str:
+    said = _SENTENCES[refused.privilege]
+    return f"{said} {_SIGN_IN}" if site.visitor.name is None else said
+
+
+def forbidden(site: Site, refused: NotAllowed) -> Response:
+    """A page with status 403; of the name it says no more than the visitor typed."""
+    reads = refused.privilege not in (Privilege.READ, Privilege.ADMINISTER)
+    response = site.html(
+        "forbidden.html",
+        status=403,
+        title="Not allowed",
+        message=sentence(site, refused),
+        back=page_url(refused.name) if reads else "",
+        source=page_path(refused.name, "raw") if refused.privilege is Privilege.WRITE else "",
+    )
+    response.headers["Cache-Control"] = "no-store"
+    return response

@@ -1,0 +1,71 @@
+"""Explanations of a page's rights, in words and for one visitor: for the form of rights and for ``wikka acl``.
+
+Reads what the names in the lists stand for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from wikka_port.rights.acl import AccessList, lets_all_in, read_list
+from wikka_port.rights.judging import Decision, Guarded, group_names, may
+from wikka_port.rights.rules import LISTED, PageRights, Privilege, Rules, Source, effective
+from wikka_port.rights.stored import StoredRights
+from wikka_port.rights.words import TITLES, Named, Words, in_words
+from wikka_port.visitors import Visitor
+
+_JOINERS_MAX = 20  # group pages of one list whose own rights are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    privilege: Privilege
+    title: str
+    source: Source
+    access: AccessList
+    words: Words
+
+
+def explained(stored: StoredRights, name: str, rights: PageRights) -> list[Explained]:
+    """The list that counts for each privilege.  Raises StoreAway."""
+    rules = stored.rules()
+    lists = {privilege: effective(name, rights, rules, privilege) for privilege in LISTED}
+    named = _named(stored, rules, {one for access, _ in lists.values() for one in access.names})
+    return [
+        Explained(privilege, TITLES[privilege], source, access, in_words(access, named.__getitem__))
+        for privilege, (access, source) in lists.items()
+    ]
+
+
+def words_of(stored: StoredRights, text: str) -> Words:
+    """Explain one list.  Raises StoreAway."""
+    access = read_list(text)
+    return in_words(access, _named(stored, stored.rules(), set(access.names)).__getitem__)
+
+
+def decisions(stored: StoredRights, visitor: Visitor, page: Guarded) -> Mapping[Privilege, Decision]:
+    """For each privilege, with the groups that count.  Raises StoreAway."""
+    groups = stored.members(group_names(visitor, [(page.name, page.rights)], page.rules))
+    full = Guarded(page.name, page.rights, page.exists, page.rules, groups)
+    return {privilege: may(visitor, full, privilege) for privilege in (*LISTED, Privilege.CHANGE_RIGHTS)}
+
+
+def _named(stored: StoredRights, rules: Rules, names: Iterable[str]) -> dict[str, Named]:
+    asked = sorted(names)
+    users = stored.users(asked)
+    members = stored.members([name for name in asked if name not in users])
+    groups = [name for name in asked if members.get(name)]
+    rights = stored.of(groups[:_JOINERS_MAX])
+    found = {name: Named("user") if name in users else Named("nobody") for name in asked}
+    for name in groups:
+        joined_by = _joined_by(effective(name, rights[name], rules, Privilege.WRITE)[0]) if name in rights else ""
+        found[name] = Named("group", len(members[name]), joined_by)
+    return found
+
+
+def _joined_by(writers: AccessList) -> str:
+    if lets_all_in(writers):
+        return "everybody"
+    first = writers.entries[0] if writers.entries else None
+    return "everybody who is signed in" if first and first.kind == "registered" and not first.negated else ""

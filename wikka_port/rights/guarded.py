@@ -1,0 +1,355 @@
+"""The wiki as one visitor may see it: the only way by which handlers and actions reach pages and lists.
+
+It has the reading methods of ``pages.Wiki`` under their names.  Methods for one page raise NotAllowed where the visitor
+may not read it; lists leave out what he may not read, and so do their counts.  A method that ``Wiki`` has and this
+class lacks cannot be called by a handler: it has to be added here, with its rule.
+
+Rights of pages in a list are read from the rows of these pages, with one call for up to ROWS_PER_CALL of them, and not
+at all where nobody ever made a rule.  A list goes on reading until it has as many names as were asked for; past
+LISTED_QUICK of them it calls ``dear``.
+
+An object serves one request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
+
+from wikka_port.accounts.leaving import Edits
+from wikka_port.limits import LISTED_QUICK, LISTED_STEP, RANDOM_LOOKS, SEARCHED_NAMES
+from wikka_port.listings import RecentChange
+from wikka_port.names import normalise, page_key
+from wikka_port.page_rows import Page, Revision
+from wikka_port.pages import Conflict, Saved, StoreAway, Wiki
+from wikka_port.rights.judging import Decision, Guarded, NotAllowed, group_names, may
+from wikka_port.rights.rules import NO_RIGHTS, PageRights, Privilege
+from wikka_port.rights.stored import StoredRights
+from wikka_port.schema import folded, name_row
+from wikka_port.search.query import Query
+from wikka_port.search.searching import Results
+from wikka_port.visitors import Visitor
+
+T = TypeVar("T")
+_OPEN: Final = Decision(True, "there is no rule")
+
+
+@dataclass(frozen=True, slots=True)
+class Can:
+    """The visitor's possibilities with a page, for the links on it."""
+
+    write: bool
+    change_rights: bool
+    claim: bool
+
+
+_ALL_OPEN: Final = Can(True, False, False)
+_NOTHING: Final = Can(False, False, False)
+
+
+class GuardedWiki:
+    __slots__ = ("_dear", "_seen", "_wiki", "visitor")
+
+    def __init__(self, wiki: Wiki, visitor: Visitor, dear: Callable[[], object] = lambda: None) -> None:
+        """``dear`` is called before much is read for one list; it may raise."""
+        self.visitor = visitor
+        self._wiki = wiki
+        self._dear = dear
+        self._seen: dict[str, tuple[PageRights, bool]] = {}  # of this request: rights, and whether the page is there
+
+    def for_visitor(self, visitor: Visitor, dear: Callable[[], object] | None = None) -> GuardedWiki:
+        return GuardedWiki(self._wiki, visitor, self._dear if dear is None else dear)
+
+    # --- deciding ----------------------------------------------------------------------------------
+
+    def decision(self, name: str, privilege: Privilege) -> Decision:
+        """Ask ``judging.may`` about the page as it was read in this request; it is read where it was not."""
+        name = normalise(name)
+        if name not in self._seen:
+            self.page(name) if self._wiki.rights.rules().is_open else self._look_at(name)
+        rights, exists = self._seen[name]
+        return self._decide(name, rights, exists, privilege)
+
+    def require(self, name: str, privilege: Privilege) -> None:
+        """Raises NotAllowed."""
+        decision = self.decision(name, privilege)
+        if not decision:
+            raise NotAllowed(name, privilege, decision)
+
+    def can(self, name: str) -> Can:
+        """As the page was read in this request; nothing while the store is away."""
+        name = normalise(name)
+        rights, exists = self._seen.get(name, (NO_RIGHTS, False))
+        try:
+            if self.visitor.name is None and not rights.lists and self._wiki.rights.rules().is_open:
+                return _ALL_OPEN
+            decided = [
+                self._decide(name, rights, exists, one).allowed
+                for one in (Privilege.WRITE, Privilege.CHANGE_RIGHTS, Privilege.CLAIM)
+            ]
+        except StoreAway:
+            return _NOTHING
+        return Can(*decided)
+
+    def _decide(self, name: str, rights: PageRights, exists: bool, privilege: Privilege) -> Decision:
+        rules = self._wiki.rights.rules()
+        if rules.is_open and not rights.lists and privilege is Privilege.READ:
+            return _OPEN
+        groups = self._wiki.rights.members(group_names(self.visitor, [(name, rights)], rules))
+        return may(self.visitor, Guarded(name, rights, exists, rules, groups), privilege)
+
+    def _look_at(self, name: str) -> None:
+        rights = self._wiki.rights.of([name])[name]
+        self._seen[name] = (rights, True)
+
+    def _readable(self, name: str) -> str:
+        """``name`` normalised.  Raises NotAllowed; costs a call only where there are rules."""
+        name = normalise(name)
+        if name in self._seen or not self._wiki.rights.rules().is_open:
+            self.require(name, Privilege.READ)
+        return name
+
+    def readable(self, names: Iterable[str]) -> set[str]:
+        """Filter ``names``: the visitor may read what is left."""
+        asked = set(names)
+        rules = self._wiki.rights.rules()
+        if rules.is_open or not asked or (self.visitor.admin and self.visitor.is_active):
+            return asked
+        rights = self._wiki.rights.of(asked)
+        groups = self._wiki.rights.members(group_names(self.visitor, rights.items(), rules))
+        return {
+            name
+            for name, of in rights.items()
+            if may(self.visitor, Guarded(name, of, True, rules, groups), Privilege.READ)
+        }
+
+    # --- one page ----------------------------------------------------------------------------------
+
+    def page(self, name: str) -> Page | None:
+        """Raises NotAllowed."""
+        page = self._wiki.page(name)
+        name = normalise(name)
+        rights = NO_RIGHTS if page is None else page.rights
+        self._seen[name] = (rights, page is not None)
+        decision = self._decide(name, rights, page is not None, Privilege.READ)
+        if not decision:
+            raise NotAllowed(name, Privilege.READ, decision)
+        return page
+
+    def existing(self, names: Collection[str]) -> frozenset[str]:
+        """Names in a text that one may read are not hidden from its reader: no right is looked at."""
+        return self._wiki.existing(names)
+
+    def revision(self, name: str, number: int) -> Revision | None:
+        return self._wiki.revision(self._readable(name), number)
+
+    def revision_at(self, name: str, time_ms: int) -> Revision | None:
+        return self._wiki.revision_at(self._readable(name), time_ms)
+
+    def revisions(
+        self, name: str, *, below: int | None = None, limit: int = 50, bodies: bool = False
+    ) -> list[Revision]:
+        return self._wiki.revisions(self._readable(name), below=below, limit=limit, bodies=bodies)
+
+    def save(self, name: str, body: str, *, author: str, note: str = "", base: int, **given: Any) -> Saved:
+        """As ``Wiki.save``, if the visitor may write the page at the moment of the save.
+
+        A page that begins belongs to the visitor, if he is signed in.  Raises NotAllowed, with nothing written; a
+        Conflict holds the present text only where he may read it.
+        """
+        normal = normalise(name)
+
+        def allow(rights: PageRights, exists: bool) -> None:
+            decision = self._decide(normal, rights, exists, Privilege.WRITE)
+            if not decision:
+                raise NotAllowed(normal, Privilege.WRITE, decision)
+
+        if base == 0 and self.visitor.is_active:
+            given.setdefault("owner", self.visitor.name)
+        try:
+            return self._wiki.save(name, body, author=author, note=note, base=base, allow=allow, **given)
+        except Conflict as conflict:
+            if conflict.current is not None:
+                self._seen[normal] = (conflict.current.rights, True)
+                self.require(normal, Privilege.READ)
+            raise
+
+    def settle(self, sequence: str, timeout_s: float = 2.0) -> bool:
+        return self._wiki.settle(sequence, timeout_s)
+
+    def is_up(self) -> bool:
+        return self._wiki.is_up()
+
+    # --- rights ------------------------------------------------------------------------------------
+
+    @property
+    def rights(self) -> StoredRights:
+        """For handlers that show or change rights, behind ``require``."""
+        return self._wiki.rights
+
+    @property
+    def edits(self) -> Edits:
+        """For an account that ends: its edits are renamed wherever they are, whoever may read them."""
+        return self._wiki
+
+    # --- lists -------------------------------------------------------------------------------------
+
+    def _is_open(self) -> bool:
+        return self._wiki.rights.rules().is_open or (self.visitor.admin and self.visitor.is_active)
+
+    def _gathered(self, fetch: Callable[[T | None, int], list[T]], name_of: Callable[[T], str], limit: int) -> list[T]:
+        """Up to ``limit`` items that the visitor may read.  ``fetch(last, n)``: up to n items behind ``last``."""
+        found: list[T] = []
+        last: T | None = None
+        looked, step = 0, limit
+        while len(found) < limit:
+            items = fetch(last, step)
+            kept = self.readable(name_of(item) for item in items)
+            found += [item for item in items if name_of(item) in kept]
+            looked += len(items)
+            if len(items) < step:
+                break
+            last, step = items[-1], LISTED_STEP
+            if looked > LISTED_QUICK:
+                self._dear()
+        return found[:limit]
+
+    def names(self, *, start: str = "", prefix: str = "", limit: int = 500) -> list[str]:
+        if self._is_open():
+            return self._wiki.names(start=start, prefix=prefix, limit=limit)
+
+        def fetch(last: str | None, number: int) -> list[str]:
+            if last is None:
+                return self._wiki.names(start=start, prefix=prefix, limit=number)
+            found = self._wiki.names(start=last, prefix=prefix, limit=number + 1)
+            return found[1:] if found[:1] == [last] else found[:number]
+
+        return self._gathered(fetch, str, limit)
+
+    def orphaned(self, *, after: str = "", limit: int = 200) -> list[str]:
+        if self._is_open():
+            return self._wiki.orphaned(after=after, limit=limit)
+        return self._gathered(lambda last, n: self._wiki.orphaned(after=last or after, limit=n), str, limit)
+
+    def backlinks(self, name: str, *, after: str = "", limit: int = 500) -> list[str]:
+        """Raises NotAllowed where the visitor may not read ``name``."""
+        name = self._readable(name)
+        if self._is_open():
+            return self._wiki.backlinks(name, after=after, limit=limit)
+
+        def fetch(last: str | None, number: int) -> list[str]:
+            found = self._wiki.backlinks(name, after=last or after, limit=number)
+            return sorted(found, key=page_key)  # all that there are come in alphabetical order
+
+        found = self._gathered(fetch, str, limit)
+        return found if after or len(found) >= limit else sorted(found, key=name_row)
+
+    def wanted(self, *, after: str = "", limit: int = 200) -> list[tuple[str, int]]:
+        """Counted are links from pages that the visitor may read; a name that no such page has is not shown."""
+        if self._is_open():
+            return self._wiki.wanted(after=after, limit=limit)
+        found: list[tuple[str, int]] = []
+        looked = 0
+        while len(found) < limit:
+            items = self._wiki.wanted(after=after, limit=LISTED_STEP)
+            linking = self._wiki.linking([name for name, _ in items])
+            kept = self.readable(source for sources in linking.values() for source in sources)
+            counts = ((name, sum(source in kept for source in linking.get(name, ()))) for name, _ in items)
+            found += [(name, count) for name, count in counts if count]
+            if len(items) < LISTED_STEP:
+                break
+            after = items[-1][0]
+            looked += sum(map(len, linking.values()))
+            if looked > LISTED_QUICK:
+                self._dear()
+        return found[:limit]
+
+    def most_wanted(self, *, limit: int = 200) -> list[tuple[str, int]]:
+        if self._is_open():
+            return self._wiki.most_wanted(limit=limit)
+        return sorted(self.wanted(limit=SEARCHED_NAMES), key=lambda item: (-item[1], name_row(item[0])))[:limit]
+
+    def initials(self, *, limit: int = 200) -> list[str]:
+        if self._is_open():
+            return self._wiki.initials(limit=limit)
+        return sorted({folded(name)[:1] for step in self._all_names() for name in step})[:limit]
+
+    def some_page(self, key: str) -> str | None:
+        """A few places are looked at; None where no page there may be read."""
+        for _ in range(RANDOM_LOOKS):
+            name = self._wiki.some_page(key)
+            if name is None or self._is_open() or self.readable([name]):
+                return name
+            key = page_key(name).decode() + "0"
+        return None
+
+    def search(self, query: Query, *, page: int = 1, pages: int = 0) -> Results:
+        """Found, counted and respelled are only pages that the visitor may read."""
+        if self._is_open():
+            return self._wiki.search(query, page=page, pages=pages)
+        found = self._wiki.search(query, page=page, pages=pages, readable=self.readable)
+        return found if found.count else replace(found, instead="", has_more=False)
+
+    def suggested(self, typed: str, *, most: int = 8) -> list[str]:
+        if self._is_open():
+            return self._wiki.suggested(typed, most=most)
+        found = self._wiki.suggested(typed, most=LISTED_STEP)
+        kept = self.readable(found)
+        return [name for name in found if name in kept][:most]
+
+    def search_titles(self, text: str, *, limit: int = 100) -> list[str]:
+        if self._is_open():
+            return self._wiki.search_titles(text, limit=limit)
+        found = self._wiki.search_titles(text, limit=SEARCHED_NAMES)
+        kept = self.readable(found)
+        return [name for name in found if name in kept][:limit]
+
+    def count_pages(self) -> int:
+        if self._is_open():
+            return self._wiki.count_pages()
+        return sum(map(len, self._all_names()))
+
+    def count_changes(self) -> int:
+        if self._is_open():
+            return self._wiki.count_changes()
+        count, token, kept = 0, "", dict[str, bool]()
+        while True:
+            items, token = self._wiki.changes(before=token, limit=LISTED_STEP)
+            unknown = {item.name for item in items} - kept.keys()
+            kept |= dict.fromkeys(unknown, False) | dict.fromkeys(self.readable(unknown), True)
+            count += sum(kept[item.name] for item in items)
+            if not token:
+                return count
+
+    def _all_names(self) -> Iterator[set[str]]:
+        """All that the visitor may read, in steps."""
+        start = ""
+        while names := self._wiki.names(start=start, limit=LISTED_STEP):
+            yield self.readable(names[1:] if names[0] == start else names)
+            if len(names) < LISTED_STEP:
+                return
+            start = names[-1]
+
+    def changes(self, *, before: str = "", limit: int = 50) -> tuple[list[RecentChange], str]:
+        """The token is that of the last change that is shown: it tells of no other."""
+        if self._is_open():
+            return self._wiki.changes(before=before, limit=limit)
+        found: list[RecentChange] = []
+        token, looked, step = before, 0, limit
+        while True:
+            items, onward = self._wiki.changes(before=token, limit=step)
+            kept = self.readable(item.name for item in items)
+            shown = [place for place, item in enumerate(items) if item.name in kept]
+            missing = limit - len(found)
+            if len(shown) > missing or (len(shown) == missing and shown[-1:] != [len(items) - 1]):
+                last = shown[missing - 1] + 1
+                items, onward = self._wiki.changes(before=token, limit=last)
+                return found + [item for item in items if item.name in kept], onward
+            found += [items[place] for place in shown]
+            if len(found) == limit or not onward:
+                return found, onward
+            token, step = onward, LISTED_STEP
+            looked += len(items)
+            if looked > LISTED_QUICK:
+                self._dear()

@@ -1,0 +1,89 @@
+"""Rights that a process holds in memory, from other rows than the page's: the rules of the site, members of groups.
+
+Both are read again when they are RIGHTS_AGE_S old, so a change counts within a second.  The rules come with the call
+that reads a page, where they are due then (``pages.Wiki.page``): a view costs no call of its own for them.
+
+Knows nothing of the store.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from wikka_port.rights.rules import NO_RULES, Rules
+
+RIGHTS_AGE_S: Final = 0.9  # the rest of the second is for the request
+GROUPS_MAX: Final = 500  # held at once; the longest unused goes first
+
+
+class RulesMemory:
+    """Thread-safe: a value is replaced as a whole."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._held: tuple[float, Rules] | None = None  # when it was asked for
+
+    def asking(self) -> float | None:
+        """When a reading that begins now begins; None: what is held is young enough."""
+        now = self._clock()
+        return None if self._held is not None and 0 <= now - self._held[0] < RIGHTS_AGE_S else now
+
+    def take(self, cells: Mapping[bytes, bytes], asked: float) -> Rules:
+        """``cells``: of the row, read since ``asked``."""
+        held = self._held
+        rules = held[1] if held is not None and held[1].cells == cells else Rules(cells)
+        self._held = (asked, rules)
+        return rules
+
+    def forget(self) -> None:
+        self._held = None
+
+    @property
+    def held(self) -> Rules:
+        held = self._held
+        return NO_RULES if held is None else held[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    head: bytes  # the revision of its page
+    members: frozenset[str]
+
+
+NO_GROUP: Final = Group(b"", frozenset())
+
+
+class GroupMemory:
+    """Thread-safe."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._held: OrderedDict[str, tuple[float, Group]] = OrderedDict()  # guarded by _lock
+
+    def young(self, names: Collection[str]) -> dict[str, Group]:
+        """The groups among ``names`` that are held and young enough."""
+        now = self._clock()
+        with self._lock:
+            found = {name: self._held[name] for name in names if name in self._held}
+            for name in found:
+                self._held.move_to_end(name)
+        return {name: group for name, (asked, group) in found.items() if 0 <= now - asked < RIGHTS_AGE_S}
+
+    def old(self, name: str) -> Group:
+        """As it was when it was last looked at; NO_GROUP: it is not held."""
+        with self._lock:
+            found = self._held.get(name)
+            return NO_GROUP if found is None else found[1]
+
+    def keep(self, groups: Mapping[str, Group], asked: float) -> None:
+        with self._lock:
+            for name, group in groups.items():
+                self._held[name] = (asked, group)
+                self._held.move_to_end(name)
+            while len(self._held) > GROUPS_MAX:
+                self._held.popitem(last=False)

@@ -1,0 +1,82 @@
+"""The content of a form of a page's rights (pure): read, checked, and what it would change for him.
+
+Knows nothing of HTTP and of the store.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from wikka_port.rights.acl import BadList, checked
+from wikka_port.rights.judging import Guarded, may
+from wikka_port.rights.rules import LISTED, NO_OWNERS, PageRights, Privilege
+from wikka_port.visitors import Visitor
+
+OWNER_CHARS_MAX: Final = 75
+_CONTROLS: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_LOSSES: Final[Mapping[Privilege, str]] = {
+    Privilege.READ: "read this page",
+    Privilege.WRITE: "edit it",
+    Privilege.CHANGE_RIGHTS: "change its rights",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    owner: str
+    texts: Mapping[Privilege, str]  # of all privileges, as typed
+    own: frozenset[Privilege]  # for which the page is to have a list of its own
+    revision: str  # of the rights that the form was made from
+    tried_as: str = ""  # a user's name; "": a visitor who is not signed in
+
+    @property
+    def lists(self) -> dict[Privilege, str]:
+        """The lists of the page, checked.  Raises BadList."""
+        return {privilege: checked(self.texts[privilege]) for privilege in LISTED if privilege in self.own}
+
+
+def proposal_of(form: Mapping[str, str]) -> Proposal:
+    """The form as a browser sends it."""
+    return Proposal(
+        owner=_line(form.get("owner", "")),
+        texts={privilege: form.get(privilege, "").replace("\r\n", "\n").replace("\r", "\n") for privilege in LISTED},
+        own=frozenset(privilege for privilege in LISTED if form.get(f"own_{privilege}")),
+        revision=form.get("revision", ""),
+        tried_as=_line(form.get("as", "")),
+    )
+
+
+def proposal_from(rights: PageRights, shown: Mapping[Privilege, str]) -> Proposal:
+    """The form as it is first shown; ``shown``: the lists that count now."""
+    texts = {privilege: rights.lists.get(privilege, shown[privilege]) for privilege in LISTED}
+    owner = "" if rights.owner in NO_OWNERS else rights.owner
+    return Proposal(owner, texts, frozenset(rights.lists), rights.revision.decode(errors="replace"))
+
+
+def complaints(proposal: Proposal) -> dict[Privilege, str]:
+    """Why a list cannot be kept as it is, by privilege."""
+    found: dict[Privilege, str] = {}
+    for privilege in LISTED:
+        if privilege in proposal.own:
+            try:
+                checked(proposal.texts[privilege])
+            except BadList as bad:
+                found[privilege] = str(bad)
+    return found
+
+
+def losses(visitor: Visitor, page: Guarded, proposal: Proposal) -> list[str]:
+    """The rights that ``visitor`` has now and would lose.  The proposal's lists have no mistakes."""
+    after = replace(page, rights=PageRights(proposal.owner, proposal.lists, page.rights.revision))
+    return [
+        words
+        for privilege, words in _LOSSES.items()
+        if may(visitor, page, privilege) and not may(visitor, after, privilege)
+    ]
+
+
+def _line(text: str) -> str:
+    return " ".join(_CONTROLS.sub(" ", text).split())[: 2 * OWNER_CHARS_MAX]

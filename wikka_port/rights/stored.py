@@ -1,0 +1,198 @@
+"""Rights in the store: read from the rows that they stand in, never from an index; changed in one step each.
+
+A change of a page's rights depends on ``acl:revision``, which it raises: of two that change at once one hears
+RightsChanged.  The first list of a page of this site is announced in the row of the rules before it is written, so
+processes that hold "there is no rule" learn of it within a second.
+
+On a plain HBase the first cell decides (``accounts.rows``); the others follow in a call of their own.  A crash between
+the two leaves a revision number without a change.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import islice
+from typing import Final
+
+from wikka_port.accounts.rows import Cells, Rows
+from wikka_port.accounts.tables import ID, USERS, user_row
+from wikka_port.limits import ROWS_PER_CALL
+from wikka_port.names import InvalidName, page_key
+from wikka_port.page_rows import is_stale
+from wikka_port.rights.acl import BadList, checked, members_of
+from wikka_port.rights.memory import NO_GROUP, Group, GroupMemory, RulesMemory
+from wikka_port.rights.rules import (
+    FAMILY,
+    INHERITED,
+    LISTED,
+    NO_RIGHTS,
+    OWN_LISTS,
+    OWN_OWNER,
+    PREFIX_CHARS_MAX,
+    PREFIXES_MAX,
+    REVISION,
+    RULES_BYTES_MAX,
+    RULES_ROW,
+    PageRights,
+    Privilege,
+    Rules,
+    next_revision,
+    page_column,
+    page_rights,
+    rule_column,
+)
+from wikka_port.schema import (
+    BODY,
+    HEAD,
+    OWNER,
+    PAGES,
+    REVISION_BODY,
+    REVISIONS,
+    VERSIONCOUNT,
+    parse_head,
+    revision_row,
+)
+
+_RIGHTS: Final = (FAMILY, OWNER)
+_TOKEN_BYTES: Final = 8
+
+
+class RightsChanged(Exception):
+    """Somebody else changed them meanwhile: nothing was written."""
+
+
+class StoredRights:
+    """Thread-safe.  Everything may raise StoreAway."""
+
+    def __init__(self, rows: Rows, clock: Callable[[], float] = time.monotonic) -> None:
+        """``clock``: in seconds, of this process."""
+        self._rows = rows
+        self._clock = clock
+        self.memory = RulesMemory(clock)
+        self._groups = GroupMemory(clock)
+
+    # --- reading -----------------------------------------------------------------------------------
+
+    def rules(self) -> Rules:
+        """At most a second old."""
+        asked = self.memory.asking()
+        return (
+            self.memory.held if asked is None else self.memory.take(self._rows.row(PAGES, RULES_ROW, [FAMILY]), asked)
+        )
+
+    def of(self, names: Collection[str]) -> dict[str, PageRights]:
+        """The rights of each of ``names``; a name that is no page has none.  ROWS_PER_CALL of them in a call."""
+        keys = {name: page_key(name) for name in names}
+        cells = dict(self._in_steps(PAGES, set(keys.values()), _RIGHTS))
+        found = {key: page_rights(held, held.get(OWNER, b"")) for key, held in cells.items()}
+        return {name: found.get(key, NO_RIGHTS) for name, key in keys.items()}
+
+    def members(self, names: Collection[str]) -> dict[str, frozenset[str]]:
+        """The members of group pages; a name that is a user's is no group.  At most a second old."""
+        if not names:
+            return {}
+        found = self._groups.young(names)
+        missing = [name for name in names if name not in found]
+        if missing:
+            asked = self._clock()
+            read = self._read_groups(missing)
+            self._groups.keep(read, asked)
+            found.update(read)
+        return {name: group.members for name, group in found.items()}
+
+    def users(self, names: Iterable[str]) -> set[str]:
+        """The registered users among ``names``."""
+        rows = {user_row(name): name for name in names if name}
+        return {rows[row] for row, _ in self._in_steps(USERS, rows, (ID,))}
+
+    def _read_groups(self, names: Collection[str]) -> dict[str, Group]:
+        users = self.users(names)
+        keys = {}
+        for name in names:
+            try:
+                keys[page_key(name)] = name
+            except InvalidName:
+                continue  # no page can be called so
+        groups = dict.fromkeys(names, NO_GROUP)
+        changed = {}
+        for key, cells in self._in_steps(PAGES, keys, (VERSIONCOUNT,)):
+            name, head = keys[key], cells[VERSIONCOUNT]
+            held = self._groups.old(name)
+            if name in users:
+                continue
+            if held.head == head:
+                groups[name] = held
+            else:
+                changed[key] = name
+        for key, cells in self._in_steps(PAGES, changed, (VERSIONCOUNT, HEAD, BODY)):
+            body = self._body(key, cells).decode(errors="replace")
+            groups[changed[key]] = Group(cells.get(VERSIONCOUNT, b""), members_of(body))
+        return groups
+
+    def _body(self, key: bytes, cells: Cells) -> bytes:
+        if not is_stale(cells):
+            return cells.get(BODY, b"")
+        newest = revision_row(key, parse_head(cells.get(VERSIONCOUNT)))
+        return self._rows.row(REVISIONS, newest, [REVISION_BODY]).get(REVISION_BODY, b"")
+
+    def _in_steps(
+        self, table: bytes, keys: Iterable[bytes], columns: tuple[bytes, ...]
+    ) -> Iterable[tuple[bytes, Cells]]:
+        left = iter(keys)
+        while step := list(islice(left, ROWS_PER_CALL)):
+            yield from self._rows.rows(table, step, columns).items()
+
+    # --- changes -----------------------------------------------------------------------------------
+
+    def change(self, name: str, before: PageRights, owner: str, lists: Mapping[Privilege, str]) -> PageRights:
+        """Give a page these lists and this owner, if its rights are still as in ``before``.
+
+        Raises RightsChanged; BadList before anything is written.
+        """
+        kept = {privilege: checked(text) for privilege, text in lists.items()}
+        token = secrets.token_hex(_TOKEN_BYTES)
+        if kept and not self.rules().has_own_lists:
+            self._announce(token)
+        revision = next_revision(before.revision, token)
+        texts = {page_column(one): kept[one].encode() if one in kept else INHERITED for one in LISTED}
+        puts = {REVISION: revision, OWN_OWNER: owner.encode(), **texts}
+        if not self._rows.change(PAGES, page_key(name), {REVISION: before.revision or None}, puts):
+            raise RightsChanged(name)
+        if kept or before.lists:
+            self._announce(token)
+        return PageRights(owner, kept, revision)
+
+    def _announce(self, token: str) -> None:
+        """That there are lists of pages, and that one was changed: what was counted before is counted anew."""
+        self._rows.put(PAGES, RULES_ROW, {OWN_LISTS: token.encode()})
+        self.memory.forget()
+
+    def change_rules(self, prefix: str, lists: Mapping[Privilege, str | None], before: Rules) -> Rules:
+        """Set lists for names that begin with ``prefix`` ("": all), or take them away (None).
+
+        Raises RightsChanged; BadList where one is no list, or where there would be too many.
+        """
+        if len(prefix) > PREFIX_CHARS_MAX:
+            raise BadList(None, f"The prefix has {len(prefix)} characters and {PREFIX_CHARS_MAX} are the most.")
+        begin = before.folded_prefix(prefix)
+        puts = {rule_column(one, begin): checked(text).encode() for one, text in lists.items() if text is not None}
+        gone = [rule_column(one, begin) for one, text in lists.items() if text is None]
+        cells = {column: value for column, value in {**before.cells, **puts}.items() if column not in gone}
+        cells[REVISION] = next_revision(before.revision, secrets.token_hex(_TOKEN_BYTES))
+        after = Rules(cells)
+        _check_size(after)
+        puts = {REVISION: cells[REVISION], **puts}
+        if not self._rows.change(PAGES, RULES_ROW, {REVISION: before.revision or None}, puts, gone):
+            raise RightsChanged(prefix)
+        self.memory.forget()
+        return after
+
+
+def _check_size(rules: Rules) -> None:
+    if len(rules.prefixes()) > PREFIXES_MAX:
+        raise BadList(None, f"There can be lists for {PREFIXES_MAX} prefixes at most.")
+    size = sum(len(column) + len(value) for column, value in rules.cells.items())
+    if size > RULES_BYTES_MAX:
+        raise BadList(None, f"The lists for prefixes would take {size:,} bytes and {RULES_BYTES_MAX:,} are the most.")
