@@ -19,7 +19,7 @@ def open_page(browser: Any, server: WikiServer) -> Iterator[Any]:
     contexts = []
 
     def hear(text: str) -> None:
-        if "status of 403" not in text:
+        if "status of 403" not in text and "status of 404" not in text and "status of 400" not in text:
             said.append(text)
 
     def open_one(**options: Any) -> Any:

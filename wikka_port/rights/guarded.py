@@ -49,13 +49,14 @@ _NOTHING: Final = Can(False, False, False)
 
 
 class GuardedWiki:
-    __slots__ = ("_dear", "_seen", "_wiki", "visitor")
+    __slots__ = ("_can", "_dear", "_seen", "_wiki", "visitor")
 
     def __init__(self, wiki: Wiki, visitor: Visitor, dear: Callable[[], object] = lambda: None) -> None:
         """``dear`` is called before much is read for one list; it may raise."""
         self.visitor = visitor
         self._wiki = wiki
         self._dear = dear
+        self._can: dict[str, Can] = {}
         self._seen: dict[str, tuple[PageRights, bool]] = {}  # of this request: rights, and whether the page is there
 
     def for_visitor(self, visitor: Visitor, dear: Callable[[], object] | None = None) -> GuardedWiki:
@@ -79,6 +80,12 @@ class GuardedWiki:
 
     def can(self, name: str) -> Can:
         """As the page was read in this request; nothing while the store is away."""
+        found = self._can.get(name)
+        if found is None:
+            found = self._can[name] = self._found_can(name)
+        return found
+
+    def _found_can(self, name: str) -> Can:
         name = normalise(name)
         rights, exists = self._seen.get(name, (NO_RIGHTS, False))
         try:
@@ -129,9 +136,10 @@ class GuardedWiki:
     def page(self, name: str) -> Page | None:
         """Raises NotAllowed."""
         page = self._wiki.page(name)
-        name = normalise(name)
+        name = normalise(name) if page is None else page.name
         rights = NO_RIGHTS if page is None else page.rights
         self._seen[name] = (rights, page is not None)
+        self._can.pop(name, None)
         decision = self._decide(name, rights, page is not None, Privilege.READ)
         if not decision:
             raise NotAllowed(name, Privilege.READ, decision)
