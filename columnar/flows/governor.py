@@ -2,7 +2,13 @@
 
 A step is at most STEP_S of the loop.  While requests are answered, a pause of PAUSE times its length follows each step,
 also before a step that is asked for later; without them the next step follows at once.  Work that cannot be cut into
-steps, as what comes back from a worker, lengthens the next pause (``spend``).  The obvious rule, one step in every
+steps, as what comes back from a worker, lengthens the next pause (``spend``).
+
+The pause ends when FOREGROUND_S have gone without an answer: a few hundred requests a second leave most of the loop to
+flows.  A step counts LONGEST_S at most: one in whose middle the machine ran something else for 50 ms has not used them,
+and flows on a busy machine would come to a stop.
+
+The obvious rule, one step in every
 round of the loop, took half of the rate of gets; with the pause gets keep four fifths, and flows have a quarter of the
 loop.
 
@@ -19,7 +25,9 @@ from typing import Final
 
 STEP_S: Final = 0.0005
 PAUSE: Final = 8
-FOREGROUND_S: Final = 0.005  # so long after an answer requests are still expected
+LONGEST_S: Final = 4 * STEP_S  # of a step, that counts
+FOREGROUND_S: Final = 0.001  # so long after an answer the next request of its client is expected
+TICK_S: Final = 0.001  # of the loop's timers, which round: a shorter rest of a pause would have it spin
 
 Step = Callable[[], bool]  # works for STEP_S at most; whether there is more to do
 
@@ -72,17 +80,21 @@ class Governor:
             self._is_in_step = False
             now_s = perf_counter()
             if self._look(now_s):
-                self._free_s = now_s + PAUSE * (now_s - begun_s + self._spent_s)
+                self._free_s = now_s + PAUSE * (min(now_s - begun_s, LONGEST_S) + self._spent_s)
             self._spent_s = 0.0
             if self._steps:
                 self._plan(now_s)
 
     def _plan(self, now_s: float) -> None:
         loop = asyncio.get_running_loop()
-        if now_s < self._free_s and self._look(now_s):
-            self._next = loop.call_later(self._free_s - now_s, self._step)
+        if self._free_s - now_s > TICK_S / 2 and self._look(now_s):
+            self._next = loop.call_later(min(FOREGROUND_S, self._free_s - now_s), self._go_on)
         else:
             self._next = loop.call_soon(self._step)
+
+    def _go_on(self) -> None:
+        """The pause is over, or nobody asks any more, or it goes on."""
+        self._plan(perf_counter())
 
     def close(self) -> None:
         """No step is begun any more."""
