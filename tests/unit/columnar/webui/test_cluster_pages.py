@@ -204,7 +204,7 @@ def test_a_catalogue_that_cannot_be_written_is_on_every_page(visit: Visit) -> No
 def test_the_triggers_of_all_servers(visit: Visit) -> None:
     text = visit.text("/triggers")
     assert "s2 did not answer in time" in text
-    assert "links pages paused 12 3.2 s 1 2 ValueError: <b>" in text
+    assert "links pages paused 0.0/s 12 3.2 s 1 2 ValueError: <b>" in text
     assert "<b>" not in visit("/triggers")
 
 
