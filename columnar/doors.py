@@ -271,6 +271,10 @@ class Doors:
         """Requests that were answered so far on all doors, but for those of trigger workers."""
         return self.wire.answered + (self.wire2.answered if self.wire2 is not None else 0)
 
+    def has_waiting(self) -> bool:
+        """Whether requests wait for disks, but for those of trigger workers."""
+        return self.wire.has_waiting or (self.wire2 is not None and self.wire2.has_waiting)
+
     @property
     def port(self) -> int:
         return int(self.wire.port)

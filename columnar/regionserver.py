@@ -123,7 +123,7 @@ class ClusterServer:
             private = await self.doors.listen()
             self._doorbell = ServerDoorbell(doorbell, self.doors, self.serving.scanners, self._doorbell_ended)
             self._answer_the_master(config)
-            self.serving.deliver(self.doors.port, private, self.doors.answered)
+            self.serving.deliver(self.doors.port, private, self.doors.answered, self.doors.has_waiting)
             self.link = await self._linked(control)
             self._obey()
             self._doorbell.begin()

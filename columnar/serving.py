@@ -72,12 +72,19 @@ class Serving:
         """Before the first request; triggers are told of by the master."""
         await self.keeper.load()
 
-    def deliver(self, port: int, private: PrivateSocket | None, answered: Callable[[], int]) -> None:
+    def deliver(
+        self,
+        port: int,
+        private: PrivateSocket | None,
+        answered: Callable[[], int],
+        has_waiting: Callable[[], bool],
+    ) -> None:
         """The store listens there, so that triggers can write: begin to deliver.
 
-        ``answered``: how many requests it has answered, for background work to make way.
+        ``answered`` and ``has_waiting``: as of ``Governor``, for background work to make way.
         """
         self.keeper.governor.answered = answered
+        self.keeper.governor.has_waiting = has_waiting
         self.keeper.start(_reachable(self._config.host), port, private)
 
     def begin(self) -> None:

@@ -58,7 +58,7 @@ class Standalone:
             await self.leading.start(SYSTEM_TABLES)
             await self.serving.load()
             private = await self.doors.open(self.serving, self.leading)
-            self.serving.deliver(self.doors.port, private, self.doors.answered)
+            self.serving.deliver(self.doors.port, private, self.doors.answered, self.doors.has_waiting)
             await self.leading.begin()
             self.serving.begin()
             undo.pop_all()

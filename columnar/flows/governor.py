@@ -4,13 +4,13 @@ A step is at most STEP_S of the loop.  While requests are answered, a pause of P
 also before a step that is asked for later; without them the next step follows at once.  Work that cannot be cut into
 steps, as what comes back from a worker, lengthens the next pause (``spend``).
 
-The pause ends when FOREGROUND_S have gone without an answer: a few hundred requests a second leave most of the loop to
-flows.  A step counts LONGEST_S at most: one in whose middle the machine ran something else for 50 ms has not used them,
-and flows on a busy machine would come to a stop.
+The pause ends when FOREGROUND_S have gone without an answer and no request waits for an fsync: a few hundred requests a
+second leave most of the loop to flows, and puts that wait for the disk together do not lend it to them meanwhile.  A
+step counts LONGEST_S at most: one in whose middle the machine ran something else for 50 ms has not used them, and flows
+on a busy machine would come to a stop.
 
-The obvious rule, one step in every
-round of the loop, took half of the rate of gets; with the pause gets keep four fifths, and flows have a quarter of the
-loop.
+The obvious rule, one step in every round of the loop, took half of the rate of gets; with the pause gets keep four
+fifths, and flows have a quarter of the loop.
 
 Owned by the loop.
 """
@@ -36,10 +36,17 @@ def nobody_asks() -> int:
     return 0
 
 
+def nobody_waits() -> bool:
+    return False
+
+
 class Governor:
-    def __init__(self, answered: Callable[[], int] = nobody_asks) -> None:
-        """``answered``: how many requests the server has answered so far."""
+    def __init__(
+        self, answered: Callable[[], int] = nobody_asks, has_waiting: Callable[[], bool] = nobody_waits
+    ) -> None:
+        """``answered``: how many requests were answered so far; ``has_waiting``: whether some wait for disks."""
         self.answered = answered
+        self.has_waiting = has_waiting
         self._seen = 0
         self._foreground_s = float("-inf")
         self._steps: deque[Step] = deque()
@@ -60,7 +67,7 @@ class Governor:
 
     def _look(self, now_s: float) -> bool:
         answered = self.answered()
-        if answered != self._seen:
+        if answered != self._seen or self.has_waiting():
             self._seen, self._foreground_s = answered, now_s
         return now_s - self._foreground_s < FOREGROUND_S
 

@@ -69,7 +69,7 @@ class Connection:
         self._aside: Aside | None = None  # the large message that a thread decodes
         self.large = LargeCaller()
         self._transport: asyncio.Transport | None = None
-        self._counts = counts  # constant
+        self.counts = counts  # constant
         self._busy = self._resting = False
         self._is_new = True  # nothing was answered yet
         self._is_dear = True  # used up its last slice, or has had none: shares the slices of expensive ones
@@ -415,7 +415,7 @@ class Connection:
         now = perf_counter()
         self._is_new = False
         server = self._server
-        server.answered += self._counts
+        server.answered += self.counts
         http = self._stream.http
         reply = b"" if message.kind == ONEWAY else reply
         self._out_bytes += len(reply)

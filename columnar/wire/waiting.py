@@ -20,6 +20,11 @@ class Waiter:
 
     __slots__ = ()
 
+    @property
+    def is_background(self) -> bool:
+        """A trigger's worker asked."""
+        return False
+
     def resume(self, done: Awaited) -> None:
         raise NotImplementedError
 
@@ -34,6 +39,10 @@ class Waiting(Waiter):
         self.request = request
         self.started = started
         self.later = later
+
+    @property
+    def is_background(self) -> bool:
+        return self.connection.counts == 0
 
     def resume(self, done: Awaited) -> None:
         self.connection.resume(self.request, done, self.started, self.later)

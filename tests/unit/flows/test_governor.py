@@ -185,3 +185,29 @@ def test_a_step_that_fails_does_not_hold_up_the_others() -> None:
         assert [type(one) for one in failures] == [KeyError]
 
     asyncio.run(run())
+
+
+def test_a_request_that_waits_for_a_disk_keeps_the_pause() -> None:
+    async def run() -> None:
+        done: list[float] = []
+        waits = [True]
+        held = Governor(has_waiting=lambda: waits[0])
+
+        def step() -> bool:
+            done.append(time.perf_counter())
+            end = done[-1] + LONGEST_S
+            while time.perf_counter() < end:
+                pass
+            return len(done) < 3
+
+        held.soon(step)
+        while len(done) < 2:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0)
+        assert done[1] - done[0] >= PAUSE * LONGEST_S, "nobody was answered meanwhile, and somebody waits"
+        assert held.requests_come()
+        waits[0] = False
+        while len(done) < 3:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0)
+        held.close()
+
+    asyncio.run(run())
