@@ -4,10 +4,11 @@ A step is at most STEP_S of the loop.  While requests are answered, a pause of P
 also before a step that is asked for later; without them the next step follows at once.  Work that cannot be cut into
 steps, as what comes back from a worker, lengthens the next pause (``spend``).
 
-The pause ends when FOREGROUND_S have gone without an answer and no request waits for an fsync: a few hundred requests a
-second leave most of the loop to flows, and puts that wait for the disk together do not lend it to them meanwhile.  A
-step counts LONGEST_S at most: one in whose middle the machine ran something else for 50 ms has not used them, and flows
-on a busy machine would come to a stop.
+The pause ends when FOREGROUND_S have gone without an answer and no request waits for an fsync: puts that wait for the
+disk together do not lend it to flows meanwhile.  It is the shorter, the fewer than BUSY_PER_S requests are answered: a
+few hundred a second leave most of the loop idle, and a view that is built beside them needs it.  A step counts
+LONGEST_S at most: one in whose middle the machine ran something else for 50 ms has not used them, and flows on a busy
+machine would come to a stop.
 
 The obvious rule, one step in every round of the loop, took half of the rate of gets; with the pause gets keep four
 fifths, and flows have a quarter of the loop.
@@ -27,6 +28,8 @@ STEP_S: Final = 0.0005
 PAUSE: Final = 8
 LONGEST_S: Final = 4 * STEP_S  # of a step, that counts
 FOREGROUND_S: Final = 0.001  # so long after an answer the next request of its client is expected
+BUSY_PER_S: Final = 5_000.0  # answers a second: a sixth of the loop or more
+RATED_S: Final = 0.05  # over which answers are counted
 TICK_S: Final = 0.001  # of the loop's timers, which round: a shorter rest of a pause would have it spin
 
 Step = Callable[[], bool]  # works for STEP_S at most; whether there is more to do
@@ -48,6 +51,8 @@ class Governor:
         self.answered = answered
         self.has_waiting = has_waiting
         self._seen = 0
+        self._rate_per_s = BUSY_PER_S  # of answers
+        self._rated_from = (perf_counter(), 0)  # when, and how many there had been
         self._foreground_s = float("-inf")
         self._steps: deque[Step] = deque()
         self._next: asyncio.Handle | None = None
@@ -69,6 +74,10 @@ class Governor:
         answered = self.answered()
         if answered != self._seen or self.has_waiting():
             self._seen, self._foreground_s = answered, now_s
+        from_s, before = self._rated_from
+        if now_s - from_s >= RATED_S:
+            self._rate_per_s = (answered - before) / (now_s - from_s)
+            self._rated_from = (now_s, answered)
         return now_s - self._foreground_s < FOREGROUND_S
 
     def spend(self, seconds: float) -> None:
@@ -87,7 +96,8 @@ class Governor:
             self._is_in_step = False
             now_s = perf_counter()
             if self._look(now_s):
-                self._free_s = now_s + PAUSE * (min(now_s - begun_s, LONGEST_S) + self._spent_s)
+                pause = PAUSE * min(1.0, self._rate_per_s / BUSY_PER_S)
+                self._free_s = now_s + pause * (min(now_s - begun_s, LONGEST_S) + self._spent_s)
             self._spent_s = 0.0
             if self._steps:
                 self._plan(now_s)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from itertools import pairwise
 
 import pytest
 
 from columnar.flows import governor
-from columnar.flows.governor import FOREGROUND_S, LONGEST_S, PAUSE, STEP_S, TICK_S, Governor
+from columnar.flows.governor import BUSY_PER_S, FOREGROUND_S, LONGEST_S, PAUSE, RATED_S, STEP_S, TICK_S, Governor
 
 
 def test_steps_take_turns_until_they_have_no_more() -> None:
@@ -209,5 +210,29 @@ def test_a_request_that_waits_for_a_disk_keeps_the_pause() -> None:
         while len(done) < 3:  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0)
         held.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("per_s", "is_long"), [(2 * BUSY_PER_S, True), (BUSY_PER_S / 20, False)])
+def test_few_requests_take_short_pauses(per_s: float, is_long: bool) -> None:
+    async def run() -> None:
+        begun = time.perf_counter()
+        done: list[tuple[float, float]] = []
+        held = Governor(lambda: int((time.perf_counter() - begun) * per_s), lambda: True)
+
+        def step() -> bool:
+            started = time.perf_counter()
+            while time.perf_counter() < started + LONGEST_S:
+                pass
+            done.append((started, time.perf_counter()))
+            return time.perf_counter() < begun + 6 * RATED_S
+
+        held.soon(step)
+        await asyncio.sleep(7 * RATED_S)  # it measures by the clock
+        held.close()
+        rests = [later[0] - earlier[1] for earlier, later in pairwise(done) if earlier[0] > begun + 2 * RATED_S]
+        assert rests
+        assert (min(rests) >= 0.9 * PAUSE * LONGEST_S) == is_long
 
     asyncio.run(run())
