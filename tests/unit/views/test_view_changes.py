@@ -164,7 +164,8 @@ def test_a_view_is_live_when_its_last_region_has_shown_it_all() -> None:
             while house.state("by_a") != "live":  # noqa: ASYNC110 - no sleep is long enough to hide that nobody told
                 await asyncio.sleep(0)
         assert 1 <= len(looks) <= 1 + 3, "one at the beginning, and one for each region"
-        assert len(looks[-1]["by_a"]) == 3
+        shown = [look["by_a"] for look in looks if "by_a" in look]  # a look may come when it is live already
+        assert len(shown[-1]) == 3
         await house.close()
 
     asyncio.run(run())
