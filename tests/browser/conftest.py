@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -44,3 +45,27 @@ def _missing(what: str) -> str:
 def server() -> Iterator[WikiServer]:
     with running_wiki(MemoryWiki()) as running:
         yield running
+
+
+@contextmanager
+def quiet_pages(browser: Any, server: WikiServer, *expected: int) -> Iterator[Callable[..., Any]]:
+    """Opens pages of new visitors; at the end no console has said anything but of the ``expected`` statuses."""
+    said: list[str] = []
+    contexts = []
+
+    def hear(text: str) -> None:
+        if not any(f"status of {status}" in text for status in expected):
+            said.append(text)
+
+    def open_one(**options: Any) -> Any:
+        contexts.append(browser.new_context(base_url=server.url, **options))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(10_000)
+        page.on("console", lambda message: hear(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        return page
+
+    yield open_one
+    for context in contexts:
+        context.close()
+    assert said == []

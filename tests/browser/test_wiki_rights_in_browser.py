@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.browser.conftest import quiet_pages
 from tests.support.wiki_server import WikiServer
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
@@ -14,26 +15,8 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touc
 
 @pytest.fixture
 def open_page(browser: Any, server: WikiServer) -> Iterator[Any]:
-    """A page of a new visitor; at the end no console has said anything but of statuses we meant to see."""
-    said: list[str] = []
-    contexts = []
-
-    def hear(text: str) -> None:
-        if "status of 403" not in text and "status of 404" not in text and "status of 400" not in text:
-            said.append(text)
-
-    def open_one(**options: Any) -> Any:
-        contexts.append(browser.new_context(base_url=server.url, **options))
-        page = contexts[-1].new_page()
-        page.set_default_timeout(10_000)
-        page.on("console", lambda message: hear(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        return page
-
-    yield open_one
-    for context in contexts:
-        context.close()
-    assert said == []
+    with quiet_pages(browser, server, 400, 403, 404) as open_one:
+        yield open_one
 
 
 def owner_of_a_page(page: Any, name: str) -> None:

@@ -3,48 +3,21 @@
 from __future__ import annotations
 
 import re
-from html import unescape
 from typing import Any
 
 import pytest
-from werkzeug.test import TestResponse
 
+from tests.support.account_pages import PASSWORD, register, session_cookie, sign_in, who
 from tests.support.wiki_client import WikiClient
 from wikka_port.accounts import tables
 from wikka_port.accounts.directory import Directory
 from wikka_port.accounts.links import Links
 from wikka_port.accounts.signing_in import WRONG
 
-PASSWORD = "correct horse battery"
-
 
 @pytest.fixture
 def web() -> WikiClient:
     return WikiClient(edit_burst=100)
-
-
-def register(web: WikiClient, name: str = "Ada", password: str = PASSWORD, **fields: str) -> TestResponse:
-    return web.post("/-/register", {**web.form("/-/register"), "user": name, "password": password, **fields})
-
-
-def sign_in(web: WikiClient, name: str = "Ada", password: str = PASSWORD, **fields: str) -> TestResponse:
-    return web.post("/-/login", {**web.form("/-/login"), "user": name, "password": password, **fields})
-
-
-def who(web: WikiClient) -> str:
-    """Who is signed in, as the header of a page says it; "" for nobody."""
-    found = re.search('class="me"[^>]*>([^<]*)</a>', web.get("/-/pageindex").text)
-    return unescape(found[1]) if found else ""
-
-
-def session_cookie(web: WikiClient) -> str:
-    found = web.client.get_cookie("wikka_session")
-    return found.value if found else ""
-
-
-def text_in(answer: TestResponse) -> str:
-    start = answer.text.index(">\n", answer.text.index('<textarea id="body"')) + 2
-    return unescape(answer.text[start : answer.text.index("</textarea>", start)])
 
 
 # --- the way of a person -----------------------------------------------------------------------
@@ -476,59 +449,6 @@ def test_guessing_is_slow_for_a_network_and_for_an_account(web: WikiClient) -> N
     assert tried[-1] == 429, "many networks together guess no faster"
     web.now += 3600
     assert sign_in(web.other_visitor()).status_code == 303
-
-
-# --- an edit whose session ended ---------------------------------------------------------------
-
-
-def test_a_session_that_ended_during_an_edit_costs_no_text(web: WikiClient) -> None:
-    ada = web.other_visitor()
-    register(ada)
-    fields = {**ada.form("/P/edit"), "body": "long & <typed>\n\ntext", "note": "n"}
-    web.now += tables.SESSION_S
-    answer = ada.post("/P/edit", fields)
-    assert (answer.status_code, text_in(answer)) == (403, "long & <typed>\n\ntext")
-    assert web.wiki.page("P") is None
-    hidden = {
-        key: unescape(value) for key, value in re.findall('type="hidden" name="(\\w+)" value="([^"]*)"', answer.text)
-    }
-    again = {**hidden, "body": text_in(answer), "note": "n", "signin": "1", "user": "Ada"}
-    wrong = ada.post("/P/edit", {**again, "password": "not the one"})
-    assert (wrong.status_code, text_in(wrong)) == (403, fields["body"])
-    assert "not the one" not in wrong.text
-    assert ada.post("/P/edit", {**again, "password": PASSWORD}).status_code == 303
-    page = web.wiki.page("P")
-    assert (page.body, page.author, page.signed) == (fields["body"], "Ada", "account")
-    assert who(ada) == "Ada"
-
-
-def test_an_edit_is_never_signed_with_another_name_than_its_form_said(web: WikiClient) -> None:
-    visitor = web.other_visitor()
-    fields = {**visitor.form("/P/edit"), "body": "text"}
-    register(visitor)
-    answer = visitor.post("/P/edit", fields)
-    assert (answer.status_code, text_in(answer)) == (403, "text")
-    assert "signed in as Ada" in answer.text
-
-
-def test_a_conflict_after_a_sign_in_beside_the_text_keeps_both(web: WikiClient) -> None:
-    ada = web.other_visitor()
-    register(ada)
-    web.wiki.save("P", "base", author="a", base=0)
-    fields = {**ada.form("/P/edit"), "body": "mine"}
-    ada.post("/-/logout", ada.form("/-/logout"))
-    answer = ada.post("/P/edit", fields)
-    web.wiki.save("P", "theirs", author="a", base=1)
-    hidden = {
-        key: unescape(value) for key, value in re.findall('type="hidden" name="(\\w+)" value="([^"]*)"', answer.text)
-    }
-    answer = ada.post("/P/edit", {**hidden, "body": "mine", "signin": "1", "user": "Ada", "password": PASSWORD})
-    assert (answer.status_code, text_in(answer)) == (409, "mine")
-    hidden = {
-        key: unescape(value) for key, value in re.findall('type="hidden" name="(\\w+)" value="([^"]*)"', answer.text)
-    }
-    assert ada.post("/P/edit", {**hidden, "body": "both"}).status_code == 303, "the form is one of the new session"
-    assert web.wiki.page("P").author == "Ada"
 
 
 # --- a proxy's sign-on -------------------------------------------------------------------------
