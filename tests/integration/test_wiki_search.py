@@ -6,6 +6,7 @@ import os
 import random
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -187,6 +188,14 @@ def test_a_posting_in_the_row_of_another_bucket_is_a_difference(wiki: Wiki) -> N
     key = page_key("Moon")
     other = b"0" if key[:1] != b"0" else b"1"
     column = b"p:" + bytes.fromhex(key.decode())
-    wiki.store.run(lambda c: c.table(schema.TERMS).put(b"land\x00" + other, {column: b"\x00\x00\x01\x02"}))
+
+    def misplace(connection: Any) -> None:
+        """The posting is the same, and in the row of another bucket, where no search finds it."""
+        terms = connection.table(schema.TERMS)
+        held = terms.row(b"land\x00" + key[:1])[column]
+        terms.delete(b"land\x00" + key[:1], [column])
+        terms.put(b"land\x00" + other, {column: held})
+
+    wiki.store.run(misplace)
     assert len(check(wiki).differences) == 1
     assert check(wiki, repair=True).left == ()

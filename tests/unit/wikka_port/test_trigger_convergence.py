@@ -26,6 +26,7 @@ from wikka_port import schema, triggers
 from wikka_port.names import page_key
 from wikka_port.page_rows import page_cells, revision_cells
 from wikka_port.pages import draft_after
+from wikka_port.search.postings import STEMS, column_of, parse_stems, stem_of_row
 from wikka_port.wanted import wanted_pages
 
 NAMES = ("Alpha", "Beta", "Gamma")
@@ -278,6 +279,21 @@ def test_what_an_index_knows_of_a_source_is_on_disk_before_what_it_is_for_and_go
             held = world.tables.visible(schema.BACKLINKS)
             known = {column[len(schema.TO) :] for column in held.get(page_key("Alpha"), {})}
             assert {row for row, cells in held.items() if schema.FROM + page_key("Alpha") in cells} <= known
+
+
+def test_what_the_index_of_words_knows_of_a_page_is_on_disk_before_its_postings_and_goes_after_them() -> None:
+    world = World()
+    for links in ({"Beta", "Gamma"}, {"Gamma"}):
+        world.commit("Alpha", links)
+        queue = world.queues["words_of_batch", page_key("Alpha")]
+        at = queue.at
+        while queue.at == at:
+            world.step(queue, 0)
+            known = parse_stems(world.tables.visible(schema.DOCS).get(page_key("Alpha"), {}).get(STEMS, b""))
+            column = column_of(page_key("Alpha"))
+            held = {stem_of_row(row) for row, cells in world.tables.visible(schema.TERMS).items() if column in cells}
+            assert held <= known
+        assert held == known
 
 
 def test_an_old_delivery_that_comes_late_brings_no_link_back() -> None:
