@@ -33,11 +33,40 @@ class NothingToServe:
 class Noting:
     """In a connection's place."""
 
-    def __init__(self, seen: list[int]) -> None:
+    def __init__(self, seen: list[int], counts: int = 1) -> None:
+        """``counts``: 0 for a trigger's worker."""
         self._seen = seen
+        self.counts = counts
 
     def resume(self, request: Request, _future: object, _started: float, _later: object) -> None:
         self._seen.append(request.seqid)
+
+
+@pytest.mark.parametrize(
+    ("askers", "expected"), [([], False), ([0], False), ([1], True), ([0, 1], True), ([0] * 3, False)]
+)
+def test_only_requests_of_clients_are_waiting_ones(askers: list[int], expected: bool) -> None:
+    """Flows make way for who waits for a disk; a worker of theirs that waits is no reason to."""
+
+    async def main() -> None:
+        server = WireServer(cast(Any, NothingToServe()))
+        loop = asyncio.get_running_loop()
+        synced: list[asyncio.Future[None]] = [loop.create_future(), loop.create_future()]
+        seen: list[int] = []
+        for number, counts in enumerate(askers):
+            connection = cast(Connection, Noting(seen, counts))
+            request = Request(None, b"mutateRow", 1, number, [], 1)
+            server.resume_after(synced[number % 2], Waiting(connection, request, 0.0, None))
+        assert server.has_waiting is expected
+        for one in synced:
+            one.set_result(None)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert sorted(seen) == list(range(len(askers)))
+        assert not server.has_waiting, "all went on"
+        await server.close(0.0)
+
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize("prompt", [False, True])
