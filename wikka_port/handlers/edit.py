@@ -11,33 +11,28 @@ Whatever goes wrong, the answer is a page with the text as it was typed, ready t
 
 from __future__ import annotations
 
-import logging
 import math
 from dataclasses import replace
 from typing import Any, Final
 
 from werkzeug.wrappers import Request, Response
 
-from wikka_port.accounts.entering import client_of, enter
-from wikka_port.accounts.networks import note_network
+from wikka_port.accounts.entering import enter
 from wikka_port.accounts.signing_in import Refused
 from wikka_port.diffs import rows
 from wikka_port.drafts import FormDraft, complaint, draft_of
 from wikka_port.forms import form_page, is_genuine
-from wikka_port.look_alikes import LookAlike, look_alike, twins
-from wikka_port.markup.bounds import REMEDY, over_bounds
+from wikka_port.handlers.saving import NotSaved, note_network_of, save, settle
 from wikka_port.markup.links import redirect_target
 from wikka_port.merges import merged
 from wikka_port.names import normalise
-from wikka_port.pages import Conflict, Page, PageTooBig, Saved, StoreAway
+from wikka_port.pages import Conflict, Page, PageTooBig, StoreAway
 from wikka_port.refusals import sentence
 from wikka_port.rendering import preview_html
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, number, page_url, redirect
 from wikka_port.urls import page_path
-
-log = logging.getLogger(__name__)
 
 AWAY: Final = "The wiki cannot reach its store at the moment. Your text is safe in this form: please try again shortly."
 STALE: Final = (
@@ -48,14 +43,6 @@ SIGNED_OUT: Final = "You are not signed in any more. Your text is below: sign in
 SIGNED_IN: Final = "You are signed in as {} by now. Your text is below: save again to sign it with that name."
 KEPT: Final = "Your text is below, for you to keep."
 CONFLICT: Final = "Somebody else saved this page while you were writing. Nothing is lost: both texts are below."
-
-
-class _Refused(ValueError):
-    """The page cannot be saved so; ``str()`` is a sentence for its author."""
-
-    def __init__(self, status: int, problem: str) -> None:
-        super().__init__(problem)
-        self.status = status
 
 
 def handle(site: Site, request: Request, name: str) -> Response:
@@ -77,7 +64,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
         old = site.wiki.revision(name, asked)
         if old is not None and old.body is not None:
             draft = replace(draft, body=old.body, note=f"From revision {asked}")
-    return _form(site, request, name, draft)
+    return edit_form(site, request, name, draft)
 
 
 def submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_stored: bool = False) -> Response:
@@ -87,11 +74,11 @@ def submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_sto
     """
     if "signin" in request.form and is_genuine(site, request):
         return _signed_in(site, request, name, draft, was_stored=was_stored)
-    changed = _other_person(site, draft)
+    changed = other_person(site, draft)
     if changed:
-        return _form(site, request, name, draft, status=403, problem=changed, sign_in=draft.signed_as)
+        return edit_form(site, request, name, draft, status=403, problem=changed, sign_in=draft.signed_as)
     if not is_genuine(site, request):
-        return _form(site, request, name, draft, status=403, problem=STALE)
+        return edit_form(site, request, name, draft, status=403, problem=STALE)
     return _submit(site, request, name, draft, was_stored=was_stored)
 
 
@@ -101,13 +88,13 @@ def _signed_in(site: Site, request: Request, name: str, draft: FormDraft, *, was
         entered = enter(site, request)
     except Refused as refused:
         values = {"problem": str(refused), "sign_in": request.form.get("user", "")}
-        return _form(site, request, name, draft, status=refused.status, **values)
+        return edit_form(site, request, name, draft, status=refused.status, **values)
     except StoreAway:
-        return _later(_form(site, request, name, draft, status=503, problem=AWAY), 5)
+        return later(edit_form(site, request, name, draft, status=503, problem=AWAY), 5)
     return entered.let_in(request, _submit(entered.site, request, name, draft, was_stored=was_stored))
 
 
-def _other_person(site: Site, draft: FormDraft) -> str:
+def other_person(site: Site, draft: FormDraft) -> str:
     """What to say where the form was made for somebody else than who sends it; "": it was not."""
     if draft.signed_as == (site.visitor.name or ""):
         return ""
@@ -117,83 +104,28 @@ def _other_person(site: Site, draft: FormDraft) -> str:
 def _submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_stored: bool) -> Response:
     refused = complaint(draft, site.config)
     if refused is not None:
-        return _form(site, request, name, draft, status=refused[0], problem=refused[1])
+        return edit_form(site, request, name, draft, status=refused[0], problem=refused[1])
     wait_s = math.ceil(site.limiter.wait_s(request.remote_addr or ""))
     if wait_s > 0:
         problem = f"These were many edits in a short time. Please wait {wait_s} s, then save again."
-        return _later(_form(site, request, name, draft, status=429, problem=problem), wait_s)
+        return later(edit_form(site, request, name, draft, status=429, problem=problem), wait_s)
     try:
-        saved = _saved(site, name, draft, was_stored=was_stored)
+        saved = save(site, name, draft, was_stored=was_stored)
     except NotAllowed as not_allowed:
         problem = f"{sentence(site, not_allowed)} {KEPT}"
-        return _form(site, request, name, draft, status=403, problem=problem)
+        return edit_form(site, request, name, draft, status=403, problem=problem)
     except Conflict as conflict:
         return _conflict(site, request, name, draft, conflict.current)
     except PageTooBig as problem_:
-        return _form(site, request, name, draft, status=413, problem=str(problem_))
-    except _Refused as refused_:
-        return _form(site, request, name, draft, status=refused_.status, problem=str(refused_))
+        return edit_form(site, request, name, draft, status=413, problem=str(problem_))
+    except NotSaved as refused_:
+        return edit_form(site, request, name, draft, status=refused_.status, problem=str(refused_))
     except StoreAway:
-        return _later(_form(site, request, name, draft, status=503, problem=AWAY), 5)
+        return later(edit_form(site, request, name, draft, status=503, problem=AWAY), 5)
     if saved is not None:
-        _note_network(site, request, name, saved)
-        _settle(site, saved)
+        note_network_of(site, request, name, saved)
+        settle(site, saved)
     return _to_page(name, draft)
-
-
-def _saved(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> Saved | None:
-    """None: the page has this text already, perhaps from a save whose answer was lost."""
-    author, signed = site.visitor.signature, "account" if site.visitor.name else "visitor"
-    page = site.wiki.page(name)
-    if page is not None and page.body == draft.body and (page.number == draft.base or page.author == author):
-        return None
-    if page is None:
-        _check_name(site, name)
-    if not was_stored:
-        _check_bounds(page, draft.body)
-    return site.wiki.save(name, draft.body, author=author, note=draft.note, base=draft.base, signed=signed)
-
-
-def _check_name(site: Site, name: str) -> None:
-    """Raises _Refused where a new page would look like another one."""
-    like = look_alike(name)
-    others = [] if like is not None else twins(name)
-    found = sorted(site.wiki.existing(others)) if others else []
-    if like is None and found:
-        shown = [other for other in found if other in site.wiki.readable(found)]
-        if not shown:
-            raise _Refused(400, "No new page can have this name: it looks like the name of another page.")
-        like = LookAlike(shown[0], "that is another page")
-    if like is not None:
-        raise _Refused(400, f"No new page can have this name. {like}")
-
-
-def _check_bounds(page: Page | None, body: str) -> None:
-    """Raises _Refused.  A page that is over a bound already may be saved as long as it does not get longer."""
-    autolink = page.autolink if page else True
-    problem = over_bounds(body, autolink=autolink)
-    if problem is None:
-        return
-    if page is None or len(body) > len(page.body) or over_bounds(page.body, autolink=autolink) is None:
-        raise _Refused(413, f"{problem} {REMEDY}")
-
-
-def _note_network(site: Site, request: Request, name: str, saved: Saved) -> None:
-    """Where a visitor without an account wrote from; the edit is safe already."""
-    if site.visitor.name is None and request.remote_addr:
-        try:
-            note_network(site.accounts.rows, name, saved.number, client_of(request).network)
-        except StoreAway as away:
-            log.warning("the network of an edit of %s was not noted: %s", name, away)
-
-
-def _settle(site: Site, saved: Saved) -> None:
-    """Wait until the lists know of the edit, but not for long: the edit itself is safe."""
-    if saved.sequence:
-        try:
-            site.wiki.settle(saved.sequence, site.config.settle_s)
-        except StoreAway:
-            return
 
 
 def _to_page(name: str, draft: FormDraft) -> Response:
@@ -208,11 +140,11 @@ def _preview(site: Site, request: Request, name: str, draft: FormDraft) -> Respo
         page = site.wiki.page(name)
         site.wiki.require(name, Privilege.WRITE)
     except NotAllowed as refused:
-        return _form(site, request, name, draft, status=403, problem=f"{sentence(site, refused)} {KEPT}")
+        return edit_form(site, request, name, draft, status=403, problem=f"{sentence(site, refused)} {KEPT}")
     except StoreAway:
         page = None
     preview = preview_html(site, name, draft.body, autolink=page.autolink if page else True)
-    return _form(site, request, name, draft, preview=preview)
+    return edit_form(site, request, name, draft, preview=preview)
 
 
 def _conflict(site: Site, request: Request, name: str, draft: FormDraft, current: Page | None) -> Response:
@@ -230,7 +162,7 @@ def _conflict(site: Site, request: Request, name: str, draft: FormDraft, current
         "mine": None if both is None else draft.body,
         "rows": rows(theirs, draft.body),
     }
-    return _form(site, request, name, offered, status=409, problem=CONFLICT, **values)
+    return edit_form(site, request, name, offered, status=409, problem=CONFLICT, **values)
 
 
 def _both_edits(site: Site, name: str, draft: FormDraft, theirs: str) -> str | None:
@@ -241,7 +173,7 @@ def _both_edits(site: Site, name: str, draft: FormDraft, theirs: str) -> str | N
     return merged(began.body, draft.body, theirs) if began is not None and began.body is not None else None
 
 
-def _form(
+def edit_form(
     site: Site, request: Request, name: str, draft: FormDraft, *, status: int = 200, problem: str = "", **values: Any
 ) -> Response:
     shown = {"preview": None, "conflict": False, "sign_in": None, **values}
@@ -257,6 +189,6 @@ def _form(
     )
 
 
-def _later(response: Response, seconds: int) -> Response:
+def later(response: Response, seconds: int) -> Response:
     response.headers["Retry-After"] = str(seconds)
     return response
