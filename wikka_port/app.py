@@ -49,6 +49,7 @@ _TITLES_STEP: Final = 1_000
 _DEAR: Final = frozenset({"diff", "history", "orphanedpages", "revert"})  # by their nature; others by what they show
 _HASHING: Final = frozenset({"login", "register", "reset", "settings", "account"})  # passwords, where they are posted
 _DEAR_FORM_BYTES: Final = 3 * QUICK_CHARS
+_DEAR_DRAFT_BYTES: Final = 10 * _DEAR_FORM_BYTES  # it is read and put, nothing else
 _FOREVER: Final = "public, max-age=31536000, immutable"
 _PROBLEMS: Final = {
     404: ("Not found", "There is nothing at this address."),
@@ -98,7 +99,8 @@ class Application:
             raise MethodNotAllowed
         if where.kind in ("page", "site"):
             hashes = request.method == "POST" and where.handler in _HASHING
-            if hashes or where.handler in _DEAR or (request.content_length or 0) > _DEAR_FORM_BYTES:
+            quick_bytes = _DEAR_DRAFT_BYTES if where.handler == "draft" else _DEAR_FORM_BYTES
+            if hashes or where.handler in _DEAR or (request.content_length or 0) > quick_bytes:
                 be_dear(request.environ)
             site = site.for_visitor(_visitor(site, request), lambda: be_dear(request.environ))
             return _without_lapsed(site, request, _handled(site, request, where))

@@ -14,6 +14,7 @@ from werkzeug.wrappers import Request, Response
 
 BROWSER: Final = "wikka_visitor"  # tells browsers apart, for the tokens of forms
 SESSION: Final = "wikka_session"  # signs in (``accounts.sessions``)
+DRAFTS: Final = "wikka_drafts"  # of a browser without an account (``editing.owners``)
 
 
 def cookie(request: Request, name: str) -> str:

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from wikka_port.config import WikiConfig
+from wikka_port.editing.rows import is_id
 
 _CONTROLS: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_SECTION_CHARS: Final = 500  # of an id; a heading's is shorter
 _UNWANTED: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")  # no sense in a text, and not allowed in XML
 
 
@@ -22,17 +24,26 @@ class FormDraft:
     note: str = ""
     signed_as: str = ""  # the account that was signed in when the form was made; "": none
     base: int = 0  # the revision that the edit began from; 0: a new page
+    section: str = ""  # id of the heading of the section that ``body`` is; "": the whole page
+    id: str = ""  # of the form, under which it keeps drafts (``editing.rows``); "": it keeps none
 
 
 def draft_of(form: Mapping[str, str]) -> FormDraft:
     """The draft in a form as a browser sends it: line ends become ``\\n``."""
-    base = form.get("base", "")
     return FormDraft(
         body=_UNWANTED.sub("", form.get("body", "").replace("\r\n", "\n").replace("\r", "\n")),
         note=" ".join(_CONTROLS.sub(" ", form.get("note", "")).split()),
         signed_as=" ".join(_CONTROLS.sub(" ", form.get("as", "")).split()),
-        base=int(base) if base.isascii() and base.isdigit() and len(base) <= 18 else 0,
+        base=number_in(form, "base"),
+        section=_CONTROLS.sub("", form.get("section", ""))[:_SECTION_CHARS],
+        id=draft_id if is_id(draft_id := form.get("draft", "")) else "",
     )
+
+
+def number_in(form: Mapping[str, str], field: str) -> int:
+    """0 for what is no number of a revision."""
+    value = form.get(field, "")
+    return int(value) if value.isascii() and value.isdigit() and len(value) <= 18 else 0
 
 
 def complaint(draft: FormDraft, config: WikiConfig) -> tuple[int, str] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from werkzeug.wrappers import Request, Response
@@ -15,13 +17,33 @@ STALE_FORM = "This form could not be checked: it was open for very long, or cook
 
 def form_page(site: Site, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
     """``template`` with a fresh ``csrf``; never kept by any cache."""
+    browser = _browser(site, request)
+    response = site.html(template, status=status, csrf=site.tokens.issue(browser, site.visitor.session), **values)
+    return _for(request, browser, response)
+
+
+def form_json(site: Site, request: Request, values: Mapping[str, Any], *, status: int, fresh: bool) -> Response:
+    """``values`` for a script of ours; ``fresh``: with a ``token`` for its form, and whom that form is ``as``."""
+    browser = _browser(site, request)
+    given = {"token": site.tokens.issue(browser, site.visitor.session), "as": site.visitor.name or ""} if fresh else {}
+    response = Response(json.dumps({**values, **given}), status=status, mimetype="application/json")
+    response.headers["X-Robots-Tag"] = "noindex"
+    return _for(request, browser, response) if fresh else _not_kept(response)
+
+
+def _browser(site: Site, request: Request) -> str:
     browser = site.browser or cookies.cookie(request, cookies.BROWSER)
-    browser = browser if is_visitor(browser) else new_visitor()
-    token = site.tokens.issue(browser, site.visitor.session)
-    response = site.html(template, status=status, csrf=token, **values)
-    response.headers["Cache-Control"] = "no-store"
+    return browser if is_visitor(browser) else new_visitor()
+
+
+def _for(request: Request, browser: str, response: Response) -> Response:
     if browser != cookies.cookie(request, cookies.BROWSER):
         cookies.set_cookie(response, request, cookies.BROWSER, browser)
+    return _not_kept(response)
+
+
+def _not_kept(response: Response) -> Response:
+    response.headers["Cache-Control"] = "no-store"
     return response
 
 

@@ -44,3 +44,16 @@ SEARCHED_NAMES: Final = 5_000  # found by a search: more are not looked at
 # --- the tables ----------------------------------------------------------------------------------
 
 ROWS_PER_CALL: Final = 500  # of the indexes, written or looked at in one call of the store
+
+# --- drafts and previews of one network ------------------------------------------------------------
+# A class behind one address writes at once.
+
+KEPT_PER_PAGE: Final = 5  # drafts of one owner; another one displaces the one that was kept longest ago
+PRESENT_MS: Final = 10 * 60 * 1000  # whoever kept a draft within it is writing
+PRESENT_LOOKED: Final = 100  # drafts of a page looked at for who is writing
+DRAFTS_PER_MINUTE: Final = 120.0
+DRAFT_BURST: Final = 120
+NEW_DRAFTS_PER_MINUTE: Final = 4.0  # without an account; each is a row that stays for 30 days
+NEW_DRAFT_BURST: Final = 40
+PREVIEWS_PER_MINUTE: Final = 600.0
+PREVIEW_BURST: Final = 200

@@ -43,6 +43,7 @@ from columnar.client import ClientTls, Connection, Expect, Put
 from columnar.triggers.api import Change, ChangedCell
 from wikka_port import edit_signatures, history, schema, triggers
 from wikka_port.accounts.rows import Rows, StoreRows
+from wikka_port.editing.keeping import Drafts
 from wikka_port.effects import carry_out
 from wikka_port.listings import Listings, RecentChange
 from wikka_port.names import normalise, page_key
@@ -117,6 +118,7 @@ class Wiki(Listings):
         super().__init__(Store(host, port, pool=pool, tls=tls))
         self.indexes: Indexes = indexes
         self.rows: Rows = StoreRows(self.store)  # of accounts
+        self.drafts = Drafts(self.rows)
         self._clock = clock
         self.rights = StoredRights(self.rows)
 

@@ -24,6 +24,7 @@ from wikka_port.brief_memory import BriefMemory
 from wikka_port.config import WikiConfig
 from wikka_port.documents import DocumentCache
 from wikka_port.edit_buckets import EditBuckets
+from wikka_port.editing.pace import EditingLimits, make_editing_limits
 from wikka_port.feeds import iso_time
 from wikka_port.limits import MEMORY_TIMES, WANTED_MAX
 from wikka_port.local_time import local_time
@@ -44,7 +45,8 @@ class Site:
     assets: Mapping[str, Asset]
     documents: DocumentCache
     tokens: FormTokens
-    limiter: RateLimiter
+    limiter: RateLimiter  # of edits
+    pace: EditingLimits
     page_count: BriefMemory[int]
     edit_count: BriefMemory[int]
     initials: BriefMemory[list[str]]
@@ -97,6 +99,7 @@ def make_site(wiki: Wiki, config: WikiConfig, clock: Callable[[], float], bucket
         documents=DocumentCache(config.document_cache_chars),
         tokens=FormTokens(config.secret, clock, config.token_max_age_s),
         limiter=RateLimiter(config.edits_per_minute, config.edit_burst, buckets, clock),
+        pace=make_editing_limits(buckets, clock),
         page_count=public_memory(public.count_pages, config.count_age_s),
         edit_count=public_memory(public.count_changes, config.count_age_s, times=MEMORY_TIMES),
         initials=public_memory(public.initials, times=MEMORY_TIMES),

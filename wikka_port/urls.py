@@ -26,11 +26,13 @@ from wikka_port.names import from_url, url_path
 
 PAGE_HANDLERS: Final = frozenset({
     "show", "edit", "revisions", "revisions.xml", "history", "diff", "raw", "backlinks", "revert",
-    "acls", "claim", "clone", "grabcode", "html", "print", "showcode",
+    "acls", "claim", "clone", "draft", "grabcode", "html", "print", "showcode",
 })  # fmt: skip
 SITE_HANDLERS: Final = frozenset(
     {"recentchanges", "recentchanges.xml", "pageindex", "wantedpages", "orphanedpages", "search", "suggest", "newpage"}
-) | frozenset({"login", "logout", "register", "reset", "confirm", "settings", "sessions", "account"})
+) | frozenset(
+    {"login", "logout", "register", "reset", "confirm", "settings", "sessions", "account", "preview", "actions"}
+)
 RESERVED: Final = frozenset({"health", "robots.txt", "favicon.ico"})
 SITE_PREFIX: Final = "/-/"
 STATIC_PREFIX: Final = "/-/static/"

@@ -14,6 +14,7 @@ from tests.support.brute_search import SearchedPage
 from tests.support.memory_rows import MemoryRows
 from wikka_port import schema
 from wikka_port.accounts.tables import NETWORK, NETWORKS
+from wikka_port.editing.keeping import Drafts
 from wikka_port.listings import RecentChange
 from wikka_port.markup.links import links
 from wikka_port.names import normalise, page_key
@@ -35,6 +36,7 @@ class MemoryWiki:
         self._pages: dict[str, list[Page]] = {}
         self._now_ms = start_ms
         self.rows = MemoryRows(self._asked)
+        self.drafts = Drafts(self.rows)
         self.clock_s = 0.0  # of what is held of rights
         self.rights = StoredRights(self.rows, lambda: self.clock_s)
 

@@ -1,6 +1,7 @@
 """An account ends: what it was is erased, and its edits stay under a neutral name, "Former user 3f2a".
 
     the account's row says "deleted", nothing else but the name and id        from now on nobody is signed in as it
+    its drafts are thrown away
     each of its edits is signed anew (``edit_signatures``)                    in steps
     ``account:renamed`` is put                                                nothing is left to do
 
@@ -16,6 +17,8 @@ from wikka_port.accounts.directory import Directory
 from wikka_port.accounts.records import Account
 from wikka_port.accounts.rows import Rows
 from wikka_port.accounts.tables import RENAMED, USERS
+from wikka_port.editing.keeping import Drafts
+from wikka_port.editing.rows import owner_of_account
 
 SETTLE_S: Final = 10.0  # for the triggers, before an account counts as unfinished
 
@@ -47,6 +50,7 @@ def finish(wiki: Edits, account: Account) -> int:
     Edits are found in the list of changes, so the triggers have to have written it; if they are late, the account
     counts as unfinished, and ``wikka check`` says so.
     """
+    Drafts(wiki.rows).forget(owner_of_account(account.name))
     has_all = wiki.settle("", SETTLE_S)
     renamed = wiki.rename_edits(account.name, neutral_name(account))
     if has_all:

@@ -13,11 +13,13 @@ from werkzeug.wrappers import Request, Response
 from wikka_port.handlers import (
     account,
     acls,
+    actions,
     backlinks,
     claim,
     clone,
     confirm,
     diff,
+    draft,
     edit,
     grabcode,
     history,
@@ -26,6 +28,7 @@ from wikka_port.handlers import (
     logout,
     orphanedpages,
     pageindex,
+    preview,
     raw,
     recentchanges,
     register,
@@ -48,11 +51,13 @@ Handler = Callable[[Site, Request, str], Response]
 HANDLERS: Final[Mapping[str, Handler]] = {
     "account": account.handle,
     "acls": acls.handle,
+    "actions": actions.handle,
     "backlinks": backlinks.handle,
     "claim": claim.handle,
     "confirm": confirm.handle,
     "clone": clone.handle,
     "diff": diff.handle,
+    "draft": draft.handle,
     "edit": edit.handle,
     "grabcode": grabcode.handle,
     "html": html.handle,
@@ -62,6 +67,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "logout": logout.handle,
     "orphanedpages": orphanedpages.handle,
     "pageindex": pageindex.handle,
+    "preview": preview.handle,
     "print": html.handle_print,
     "raw": raw.handle,
     "recentchanges": recentchanges.handle,
@@ -82,7 +88,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
 POSTABLE: Final = frozenset(
     {
         *("account", "acls", "claim", "confirm", "edit", "login", "logout", "register", "reset", "revert"),
-        *("sessions", "settings"),
+        *("sessions", "settings", "draft", "preview"),
     }
 )
 assert HANDLERS.keys() == PAGE_HANDLERS | SITE_HANDLERS, "urls.py decides which words are handlers"

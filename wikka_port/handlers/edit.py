@@ -21,8 +21,9 @@ from wikka_port.accounts.entering import enter
 from wikka_port.accounts.signing_in import Refused
 from wikka_port.diffs import rows
 from wikka_port.drafts import FormDraft, complaint, draft_of
+from wikka_port.editing.opening import NOTHING, opened, with_id
 from wikka_port.forms import form_page, is_genuine
-from wikka_port.handlers.saving import NotSaved, note_network_of, save, settle
+from wikka_port.handlers.saving import NotSaved, forget_draft, note_network_of, save, settle
 from wikka_port.markup.links import redirect_target
 from wikka_port.merges import merged
 from wikka_port.names import normalise
@@ -64,7 +65,8 @@ def handle(site: Site, request: Request, name: str) -> Response:
         old = site.wiki.revision(name, asked)
         if old is not None and old.body is not None:
             draft = replace(draft, body=old.body, note=f"From revision {asked}")
-    return edit_form(site, request, name, draft)
+    begun = opened(site, request, name, page, draft)
+    return edit_form(site, request, name, begun.draft, **begun.values)
 
 
 def submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_stored: bool = False) -> Response:
@@ -122,6 +124,7 @@ def _submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_st
         return edit_form(site, request, name, draft, status=refused_.status, problem=str(refused_))
     except StoreAway:
         return later(edit_form(site, request, name, draft, status=503, problem=AWAY), 5)
+    forget_draft(site, request, name, draft)
     if saved is not None:
         note_network_of(site, request, name, saved)
         settle(site, saved)
@@ -176,14 +179,14 @@ def _both_edits(site: Site, name: str, draft: FormDraft, theirs: str) -> str | N
 def edit_form(
     site: Site, request: Request, name: str, draft: FormDraft, *, status: int = 200, problem: str = "", **values: Any
 ) -> Response:
-    shown = {"preview": None, "conflict": False, "sign_in": None, **values}
+    shown = {**NOTHING, "preview": None, "conflict": False, "sign_in": None, **values}
     return form_page(
         site,
         request,
         "edit.html",
         status=status,
         page_name=name,
-        draft=draft,
+        draft=with_id(draft),
         problem=problem,
         **shown,
     )

@@ -9,9 +9,11 @@ from werkzeug.wrappers import Request
 from wikka_port.accounts.entering import client_of
 from wikka_port.accounts.networks import note_network
 from wikka_port.drafts import FormDraft
+from wikka_port.editing.owners import owners_of
 from wikka_port.look_alikes import LookAlike, look_alike, twins
 from wikka_port.markup.bounds import REMEDY, over_bounds
 from wikka_port.pages import Page, Saved, StoreAway
+from wikka_port.rights.judging import NotAllowed
 from wikka_port.site import Site
 
 log = logging.getLogger(__name__)
@@ -62,8 +64,19 @@ def _check_bounds(page: Page | None, body: str) -> None:
         raise NotSaved(413, f"{problem} {REMEDY}")
 
 
+def forget_draft(site: Site, request: Request, name: str, draft: FormDraft) -> None:
+    """The draft of a form that is saved, or came too late to be needed; the edit is safe already."""
+    if not draft.id:
+        return
+    try:
+        for owner in owners_of(site, request):
+            site.wiki.drafts(name).throw_away(name, owner, draft.id)
+    except (NotAllowed, StoreAway) as problem:
+        log.warning("the draft of a saved edit of %s was not thrown away: %s", name, problem)
+
+
 def note_network_of(site: Site, request: Request, name: str, saved: Saved) -> None:
-    """Where a visitor without an account wrote from; the edit is safe already."""
+    """Note from where a visitor without an account wrote; the edit is safe already."""
     if site.visitor.name is None and request.remote_addr:
         try:
             note_network(site.accounts.rows, name, saved.number, client_of(request).network)

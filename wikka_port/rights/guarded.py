@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from wikka_port.accounts.leaving import Edits
+from wikka_port.editing.keeping import Drafts
 from wikka_port.limits import LISTED_QUICK, LISTED_STEP, RANDOM_LOOKS, SEARCHED_NAMES
 from wikka_port.listings import RecentChange
 from wikka_port.names import normalise, page_key
@@ -188,6 +189,11 @@ class GuardedWiki:
 
     def is_up(self) -> bool:
         return self._wiki.is_up()
+
+    def drafts(self, name: str) -> Drafts:
+        """For who may write the page at this moment.  Raises NotAllowed."""
+        self.require(name, Privilege.WRITE)
+        return self._wiki.drafts
 
     # --- rights ------------------------------------------------------------------------------------
 

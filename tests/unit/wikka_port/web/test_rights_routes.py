@@ -42,6 +42,7 @@ PAGE_QUERIES = {
     "revisions.xml": ["", "?format=rss"],
     "showcode": [""],
     "diff": ["", "?a=1&b=2", "?a=1&b=2&style=inline"],
+    "draft": ["", "?draft=0123456789abcdef"],
     "edit": ["", "?revision=1"],
     "history": ["", "?below=2"],
     "raw": ["", "?revision=1"],
@@ -50,12 +51,14 @@ PAGE_QUERIES = {
 }
 SITE_QUERIES = {
     "account": [""],
+    "actions": [""],
     "confirm": ["", "?token=x"],
     "login": ["", "?to=/Sekretum_own"],
     "logout": [""],
     "newpage": ["?name=Fresh", "?name=Sekretum+own"],
     "suggest": ["?q=sek", "?q=vault", "?q=k"],
     "orphanedpages": ["", "?after=A"],
+    "preview": [""],
     "pageindex": ["", "?letter=s", "?letter=v", "?start=S", "?start=Sekretum"],
     "recentchanges": ["", "?before=x", "?before=1750000999999"],
     "recentchanges.xml": [""],
@@ -133,7 +136,7 @@ def test_no_route_and_no_action_is_missing_here() -> None:
     assert PAGE_QUERIES.keys() == PAGE_HANDLERS
     assert SITE_QUERIES.keys() == SITE_HANDLERS
     assert HANDLERS.keys() == PAGE_HANDLERS | SITE_HANDLERS
-    assert {"acls", "claim", "edit", "revert"} == POSTABLE & PAGE_HANDLERS, "each is posted to below"
+    assert {"acls", "claim", "draft", "edit", "revert"} == POSTABLE & PAGE_HANDLERS, "each is posted to below"
     for name in ACTIONS:
         assert any(f"{{{{{name}" in call for calls in LISTS.values() for call in calls)
 
@@ -149,6 +152,7 @@ def test_pages(scene: Scene, role: str) -> None:
             continue
         changes = role in ("owner", "administrator")
         expected = 200 if handler not in ("acls", "claim") or (handler == "acls" and changes) else 403
+        expected = 404 if handler == "draft" else expected  # nobody has one here
         assert answer.status_code in (expected, 302), (path, answer.status_code)
         if handler in ("show", "raw", "diff", "history", "edit") and answer.status_code == 200:
             assert "WORTGEHEIM" in answer.text, "the test sees secrets where they may be seen"
@@ -170,15 +174,22 @@ def test_what_is_posted_to_a_page(scene: Scene, role: str) -> None:
             ("revert?revision=1", {"base": "2"}),
             ("acls", {"own_read": "1", "read": "*", "owner": "Rita", "save": "1", "confirm": "1"}),
             ("claim", {}),
+            ("draft", {"body": "typed", "base": "2", "draft": "0123456789abcdef"}),
+            ("draft", {"body": "typed", "base": "2", "draft": "0123456789abcdef", "keep": "1"}),
+            ("draft", {"draft": "0123456789abcdef", "discard": "1"}),
         ):
             if role in READERS:
                 continue
             answer = browser.post(f"{path}/{handler}", {**fields, "as": fields.get("as", ""), **extra})
             assert answer.status_code == 403, (path, handler, answer.status_code)
             assert told(answer, role, name) in ([], ["Vault"]), (path, handler)
-            if handler == "edit":
+            if handler == "edit" or "keep" in extra:
                 assert "typed" in answer.text, "the text is kept"
         assert scene.wiki.page(name) == before
+        preview = browser.post("/-/preview", {**fields, "name": name, "body": "typed"})
+        assert preview.status_code == (200 if role in READERS else 403)
+        if role not in READERS:
+            assert told(preview, role, name) == []
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -1,0 +1,137 @@
+"""The table of drafts (pure): one row for each edit form in which somebody typed.
+
+    table    row                                          families              ends
+    drafts   md5 of page (32), owner (32), id (16)        d (text), at (whose)  30 days after its last write
+
+All parts are hexadecimal.  ``owner`` is cut from the SHA-256 of an account's folded name, or of the value of a
+browser's cookie: no request names a row, and a reader of the store cannot make a cookie of it.  ``id`` is that of the
+edit form, so two windows, or two sections of one page, do not overwrite each other.
+
+    d:text d:note                    as typed
+    at:who at:since at:time          name to be shown, when this spell of writing began, when the draft was kept (ms)
+    at:base at:section               the revision that the edit began from; id of the section's heading, b"": the page
+
+A list of who is writing reads the family ``at`` alone.  The page stands first in a row: who else is writing is one
+short scan, and no index can lag behind it.
+
+Knows nothing of the store, nor of requests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from wikka_port.names import page_key
+from wikka_port.schema import TableSpec, folded
+
+DRAFTS: Final = b"drafts"
+DRAFTS_S: Final = 30 * 24 * 3600  # from the last time that it was kept
+_FAMILY: Final = {"max_versions": 1, "time_to_live": DRAFTS_S}
+TABLES: Final = (TableSpec(DRAFTS, {"d": _FAMILY, "at": _FAMILY}, {}),)
+
+TEXT: Final = b"d:text"
+NOTE: Final = b"d:note"
+WHO: Final = b"at:who"
+SINCE: Final = b"at:since"
+TIME: Final = b"at:time"
+BASE: Final = b"at:base"
+SECTION: Final = b"at:section"
+AT: Final = b"at"  # the family without the text
+
+_KEY_CHARS: Final = 32
+_OWNER_CHARS: Final = 32
+_ID: Final = re.compile("[0-9a-f]{16}")
+ID_BYTES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class KeptDraft:
+    id: str
+    owner: str
+    who: str
+    since_ms: int
+    time_ms: int
+    base: int
+    section: str
+    text: str | None  # None where the family ``at`` alone was asked for
+    note: str = ""
+
+
+def is_id(value: str) -> bool:
+    return _ID.fullmatch(value) is not None
+
+
+def owner_of_account(name: str) -> str:
+    return _owner("account", folded(name))
+
+
+def owner_of_browser(cookie: str) -> str:
+    return _owner("browser", cookie)
+
+
+def _owner(kind: str, what: str) -> str:
+    return hashlib.sha256(f"{kind}\n{what}".encode("utf-8", "replace")).hexdigest()[:_OWNER_CHARS]
+
+
+def prefix(name: str, owner: str = "") -> bytes:
+    """The beginning of the rows of a page, or of an owner on a page.  Raises InvalidName."""
+    return page_key(name) + owner.encode()
+
+
+def draft_row(name: str, owner: str, draft_id: str) -> bytes:
+    assert is_id(draft_id), "checked where the form is read"
+    return prefix(name, owner) + draft_id.encode()
+
+
+def owner_in(row: bytes) -> str:
+    return row[_KEY_CHARS : _KEY_CHARS + _OWNER_CHARS].decode(errors="replace")
+
+
+def id_in(row: bytes) -> str:
+    return row[_KEY_CHARS + _OWNER_CHARS :].decode(errors="replace")
+
+
+def pack(draft: KeptDraft) -> dict[bytes, bytes]:
+    return {
+        TEXT: _bytes(draft.text or ""),
+        NOTE: _bytes(draft.note),
+        WHO: _bytes(draft.who),
+        SINCE: b"%d" % draft.since_ms,
+        TIME: b"%d" % draft.time_ms,
+        BASE: b"%d" % draft.base,
+        SECTION: _bytes(draft.section),
+    }
+
+
+def unpack(row: bytes, cells: Mapping[bytes, bytes]) -> KeptDraft | None:
+    """None where the draft is not whole: the time to live of a part of it is over."""
+    if TIME not in cells:
+        return None
+    return KeptDraft(
+        id=id_in(row),
+        owner=owner_in(row),
+        who=_text(cells, WHO),
+        since_ms=_number(cells, SINCE),
+        time_ms=_number(cells, TIME),
+        base=_number(cells, BASE),
+        section=_text(cells, SECTION),
+        text=_text(cells, TEXT) if TEXT in cells else None,
+        note=_text(cells, NOTE),
+    )
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
+
+
+def _text(cells: Mapping[bytes, bytes], column: bytes) -> str:
+    return cells.get(column, b"").decode(errors="replace")
+
+
+def _number(cells: Mapping[bytes, bytes], column: bytes) -> int:
+    value = cells.get(column, b"")
+    return int(value) if value.isdigit() else 0

@@ -1,0 +1,24 @@
+"""The actions that this wiki runs, as JSON, for the editor's script (``docs/wiki-editor.md``)."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from werkzeug.wrappers import Request, Response
+
+from wikka_port.actions import ACTIONS
+from wikka_port.actions.attributes import ATTRIBUTES
+from wikka_port.site import Site
+
+_OF_THE_MARKUP: Final = ("redirect", "toc")
+_ANSWER: Final = json.dumps(
+    [{"name": name, "attributes": ATTRIBUTES.get(name, ())} for name in sorted((*ACTIONS, *_OF_THE_MARKUP))]
+)
+
+
+def handle(site: Site, request: Request, name: str) -> Response:
+    response = Response(_ANSWER, mimetype="application/json")
+    response.headers["Cache-Control"] = "private, max-age=3600"
+    response.headers["X-Robots-Tag"] = "noindex"
+    return response

@@ -1,0 +1,60 @@
+"""A text as its page would show it: a fragment for the editor's script (``docs/wiki-editor.md``)."""
+
+from __future__ import annotations
+
+import math
+
+from werkzeug.exceptions import MethodNotAllowed, RequestEntityTooLarge
+from werkzeug.wrappers import Request, Response
+
+from wikka_port.drafts import complaint, draft_of
+from wikka_port.forms import form_json, is_genuine
+from wikka_port.handlers.draft import TOO_LARGE
+from wikka_port.handlers.edit import STALE, later
+from wikka_port.lanes import be_dear
+from wikka_port.markup.bounds import is_dear
+from wikka_port.names import normalise
+from wikka_port.pages import StoreAway
+from wikka_port.refusals import sentence
+from wikka_port.rendering import preview_html
+from wikka_port.rights.judging import NotAllowed
+from wikka_port.rights.rules import Privilege
+from wikka_port.site import Site
+
+
+def handle(site: Site, request: Request, name: str) -> Response:
+    if request.method != "POST":
+        raise MethodNotAllowed(["POST"])
+    try:
+        form = request.form
+    except RequestEntityTooLarge:
+        return form_json(site, request, {"error": TOO_LARGE}, status=413, fresh=False)
+    if not is_genuine(site, request):
+        return form_json(site, request, {"error": STALE}, status=403, fresh=True)
+    wait_s = math.ceil(site.pace.previews.wait_s(request.remote_addr or ""))
+    if wait_s:
+        values = {"error": f"Previews came very often. The next one is there in {wait_s} s.", "retry": wait_s}
+        return later(form_json(site, request, values, status=429, fresh=False), wait_s)
+    draft = draft_of(form)
+    refused = complaint(draft, site.config)
+    if refused is not None and refused[0] == 413:
+        return form_json(site, request, {"error": refused[1]}, status=413, fresh=False)
+    if is_dear(draft.body):
+        be_dear(request.environ)
+    return _preview(site, request, normalise(form.get("name", "")), draft.body)
+
+
+def _preview(site: Site, request: Request, name: str, body: str) -> Response:
+    """Within the rights of who may edit the page; without the store as well as it goes."""
+    try:
+        page = site.wiki.page(name)
+        site.wiki.require(name, Privilege.WRITE)
+    except NotAllowed as not_allowed:
+        return form_json(site, request, {"error": sentence(site, not_allowed)}, status=403, fresh=False)
+    except StoreAway:
+        page = None
+    html = preview_html(site, name, body, autolink=page.autolink if page else True)
+    response = Response(html, mimetype="text/html")
+    response.headers["Cache-Control"] = "no-store"
+    response.headers["X-Robots-Tag"] = "noindex"
+    return response
