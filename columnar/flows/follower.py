@@ -1,6 +1,7 @@
 """Followers of changes: a kind, a subscription to a table, and the follower that it has on each open region.
 
-A new kind of follower is a subclass of ``Follower`` and one ``Hub.register`` of its ``Kind``.
+A new kind of follower is a subclass of ``Follower`` and one ``Hub.register`` of its ``Kind``.  The class is compiled,
+and a compiled class has compiled subclasses only: the module of a new one is listed in ``compiled.HOT``.
 
 The follower reads its region's log into a ``DeliveryState`` and saves its cursor; what it does with a change is its
 subclass's.  Owned by the loop.  Steps are short: FILL_RECORDS of the log, then the loop is given back.
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Several
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final
+from typing import ClassVar, Final
 
 from columnar.flows.delivery_state import OPEN_CHANGES, Cursor, DeliveryState, pack_cursor, unpack_cursor
 from columnar.flows.follower_name import FollowerName
@@ -70,7 +71,7 @@ class Subscription:
 class Follower(ABC):
     """A subscription on one open region."""
 
-    in_order = True  # as its subscription says
+    in_order: ClassVar[bool] = True  # as its subscription says
 
     def __init__(self, name: FollowerName, region: Region, families: frozenset[bytes], state: DeliveryState) -> None:
         """``state``: as its cursor says (``restored``)."""

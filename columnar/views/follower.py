@@ -18,7 +18,7 @@ from collections.abc import Callable
 from collections.abc import Sequence as Several
 from dataclasses import dataclass
 from time import monotonic, perf_counter
-from typing import Final
+from typing import ClassVar, Final
 
 from columnar.errors import ColumnarError, DamagedData
 from columnar.flows.applier import Applier, Job
@@ -55,7 +55,7 @@ class Maintaining:
 
 
 class ViewFollower(Follower):
-    in_order = False
+    in_order: ClassVar[bool] = False
 
     def __init__(
         self, name: FollowerName, rules: tuple[Rules, ...], region: Region, state: DeliveryState, keeper: Maintaining
