@@ -338,13 +338,18 @@ def _alike(x: Counter[str], y: Counter[str]) -> float:
     return 2 * (x & y).total() / total if total else 0.0
 
 
+def tokens_of(text: str) -> list[str]:
+    """Words, blanks and single marks; joined they are the text."""
+    return _TOKEN.findall(text)
+
+
 def words(old: str, new: str, steps: _Steps | None = None) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
     """Two versions of a line as runs of words that are in both or in one."""
     steps = steps or _Steps(WORD_BUDGET)
     whole = (Span(old, True),), (Span(new, True),)
     if steps.left <= 0 or max(len(old), len(new)) > MAX_LINE_CHARS:
         return whole
-    a, b = _TOKEN.findall(old), _TOKEN.findall(new)
+    a, b = tokens_of(old), tokens_of(new)
     steps.left -= len(a) + len(b)
     if max(len(a), len(b)) > MAX_LINE_TOKENS:
         return whole

@@ -6,7 +6,7 @@ Knows nothing of the store; ``pages`` reads and writes with it, ``consistency`` 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from wikka_port import schema
@@ -155,6 +155,21 @@ def revision_of(number: int, cells: Cells) -> Revision:
         note=_text(cells, schema.REVISION_NOTE),
         body=None if body is None else body.decode(errors="replace"),
         signed=_text(cells, schema.SIGNED),
+    )
+
+
+def page_as_of(page: Page, old: Revision) -> Page | None:
+    """The page as that revision was; None where its text was not read."""
+    if old.body is None:
+        return None
+    return replace(
+        page,
+        number=old.number,
+        time_ms=old.time_ms,
+        author=old.author,
+        note=old.note,
+        body=old.body,
+        signed=old.signed,
     )
 
 

@@ -34,9 +34,10 @@ def page_document(site: Site, request: Request, page: Page) -> Document:
     return document
 
 
-def page_html(site: Site, name: str, document: Document) -> str:
+def page_html(site: Site, name: str, document: Document, *, edit: str = "") -> str:
+    """``edit``: the path of the page's editor, where the headings have links to it (``document.render``)."""
     existing = site.wiki.existing(document.links) if document.links else frozenset()
-    return render(document, existing=existing, action=_runner(site, name), page_url=page_url)
+    return render(document, existing=existing, action=_runner(site, name), page_url=page_url, edit=edit)
 
 
 def preview_html(site: Site, name: str, text: str, *, autolink: bool) -> str:

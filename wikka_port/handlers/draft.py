@@ -20,10 +20,12 @@ from werkzeug.wrappers import Request, Response
 from wikka_port.diffs import rows
 from wikka_port.drafts import FormDraft, complaint, draft_of
 from wikka_port.editing.keeping import Other
+from wikka_port.editing.opening import form_of
 from wikka_port.editing.owners import owner_to_keep, owners_of, remember
 from wikka_port.editing.rows import KeptDraft, is_id
+from wikka_port.editing.splicing import whole
 from wikka_port.forms import form_json, form_page, is_genuine
-from wikka_port.handlers.edit import AWAY, KEPT, STALE, edit_form, later, other_person
+from wikka_port.handlers.editor_page import AWAY, KEPT, STALE, edit_form, later, other_person
 from wikka_port.pages import StoreAway
 from wikka_port.refusals import sentence
 from wikka_port.rights.judging import NotAllowed
@@ -162,12 +164,6 @@ def _compare(site: Site, request: Request, name: str) -> Response:
     if kept is None or kept.text is None:
         message = "There is no such draft: it was saved or thrown away, or it is another browser's."
         return site.html("error.html", status=404, title="No draft", message=message, back=page_path(name, "edit"))
-    return form_page(
-        site,
-        request,
-        "draft.html",
-        page_name=name,
-        kept=kept,
-        page=page,
-        rows=rows(page.body if page else "", kept.text),
-    )
+    edit = whole(site, name, form_of(kept), page)
+    changed = rows(page.body if page else "", kept.text if edit is None else edit.body)
+    return form_page(site, request, "draft.html", page_name=name, kept=kept, page=page, rows=changed)

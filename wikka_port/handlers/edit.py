@@ -13,42 +13,36 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, Final
+from urllib.parse import quote
 
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.accounts.entering import enter
 from wikka_port.accounts.signing_in import Refused
-from wikka_port.diffs import rows
 from wikka_port.drafts import FormDraft, complaint, draft_of
-from wikka_port.editing.opening import NOTHING, opened, with_id
-from wikka_port.forms import form_page, is_genuine
-from wikka_port.handlers.saving import NotSaved, forget_draft, note_network_of, save, settle
+from wikka_port.editing.opening import opened
+from wikka_port.editing.splicing import of_section
+from wikka_port.forms import is_genuine
+from wikka_port.handlers.conflict import choose, conflict_page
+from wikka_port.handlers.editor_page import AWAY, KEPT, STALE, edit_form, later, other_person
+from wikka_port.handlers.saving import NotSaved, Unmerged, forget_draft, note_network_of, save, settle
 from wikka_port.markup.links import redirect_target
-from wikka_port.merges import merged
 from wikka_port.names import normalise
-from wikka_port.pages import Conflict, Page, PageTooBig, StoreAway
+from wikka_port.pages import PageTooBig, StoreAway
 from wikka_port.refusals import sentence
 from wikka_port.rendering import preview_html
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
-from wikka_port.site import Site, number, page_url, redirect
+from wikka_port.site import Site, number, redirect
 from wikka_port.urls import page_path
-
-AWAY: Final = "The wiki cannot reach its store at the moment. Your text is safe in this form: please try again shortly."
-STALE: Final = (
-    "This form could not be checked: it was open for very long, or cookies are off. "
-    "Your text is below: please look it over and save again."
-)
-SIGNED_OUT: Final = "You are not signed in any more. Your text is below: sign in here to save it under your name."
-SIGNED_IN: Final = "You are signed in as {} by now. Your text is below: save again to sign it with that name."
-KEPT: Final = "Your text is below, for you to keep."
-CONFLICT: Final = "Somebody else saved this page while you were writing. Nothing is lost: both texts are below."
 
 
 def handle(site: Site, request: Request, name: str) -> Response:
     if request.method == "POST":
         draft = draft_of(request.form)
+        if "choose" in request.form:
+            chosen = choose(site, request, name)
+            return chosen if isinstance(chosen, Response) else submit(site, request, name, chosen)
         if "preview" in request.form and is_genuine(site, request):
             return _preview(site, request, name, draft)
         return submit(site, request, name, draft)
@@ -65,6 +59,8 @@ def handle(site: Site, request: Request, name: str) -> Response:
         old = site.wiki.revision(name, asked)
         if old is not None and old.body is not None:
             draft = replace(draft, body=old.body, note=f"From revision {asked}")
+    if page is not None and request.args.get("section"):
+        draft = of_section(site, page, draft, request.args["section"])
     begun = opened(site, request, name, page, draft)
     return edit_form(site, request, name, begun.draft, **begun.values)
 
@@ -96,13 +92,6 @@ def _signed_in(site: Site, request: Request, name: str, draft: FormDraft, *, was
     return entered.let_in(request, _submit(entered.site, request, name, draft, was_stored=was_stored))
 
 
-def other_person(site: Site, draft: FormDraft) -> str:
-    """What to say where the form was made for somebody else than who sends it; "": it was not."""
-    if draft.signed_as == (site.visitor.name or ""):
-        return ""
-    return SIGNED_IN.format(site.visitor.name) if site.visitor.name else SIGNED_OUT
-
-
 def _submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_stored: bool) -> Response:
     refused = complaint(draft, site.config)
     if refused is not None:
@@ -116,8 +105,8 @@ def _submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_st
     except NotAllowed as not_allowed:
         problem = f"{sentence(site, not_allowed)} {KEPT}"
         return edit_form(site, request, name, draft, status=403, problem=problem)
-    except Conflict as conflict:
-        return _conflict(site, request, name, draft, conflict.current)
+    except Unmerged as conflict:
+        return conflict_page(site, request, name, conflict)
     except PageTooBig as problem_:
         return edit_form(site, request, name, draft, status=413, problem=str(problem_))
     except NotSaved as refused_:
@@ -125,17 +114,18 @@ def _submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_st
     except StoreAway:
         return later(edit_form(site, request, name, draft, status=503, problem=AWAY), 5)
     forget_draft(site, request, name, draft)
-    if saved is not None:
-        note_network_of(site, request, name, saved)
-        settle(site, saved)
-    return _to_page(name, draft)
+    if saved.saved is not None:
+        note_network_of(site, request, name, saved.saved)
+        settle(site, saved.saved)
+    return _to_page(name, draft, saved.merged)
 
 
-def _to_page(name: str, draft: FormDraft) -> Response:
-    path = page_url(name)
-    if "redirect" in draft.body.lower() and redirect_target(draft.body) is not None:
-        path = page_path(name, redirect="no")  # the editor wants to see what he wrote
-    return redirect(path)
+def _to_page(name: str, draft: FormDraft, merged: str) -> Response:
+    """``merged``: what the page says of a merge."""
+    shows_itself = "redirect" in draft.body.lower() and redirect_target(draft.body) is not None
+    # the editor wants to see what he wrote
+    path = page_path(name, redirect="no" if shows_itself else "", merged=merged)
+    return redirect(f"{path}#{quote(draft.section)}" if draft.section else path)
 
 
 def _preview(site: Site, request: Request, name: str, draft: FormDraft) -> Response:
@@ -148,50 +138,3 @@ def _preview(site: Site, request: Request, name: str, draft: FormDraft) -> Respo
         page = None
     preview = preview_html(site, name, draft.body, autolink=page.autolink if page else True)
     return edit_form(site, request, name, draft, preview=preview)
-
-
-def _conflict(site: Site, request: Request, name: str, draft: FormDraft, current: Page | None) -> Response:
-    """Both texts and their difference; the form offers both edits in one text where that can be done.
-
-    Saving again replaces what is there now, with open eyes.
-    """
-    theirs = current.body if current else ""
-    both = _both_edits(site, name, draft, theirs) if current else None
-    offered = replace(draft, body=draft.body if both is None else both, base=current.number if current else 0)
-    values = {
-        "conflict": True,
-        "current": current,
-        "theirs": theirs,
-        "mine": None if both is None else draft.body,
-        "rows": rows(theirs, draft.body),
-    }
-    return edit_form(site, request, name, offered, status=409, problem=CONFLICT, **values)
-
-
-def _both_edits(site: Site, name: str, draft: FormDraft, theirs: str) -> str | None:
-    try:
-        began = site.wiki.revision(name, draft.base) if draft.base else None
-    except (NotAllowed, StoreAway):
-        return None  # the conflict page must not fail over what is only an offer
-    return merged(began.body, draft.body, theirs) if began is not None and began.body is not None else None
-
-
-def edit_form(
-    site: Site, request: Request, name: str, draft: FormDraft, *, status: int = 200, problem: str = "", **values: Any
-) -> Response:
-    shown = {**NOTHING, "preview": None, "conflict": False, "sign_in": None, **values}
-    return form_page(
-        site,
-        request,
-        "edit.html",
-        status=status,
-        page_name=name,
-        draft=with_id(draft),
-        problem=problem,
-        **shown,
-    )
-
-
-def later(response: Response, seconds: int) -> Response:
-    response.headers["Retry-After"] = str(seconds)
-    return response

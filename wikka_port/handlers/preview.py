@@ -10,7 +10,7 @@ from werkzeug.wrappers import Request, Response
 from wikka_port.drafts import complaint, draft_of
 from wikka_port.forms import form_json, is_genuine
 from wikka_port.handlers.draft import TOO_LARGE
-from wikka_port.handlers.edit import STALE, later
+from wikka_port.handlers.editor_page import STALE, later
 from wikka_port.lanes import be_dear
 from wikka_port.markup.bounds import is_dear
 from wikka_port.names import normalise

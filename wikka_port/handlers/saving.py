@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass, replace
+from typing import Final
 
 from werkzeug.wrappers import Request
 
 from wikka_port.accounts.entering import client_of
 from wikka_port.accounts.networks import note_network
-from wikka_port.drafts import FormDraft
+from wikka_port.drafts import FormDraft, complaint
 from wikka_port.editing.owners import owners_of
+from wikka_port.editing.splicing import whole
 from wikka_port.look_alikes import LookAlike, look_alike, twins
 from wikka_port.markup.bounds import REMEDY, over_bounds
-from wikka_port.pages import Page, Saved, StoreAway
+from wikka_port.markup.sections import unified
+from wikka_port.merges import merged
+from wikka_port.pages import Conflict, Page, Saved, StoreAway
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.site import Site
 
 log = logging.getLogger(__name__)
+
+MERGES_MAX: Final = 4  # saves of others that come while one edit is merged
+NO_SECTION: Final = (
+    "The page has no such section any more, so its text has no place to go to. It is below: copy it, "
+    "and put it into the page by its editor."
+)
 
 
 class NotSaved(ValueError):
@@ -27,8 +38,78 @@ class NotSaved(ValueError):
         self.status = status
 
 
-def save(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> Saved | None:
-    """None: the page has this text already, perhaps from a save whose answer was lost."""
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    saved: Saved | None  # None: the page has this text already, perhaps from a save whose answer was lost
+    merged: str = ""  # "3.5": an edit of revision 3 was put together with others and is 5
+
+
+class Unmerged(Exception):
+    """Somebody else saved meanwhile, in the same place: nothing was written."""
+
+    def __init__(self, draft: FormDraft, current: Page | None) -> None:
+        super().__init__(f"an edit of revision {draft.base} has to be merged by hand")
+        self.draft = draft  # of the whole page, with what could be merged
+        self.current = current  # None: there is no such page (any more)
+
+
+def save(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> Outcome:
+    """Save, and put together with what others saved since, if they did so in other places.
+
+    ``was_stored``: the text is an older revision's; it is merged with nothing.  Raises Unmerged, NotSaved, and what
+    ``GuardedWiki.save`` raises.
+    """
+    edit = _whole(site, name, draft)
+    began = edit.base
+    for _ in range(MERGES_MAX):
+        try:
+            saved = _saved(site, name, edit, was_stored=was_stored)
+        except Conflict as conflict:
+            both = None if was_stored else _both(site, name, edit, conflict.current)
+            if both is None:
+                raise Unmerged(edit, conflict.current) from conflict
+            edit = both
+        else:
+            is_merged = saved is not None and edit.base != began
+            return Outcome(saved, f"{began}.{saved.number}" if saved is not None and is_merged else "")
+    raise Unmerged(edit, site.wiki.page(name))
+
+
+def _whole(site: Site, name: str, draft: FormDraft) -> FormDraft:
+    """Raises NotSaved."""
+    if not draft.section:
+        return draft
+    edit = whole(site, name, draft, site.wiki.page(name))
+    if edit is None:
+        raise NotSaved(409, NO_SECTION)
+    refused = complaint(edit, site.config)
+    if refused is not None:
+        raise NotSaved(*refused)
+    return edit
+
+
+def _both(site: Site, name: str, edit: FormDraft, current: Page | None) -> FormDraft | None:
+    """The edit put together with the page as it is; None where somebody has to choose."""
+    if current is None:
+        return None
+    try:
+        began = began_from(site, name, edit.base)
+    except (NotAllowed, StoreAway):
+        return None  # the conflict page must not fail over this
+    both = None if began is None else merged(began, edit.body, unified(current.body))
+    return None if both is None else replace(edit, body=both, base=current.number)
+
+
+def began_from(site: Site, name: str, base: int) -> str | None:
+    """The text that an edit began from; None where it cannot be had.  Raises NotAllowed, StoreAway."""
+    if base == 0:
+        return ""
+    found = site.wiki.revision(name, base)
+    return None if found is None or found.body is None else unified(found.body)
+
+
+def _saved(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> Saved | None:
+    """None: the page has this text already.  Raises Conflict."""
     author, signed = site.visitor.signature, "account" if site.visitor.name else "visitor"
     page = site.wiki.page(name)
     if page is not None and page.body == draft.body and (page.number == draft.base or page.author == author):

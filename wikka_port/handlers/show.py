@@ -6,7 +6,6 @@ A redirect is followed once and says where it came from; ``?redirect=no`` shows 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote
@@ -15,6 +14,7 @@ from werkzeug.wrappers import Request, Response
 
 from wikka_port.handlers import raw
 from wikka_port.markup.document import Document
+from wikka_port.page_rows import page_as_of
 from wikka_port.pages import Page, Revision
 from wikka_port.rendering import page_document, page_html
 from wikka_port.site import Site, conditional, number, page_url, redirect
@@ -38,7 +38,9 @@ def handle(site: Site, request: Request, name: str) -> Response:
         target = site.wiki.page(document.redirect)
         if target is not None:
             origin, page, document = name, target, page_document(site, request, target)
-    response = site.html("show.html", indexed=True, **_values(site, page, document), origin=origin, old=None)
+    edit = page_url(page.name, "edit") if document.headings and site.wiki.can(page.name).write else ""
+    values = {**_values(site, page, document, edit), "merged": _merge_of(request, page)}
+    response = site.html("show.html", indexed=True, **values, origin=origin, old=None)
     return conditional(request, response)
 
 
@@ -51,7 +53,17 @@ def no_revision(site: Site, name: str) -> Response:
     return site.html("error.html", status=404, title="No such revision", message=message, back=page_url(name))
 
 
-def _values(site: Site, page: Page, document: Document) -> dict[str, Any]:
+def _merge_of(request: Request, page: Page) -> tuple[int, int] | None:
+    """Read ``?merged=3.5``: an edit began from revision 3 and was saved as 5, put together with those between."""
+    if not request.args:
+        return None
+    began, _, number_ = request.args.get("merged", "").partition(".")
+    if not (began + number_).isascii() or not (began.isdigit() and number_.isdigit()) or len(began + number_) > 18:
+        return None
+    return (int(began), int(number_)) if 0 <= int(began) < int(number_) - 1 < page.number else None
+
+
+def _values(site: Site, page: Page, document: Document, edit: str = "") -> dict[str, Any]:
     heading = document.headings[0] if document.headings else None
     return {
         "page_name": page.name,
@@ -59,27 +71,19 @@ def _values(site: Site, page: Page, document: Document) -> dict[str, Any]:
         "title": page.name if page.attribution else document.title or page.name,
         "has_heading": heading is not None and heading.level == 1,
         "empty": not page.body.strip(),
-        "content": page_html(site, page.name, document),
+        "content": page_html(site, page.name, document, edit=edit),
     }
 
 
 def _old(site: Site, request: Request, newest: Page) -> Response:
     found = _wanted_revision(site, request, newest)
-    if found is None or found.body is None:
+    page = None if found is None else page_as_of(newest, found)
+    if page is None:
         return no_revision(site, newest.name)
-    if found.number == newest.number:
+    if page.number == newest.number:
         return redirect(page_url(newest.name), status=302)
-    page = replace(
-        newest,
-        number=found.number,
-        time_ms=found.time_ms,
-        author=found.author,
-        note=found.note,
-        body=found.body,
-        signed=found.signed,
-    )
     values = _values(site, page, page_document(site, request, page))
-    return site.html("show.html", **values, origin="", old=newest)
+    return site.html("show.html", **values, origin="", old=newest, merged=None)
 
 
 def _wanted_revision(site: Site, request: Request, newest: Page) -> Revision | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from wikka_port.limits import LINK_STEPS, QUICK_STEPS
-from wikka_port.markup.fragments import ActionSlot, Heading, PageSlot, Piece, escape
+from wikka_port.markup.fragments import ActionSlot, Heading, PageSlot, Piece, SectionSlot, escape
 from wikka_port.markup.html import Compiler
 from wikka_port.markup.lexer import tokens
 from wikka_port.markup.links import page_names, redirect_of
@@ -103,6 +103,7 @@ def render(
     action: Action = no_actions,
     page_url: Callable[[str], str] = default_page_url,
     note: Callable[[ActionSlot], str] = no_note,
+    edit: str = "",
 ) -> str:
     """The page as HTML.
 
@@ -110,8 +111,10 @@ def render(
     to ``page_url(name) + "/edit"``.  ``action`` returns HTML that is already safe (it gets the arguments as
     typed and must escape them), or None for a name it does not know; what it raises is raised here.  ``note``
     says what stands in the place of an action that is not run: nothing, unless the reader is the page's author.
+    ``edit`` is the path of the page's editor, for who may write it: then each heading has a link to its section's.
     """
     out: list[str] = []
+    edit = escape(edit)
     for piece in document.pieces:
         if type(piece) is str:
             out.append(piece)
@@ -121,6 +124,9 @@ def render(
                 out.append(f'<a href="{url}">{piece.label_html}</a>')
             else:
                 out.append(f'<a href="{url}/edit" class="missing" rel="nofollow">{piece.label_html}</a>')
+        elif isinstance(piece, SectionSlot):
+            if edit:
+                out.append(f' <a class="edit-section" href="{edit}?section={piece.end_html}')
         elif not isinstance(piece, str):
             html = None if piece.refused else action(piece.name, dict(piece.arguments))
             out.append(note(piece) if html is None else html)

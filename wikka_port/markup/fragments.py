@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import NamedTuple
+from urllib.parse import quote
 
 
 def escape(text: str) -> str:
@@ -35,10 +36,23 @@ class ActionSlot:
     refused: str = ""  # why it is not run, for the page's author; "": it is run
 
 
-Piece = str | PageSlot | ActionSlot
+@dataclass(frozen=True, slots=True)
+class SectionSlot:
+    """The link to the editor of a section; for who may write the page."""
+
+    end_html: str  # of the link, from the id of the heading on
+
+
+def section_slot(place: str, text: str) -> SectionSlot:
+    """``place``: the id of the heading; ``text``: its plain text, not escaped."""
+    return SectionSlot(f'{quote(place)}" rel="nofollow" aria-label="Edit this section: {escape(text)}">Edit</a>')
+
+
+Piece = str | PageSlot | ActionSlot | SectionSlot
 
 
 class Heading(NamedTuple):
     level: int  # 1..5
     text: str  # plain, not escaped
     id: str
+    start: int = -1  # where its line begins in the text (``sections``); -1: it has no section of its own

@@ -27,7 +27,7 @@ from wikka_port.limits import ACTIONS_MAX
 from wikka_port.markup import code_blocks, embedded, mindmap
 from wikka_port.markup.bounds import said_of
 from wikka_port.markup.contents import toc_html
-from wikka_port.markup.fragments import ActionSlot, Heading, PageSlot, Piece, escape
+from wikka_port.markup.fragments import ActionSlot, Heading, PageSlot, Piece, escape, section_slot
 from wikka_port.markup.lists import ListStack
 from wikka_port.markup.tables import TableBuilder
 from wikka_port.markup.targets import place_id
@@ -76,6 +76,7 @@ def _opening(toggle: Toggle) -> str:
 @dataclass(frozen=True, slots=True)
 class _OpenHeading:
     level: int
+    start: int  # where its line begins; -1: it has no section
     mode: int  # the one that it interrupts: TOP, ITEM or CELL
     holder: list[Piece]  # where it will stand
     around: list[Toggle]  # open before it, in the same line
@@ -97,6 +98,7 @@ class Compiler:
         "_notes",
         "_out",
         "_outside_note",
+        "_section",
         "_table",
         "_toc",
         "_toggles",
@@ -118,7 +120,8 @@ class Compiler:
         self._lists = ListStack()
         self._budget = code_blocks.Budget()
         self._table: TableBuilder | None = None
-        self._heading = _OpenHeading(0, TOP, self.pieces, [])
+        self._heading = _OpenHeading(0, -1, TOP, self.pieces, [])
+        self._section = -1  # where the last one begins
         self._notes: list[list[Piece]] = []
         self._outside_note: tuple[list[Piece], int, list[Toggle], _OpenHeading] | None = None  # None: in no note
         self._ids: dict[str, int] = {"toc": 1}  # id -> the number that its next namesake gets
@@ -299,7 +302,7 @@ class Compiler:
     def _begin_heading(self, heading: HeadingStart) -> None:
         carried = self._carry()
         holder = self._block()
-        self._heading = _OpenHeading(heading.level, self._mode, holder, carried)
+        self._heading = _OpenHeading(heading.level, heading.start, self._mode, holder, carried)
         self._out = []
         self._mode = HEADING
         self._carried = carried.copy()
@@ -311,7 +314,7 @@ class Compiler:
         self._inline().append(f'<sup class="note-ref">{words}</sup>')
         self._outside_note = (self._out, self._mode, self._toggles, self._heading)
         self._out, self._mode, self._toggles = [], HEADING, []
-        self._heading = _OpenHeading(0, HEADING, self._out, [])
+        self._heading = _OpenHeading(0, -1, HEADING, self._out, [])
         self._notes.append(self._out)
 
     def _end_note(self) -> None:
@@ -334,10 +337,13 @@ class Compiler:
         carried = [toggle for toggle in heading.around if toggle in self._toggles or toggle in self._carried]
         self._close_toggles()
         level, text = heading.level, " ".join("".join(heading.words).split())
+        start = -1 if heading.start == self._section else heading.start  # a line's second heading has none
+        self._section = heading.start
         place = self._unique(place_id(text))
-        self.headings.append(Heading(level, text, place))
+        self.headings.append(Heading(level, text, place, start))
         anchor = f'<a class="anchor" href="#{place}" aria-label="Link to this section: {escape(text)}">#</a>'
-        heading.holder.extend([f'<h{level} id="{place}">', *self._out, f" {anchor}</h{level}>\n"])
+        edit = [] if start < 0 else [section_slot(place, text)]
+        heading.holder.extend([f'<h{level} id="{place}">', *self._out, f" {anchor}", *edit, f"</h{level}>\n"])
         self._out, self._mode, self._carried = heading.holder, heading.mode, carried
 
     def _unique(self, place: str) -> str:

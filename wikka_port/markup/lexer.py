@@ -29,7 +29,7 @@ from typing import Final
 
 from wikka_port.limits import CELLS_MAX, HTML_STEPS, LINKS_MAX, STEPS_MAX
 from wikka_port.markup import interwiki
-from wikka_port.markup.targets import IMAGE_ENDINGS, page_link, read_link, safe_url, trimmed
+from wikka_port.markup.targets import IMAGE_ENDINGS, read_link, redirect_link, safe_url, trimmed
 from wikka_port.markup.tokens import (
     BREAK,
     CLEAR,
@@ -244,7 +244,7 @@ class _Lexer:
         if heading:
             if self._is_closed(heading[1], heading.end()):
                 self.heading = len(heading[1])
-                return self._emit(start, heading.end(), HeadingStart(7 - self.heading))
+                return self._emit(start, heading.end(), HeadingStart(7 - self.heading, self._place()))
         elif text[start] == "|" and (text.startswith("||", start) or text[start + 2 : start + 3] == "|"):
             self.row = True
         return start
@@ -275,9 +275,14 @@ class _Lexer:
             return self._emit(start, end, HEADING_END)
         if len(mark) > 6 or not self._is_closed(mark, end):
             return end
-        self._emit(start, end, HeadingStart(7 - len(mark)))
+        self._emit(start, end, HeadingStart(7 - len(mark), self._place()))
         self.heading, self._within = len(mark), len(self.out) - 1
         return end
+
+    def _place(self) -> int:
+        """Where this line begins, for the section of its heading; -1 in a table and behind a comment."""
+        start = self.line_start
+        return -1 if self.row or self.text[start - 1 : start] not in ("", "\n") else start
 
     def _end_heading(self) -> None:
         """The line or cell of a heading or note ends before they do; all before it is in ``out``."""
@@ -406,7 +411,7 @@ class _Lexer:
             return start + 1
         arguments = tuple((a[1].lower(), a[2] if a[2] is not None else a[3]) for a in _ARGUMENT.finditer(call[2]))
         action = ActionCall(call[1].lower(), arguments)
-        return self._emit(start, close + 2, _redirect(action) or action)
+        return self._emit(start, close + 2, redirect_link(action) or action)
 
     def _angle(self, start: int, mark: str) -> int:
         if mark[:2] in ("<<", ">>"):
@@ -466,16 +471,6 @@ class _Lexer:
         self.out.append(character)
         self.done = start + len(mark)
         return self.done
-
-
-def _redirect(action: ActionCall) -> PageLink | None:
-    """``{{redirect target="Page"}}`` is a link like another: it counts as one and the page shows it."""
-    if action.name != "redirect":
-        return None
-    arguments = dict(action.arguments)
-    target = arguments.get("target") or arguments.get("to") or arguments.get("page") or ""
-    link = read_link(target) if "|" not in target else None
-    return page_link(link.name, redirect=True) if isinstance(link, PageLink) else None
 
 
 _AFTER: Final[dict[str, Callable[[_Lexer, int, str], int]]] = {

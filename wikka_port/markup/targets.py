@@ -16,7 +16,7 @@ import re
 from typing import Final
 
 from wikka_port.markup import interwiki
-from wikka_port.markup.tokens import Outside, PageLink
+from wikka_port.markup.tokens import ActionCall, Outside, PageLink
 from wikka_port.names import InvalidName, normalise
 
 SCHEMES: Final = frozenset({"http", "https", "ftp", "mailto"})
@@ -123,3 +123,13 @@ def trimmed(address: str) -> int:
         else:
             break
     return max(end, 0)
+
+
+def redirect_link(action: ActionCall) -> PageLink | None:
+    """``{{redirect target="Page"}}`` is a link like another: it counts as one and the page shows it."""
+    if action.name != "redirect":
+        return None
+    arguments = dict(action.arguments)
+    target = arguments.get("target") or arguments.get("to") or arguments.get("page") or ""
+    link = read_link(target) if "|" not in target else None
+    return page_link(link.name, redirect=True) if isinstance(link, PageLink) else None

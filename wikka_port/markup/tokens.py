@@ -6,7 +6,7 @@ A token carries page text as it was typed; escaping is the business of whoever w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 Bound = Literal["links", "cells", "steps"]  # of ``limits``: LINKS_MAX, CELLS_MAX, STEPS_MAX
@@ -62,6 +62,7 @@ class Float:
 @dataclass(frozen=True, slots=True)
 class HeadingStart:
     level: int  # 1..5
+    start: int = field(default=-1, compare=False)  # where its line begins; -1: in a cell
 
 
 @dataclass(frozen=True, slots=True)

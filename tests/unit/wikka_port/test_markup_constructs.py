@@ -51,7 +51,7 @@ def test_toggles_that_cross() -> None:
 @pytest.mark.parametrize(("marks", "level"), [("======", 1), ("=====", 2), ("====", 3), ("===", 4), ("==", 5)])
 def test_headings(marks: str, level: int) -> None:
     document = parse(f"{marks}A //b//{marks}\ntext")
-    assert document.headings == (Heading(level, "A b", "s-a-b"),)
+    assert document.headings == (Heading(level, "A b", "s-a-b", 0),)
     assert document.title == "A b"
     shown = render(document, existing=set())
     assert shown.startswith(f'<h{level} id="s-a-b">A <em>b</em> <a class="anchor" href="#s-a-b"')
@@ -77,7 +77,7 @@ def test_what_is_no_heading(text: str) -> None:
 @pytest.mark.parametrize(("marks", "level"), [("======", 1), ("=====", 2), ("====", 3), ("===", 4), ("==", 5)])
 def test_headings_inside_a_line(marks: str, level: int) -> None:
     document = parse(f"before {marks}A //b//{marks} after\nmore")
-    assert document.headings == (Heading(level, "A b", "s-a-b"),)
+    assert document.headings == (Heading(level, "A b", "s-a-b", 0),)
     shown = render(document, existing=set())
     assert shown.startswith(f'<p>before </p>\n<h{level} id="s-a-b">A <em>b</em> <a class="anchor"')
     assert shown.endswith(f"</h{level}>\n<p>after<br>\nmore</p>\n")

@@ -124,17 +124,6 @@ def test_conflict_shows_both_texts_and_can_be_merged(web: WikiClient) -> None:
     assert web.wiki.page("P").body == "merged"
 
 
-def test_edits_of_different_places_are_put_together(web: WikiClient) -> None:
-    web.wiki.save("P", "one\n\ntwo\n\nthree", author="a", base=0)
-    fields = {**web.form("/P/edit"), "body": "one\n\ntwo\n\n3 <mine>"}
-    web.wiki.save("P", "1 theirs\n\ntwo\n\nthree", author="Eve", base=1)
-    answer = web.post("/P/edit", fields)
-    assert answer.status_code == 409, "still for the editor to look over"
-    assert text_in(answer) == "1 theirs\n\ntwo\n\n3 <mine>"
-    assert "one\n\ntwo\n\n3 &lt;mine&gt;</textarea>" in answer.text, "what was sent is shown too"
-    assert web.wiki.page("P").number == 2
-
-
 def test_two_that_create_the_same_page(web: WikiClient) -> None:
     fields = {**web.form("/P/edit"), "body": TYPED}
     web.wiki.save("P", "theirs", author="Eve", base=0)

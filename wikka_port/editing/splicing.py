@@ -1,0 +1,46 @@
+"""A section's edit and the whole page: taken out for the form, put back before the save.
+
+The form of a section holds the section's text, the id of its heading and the number of the revision that it is from.
+Put into the text of that revision, it is an edit of the whole page like another: whatever changed since is merged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from wikka_port.drafts import FormDraft
+from wikka_port.markup.sections import Section, section_of, spliced, taken, unified
+from wikka_port.pages import Page
+from wikka_port.site import Site
+
+
+def of_section(site: Site, page: Page, draft: FormDraft, place: str) -> FormDraft:
+    """The form of that section; ``draft`` where the page has no such section (any more)."""
+    section = _section(site, page, page.number, page.body, place)
+    if section is None:
+        return draft
+    return replace(draft, body=taken(unified(page.body), section), section=place)
+
+
+def whole(site: Site, name: str, draft: FormDraft, page: Page | None) -> FormDraft | None:
+    """``draft`` as one of the whole page; None where the text that its section is from cannot be had any more.
+
+    Raises NotAllowed, StoreAway.
+    """
+    if not draft.section:
+        return draft
+    if page is None or not draft.base:
+        return None
+    old = page if page.number == draft.base else site.wiki.revision(name, draft.base)
+    if old is None or old.body is None:
+        return None
+    section = _section(site, page, old.number, old.body, draft.section)
+    if section is None:
+        return None
+    return replace(draft, body=spliced(unified(old.body), section, draft.body), section="")
+
+
+def _section(site: Site, page: Page, number: int, body: str, place: str) -> Section | None:
+    """The section in ``body``, the text of revision ``number``."""
+    document = site.documents.document(page.name, number, body, autolink=page.autolink)
+    return section_of(document.headings, unified(body), place)

@@ -1,0 +1,127 @@
+"""Two edits of the same place: both are shown, and for each place one side is taken, or both.
+
+The form of the page holds what was typed (``body``) and the revision that it began from (``base``), as an edit form
+does, and the revision that it met (``now``).  The places follow from the three texts, so a choice is for the place that
+was shown.  A form that is wrong still is an edit from ``base``, which cannot overwrite anybody unseen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from werkzeug.wrappers import Request, Response
+
+from wikka_port.diffs import Row, rows
+from wikka_port.drafts import FormDraft, draft_of, number_in
+from wikka_port.handlers.editor_page import AWAY, KEPT, edit_form, later
+from wikka_port.handlers.saving import Unmerged, began_from
+from wikka_port.markup.sections import unified
+from wikka_port.merges import SIDES, Agreed, Choice, Piece, Side, pieces, resolved
+from wikka_port.page_rows import page_as_of
+from wikka_port.pages import Page, StoreAway
+from wikka_port.refusals import sentence
+from wikka_port.rights.judging import NotAllowed
+from wikka_port.site import Site
+
+CONFLICT: Final = "Somebody else saved this page while you were writing. Nothing is lost: both texts are below."
+TO_CHOOSE: Final = "Nothing is saved yet: please choose for each place."
+CHOSEN: Final = "Nothing is saved yet: this is the text with what you chose. Look it over, then save."
+_CONTEXT: Final = 2  # lines shown before and behind a place
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    number: int  # from 0
+    rows: list[Row]  # theirs and mine side by side, with the lines around
+    is_gone: dict[Side, bool]  # a side took the lines away
+    side: str  # that was chosen already; "": none
+
+
+def conflict_page(
+    site: Site, request: Request, name: str, unmerged: Unmerged, *, sides: dict[int, Side] | None = None
+) -> Response:
+    """The places to choose at, and below them the text as it was typed, to be put together by hand."""
+    draft, current = unmerged.draft, unmerged.current
+    theirs = unified(current.body) if current else ""
+    found = _pieces(site, name, draft, theirs)
+    offered = replace(draft, base=current.number if current else 0)
+    values = {
+        "conflict": True,
+        "current": current,
+        "began": draft.base,
+        "theirs": theirs,
+        "places": _places(found, sides or {}),
+        "has_agreed": any(isinstance(piece, Agreed) and piece.changed for piece in found),
+    }
+    problem = CONFLICT if sides is None else TO_CHOOSE
+    return edit_form(site, request, name, offered, status=409, problem=problem, **values)
+
+
+def choose(site: Site, request: Request, name: str) -> FormDraft | Response:
+    """The edit with what was chosen, to be saved; or a page to go on with."""
+    draft = draft_of(request.form)
+    try:
+        met = _met(site, name, number_in(request.form, "now"))
+        began = began_from(site, name, draft.base)
+    except NotAllowed as not_allowed:
+        return edit_form(site, request, name, draft, status=403, problem=f"{sentence(site, not_allowed)} {KEPT}")
+    except StoreAway:
+        return later(edit_form(site, request, name, draft, status=503, problem=AWAY), 5)
+    if began is None or met is None:
+        return draft
+    found = pieces(began, draft.body, unified(met.body))
+    chosen = _chosen(request)
+    try:
+        text = resolved(found, chosen)
+    except KeyError:
+        return conflict_page(site, request, name, Unmerged(draft, met), sides=chosen)
+    both = replace(draft, body=text, base=met.number)
+    if request.form["choose"] == "edit":
+        return edit_form(site, request, name, both, problem=CHOSEN)
+    return both
+
+
+def _met(site: Site, name: str, number: int) -> Page | None:
+    """The page as it was when the places were shown; None where that text cannot be had any more."""
+    page = site.wiki.page(name)
+    if page is None or page.number == number:
+        return page
+    old = site.wiki.revision(name, number)
+    return None if old is None else page_as_of(page, old)
+
+
+def _chosen(request: Request) -> dict[int, Side]:
+    fields = [(key[len("place-") :], value) for key, value in request.form.items() if key.startswith("place-")]
+    given = {number: side for number, value in fields for side in SIDES if side == value}
+    return {int(number): side for number, side in given.items() if number.isascii() and number.isdigit()}
+
+
+def _pieces(site: Site, name: str, draft: FormDraft, theirs: str) -> list[Piece]:
+    try:
+        began = began_from(site, name, draft.base)
+    except (NotAllowed, StoreAway):
+        began = None  # the page must not fail over what is only shown
+    if began is None:
+        return [Choice((), tuple(draft.body.split("\n")), tuple(theirs.split("\n")))]
+    return pieces(began, draft.body, theirs)
+
+
+def _places(found: list[Piece], sides: dict[int, Side]) -> list[Place]:
+    places = [index for index, piece in enumerate(found) if isinstance(piece, Choice)]
+    return [_place(found, index, number, sides, 1 / len(places)) for number, index in enumerate(places)]
+
+
+def _place(found: list[Piece], index: int, number: int, sides: dict[int, Side], share: float) -> Place:
+    piece = found[index]
+    assert isinstance(piece, Choice), "the index is of one"
+    before, behind = found[index - 1] if index else None, found[index + 1] if index + 1 < len(found) else None
+    head = list(before.lines[-_CONTEXT:]) if isinstance(before, Agreed) else []
+    tail = list(behind.lines[:_CONTEXT]) if isinstance(behind, Agreed) else []
+    theirs, mine = ("\n".join([*head, *lines, *tail]) for lines in (piece.theirs, piece.mine))
+    return Place(
+        number=number,
+        rows=[replace(row, old_number=0, new_number=0) for row in rows(theirs, mine, share=share)],
+        is_gone={"mine": not piece.mine, "theirs": not piece.theirs, "both": False},
+        side=sides.get(number, ""),
+    )

@@ -1,0 +1,49 @@
+"""The page with the edit form: what it says, and the text as it was typed, whatever went wrong."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from werkzeug.wrappers import Request, Response
+
+from wikka_port.drafts import FormDraft
+from wikka_port.editing.opening import NOTHING, with_id
+from wikka_port.forms import form_page
+from wikka_port.site import Site
+
+AWAY: Final = "The wiki cannot reach its store at the moment. Your text is safe in this form: please try again shortly."
+STALE: Final = (
+    "This form could not be checked: it was open for very long, or cookies are off. "
+    "Your text is below: please look it over and save again."
+)
+SIGNED_OUT: Final = "You are not signed in any more. Your text is below: sign in here to save it under your name."
+SIGNED_IN: Final = "You are signed in as {} by now. Your text is below: save again to sign it with that name."
+KEPT: Final = "Your text is below, for you to keep."
+
+
+def edit_form(
+    site: Site, request: Request, name: str, draft: FormDraft, *, status: int = 200, problem: str = "", **values: Any
+) -> Response:
+    shown = {**NOTHING, "preview": None, "conflict": False, "sign_in": None, **values}
+    return form_page(
+        site,
+        request,
+        "edit.html",
+        status=status,
+        page_name=name,
+        draft=with_id(draft),
+        problem=problem,
+        **shown,
+    )
+
+
+def later(response: Response, seconds: int) -> Response:
+    response.headers["Retry-After"] = str(seconds)
+    return response
+
+
+def other_person(site: Site, draft: FormDraft) -> str:
+    """Say that the form was made for somebody else than who sends it; "": it was not."""
+    if draft.signed_as == (site.visitor.name or ""):
+        return ""
+    return SIGNED_IN.format(site.visitor.name) if site.visitor.name else SIGNED_OUT
