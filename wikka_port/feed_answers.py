@@ -11,10 +11,11 @@ from wikka_port.site import conditional
 from wikka_port.urls import with_query
 
 
-def feed_answer(request: Request, title: str, path: str, home_path: str, entries: Sequence[Entry]) -> Response:
-    """``path`` is the feed's own; the paths of ``entries`` are absolute already."""
+def feed_answer(
+    request: Request, base: str, title: str, path: str, home_path: str, entries: Sequence[Entry]
+) -> Response:
+    """``path`` is the feed's own; the paths of ``entries`` begin with ``base``, the wiki's address for people."""
     is_rss = request.args.get("format") == "rss"
-    base = request.host_url.rstrip("/")
     url = base + (with_query(path, {"format": "rss"}) if is_rss else path)
     body = (rss if is_rss else atom)(title, url, base + home_path, entries)
     kind = "rss" if is_rss else "atom"

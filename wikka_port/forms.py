@@ -8,7 +8,7 @@ from typing import Any
 
 from werkzeug.wrappers import Request, Response
 
-from wikka_port import cookies
+from wikka_port import cookies, origins
 from wikka_port.security import is_visitor, new_visitor
 from wikka_port.site import Site
 
@@ -48,6 +48,18 @@ def _not_kept(response: Response) -> Response:
 
 
 def is_genuine(site: Site, request: Request) -> bool:
-    """The form was ours, and was given to this browser in this session."""
+    """The form was ours, was given to this browser in this session, and is sent by a page of this wiki."""
+    fetch_site, origin = request.headers.get("Sec-Fetch-Site", ""), request.headers.get("Origin", "")
+    if origins.is_foreign(fetch_site, origin, _own_origins(site, request)):
+        return False
     browser = cookies.cookie(request, cookies.BROWSER)
     return site.tokens.accepts(request.form.get("csrf", ""), browser, site.visitor.session)
+
+
+def _own_origins(site: Site, request: Request) -> frozenset[str]:
+    """Empty where a proxy may have put its own name for us into ``Host``, and nobody said how people reach us."""
+    public = site.config.public_url
+    if site.config.proxies and not public:
+        return frozenset()
+    here = f"{request.scheme}://{request.host}".lower()
+    return frozenset({here, origins.origin_of(public)} if public else {here})

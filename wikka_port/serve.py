@@ -95,6 +95,7 @@ def serve(config: WikiConfig, announce: Callable[[str], None]) -> int:
     """Serve until a signal says stop; the exit status.  ``announce`` is told the address once it answers."""
     config = config if config.secret else replace(config, secret=secrets.token_bytes(32))  # the same in all workers
     sockets = listen(config.host, config.port, config.workers)
+    config = replace(config, port=sockets[0].getsockname()[1])
     return _Parent(config, sockets, announce, EditBuckets.opened(config.rate_table_addresses)).run()
 
 

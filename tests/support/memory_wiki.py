@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import lru_cache
 
 from tests.support import brute_search
 from tests.support.brute_search import SearchedPage
@@ -16,7 +17,7 @@ from wikka_port import schema
 from wikka_port.accounts.tables import NETWORK, NETWORKS
 from wikka_port.editing.keeping import Drafts
 from wikka_port.listings import RecentChange
-from wikka_port.markup.links import links
+from wikka_port.markup.links import links as parsed_links
 from wikka_port.names import normalise, page_key
 from wikka_port.pages import Conflict, Page, PageTooBig, Revision, Saved, StoreAway
 from wikka_port.rights.rules import RULES_ROW, PageRights, page_rights
@@ -25,6 +26,8 @@ from wikka_port.schema import folded, name_row
 from wikka_port.search.query import Query
 from wikka_port.search.searching import COUNTED, PER_PAGE, Hit, Readable, Results
 from wikka_port.search.snippets import marked, passage
+
+links = lru_cache(maxsize=10_000)(parsed_links)  # the lists ask for those of all pages again and again
 
 
 class MemoryWiki:

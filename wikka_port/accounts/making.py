@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -30,6 +31,7 @@ ACCOUNT_BURST: Final = 50
 # Mails to one account or address.
 MAIL_PER_MINUTE: Final = 1 / 20
 MAIL_BURST: Final = 3
+_EVERYWHERE: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared, not bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ def make_accounts(rows: Rows, config: WikiConfig, clock: Callable[[], float], bu
 
 
 def public_address(config: WikiConfig) -> str:
-    """The wiki's address for people, without a slash at the end."""
-    host = f"[{config.host}]" if ":" in config.host else config.host
+    """The wiki's address for people, without a slash at the end; a name of this machine if it listens on all."""
+    host = socket.gethostname() if config.host in _EVERYWHERE else config.host
+    host = f"[{host}]" if ":" in host else host
     return (config.public_url or f"http://{host}:{config.port}").rstrip("/")

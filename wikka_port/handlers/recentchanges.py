@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from werkzeug.wrappers import Request, Response
 
+from wikka_port.accounts.making import public_address
 from wikka_port.feed_answers import feed_answer
 from wikka_port.feeds import Entry
 from wikka_port.groupings import by_day
@@ -22,7 +23,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
 
 def handle_feed(site: Site, request: Request, name: str) -> Response:
     changes, _ = site.wiki.changes(limit=FEED_ROWS)
-    base = site.config.public_url.rstrip("/") or request.host_url.rstrip("/")
+    base = public_address(site.config)
     entries = [
         Entry(
             title=change.name,
@@ -34,4 +35,4 @@ def handle_feed(site: Site, request: Request, name: str) -> Response:
         for change in changes
     ]
     title = f"{site.config.site_name}: recent changes"
-    return feed_answer(request, title, site_path("recentchanges.xml"), site_path("recentchanges"), entries)
+    return feed_answer(request, base, title, site_path("recentchanges.xml"), site_path("recentchanges"), entries)

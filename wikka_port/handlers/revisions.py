@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from werkzeug.wrappers import Request, Response
 
+from wikka_port.accounts.making import public_address
 from wikka_port.accounts.networks import networks_of
 from wikka_port.feed_answers import feed_answer
 from wikka_port.feeds import Entry
@@ -22,7 +23,7 @@ def handle_feed(site: Site, request: Request, name: str) -> Response:
     found = site.wiki.revisions(name, limit=FEED_ROWS)
     if not found:
         return missing(site, name)
-    base = request.host_url.rstrip("/")
+    base = public_address(site.config)
     entries = [
         Entry(
             title=f"{name}: revision {revision.number}",
@@ -34,7 +35,7 @@ def handle_feed(site: Site, request: Request, name: str) -> Response:
         for revision in found
     ]
     title = f"{site.config.site_name}: {name}"
-    return feed_answer(request, title, page_path(name, "revisions.xml"), page_path(name, "revisions"), entries)
+    return feed_answer(request, base, title, page_path(name, "revisions.xml"), page_path(name, "revisions"), entries)
 
 
 def handle(site: Site, request: Request, name: str) -> Response:

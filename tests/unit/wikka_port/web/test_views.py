@@ -81,7 +81,7 @@ def test_feeds_are_rss_where_it_is_asked_for(web: WikiClient, path: str) -> None
     assert feed.get("version") == "2.0"
     items = feed.findall("channel/item")
     assert [item.findtext("description") for item in items] == ["<Eve>: a & b", "Ada: New page"]
-    assert items[0].findtext("link") == items[0].findtext("guid") == "http://localhost/P_q?revision=2"
+    assert items[0].findtext("link") == items[0].findtext("guid") == "http://127.0.0.1:8080/P_q?revision=2"
     assert (items[0].findtext("pubDate") or "").endswith("GMT")
 
 

@@ -1,0 +1,184 @@
+"""The attack corpus against a wiki in a real browser: shown in every place, typed into every field.
+
+The fields are those of the forms that a walk through the application finds, and the parameters and fields that its
+handlers ask for; the places of texts are those of ``places``, and many attributes of every action.  A form, a
+parameter or an action that is new is attacked without a change here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import cycle, islice
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from tests.support.account_pages import PASSWORD, session_cookie
+from tests.support.attack import places
+from tests.support.attack.browsing import Watched, watched
+from tests.support.attack.payloads import payloads
+from tests.support.noting_request import Noted, noting
+from tests.support.wiki_scene import ROLES, Scene, Sent, forms, walk
+from tests.support.wiki_server import running_wiki
+from wikka_port.actions import ACTIONS
+from wikka_port.handlers import HANDLERS
+from wikka_port.markup.mediawiki import convert
+from wikka_port.names import InvalidName, normalise
+from wikka_port.urls import PAGE_HANDLERS, SITE_HANDLERS, page_path, site_path
+
+ATTRIBUTES: Final = (
+    *("page", "name", "url", "src", "alt", "title", "class", "link", "text", "c", "hex", "fg", "bg", "target", "to"),
+    *("letter", "limit", "style", "head", "show", "phrase", "label", "year", "type", "col", "template", "user", "note"),
+)
+PER_PAGE: Final = 60
+CALLS_PER_PAGE: Final = 40
+FIELD_CHARS: Final = 4_000  # that a field is filled with at most
+NAMESPACES: Final = {"Category": 14, "File": 6, "Template": 10}
+# What a browser holds for the form; with something else in it nothing but a refusal would be seen.
+FIXED: Final = frozenset({"csrf", "as", "base", "do", "revision"})
+SECRET: Final = frozenset({"password", "current"})  # never shown; with another one nothing would be accepted
+LEAVING: Final = frozenset({"logout", "account"})  # these end what the others need
+
+
+@dataclass
+class Campaign:
+    """``each``: places of a text for each payload; ``names``: pages for each handler; ``fills``: of each form."""
+
+    browser: Any
+    each: int
+    names: int
+    fills: int
+    options: dict[str, Any] = field(default_factory=dict)  # of the browser's contexts
+    findings: list[str] = field(default_factory=list)
+    looks: int = 0
+    typed: set[tuple[str, str]] = field(default_factory=set)  # handler and field
+
+    def run(self) -> None:
+        with noting() as noted:
+            scene = Scene()
+            found = {role: forms(scene, role) for role in ROLES}
+            pages, names = store_texts(scene, self.each), store_names(scene)
+            with running_wiki(scene.wiki) as server:
+                for role in ROLES:
+                    with watched(self.browser, server.url, **self.options) as page:
+                        sign_in(page, scene, role)
+                        if role == "anonymous":
+                            self._show(page, pages)
+                        self._show(page, [*lists(), *handled(names, self.names, ROLES.index(role)), *parameters(noted)])
+                        self._type(page, scene, [one for one in found[role] if one.handler not in LEAVING], noted)
+                        self._show(page, lists())
+                        self.findings += page.findings
+                        self.looks += page.seen
+
+    def _show(self, page: Watched, paths: Sequence[str]) -> None:
+        for path in paths:
+            page.show(path)
+
+    def _type(self, page: Watched, scene: Scene, found: Sequence[Sent], noted: Noted) -> None:
+        """All payloads into each field of each form, several at a time where they fit."""
+        for one in found:
+            asked = {key for handler, source, key in noted if handler == one.handler and source == "form"}
+            targets = sorted((one.form.names() | (asked if one.form.method == "post" else set())) - FIXED - {""})
+            buttons = {control.name for control in one.form.buttons()}
+            targets = [name for name in targets if name not in buttons]
+            values = [fillings(name, offset) for offset, name in enumerate(targets) if name not in SECRET]
+            count = min(self.fills, max(map(len, values), default=0))
+            for filled in islice(zip(*map(cycle, values), strict=False), count):
+                plain = iter(filled)
+                fields = {name: PASSWORD if name in SECRET else next(plain) for name in targets}
+                self.typed |= {(one.handler, name) for name in fields}
+                page.show(one.page)
+                page.send(one.form, fields, one.button.name)
+
+
+def sign_in(page: Watched, scene: Scene, role: str) -> None:
+    cookie = session_cookie(scene.browsers[role])
+    if cookie:
+        page.page.context.add_cookies([{"name": "wikka_session", "value": cookie, "url": page.url}])
+
+
+def store_texts(scene: Scene, each: int) -> list[str]:
+    """Pages of payloads in texts; their addresses."""
+    texts = [*places.bodies(payloads(), places.WIKKA, each=each, per_page=PER_PAGE, seed=1), *action_texts(each)]
+    imported = places.bodies(payloads(), {"itself": lambda text: text}, each=1, per_page=PER_PAGE, seed=2)
+    texts += [convert(body, namespaces=NAMESPACES, title="x").text for body in imported]
+    made = []
+    for number, body in enumerate(texts):
+        name, payload = f"Text {number}", payloads()[number % len(payloads())]
+        scene.wiki.save(name, body, author=payload, note=payload, base=0, autolink=number % 2 == 0, attribution=payload)
+        made.append(page_path(name))
+    return made
+
+
+def action_texts(each: int) -> Iterator[str]:
+    names = sorted(ACTIONS)
+    calls = [
+        places.action_calls(names, ATTRIBUTES, payload, number + turn)
+        for number, payload in enumerate(payloads())
+        for turn in range(min(each, len(names)))
+    ]
+    for begin in range(0, len(calls), CALLS_PER_PAGE):
+        yield "\n\n".join(calls[begin : begin + CALLS_PER_PAGE])
+
+
+def store_names(scene: Scene) -> list[str]:
+    """A page for each payload that can be a name, with others as author, owner, note and text."""
+    names = []
+    for number, payload in enumerate(payloads()):
+        other = payloads()[(number + 7) % len(payloads())]
+        try:
+            name = normalise(payload)
+        except InvalidName:
+            continue
+        body = f"{payload}\n[[{other} | {payload}]]\n\n=={payload}==\n{other}"
+        scene.wiki.save(name, body, author=payload, note=other, base=0, owner=payload, signed="account")
+        scene.wiki.save(name, body + "x", author=other, note=payload, base=1)
+        names.append(name)
+    return names
+
+
+def lists() -> list[str]:
+    """The lists of the whole wiki."""
+    found = [site_path(handler) for handler in sorted(SITE_HANDLERS)]
+    found += [site_path("pageindex", letter=letter) for letter in "<\"'x{[&"]
+    found += [site_path("search", q=word) for word in ("script", "onerror", "javascript", "img")]
+    return [*found, site_path("recentchanges.xml", format="rss")]
+
+
+def handled(names: Sequence[str], each: int, offset: int) -> list[str]:
+    """Each handler of a page, for ``each`` of the names, which take turns."""
+    turns = cycle([*names[offset * 50 :], *names[: offset * 50]])
+    return [
+        page_path(name, handler, **({"a": 1, "b": 2} if handler == "diff" else {}))
+        for handler in sorted(PAGE_HANDLERS)
+        for name in islice(turns, each)
+    ]
+
+
+def parameters(noted: Noted) -> list[str]:
+    """Each parameter that a handler asks for, with some payloads at once."""
+    asked = sorted({(handler, key) for handler, source, key in noted if source == "args" and handler in HANDLERS})
+    found = []
+    for number, (handler, key) in enumerate(asked):
+        path = site_path(handler) if handler in SITE_HANDLERS else page_path("HomePage", handler)
+        chosen = [payloads()[(number * 31 + n) % len(payloads())] for n in range(4)]
+        found += [f"{path}?{urlencode({key: value}, errors='replace')}" for value in (chosen[0], " ".join(chosen))]
+    return found
+
+
+def fillings(name: str, offset: int) -> list[str]:
+    """The payloads, joined so that they fit a field; what is accepted only short stands alone."""
+    turned = [*payloads()[offset * 13 :], *payloads()[: offset * 13]]
+    joined: list[str] = []
+    for number, payload in enumerate(turned):
+        alone = number % 4 == 0 and len(payload) < 70
+        if joined and not alone and len(joined[-1]) + len(payload) < FIELD_CHARS:
+            joined[-1] += " " + payload
+        else:
+            joined.append(payload)
+    return joined
+
+
+def reached(scene: Scene) -> int:
+    """How many pages a walk of all roles sees: so that a campaign cannot be empty without a word."""
+    return sum(1 for role in ROLES for _ in walk(scene, role))

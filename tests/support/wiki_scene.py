@@ -1,0 +1,204 @@
+"""A small wiki with people of several roles, and a walk through all that each of them can reach.
+
+What can be asked for and sent comes from the application: the handlers of its tables, the links and forms in its
+pages, the parameters and fields that its handlers ask for.  A handler that takes a POST and has no form that the walk
+finds is named in SCRIPTED, or the walk has to be shown where its form is (``doors``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urljoin, urlsplit
+
+from tests.support.account_pages import PASSWORD
+from tests.support.page_forms import Field, Form, read
+from tests.support.wiki_client import WikiClient
+from wikka_port.accounts.making import make_accounts
+from wikka_port.accounts.passwords import Passwords
+from wikka_port.edit_buckets import EditBuckets
+from wikka_port.handlers import POSTABLE
+from wikka_port.names import InvalidName
+from wikka_port.rights.rules import PageRights, Privilege
+from wikka_port.urls import PAGE_HANDLERS, SITE_HANDLERS, page_path, route, site_path
+
+ROLES: Final = ("anonymous", "registered", "administrator")
+PAGES: Final = ("HomePage", "Guarded", "Free")
+# POSTs of scripts, which no form sends: their fields.
+SCRIPTED: Final[Mapping[str, Mapping[str, str]]] = {
+    "draft": {"as": "", "body": "typed", "note": "why", "base": "0", "section": ""},
+    "preview": {"as": "", "name": "HomePage", "body": "typed"},
+}
+SECRET_TEXT: Final = "WORTGEHEIM"
+SITE_QUERIES: Final = {"search": "?q=text", "newpage": "?name=Fresh"}
+PAGES_MOST: Final = 160  # of one walk
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A form where it stands, and how it is sent."""
+
+    page: str  # the address that showed it
+    form: Form
+    button: Field
+
+    @property
+    def handler(self) -> str:
+        return handler_of(self.form.path or self.page)
+
+    @property
+    def label(self) -> str:
+        pressed = f" [{self.button.name}]" if self.button.name else ""
+        return f"{self.form.method.upper()} {self.form.path or self.page}{pressed} on {self.page}"
+
+    def fields(self) -> dict[str, str]:
+        return self.form.sent(self.button)
+
+
+class Scene:
+    """``config`` is that of the wiki; passwords of registered people are PASSWORD."""
+
+    def __init__(self, **config: Any) -> None:
+        self.web = web = WikiClient(**{"edit_burst": 100_000, "count_age_s": 0.0, **config})
+        self.wiki = web.wiki
+        self.accounts = make_accounts(self.wiki.rows, web.config, lambda: web.now, EditBuckets.opened(100))
+        self.directory, self.links = self.accounts.directory, self.accounts.registration.links
+        save = self.wiki.save
+        save("HomePage", "A text with [[Guarded]], [[Wanted]] and {{recentchanges}}", author="Ann", base=0)
+        save("HomePage", "A text with [[Guarded]] and [[Wanted]].\n==A part==\nof it", author="Ann", note="n", base=1)
+        save("Guarded", f"{SECRET_TEXT} text", author="Rita", base=0, owner="Rita")
+        save("Guarded", f"{SECRET_TEXT} text again", author="Rita", base=1)
+        save("Free", "Nobody's text.", author="Ann", base=0)
+        self.wiki.rights.change("Guarded", PageRights("Rita"), "Rita", {Privilege.READ: "Rita"})
+        hashed = Passwords(1, memory_kib=web.config.password_memory_kib).hashed(PASSWORD)
+        for name, admin in (("Rita", False), ("Root", True)):
+            address = f"{name.lower()}@mail.example"
+            self.directory.make(name, status="active", password=hashed, email=address, admin=admin)
+        self.browsers = {"anonymous": web, "registered": self.enter("Rita"), "administrator": self.enter("Root")}
+
+    def enter(self, name: str) -> WikiClient:
+        """Another browser in which the account of that name is signed in."""
+        account = self.directory.account(name)
+        assert account is not None
+        cookie = self.accounts.sessions.begin(account, network="192.0.2.0", agent="a test")
+        assert cookie is not None
+        other = self.web.other_visitor()
+        other.client.set_cookie("wikka_session", cookie)
+        return other
+
+    def doors(self, role: str) -> list[str]:
+        """Addresses that no page links to: links of mails, and forms that stand behind a parameter."""
+        account = self.directory.account("Rita")
+        assert account is not None
+        confirm = self.links.issue("confirm", account.row, f"{account.id} active rita@mail.example")
+        administrator = self.links.issue("administrator")
+        found = [site_path("confirm", token=confirm), site_path("register", administrator=administrator)]
+        if role == "anonymous":
+            found.append(site_path("reset", token=self.accounts.registration.reset_link(account)))
+            found.append(site_path("register", invitation=self.links.issue("invitation")))
+        return found
+
+    def starts(self, role: str) -> list[str]:
+        pages = [page_path(name, handler) for name in PAGES for handler in sorted(PAGE_HANDLERS)]
+        sites = [site_path(handler) + SITE_QUERIES.get(handler, "") for handler in sorted(SITE_HANDLERS)]
+        old = [page_path("HomePage", handler, revision=1) for handler in ("show", "edit", "revert", "raw")]
+        return ["/", *self.doors(role), *pages, *sites, *old, page_path("New page"), page_path("New page", "edit")]
+
+    def state(self) -> dict[str, Any]:
+        """All that the wiki holds, to be compared."""
+        tables = {
+            repr(table): {row: dict(cells) for row, cells in held.items() if cells}
+            for table, held in self.wiki.rows.data.items()
+        }
+        pages = {name: list(kept) for name, kept in self.wiki._pages.items()}
+        return {"pages": pages, **{table: held for table, held in tables.items() if held}}
+
+
+def handler_of(path: str) -> str:
+    try:
+        return route(urlsplit(path).path, "HomePage").handler
+    except InvalidName:
+        return ""
+
+
+def walk(
+    scene: Scene, role: str, starts: Sequence[str] | None = None, most: int = PAGES_MOST
+) -> Iterator[tuple[str, str]]:
+    """(address, HTML) of what the role reaches from the starts by links; each kind of address once."""
+    browser = scene.browsers[role]
+    waiting = list(scene.starts(role) if starts is None else starts)
+    seen, kinds = set[str](), dict[tuple[str, ...], int]()
+    while waiting and len(seen) < most:
+        path = waiting.pop(0)
+        if path in seen:
+            continue
+        seen.add(path)
+        answer = browser.get(path)
+        if answer.status_code in (301, 302, 303, 307, 308):
+            waiting.append(urljoin(path, answer.headers["Location"]))
+            continue
+        if answer.mimetype != "text/html":
+            continue
+        yield path, answer.text
+        for link in read(answer.text)[1]:
+            onward = urljoin(path, link.partition("#")[0])
+            if not onward.startswith("/") or onward.startswith(("//", "/-/static/")) or onward in seen:
+                continue
+            kind = (handler_of(onward), *sorted(part.partition("=")[0] for part in urlsplit(onward).query.split("&")))
+            kinds[kind] = kinds.get(kind, 0) + 1
+            if kinds[kind] == 1:
+                waiting.append(onward)
+
+
+def forms(
+    scene: Scene, role: str, keep: Callable[[Form], bool] = lambda form: True, starts: Sequence[str] | None = None
+) -> list[Sent]:
+    """Each form once for its handler, its fields and its button."""
+    found: dict[tuple[str, ...], Sent] = {}
+    for path, html in walk(scene, role, starts, PAGES_MOST if starts is None else len(starts)):
+        for form in filter(keep, read(html)[0]):
+            for button in form.buttons():
+                hidden = sorted(f"{one.name}={one.value}" for one in form.fields if one.name in ("do", "end"))
+                one = Sent(path, form, button)
+                key = (one.handler, form.method, *sorted(form.names()), button.name, *(hidden[:1]))
+                found.setdefault(key, one)
+    return list(found.values())
+
+
+def posts(scene: Scene, role: str) -> list[Sent]:
+    """All ways of the role to change something: the forms, and what only scripts send."""
+    found = forms(scene, role, lambda form: form.method == "post")
+    for handler in sorted(POSTABLE & SCRIPTED.keys()):
+        if not any(one.handler == handler for one in found):
+            path = site_path(handler) if handler in SITE_HANDLERS else page_path("HomePage", handler)
+            fields = tuple(Field(name, "hidden", value) for name, value in SCRIPTED[handler].items())
+            found.append(Sent("/HomePage/edit", Form(path, "post", fields), Field("", "button", "")))
+    return found
+
+
+FILLED: Final = {
+    "user": "Zoe",
+    "password": PASSWORD,
+    "current": PASSWORD,
+    "email": "zoe@mail.example",
+    "body": "typed by hand",
+    "note": "typed note",
+    "owner": "Rita",
+}
+
+
+def filled(browser: WikiClient, sent: Sent) -> dict[str, str]:
+    """The fields of the form as it is shown to ``browser`` now, with something typed into each that is empty."""
+    token = fresh_token(browser, sent.page)
+    fields = {**sent.fields(), "csrf": token}
+    for field in sent.form.fields:
+        if field.is_typed and (field.name in FILLED or not fields.get(field.name)):
+            fields[field.name] = FILLED.get(field.name, "Typed")
+    return fields
+
+
+def fresh_token(browser: WikiClient, path: str) -> str:
+    found = re.search('name="csrf" value="([^"]*)"', browser.get(path).text)
+    return found[1] if found else browser.form("/-/login").get("csrf", "")
