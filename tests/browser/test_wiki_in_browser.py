@@ -85,26 +85,78 @@ def test_preview_keeps_what_was_typed(windows: Any, server: WikiServer) -> None:
     assert server.wiki.page("Draft").author.startswith("Visitor ")
 
 
-def test_conflict_in_two_windows_loses_nothing(windows: Any, server: WikiServer) -> None:
-    server.wiki.save("Both", "first line\nsecond line", author="x", base=0)
+def test_edits_in_two_windows_are_merged(windows: Any, server: WikiServer) -> None:
+    server.wiki.save("Merged", "first line\nsecond line", author="x", base=0)
     one, two = windows().page, windows().page
     for page in (one, two):
-        page.goto("/Both/edit")
+        page.goto("/Merged/edit")
     one.fill("#body", "first line of one\nsecond line")
     one.click("button[name=save]")
     one.wait_for_selector(".provenance")
     two.fill("#body", "first line\nsecond line of two")
     two.click("button[name=save]")
-    two.wait_for_selector(".conflict")
-    assert two.input_value("#body") == "first line\nsecond line of two"
-    assert two.input_value("#theirs") == "first line of one\nsecond line"
-    assert "of one" in two.inner_text(".diff del")
-    assert server.wiki.page("Both").number == 2, "nothing was written over"
-    two.fill("#body", "first line of one\nsecond line of two")
-    two.click("button[name=save]")
-    two.wait_for_selector(".provenance")
-    assert server.wiki.page("Both").body == "first line of one\nsecond line of two"
-    assert server.wiki.page("Both").number == 3
+    two.wait_for_selector(".banner.merged")
+    assert server.wiki.page("Merged").body == "first line of one\nsecond line of two"
+    two.click("text=What the other edit changed")
+    two.wait_for_selector(".diff.side")
+    assert "of one" in two.inner_text(".diff ins")
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_conflict_in_three_windows_loses_nothing(windows: Any, server: WikiServer, script: bool) -> None:
+    name = f"Both{script}"
+    server.wiki.save(name, "first line\n\nsecond line", author="x", base=0)
+    three = [windows(java_script_enabled=script).page for _ in range(3)]
+    for page in three:
+        page.goto(f"/{name}/edit")
+    for number, page in enumerate(three, 1):
+        page.fill("#body", f"first line of {number}\n\nsecond line")
+        page.click("button[name=save]")
+        if number == 1:
+            page.wait_for_selector(".provenance")
+            continue
+        page.wait_for_selector(".conflict")
+        assert page.input_value("#body") == f"first line of {number}\n\nsecond line"
+        assert page.input_value("#theirs") == server.wiki.page(name).body
+        assert "first line of 1" in page.inner_text(".place")
+        page.click("button[value=save][name=choose]")
+        assert page.url.endswith(f"/{name}/edit"), "the browser asks for a choice first"
+        page.check("input[value=both]")
+        page.click("button[value=edit][name=choose]" if number == 3 else "button[value=save][name=choose]")
+        if number == 3:
+            page.wait_for_selector("#body")
+            page.click("button[name=save]")
+        page.wait_for_selector(".provenance")
+    assert server.wiki.page(name).body == "first line of 1\nfirst line of 2\nfirst line of 3\n\nsecond line"
+
+
+def test_a_section_is_edited_while_another_is_saved(windows: Any, server: WikiServer) -> None:
+    server.wiki.save("Parts", "===== One =====\nfirst\n\n===== Two =====\nsecond", author="x", base=0)
+    page = windows(java_script_enabled=False).page
+    page.goto("/Parts")
+    page.click("#s-two .edit-section")
+    assert page.input_value("#body") == "===== Two =====\nsecond"
+    server.wiki.save("Parts", "===== One =====\n1st\n\n===== Two =====\nsecond", author="x", base=1)
+    page.fill("#body", "===== Two =====\n2nd")
+    page.click("button[name=save]")
+    page.wait_for_selector(".banner.merged")
+    assert server.wiki.page("Parts").body == "===== One =====\n1st\n\n===== Two =====\n2nd"
+
+
+def test_a_draft_is_kept_and_gone_on_with_without_script(windows: Any, server: WikiServer) -> None:
+    page = windows(java_script_enabled=False).page
+    page.goto("/Kept/edit")
+    page.fill("#body", "not ready")
+    page.click("button[name=keep]")
+    page.wait_for_selector(".banner.kept")
+    page.goto("/Kept/edit")
+    assert page.input_value("#body") == ""
+    page.click("text=Go on with it")
+    assert page.input_value("#body") == "not ready"
+    page.click("button[name=save]")
+    page.wait_for_selector(".provenance")
+    page.goto("/Kept/edit")
+    assert page.query_selector(".banner") is None
 
 
 def test_choose_two_revisions_and_compare(windows: Any, server: WikiServer) -> None:

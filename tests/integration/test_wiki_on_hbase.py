@@ -22,10 +22,12 @@ import requests
 from tests.support.ports import free_port
 from tests.support.standalone_store import ENVIRONMENT
 from wikka_port import schema
+from wikka_port.accounts.tables import TABLES as ACCOUNT_TABLES
+from wikka_port.editing.rows import TABLES as DRAFT_TABLES
 
 GATEWAY = os.environ.get("COLUMNAR_TEST_HBASE", "")
 DUMP = Path(__file__).parents[1] / "data" / "small-dump.xml"
-TABLES = tuple(table.name for table in schema.TABLES)
+TABLES = tuple(table.name for table in (*schema.TABLES, *ACCOUNT_TABLES, *DRAFT_TABLES))
 HIDDEN = re.compile(r'<input type="hidden" name="(csrf|base)" value="([^"]*)"')
 MOST_S = 300
 
