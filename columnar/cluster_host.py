@@ -31,7 +31,7 @@ from columnar.master import instructions as do
 from columnar.master.catalogue import Catalogue
 from columnar.master.cluster_looks import shut_regions
 from columnar.master.cluster_state import ClusterState
-from columnar.master.liveness import LOOK_MS, Liveness
+from columnar.master.liveness import Liveness
 from columnar.master.placement import Phase
 from columnar.master.publishing import Publishing
 from columnar.model import owner_messages as told
@@ -212,12 +212,14 @@ class ClusterHost:
 
     def _look_who_lives(self) -> None:
         assert self._liveness is not None, "somebody joined"
-        verdict = self._liveness.look(self.now_ms())
+        now_ms = self.now_ms()
+        verdict = self._liveness.look(now_ms)
         for remark in verdict.remarks:
             _log.warning("%s", remark)
         for server, why in verdict.kill:
             self._silence(server, why)
-        self._looks[:1] = [asyncio.get_running_loop().call_later(LOOK_MS / 1000, self._look_who_lives)]
+        after_s = (verdict.wake_at_ms - now_ms) / 1000
+        self._looks[:1] = [asyncio.get_running_loop().call_later(after_s, self._look_who_lives)]
 
     def _silence(self, server: Incarnation, why: str) -> None:
         _log.warning("server %s is killed: %s", server, why)

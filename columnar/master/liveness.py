@@ -69,7 +69,7 @@ class Liveness:
         child.has_reported = True
 
     def look(self, now_ms: int) -> Verdict:
-        """To be called every ``LOOK_MS``."""
+        """To be called again at the verdict's ``wake_at_ms``: when a child may be silent, in ``LOOK_MS`` at most."""
         remarks = []
         paused_ms, self._looked_ms = now_ms - self._looked_ms, now_ms
         if paused_ms >= PAUSED_MS:
@@ -91,7 +91,9 @@ class Liveness:
             self._patient_until_ms = None
         for server, _ in found:
             self._children[server].is_named = True
-        return Verdict(tuple(found), tuple(remarks), now_ms + LOOK_MS)
+        ends_ms = [child.heard_ms + SILENT_MS for child in self._children.values()]
+        wake_at_ms = min([now_ms + LOOK_MS, *(one for one in ends_ms if one > now_ms)])
+        return Verdict(tuple(found), tuple(remarks), wake_at_ms)
 
     def _is_suspicious(self, silent: int) -> bool:
         return silent >= 2 and silent * SUSPICIOUS_SHARE > len(self._children)

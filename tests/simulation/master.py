@@ -20,7 +20,7 @@ from columnar.master.instructions import (
     Wake,
     Write,
 )
-from columnar.master.liveness import LOOK_MS, Liveness
+from columnar.master.liveness import Liveness
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.owner_messages import Segments
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route, route_to
@@ -113,9 +113,11 @@ class Master:
         self._liveness.heard(server, iterations, self._agenda.now_ms)
 
     def _look(self) -> None:
-        for server, why in self._liveness.look(self._agenda.now_ms).kill:
+        now_ms = self._agenda.now_ms
+        verdict = self._liveness.look(now_ms)
+        for server, why in verdict.kill:
             self.event("silent", server, why)
-        self._agenda.later(self.process, LOOK_MS * MS, self._look)
+        self._agenda.later(self.process, (verdict.wake_at_ms - now_ms) * MS, self._look)
 
     def _fence(self, fence: Fence) -> None:
         server = self.world.servers.get(fence.server)

@@ -63,6 +63,22 @@ def test_a_silent_server_is_to_be_killed_once() -> None:
     assert house.killed == {SERVERS[1]: 5_000 + SILENT_MS}
 
 
+def test_the_next_look_is_when_a_server_may_be_silent() -> None:
+    house = House(4)
+    house.run(5_000)
+    house.silent = {SERVERS[3]}
+    house.run(SILENT_MS - LOOK_MS)
+    end_ms = 5_130 + SILENT_MS
+    house.liveness.heard(SERVERS[3], 1, 5_130)
+    for now_ms in (end_ms - 200, end_ms - 1):
+        verdict = house.liveness.look(now_ms)
+        assert verdict.kill == ()
+        assert verdict.wake_at_ms == end_ms
+    verdict = house.liveness.look(end_ms)
+    assert [server for server, _ in verdict.kill] == [SERVERS[3]]
+    assert verdict.wake_at_ms == end_ms + LOOK_MS
+
+
 def test_a_server_whose_loop_stands_still_is_to_be_killed() -> None:
     house = House(4)
     house.run(5_000)
