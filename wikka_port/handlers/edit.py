@@ -40,7 +40,7 @@ from wikka_port.urls import page_path
 def handle(site: Site, request: Request, name: str) -> Response:
     if request.method == "POST":
         draft = draft_of(request.form)
-        if "choose" in request.form:
+        if "choose" in request.form and is_genuine(site, request):
             chosen = choose(site, request, name)
             return chosen if isinstance(chosen, Response) else submit(site, request, name, chosen)
         if "preview" in request.form and is_genuine(site, request):

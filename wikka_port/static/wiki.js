@@ -8,7 +8,8 @@ if (form) {
   // after a preview or a refused save the text in the form is already different from the page
   let unsaved = document.querySelector(".preview, .banner.problem") !== null;
   let leaving = false;
-  form.addEventListener("submit", () => { leaving = true; });
+  const choose = document.getElementById("choose");  // of a conflict: it sends the text, too
+  for (const one of choose ? [form, choose] : [form]) one.addEventListener("submit", () => { leaving = true; });
   window.addEventListener("pageshow", () => { leaving = false; });
   window.addEventListener("beforeunload", (event) => {
     unsaved = unsaved || area.value !== before;
