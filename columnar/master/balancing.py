@@ -16,6 +16,7 @@ within 5 minutes or a person within an hour, and there is no round for 60 s afte
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
+from operator import attrgetter
 from typing import Final
 
 from columnar.master.instructions import Prefer
@@ -33,6 +34,7 @@ ENOUGH: Final = 1.1
 TOO_LITTLE: Final = 0.5
 FILLED: Final = 0.9
 WORTH_IT: Final = 0.05
+_LOAD: Final = attrgetter("load")
 _DEEP: Final = 0.2  # a server that gives away one large region may sink so far below ``ENOUGH``
 
 
@@ -117,12 +119,9 @@ class _Round:
     def _movable(self, name: str) -> list[Place]:
         """Most loaded first."""
         now_ms, chosen = self._draft.now_ms, self._chosen
-        found = [
-            place
-            for place in self._draft.free_places(name)
-            if place.info.region_id not in chosen and may_settle(place, now_ms)
-        ]
-        found.sort(key=lambda place: -place.load)
+        free = self._draft.free_places(name)
+        found = [place for place in free if place.info.region_id not in chosen and may_settle(place, now_ms)]
+        found.sort(key=_LOAD, reverse=True)
         return found
 
     def _after(self, place: Place, server: str) -> float:
@@ -144,7 +143,7 @@ class _Round:
 
     def _largest(self, name: str) -> Place:
         places = self._draft.current.places
-        return max((places[region] for region in self._draft.current.servers[name].regions), key=lambda one: one.load)
+        return max(map(places.__getitem__, self._draft.current.servers[name].regions), key=_LOAD)
 
     def _relieve(self, name: str) -> None:
         before = self._loads[name]

@@ -143,7 +143,7 @@ def _age(since_ms: int, now_ms: int) -> int:
 
 
 def _requests_per_s(place: Place) -> float:
-    return place.rates.reads_per_s + place.rates.writes_per_s if place.rates is not None else 0.0
+    return place.reads_per_s + place.writes_per_s
 
 
 # --- regions -----------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def hbase_word(place: Place) -> str:
 
 
 def region_look(place: Place, facts: FactsOf, now_ms: int) -> RegionLook:
-    owner, rates = place.owner, place.rates
+    owner = place.owner
     is_owned = owner is not None and place.server is not None
     return RegionLook(
         info=place.info,
@@ -173,9 +173,9 @@ def region_look(place: Place, facts: FactsOf, now_ms: int) -> RegionLook:
         home=place.ideal or "",
         why=_why(place),
         load=place.load,
-        reads_per_s=rates.reads_per_s if rates is not None else 0.0,
-        writes_per_s=rates.writes_per_s if rates is not None else 0.0,
-        deliveries_per_s=rates.deliveries_per_s if rates is not None else 0.0,
+        reads_per_s=place.reads_per_s,
+        writes_per_s=place.writes_per_s,
+        deliveries_per_s=place.deliveries_per_s,
         size_bytes=place.size_bytes,
     )
 

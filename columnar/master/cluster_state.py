@@ -241,7 +241,9 @@ class ClusterState:
             load = score(one)
             if place.rated_ms != NEVER_MS:
                 load = averaged(place.load, load, now_ms - place.rated_ms)
-            place.rated_ms, place.rates = now_ms, one
+            place.rated_ms = now_ms
+            place.reads_per_s, place.writes_per_s = one.reads_per_s, one.writes_per_s
+            place.deliveries_per_s = one.deliveries_per_s
             place.size_bytes, place.limit_bytes = one.size_bytes, one.limit_bytes
             current.set_load(place, load)
             if is_large(place, share):

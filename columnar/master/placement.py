@@ -37,7 +37,6 @@ from columnar.master.instructions import Reason, Request, Throttles
 from columnar.master.load_scores import IDLE
 from columnar.master.wishes import Wishes
 from columnar.model.owner import Incarnation, Owner
-from columnar.model.owner_messages import RegionRates
 from columnar.model.region_info import RegionInfo
 
 NEVER_MS: Final = -(1 << 60)
@@ -97,7 +96,9 @@ class Place:
     is_doubted: bool = False  # its store could not be opened: its next owner opens it before it says so
     told_ms: int = NEVER_MS  # when its owner was told last
     rated_ms: int = NEVER_MS  # when its load was reported last
-    rates: RegionRates | None = None  # as they were reported then
+    reads_per_s: float = 0.0  # as of that report, whose object is not kept: the collector would go through them all
+    writes_per_s: float = 0.0
+    deliveries_per_s: float = 0.0
     unsplit_bytes: int = 0  # its size when it could not be split
     partner: int | None = None  # CHANGING: the region that it is merged with; None: it is split
 

@@ -9,11 +9,12 @@ of many instructions spreads them.
 
 from __future__ import annotations
 
+from functools import cached_property
 from heapq import heapify, heappop, heappush
 from typing import Final, Protocol
 
 from columnar.master.instructions import Close, Give, Instruction, Merge, Plan, Reason, Split
-from columnar.master.placement import Current, Desired, Place, ServerState
+from columnar.master.placement import Current, Desired, Phase, Place, ServerState
 
 _NEARLY: Final = 0.02  # of the mean load: so much less is no reason to take a server with more regions of the table
 _COMPARED: Final = 4  # servers of nearly equal load
@@ -64,13 +65,22 @@ class Draft:
             self._eligible = [server.name for server in sound or kept or up]
         return self._eligible
 
+    @cached_property
+    def _has_sound(self) -> bool:
+        """Whether some server is up, not drained and not shunned; the first one found is enough."""
+        drained, servers = self.desired.wishes.drained, self.current.servers.values()
+        return any(
+            one.state is ServerState.UP and one.name not in drained and one.shunned_until_ms <= self.now_ms
+            for one in servers
+        )
+
     def may_take(self, name: str) -> bool:
         """Whether the server is eligible, without a look at all others."""
         server = self.current.servers.get(name)
         if server is None or server.state is not ServerState.UP:
             return False
         if name in self.desired.wishes.drained or server.shunned_until_ms > self.now_ms:
-            return name in self.eligible
+            return not self._has_sound and name in self.eligible
         return True
 
     def _ranking(self) -> list[tuple[float, float, str]]:
@@ -138,8 +148,9 @@ class Draft:
         current, given = self.current, self._given
         if not current.is_up(name):
             return []
-        places = [current.places[region] for region in current.servers[name].regions if region not in given]
-        return [place for place in places if current.is_free(place)]
+        places, held = current.places, current.held_tables
+        found = [places[region] for region in current.servers[name].regions if region not in given]
+        return [place for place in found if place.phase is Phase.OPEN and place.info.table not in held]
 
     def may_leave(self, place: Place) -> bool:
         """Whether the region may begin a move, and its server may give up another one now."""

@@ -160,7 +160,7 @@ def _empty_drained(draft: Draft) -> None:
     current, most = draft.current, draft.desired.throttles.moves_per_drained
     for name in sorted(draft.desired.wishes.drained):
         server = current.servers.get(name)
-        if server is None or not current.is_up(name) or not server.regions or name in draft.eligible:
+        if server is None or not current.is_up(name) or not server.regions or draft.may_take(name):
             continue
         for region in server.regions:
             if not (draft.has_slots and draft.has_slot(name, most)):
@@ -200,10 +200,12 @@ def _share_openings(draft: Draft, name: str) -> bool:
     places, server = draft.current.places, draft.current.servers[name]
     waiting = [places[region] for region in draft.current.astray[name] if places[region].phase is Phase.OPENING]
     waiting = [place for place in waiting if place.owner is not None and draft.current.is_alive(place.owner.server)]
+    if not waiting:
+        return False
     servers = max(2, len(draft.eligible))
     share = (len(waiting) - (servers - 1) * len(server.opening)) // servers
     if share >= SHARED_AT_ONCE or not server.opening:
         waiting.sort(key=lambda place: place.load)
         for place in waiting[: max(0, share)]:
             draft.move(place, name, f"{name} is back, and {place.server} has not opened it yet", Reason.HOME)
-    return bool(waiting)
+    return True

@@ -111,6 +111,7 @@ class PlannedCluster:
         self.wishes = Wishes()
         self.sealed: dict[Incarnation, tuple[tuple[str, int], ...]] = {}
         self.servers: dict[Incarnation, SimulatedServer] = {}
+        self.holders: dict[int, SimulatedServer] = {}  # by region: who served it last
         self.numbers: dict[str, int] = defaultdict(int)
         self.requests: dict[int, Request] = {}
         self.answers: dict[int, str | None] = {}
@@ -230,6 +231,7 @@ class PlannedCluster:
         for info in fresh:
             self.infos[info.region_id], self.catalogue[info.region_id] = info, row
             server.serving[info.region_id] = row.epoch
+            self._served_by(info.region_id, server)
             if self.data is not None:
                 self.data.unsynced[info.region_id] = 0
         self.event("changed", [info.region_id for info in gone], fresh)
@@ -283,6 +285,13 @@ class PlannedCluster:
         elif ask.region not in server.opening:
             self._open(server, ask)
 
+    def _served_by(self, region: int, server: SimulatedServer) -> None:
+        """Whoever had it before is gone or has given it up; so by induction it has one server at most."""
+        other = self.holders.get(region)
+        is_held = other is not None and other is not server and self.servers.get(other.incarnation) is other
+        assert not (is_held and region in other.serving), f"C2: {other} and {server.incarnation} have {region}"
+        self.holders[region] = server
+
     def _open(self, server: SimulatedServer, ask: Open | Renumber) -> None:
         server.busy_until_ms = max(server.busy_until_ms, self.now_ms) + self._drawn(self.delays.open_ms)
         server.opening[ask.region] = ask.owner.epoch
@@ -298,8 +307,7 @@ class PlannedCluster:
                 is_damaged = self.faults.get("damaged", 0) > 0 and self.rng.random() < 0.5
                 self._report(server, "failed", region, epoch, "it cannot be opened", is_damaged)
                 return
-            for other in self.servers.values():
-                assert region not in other.serving, f"C2: {other.incarnation} and {server.incarnation} have {region}"
+            self._served_by(region, server)
             row = self.catalogue[region]
             assert row.epoch > epoch or row.tenure == Tenure(server.incarnation, epoch), "C3"
             if self.data is not None:
