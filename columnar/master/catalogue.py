@@ -27,7 +27,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from columnar.master import owner_rows, trigger_rows, view_rows
+from columnar.master import catalogue_rows, owner_rows, trigger_rows, view_rows
 from columnar.master.catalogue_rows import (
     INFO,
     deletes,
@@ -205,7 +205,7 @@ class Catalogue:
 
     async def write_views(self, views: ViewSet) -> None:
         """From now on these are the views.  Writers of views hold ``ViewChanges.lock``."""
-        mutations = view_rows.changes(self._view_rows, view_rows.rows_of(views, self._view_rows))
+        mutations = catalogue_rows.changes(self._view_rows, view_rows.rows_of(views, self._view_rows))
         if mutations:
             await self._write(mutations)
         self._hold_views(views)
@@ -223,7 +223,7 @@ class Catalogue:
         mutations = [erase(table_row(name)), *(erase(region_row(info)) for info in regions)]
         mutations += [put(dropped_row(info), region=region_info.to_json(info)) for info in regions]
         mutations += trigger_rows.changes(self.triggers, kept)
-        mutations += view_rows.changes(self._view_rows, view_rows.rows_of(views, self._view_rows))
+        mutations += catalogue_rows.changes(self._view_rows, view_rows.rows_of(views, self._view_rows))
         async with self._rows_change:
             await self._write(mutations)
             del self.tables[name]
@@ -291,7 +291,7 @@ class Catalogue:
         mutations += [erase(dropped_row(info)) for info in regions]
         mutations += [erase(region_row(info)) for info in old]
         mutations += [put(dropped_row(info), region=region_info.to_json(info)) for info in old]
-        mutations += view_rows.changes(self._view_rows, view_rows.rows_of(views, self._view_rows))
+        mutations += catalogue_rows.changes(self._view_rows, view_rows.rows_of(views, self._view_rows))
         async with self._rows_change:
             await self._write(mutations)
             self.tables[table.name] = TableEntry(table, enabled, regions)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Final
 
+from columnar.errors import DamagedData
+from columnar.model import follower_numbers
+from columnar.model.follower_numbers import Numbers
 from columnar.model.mutation import Delete, Operation, Put, RowMutation
 from columnar.model.region_info import RegionInfo
 
+_log = logging.getLogger(__name__)
+
 INFO: Final = b"info"
+Cells = Mapping[bytes, bytes]  # column -> value
 
 
 def table_row(name: str) -> bytes:
@@ -46,3 +53,32 @@ def deletes(held: Mapping[bytes, bytes], wanted: Mapping[bytes, bytes]) -> list[
 
 def erase(row: bytes) -> RowMutation:
     return RowMutation(row, (Delete(INFO, None),))
+
+
+def changes(held: Mapping[bytes, Cells], wanted: Mapping[bytes, Cells]) -> list[RowMutation]:
+    """The mutations that turn rows into others."""
+    mutations = [erase(row) for row in held if row not in wanted]
+    for row, cells in wanted.items():
+        if held.get(row) != cells:
+            mutations.append(RowMutation(row, (*deletes(held.get(row, {}), cells), *puts(cells))))
+    return mutations
+
+
+# --- the record of numbers of a kind of followers ------------------------------------------------------
+
+
+def numbers_from(cells: Cells, kind: str) -> tuple[Numbers | None, bytes]:
+    """The record, or None and its bytes where it cannot be read."""
+    data = cells.get(b"info:numbers", b"")
+    try:
+        return follower_numbers.from_json(data), b""
+    except DamagedData as error:
+        _log.error("no %s can be added or dropped: %s", kind, error.text)
+        return None, data
+
+
+def numbers_rows(row: bytes, numbers: Numbers | None, data: bytes) -> dict[bytes, dict[bytes, bytes]]:
+    """The row of a record as ``numbers_from`` gave it; none where it says nothing."""
+    if numbers is None:
+        return {row: {b"info:numbers": data}}
+    return {} if numbers == Numbers() else {row: {b"info:numbers": follower_numbers.to_json(numbers)}}

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from columnar.errors import DamagedData
-from columnar.master.catalogue_rows import deletes, erase, puts
-from columnar.model import follower_numbers, trigger_registration
+from columnar.master import catalogue_rows
+from columnar.master.catalogue_rows import Cells, numbers_from, numbers_rows
+from columnar.model import trigger_registration
 from columnar.model.follower_numbers import Numbers
 from columnar.model.mutation import RowMutation
 from columnar.model.trigger_registration import Registration
@@ -28,8 +29,6 @@ _log = logging.getLogger(__name__)
 PREFIX: Final = b"tr/"
 NUMBERS_ROW: Final = b"tr/#numbers"
 TRIGGERS_TABLE: Final = "columnar:triggers"  # it held triggers in folders of format 5 and older (``older_triggers``)
-
-Cells = Mapping[bytes, bytes]  # column -> value
 
 
 def trigger_row(name: str) -> bytes:
@@ -43,11 +42,7 @@ def triggers_from(rows: Iterable[tuple[bytes, Cells]], tables: Collection[str]) 
     numbers_data = b""
     for row, cells in rows:
         if row == NUMBERS_ROW:
-            try:
-                numbers = follower_numbers.from_json(cells.get(b"info:numbers", b""))
-            except DamagedData as error:
-                _log.error("no trigger can be added or removed: %s", error.text)
-                numbers, numbers_data = None, cells.get(b"info:numbers", b"")
+            numbers, numbers_data = numbers_from(cells, "trigger")
         else:
             found.append(_trigger(row.removeprefix(PREFIX).decode(), cells, tables))
     return Triggers(tuple(sorted(found, key=lambda one: one.name)), numbers, numbers_data)
@@ -86,11 +81,7 @@ def _state(data: bytes) -> State:
 
 def rows_of(triggers: Triggers) -> dict[bytes, dict[bytes, bytes]]:
     rows = {trigger_row(one.name): _cells(one) for one in triggers.all}
-    if triggers.numbers is None:
-        rows[NUMBERS_ROW] = {b"info:numbers": triggers.numbers_data}
-    elif triggers.numbers != Numbers():
-        rows[NUMBERS_ROW] = {b"info:numbers": follower_numbers.to_json(triggers.numbers)}
-    return rows
+    return rows | numbers_rows(NUMBERS_ROW, triggers.numbers, triggers.numbers_data)
 
 
 def _cells(trigger: Trigger) -> dict[bytes, bytes]:
@@ -106,9 +97,4 @@ def _cells(trigger: Trigger) -> dict[bytes, bytes]:
 
 def changes(held: Triggers, wanted: Triggers) -> list[RowMutation]:
     """The mutations that turn the rows of one into those of the other."""
-    old, new = rows_of(held), rows_of(wanted)
-    mutations = [erase(row) for row in old if row not in new]
-    for row, cells in new.items():
-        if old.get(row) != cells:
-            mutations.append(RowMutation(row, (*deletes(old.get(row, {}), cells), *puts(cells))))
-    return mutations
+    return catalogue_rows.changes(rows_of(held), rows_of(wanted))

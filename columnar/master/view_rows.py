@@ -16,10 +16,9 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from columnar.errors import DamagedData
-from columnar.master.catalogue_rows import deletes, erase, puts
-from columnar.model import follower_numbers, view_generations
+from columnar.master.catalogue_rows import Cells, numbers_from, numbers_rows
+from columnar.model import view_generations
 from columnar.model.follower_numbers import Numbers
-from columnar.model.mutation import RowMutation
 from columnar.model.view_generations import Swap, without_tables
 from columnar.model.view_set import STATES, KeptView, Reads, ViewSet
 
@@ -28,8 +27,6 @@ _log = logging.getLogger(__name__)
 PREFIX: Final = b"vw/"
 NUMBERS_ROW: Final = b"vw/#numbers"
 ALIAS: Final = b"alias/"
-
-Cells = Mapping[bytes, bytes]  # column -> value
 
 
 def view_row(name: str) -> bytes:
@@ -44,11 +41,7 @@ def views_from(rows: Iterable[tuple[bytes, Cells]], tables: Collection[str]) -> 
     swaps: list[Swap] = []
     for row, cells in rows:
         if row == NUMBERS_ROW:
-            try:
-                numbers = follower_numbers.from_json(cells.get(b"info:numbers", b""))
-            except DamagedData as error:
-                _log.error("no view can be added or dropped: %s", error.text)
-                numbers, numbers_data = None, cells.get(b"info:numbers", b"")
+            numbers, numbers_data = numbers_from(cells, "view")
         elif row.startswith(ALIAS):
             swaps += _swap(row.removeprefix(ALIAS).decode(), cells, tables)
         else:
@@ -105,11 +98,7 @@ def rows_of(views: ViewSet, held: Mapping[bytes, Cells]) -> dict[bytes, dict[byt
     """``held``: rows as they are on disk, of which those of views that rest stay as they are."""
     rows = {view_row(one.name): _cells(one, held) for one in views.all}
     rows |= {ALIAS + one.name.encode(): {b"info:alias": view_generations.to_json(one)} for one in views.swaps}
-    if views.numbers is None:
-        rows[NUMBERS_ROW] = {b"info:numbers": views.numbers_data}
-    elif views.numbers != Numbers():
-        rows[NUMBERS_ROW] = {b"info:numbers": follower_numbers.to_json(views.numbers)}
-    return rows
+    return rows | numbers_rows(NUMBERS_ROW, views.numbers, views.numbers_data)
 
 
 def _cells(view: KeptView, held: Mapping[bytes, Cells]) -> dict[bytes, bytes]:
@@ -121,12 +110,3 @@ def _cells(view: KeptView, held: Mapping[bytes, Cells]) -> dict[bytes, bytes]:
         b"info:state": view.state.encode(),
         b"info:number": b"%d" % view.number,
     }
-
-
-def changes(held: Mapping[bytes, Cells], wanted: Mapping[bytes, Cells]) -> list[RowMutation]:
-    """The mutations that turn rows into others."""
-    mutations = [erase(row) for row in held if row not in wanted]
-    for row, cells in wanted.items():
-        if held.get(row) != cells:
-            mutations.append(RowMutation(row, (*deletes(held.get(row, {}), cells), *puts(cells))))
-    return mutations
