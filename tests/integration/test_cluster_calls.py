@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
 
 import pytest
 
-from columnar.client import Connection, Contribute
+from columnar.client import Connection, Contribute, Expect, Increment, Put
 from columnar.model import flow_look
-from columnar.wire.idl import hbase
+from columnar.wire.idl import columnar, hbase
 from tests.support.cluster_process import ClusterProcess
 
 SPLITS = [b"d", b"h", b"m", b"r", b"v"]
@@ -63,6 +65,34 @@ def test_contributions_arrive_through_any_server(cluster: ClusterProcess) -> Non
     assert [one.members(row) for row in rows] == [{}] * len(rows)
     for table in (one, other):
         table.connection.close()
+
+
+def test_conditional_writes_of_rows_of_all_servers_through_any(cluster: ClusterProcess) -> None:
+    """A row of another server is left by the call and asked for alone: each is one step, done once."""
+    with closing(made(cluster, "checked")) as one, closing(cluster.connection()) as other:
+        with one.table("checked").batch() as batch:  # regions open when they are first asked for something
+            for row in ROWS:
+                batch.put(row, {b"f:other": b"0"})
+        fresh = ([Expect.absent(b"f:n")], [Put(b"f:n", b"first"), Increment(b"f:count", 1)])
+        for gateway in (one, other):
+            answers = gateway.call("columnarCheckAndMutateRows", b"checked", checked_rows(b"f:other"))
+            left = [answer.result is None for answer in answers]
+            assert any(left), "rows of the other server are left"
+            assert not all(left), "its own are written"
+        found = one.table("checked").check_and_mutate_rows(dict.fromkeys(ROWS[::2], fresh))
+        assert list(found) == ROWS[::2]
+        assert all((row.applied, row.counters) == (True, [1]) for row in found.values())
+        again = other.table("checked").check_and_mutate_rows(dict.fromkeys(ROWS, fresh))
+        assert [row for row, said in again.items() if said.applied] == ROWS[1::2]
+        assert {said.failed_condition for said in again.values() if not said.applied} == {0}
+        table = other.table("checked")
+        assert [table.counter_get(row, b"f:count") for row in ROWS] == [1] * len(ROWS)
+        assert [cells for _, cells in table.scan(columns=[b"f:n"])] == [{b"f:n": b"first"}] * len(ROWS)
+
+
+def checked_rows(column: bytes) -> list[Any]:
+    operation = columnar.RowOperation(kind=0, column=column, value=b"1")  # a put
+    return [columnar.CheckedRow(row=row, conditions=[], operations=[operation]) for row in ROWS]
 
 
 def test_triggers_of_all_servers_are_waited_for_listed_and_retried_at_any(cluster: ClusterProcess) -> None:
