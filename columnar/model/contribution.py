@@ -25,7 +25,6 @@ Golden bytes: tests/golden/test_contribution_golden.py; the page: docs/formats/c
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
@@ -56,16 +55,45 @@ Sequence = tuple[int, int, int]  # origin, epoch, n
 Carried = tuple[tuple[bytes, bytes], ...]  # column, value
 
 
-@dataclass(frozen=True, slots=True)
 class Member:
-    sequence: Sequence
-    applied_ms: int  # by the clock of the region that applied it
-    is_gone: bool
-    amounts: tuple[tuple[bytes, int], ...]  # column of the total, ascending; amount
-    ordered: bytes = b""  # the family of its ordered cell; empty: it has none
-    order: bytes = b""
-    carried: Carried = ()
-    part: int = 0  # of the source's change at ``sequence``
+    """Constant.  A plain class: each contribution makes one or two (``model.mutation``)."""
+
+    __slots__ = ("amounts", "applied_ms", "carried", "is_gone", "order", "ordered", "part", "sequence")
+
+    def __init__(
+        self,
+        sequence: Sequence,
+        applied_ms: int,
+        is_gone: bool,
+        amounts: tuple[tuple[bytes, int], ...],
+        ordered: bytes = b"",
+        order: bytes = b"",
+        carried: Carried = (),
+        part: int = 0,
+    ) -> None:
+        self.sequence = sequence
+        self.applied_ms = applied_ms  # by the clock of the region that applied it
+        self.is_gone = is_gone
+        self.amounts = amounts  # column of the total, ascending; amount
+        self.ordered = ordered  # the family of its ordered cell; empty: it has none
+        self.order = order
+        self.carried = carried
+        self.part = part  # of the source's change at ``sequence``
+
+    def _held(self) -> tuple[object, ...]:
+        return (
+            self.sequence, self.part, self.applied_ms, self.is_gone, self.amounts, self.ordered, self.order,
+            self.carried,
+        )  # fmt: skip
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Member) and other._held() == self._held()
+
+    def __hash__(self) -> int:
+        return hash(self._held())
+
+    def __repr__(self) -> str:
+        return f"Member{self._held()!r}"
 
 
 # --- bytes -------------------------------------------------------------------------------------------
@@ -78,11 +106,15 @@ def pack(member: Member) -> bytes:
         head = _PART_HEAD.pack(_WITH_PART, kind, *member.sequence, member.part, member.applied_ms, count)
     else:
         head = _HEAD.pack(_VERSION, kind, *member.sequence, member.applied_ms, count)
-    parts = [head]
-    for total, amount in member.amounts:
+    return head[:-1] + packed_given(member.amounts, member.ordered, member.order, member.carried)
+
+
+def packed_given(amounts: tuple[tuple[bytes, int], ...], ordered: bytes, order: bytes, carried: Carried) -> bytes:
+    """As ``given_bytes`` has it."""
+    parts = [bytes((len(amounts),))]
+    for total, amount in amounts:
         parts += [_SHORT.pack(len(total)), total, _AMOUNT.pack(amount)]
-    parts += [bytes((len(member.ordered),)), member.ordered, _SHORT.pack(len(member.order)), member.order]
-    parts.append(pack_carried(member.carried))
+    parts += [bytes((len(ordered),)), ordered, _SHORT.pack(len(order)), order, pack_carried(carried)]
     return b"".join(parts)
 
 

@@ -35,13 +35,14 @@ class SourcePart(Message[SourceFound]):
     view: str
     side: int  # of the view's sources
     start: bytes
-    buckets: bytes = b""  # ``digests.pack_buckets``; empty: digests are asked for
+    buckets: bytes = b""  # ``digests.Buckets``; empty: a digest of all is asked for
+    is_summed: bool = False  # a digest of the entries in ``buckets``, not their list
 
 
 @dataclass(frozen=True, slots=True)
 class GroupsFound:
     next_row: bytes | None = None  # None: the walk is at its end
-    after: bytes = b""  # the member behind which a listing goes on there
+    after: bytes = b""  # the member behind which it goes on there
     digest: bytes = b""
     groups: int = 0
     members: int = 0
@@ -52,12 +53,13 @@ class GroupsFound:
 
 @dataclass(frozen=True, slots=True)
 class GroupsPart(Message[GroupsFound]):
-    """Answer what members hold, from the group ``start`` on; with digests each group is checked within itself."""
+    """Answer what members hold, from the group ``start`` on; without buckets each group is checked within itself."""
 
     view: str
     start: bytes
     after: bytes = b""
     buckets: bytes = b""
+    is_summed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,9 @@ def _decode_entry(plain: Any) -> asks.Entry:
 
 _ENTRY: Final[Codec[asks.Entry]] = Codec(list, _decode_entry)
 _LOOK: Final = record(asks.Look, {"print": BYTES, "entries": several(_ENTRY)})
-SOURCE_PART: Final[dict[str, Codec[Any]]] = {"view": TEXT, "side": INT, "start": BYTES, "buckets": BYTES}
+SOURCE_PART: Final[dict[str, Codec[Any]]] = {
+    "view": TEXT, "side": INT, "start": BYTES, "buckets": BYTES, "is_summed": BOOL,
+}  # fmt: skip
 SOURCE_FOUND: Final = record(
     asks.SourceFound,
     {
@@ -29,7 +31,9 @@ SOURCE_FOUND: Final = record(
         "is_elsewhere": BOOL,
     },
 )
-GROUPS_PART: Final[dict[str, Codec[Any]]] = {"view": TEXT, "start": BYTES, "after": BYTES, "buckets": BYTES}
+GROUPS_PART: Final[dict[str, Codec[Any]]] = {
+    "view": TEXT, "start": BYTES, "after": BYTES, "buckets": BYTES, "is_summed": BOOL,
+}  # fmt: skip
 GROUPS_FOUND: Final = record(
     asks.GroupsFound,
     {

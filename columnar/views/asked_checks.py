@@ -40,6 +40,7 @@ from columnar.routing.view_asks import (
     SourcePart,
 )
 from columnar.views.contributions import Rules, rules_of
+from columnar.views.digests import check_buckets
 from columnar.views.entries import Entries
 from columnar.views.mending import mended, removed
 from columnar.views.stepping import in_steps
@@ -93,29 +94,32 @@ class AskedChecks:
         source, is_over = SourceRows(rules), _over_in(SLICE_S)
 
         def work(region: Region) -> Iterator[None]:
-            return walk_source(region, source, walk, asked.buckets, is_over)
+            is_summed = asked.is_summed or not asked.buckets
+            return walk_source(region, source, walk, asked.buckets, is_over, is_summed=is_summed)
 
+        if asked.buckets:
+            check_buckets(asked.buckets)
         if not await self._walked(rules.table, asked.start, work):
             return SourceFound(is_elsewhere=True)
-        digest = b"" if asked.buckets else walk.digest.pack()
-        return SourceFound(walk.next_row, digest, walk.rows, walk.rejected, tuple(walk.entries))
+        return SourceFound(walk.next_row, walk.digest.pack(), walk.rows, walk.rejected, tuple(walk.entries))
 
     async def groups_part(self, asked: GroupsPart) -> GroupsFound:
         self._rules(asked.view)
         is_over = _over_in(SLICE_S)
         if asked.buckets:
-            listing = MembersWalk(asked.start, asked.after)
+            check_buckets(asked.buckets)
+            some = MembersWalk(asked.start, asked.after)
 
-            def listed(region: Region) -> Iterator[None]:
-                return walk_members(region, listing, asked.buckets, is_over)
+            def work(region: Region) -> Iterator[None]:
+                return walk_members(region, some, asked.buckets, is_over, is_summed=asked.is_summed)
 
-            if not await self._walked(asked.view, asked.start, listed):
+            if not await self._walked(asked.view, asked.start, work):
                 return GroupsFound(is_elsewhere=True)
-            return GroupsFound(listing.next_row, listing.after, entries=tuple(listing.entries))
-        walk = GroupsWalk(asked.start)
+            return GroupsFound(some.next_row, some.after, some.digest.pack(), entries=tuple(some.entries))
+        walk = GroupsWalk(asked.start, asked.after)
         if not await self._walked(asked.view, asked.start, lambda region: walk_groups(region, walk, is_over)):
             return GroupsFound(is_elsewhere=True)
-        return GroupsFound(walk.next_row, b"", walk.digest.pack(), walk.groups, walk.members, tuple(walk.wrong))
+        return GroupsFound(walk.next_row, walk.after, walk.digest.pack(), walk.groups, walk.members, tuple(walk.wrong))
 
     async def _walked(self, table: str, row: bytes, work: Callable[[Region], Iterator[None]]) -> bool:
         """False: the region of the row is another server's, or is about to be."""

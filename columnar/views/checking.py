@@ -1,22 +1,27 @@
 """A check of a view, and its repair, at a gateway: one pass over each side, then a closer look at what differs.
 
-    passes    digests of what all source rows give, and of what all members hold, each added up over its regions;
-              meanwhile each group is checked within itself, as of one moment: a fault there is none of lag
-    listing   entries in unequal buckets, from either side, are held against the other side one by one; while writers
-              write all buckets are unequal, and few entries
+    pass      digests of what all source rows give, and of what all members hold, are added up to a balance of each
+              bucket; meanwhile each group is checked within itself, as of one moment: a fault there is none of lag
+    again     a row that was changed between the two reads of it makes its bucket unequal, and is equal the next time:
+              unequal buckets alone are added up anew, until FEW are left or writers write so much that it is in vain
+    listing   entries in buckets that were unequal each time, from either side, are held against the other side one by
+              one
     verdict   a row that differed is looked at, the lag of now is waited for, and the row is looked at again, until it
               is equal, or it differs and no cell of it changed in between: that counts
     repair    the row is numbered anew at its owner, as a change of it would be, and what it gives is said as of that
               number, "nothing" to groups that it is not in; then groups are set right within themselves
 
-Memory is that of the digests and of CANDIDATES rows and groups, however large the tables are.
+A difference that stays is unequal each time, whatever else is changed in its bucket, so none is missed.
+
+Memory is that of a balance and of CANDIDATES rows and groups, however large the tables are.
 
 Knows nothing of links: ``CheckOwners`` asks whoever has a region.  Owned by the loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -24,23 +29,31 @@ from columnar.errors import printable
 from columnar.model.mutation import RowMutation
 from columnar.model.view_check import SHOWN, CheckReport, Finding
 from columnar.model.view_definition import View
-from columnar.routing.view_asks import Entry, GroupsPart, MendGroup, SayAgain, SourcePart
+from columnar.routing.view_asks import (
+    Entry,
+    GroupsFound,
+    GroupsPart,
+    MendGroup,
+    SayAgain,
+    SourceFound,
+    SourcePart,
+)
 from columnar.views.check_looks import Both, CheckLooks, Row, parts_of
 from columnar.views.check_owners import CheckOwners
 from columnar.views.contributions import rules_of
-from columnar.views.digests import Digest, pack_buckets, unpack
+from columnar.views.digests import BLOCK, BUCKETS, Balance, Buckets
 from columnar.views.entries import Entries
 
 CANDIDATES: Final = 100_000  # rows that are looked at once more, and groups; more are left to the next check
 TRIES: Final = 20  # looks at a row that changes all the while
+FEW: Final = 2_048  # unequal buckets, whose entries are looked at one by one
+PASSES: Final = 4  # over unequal buckets, at most: each leaves those whose rows were changed in it, too
 
 
 @dataclass(slots=True)
 class _Found:
     """The outcome of passes and listing so far."""
 
-    given: Digest = field(default_factory=Digest)
-    held: Digest = field(default_factory=Digest)
     rows: int = 0
     rejected: int = 0
     groups: int = 0
@@ -64,12 +77,13 @@ class ViewCheck:
 
     async def run(self, *, repair: bool) -> CheckReport:
         found = _Found()
-        for side in range(len(self._sides)):
-            await self._pass_source(side, found)
-        await self._pass_groups(found)
-        unequal = found.given.unequal(found.held)
-        if unequal:
-            buckets = pack_buckets(unequal)
+        unequal = await self._pass(found)
+        for _ in range(PASSES):
+            if unequal.count <= FEW:
+                break
+            unequal = await self._again(unequal)
+        if unequal.count:
+            buckets = unequal.pack()
             for side in range(len(self._sides)):
                 await self._list_source(side, buckets, found)
             await self._list_members(buckets, found)
@@ -89,26 +103,48 @@ class ViewCheck:
 
     # --- passes --------------------------------------------------------------------------------------
 
-    async def _pass_source(self, side: int, found: _Found) -> None:
+    async def _pass(self, found: _Found) -> Buckets:
+        """The unequal buckets; what is counted, and groups that are at odds with themselves, are found."""
+        balance = Balance()
+        for side in range(len(self._sides)):
+            async for part in self._source_parts(side):
+                balance.add(part.digest)
+                found.rows, found.rejected = found.rows + part.rows, found.rejected + part.rejected
+        async for groups in self._groups_parts():
+            balance.subtract(groups.digest)
+            found.groups, found.members = found.groups + groups.groups, found.members + groups.members
+            for group, why in groups.wrong:
+                if len(found.odd_groups) < CANDIDATES:
+                    found.odd_groups[group] = why
+            self._went(groups.members)
+        return await _unequal(balance)
+
+    async def _again(self, unequal: Buckets) -> Buckets:
+        """Return the buckets among them that are unequal still, or again."""
+        balance, buckets = Balance(), unequal.pack()
+        for side in range(len(self._sides)):
+            async for part in self._source_parts(side, buckets, is_summed=True):
+                balance.add(part.digest)
+        async for groups in self._groups_parts(buckets, is_summed=True):
+            balance.subtract(groups.digest)
+        return await _unequal(balance)
+
+    async def _source_parts(
+        self, side: int, buckets: bytes = b"", *, is_summed: bool = False
+    ) -> AsyncIterator[SourceFound]:
         table, start = self._sides[side].table, b""  # type: str, bytes | None
         while start is not None:
-            part = await self._owners.ask(table, start, SourcePart(self._table, side, start))
-            found.given.merge(unpack(part.digest))
-            found.rows, found.rejected = found.rows + part.rows, found.rejected + part.rejected
+            part = await self._owners.ask(table, start, SourcePart(self._table, side, start, buckets, is_summed))
+            yield part
             self._went(part.rows)
             start = part.next_row
 
-    async def _pass_groups(self, found: _Found) -> None:
-        start: bytes | None = b""
+    async def _groups_parts(self, buckets: bytes = b"", *, is_summed: bool = False) -> AsyncIterator[GroupsFound]:
+        start, after = b"", b""  # type: bytes | None, bytes
         while start is not None:
-            part = await self._owners.ask(self._table, start, GroupsPart(self._table, start))
-            found.held.merge(unpack(part.digest))
-            found.groups, found.members = found.groups + part.groups, found.members + part.members
-            for group, why in part.wrong:
-                if len(found.odd_groups) < CANDIDATES:
-                    found.odd_groups[group] = why
-            self._went(part.members)
-            start = part.next_row
+            part = await self._owners.ask(self._table, start, GroupsPart(self._table, start, after, buckets, is_summed))
+            yield part
+            start, after = part.next_row, part.after
 
     def _went(self, count: int) -> None:
         self._read += count
@@ -118,22 +154,16 @@ class ViewCheck:
 
     async def _list_source(self, side: int, buckets: bytes, found: _Found) -> None:
         """Rows that give what a group has not of them."""
-        table, start = self._sides[side].table, b""  # type: str, bytes | None
-        while start is not None:
-            part = await self._owners.ask(table, start, SourcePart(self._table, side, start, buckets))
+        async for part in self._source_parts(side, buckets):
             entries = [(row, entry) for row, several in part.entries for entry in several]
             held = await self._looks.members([(group, member) for _, (group, member, _) in entries])
             for row, entry in entries:
                 if entry not in held[entry[0], entry[1]].entries:
                     _suspect(found, (side, row), entry[0])
-            self._went(part.rows)
-            start = part.next_row
 
     async def _list_members(self, buckets: bytes, found: _Found) -> None:
         """Members that their source rows do not give."""
-        start, after = b"", b""  # type: bytes | None, bytes
-        while start is not None:
-            part = await self._owners.ask(self._table, start, GroupsPart(self._table, start, after, buckets))
+        async for part in self._groups_parts(buckets):
             by_row: dict[Row, list[Entry]] = {}
             for entry in part.entries:
                 by_row.setdefault(self._looks.row_of(entry[1]), []).append(entry)
@@ -143,7 +173,6 @@ class ViewCheck:
                     if entry not in given[row].entries:
                         _suspect(found, row, entry[0])
             self._went(len(part.entries))
-            start, after = part.next_row, part.after
 
     # --- verdict -------------------------------------------------------------------------------------
 
@@ -222,6 +251,16 @@ _ODD: Final = {
     "totals order": "its totals and its order are not those of its members",
     "members totals order": "it has members that cannot be read, and its totals and its order are of others",
 }
+
+
+async def _unequal(balance: Balance) -> Buckets:
+    """In steps: there are many."""
+    found = Buckets()
+    for first in range(0, BUCKETS, BLOCK):
+        for bucket in balance.unequal(first, first + BLOCK):
+            found.add(bucket)
+        await asyncio.sleep(0)
+    return found
 
 
 def _suspect(found: _Found, row: Row, group: bytes) -> None:

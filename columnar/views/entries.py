@@ -9,7 +9,7 @@ Knows nothing of stores.
 
 from __future__ import annotations
 
-from columnar.model.contribution import Member, given_bytes, pack, wrapped
+from columnar.model.contribution import packed_given, wrapped
 from columnar.model.mutation import Contribute
 from columnar.model.view_definition import MEMBERS, ORDERED
 from columnar.views.contributions import Rules, Share
@@ -30,8 +30,7 @@ class Entries:
         assert share.amounts is not None, "what is withdrawn gives nothing"
         amounts = tuple(sorted(zip(self._names, map(wrapped, share.amounts), strict=True)))
         ordered = ORDERED if self._has_order and share.order is not None else b""
-        member = Member((0, 0, 0), 0, False, amounts, ordered, share.order or b"", share.carry)
-        return given_bytes(pack(member))
+        return packed_given(amounts, ordered, share.order or b"", share.carry)
 
     def contribution(self, share: Share, sequence: tuple[int, int, int]) -> Contribute:
         """The operation that says the share as of the sequence."""

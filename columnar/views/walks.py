@@ -1,8 +1,11 @@
 """Walks over a region of a view or of a source, for a check: digests of what is there, or entries in some buckets.
 
-Each function is a generator that yields wherever it may be interrupted (``stepping``).  It gives a source row, or a
-group, as of one moment: the iterators over totals, members and order are made together, before any write can come
-between.
+A walk that asks for some buckets passes over everything else without unpacking it: a row or a member is in a bucket by
+its name alone.
+
+Each function is a generator that yields wherever it may be interrupted (``stepping``), every STRIDE cells or so.  It
+gives a source row, or a group, as of one moment: the iterators over totals, members and order are made together, before
+any write can come between.
 
 A walk ends at the region's end, or with the row that it is in when its time is over.
 
@@ -25,13 +28,14 @@ from columnar.regions.family_view import FamilyView, visible_value
 from columnar.regions.region import Region
 from columnar.regions.row_reader import RawRow, RowCursor, fetch_row, visible_cells
 from columnar.routing.view_asks import Entry, Look
-from columnar.storage.layout import END_OF_ROW, cell_key, escape, range_start, unescape
+from columnar.storage.layout import END_OF_ROW, cell_key, escape, range_start, row_end, split_cell_key, unescape
 from columnar.views.contributions import Given, Rules, contributions
-from columnar.views.digests import Digest, bucket_of, entry_hash, is_in
+from columnar.views.digests import PART_BUCKETS, Digest, bucket_of, entry_hash, is_in
 from columnar.views.entries import Entries
 from columnar.views.group_check import GroupCheck
 
-CURSOR_ROWS: Final = 64  # of a source, read by one cursor
+CURSOR_ROWS: Final = 256  # of a source, or of members, read by one cursor: it is held for some milliseconds
+STRIDE: Final = 16  # cells, at some microseconds each, between two places where a walk may be interrupted
 LISTED: Final = 2_000  # entries of one answer
 WRONG: Final = 1_000  # groups of one answer
 
@@ -56,6 +60,9 @@ class SourceRows:
             if family in region.views
         ]
         return ReadSpec(Projection(tuple(families)))
+
+    def member_of(self, row: bytes) -> bytes:
+        return self._rules.side + row
 
     def given(self, region: Region, row: bytes, raw_row: RawRow, spec: ReadSpec) -> Given:
         cells = visible_cells(region.store, row, raw_row, spec, region.now_ms)
@@ -90,11 +97,12 @@ class SourceWalk:
 
 
 def walk_source(
-    region: Region, source: SourceRows, walk: SourceWalk, buckets: bytes, is_over: IsOver
+    region: Region, source: SourceRows, walk: SourceWalk, buckets: bytes, is_over: IsOver, *, is_summed: bool = True
 ) -> Iterator[None]:
-    """``buckets``: empty for digests."""
+    """``buckets``: empty for all; ``is_summed``: into the digest, else entries are listed."""
     spec, place = source.spec(region), walk.start
     stop = range_start(region.info.end) if region.info.end else None
+    left = STRIDE
     while True:
         cursor = RowCursor.over(
             region.store, region.views, spec.projection, range_start(place), stop, reverse=False
@@ -105,26 +113,29 @@ def walk_source(
                 walk.next_row = region.info.end or None
                 return
             row, raw_row = found
-            _take(walk, source.given(region, row, raw_row, spec), source, row, buckets)
+            walk.rows += 1
             place = row + b"\0"
+            left -= 1
+            if not buckets or is_in(buckets, bucket_of(source.member_of(row))):
+                given = source.given(region, row, raw_row, spec)
+                walk.rejected += bool(given.rejected)
+                _take(walk, source.entries(given), row, is_summed)
+                left -= sum([len(group) for _, group in raw_row])
+            if left > 0:
+                continue
+            left = STRIDE
             yield
-            if is_over() or walk.listed >= LISTED:
+            if is_over() or walk.listed >= LISTED or len(walk.digest) >= PART_BUCKETS:
                 walk.next_row = place
                 return
         del cursor  # none is held while others write for long
 
 
-def _take(walk: SourceWalk, given: Given, source: SourceRows, row: bytes, buckets: bytes) -> None:
-    walk.rows += 1
-    walk.rejected += bool(given.rejected)
-    entries = source.entries(given)
-    if not entries:
-        return
-    bucket = bucket_of(entries[0][1])  # all entries of a row have its member
-    if not buckets:
-        for _, _, entry in entries:
-            walk.digest.add(bucket, entry)
-    elif is_in(buckets, bucket):
+def _take(walk: SourceWalk, entries: tuple[Entry, ...], row: bytes, is_summed: bool) -> None:
+    if is_summed:
+        for _, member, entry in entries:
+            walk.digest.add(bucket_of(member), entry)
+    elif entries:
         walk.entries.append((row, entries))
         walk.listed += len(entries)
 
@@ -163,15 +174,27 @@ class _Cells:
 @dataclass(slots=True)
 class GroupsWalk:
     start: bytes
+    after: bytes = b""  # the group ``start`` was checked, and its members up to this one are in a digest
     next_row: bytes | None = None
     digest: Digest = field(default_factory=Digest)
     groups: int = 0
     members: int = 0
     wrong: list[tuple[bytes, str]] = field(default_factory=list)
 
+    @property
+    def is_full(self) -> bool:
+        return len(self.digest) >= PART_BUCKETS
+
 
 def walk_groups(region: Region, walk: GroupsWalk, is_over: IsOver) -> Iterator[None]:
-    low, high = range_start(walk.start), range_start(region.info.end) if region.info.end else None
+    """A group is checked as of one moment, to its end; a digest that is full gets the rest with the next walk."""
+    low = range_start(walk.start)
+    if walk.after:
+        yield from _rest_of_group(region, walk)
+        if walk.next_row is not None:
+            return
+        low = row_end(walk.start)
+    high = range_start(region.info.end) if region.info.end else None
     heads = [_Cells.of(region, family, low, high) for family in (TOTALS, MEMBERS, ORDERED)]
     while True:
         rows = [head.row for head in heads if head.row is not None]
@@ -179,41 +202,71 @@ def walk_groups(region: Region, walk: GroupsWalk, is_over: IsOver) -> Iterator[N
             walk.next_row = region.info.end or None
             return
         escaped = min(rows)
-        if walk.groups and (is_over() or len(walk.wrong) >= WRONG):
+        if (walk.groups and is_over()) or len(walk.wrong) >= WRONG or walk.is_full:
             walk.next_row = unescape(escaped)
             return
         check = GroupCheck()
-        yield from _check_group(escaped, heads, check, walk.digest)
+        yield from _check_group(escaped, heads, check, walk)
         walk.groups += 1
         walk.members += check.members
         wrong = check.wrong()
         if wrong:
             walk.wrong.append((unescape(escaped), wrong))
+        if walk.after:
+            walk.next_row = unescape(escaped)
+            return
+        yield
 
 
-def _check_group(escaped: bytes, heads: list[_Cells], check: GroupCheck, digest: Digest) -> Iterator[None]:
+def _rest_of_group(region: Region, walk: GroupsWalk) -> Iterator[None]:
+    """The members behind ``after`` into the digest; ``next_row`` is set where there are more."""
+    view, now_ms, left = region.views[MEMBERS], region.now_ms, STRIDE
+    low, walk.after = cell_key(walk.start, walk.after) + b"\0", b""
+    for key, raw in region.store.scan(view.space, low, row_end(walk.start)):
+        source, value = split_cell_key(key)[1], visible_value(raw, view, now_ms)
+        if value is not None:
+            _add(walk.digest, bucket_of(source), walk.start, source, value)
+        if walk.is_full:
+            walk.next_row, walk.after = walk.start, source
+            return
+        left -= 1
+        if left <= 0:
+            left = STRIDE
+            yield
+
+
+def _check_group(escaped: bytes, heads: list[_Cells], check: GroupCheck, walk: GroupsWalk | None) -> Iterator[None]:
+    """``walk``: whose digest gets the members; where that becomes full, ``after`` is the last of them."""
     totals, members, ordered = heads
-    group = unescape(escaped)
+    group, left = unescape(escaped), STRIDE
     while totals.row == escaped:
         check.total(totals.qualifier, totals.value)
         totals.advance()
     while members.row == escaped:
         source, data = members.qualifier, members.value
-        if check.member(source, data):
-            digest.add(bucket_of(source), entry_hash(group, source, given_bytes(data)))
+        if check.member(source, data) and walk is not None:
+            walk.digest.add(bucket_of(source), entry_hash(group, source, given_bytes(data)))
+            if walk.is_full:
+                walk.after, walk = source, None
         members.advance()
-        yield
+        left -= 1
+        if left <= 0:
+            left = STRIDE
+            yield
     while ordered.row == escaped:
         check.ordered(ordered.qualifier, ordered.value)
         ordered.advance()
-        yield
+        left -= 1
+        if left <= 0:
+            left = STRIDE
+            yield
 
 
 def check_one(region: Region, group: bytes, check: GroupCheck) -> Iterator[None]:
     """A group as of now."""
     low = range_start(group)
     heads = [_Cells.of(region, family, low, low + b"\x00\x02") for family in (TOTALS, MEMBERS, ORDERED)]
-    yield from _check_group(escape(group), heads, check, Digest())
+    yield from _check_group(escape(group), heads, check, None)
 
 
 @dataclass(slots=True)
@@ -221,31 +274,46 @@ class MembersWalk:
     start: bytes
     after: bytes
     next_row: bytes | None = None
+    digest: Digest = field(default_factory=Digest)
     entries: list[Entry] = field(default_factory=list)
 
 
-def walk_members(region: Region, walk: MembersWalk, buckets: bytes, is_over: IsOver) -> Iterator[None]:
-    """Members in some buckets, from behind ``after`` in the group ``start``; leaves the place of the next one."""
+def walk_members(
+    region: Region, walk: MembersWalk, buckets: bytes, is_over: IsOver, *, is_summed: bool = False
+) -> Iterator[None]:
+    """Members in some buckets, from behind ``after`` in the group ``start``; leaves the place of the next one.
+
+    ``is_summed``: into the digest, else they are listed.
+    """
     view, now_ms = region.views[MEMBERS], region.now_ms
     low = cell_key(walk.start, walk.after) + b"\0" if walk.after else range_start(walk.start)
     high = range_start(region.info.end) if region.info.end else None
     while True:
         key = b""
+        left = STRIDE
         for key, raw in islice(region.store.scan(view.space, low, high), CURSOR_ROWS):
-            value = visible_value(raw, view, now_ms)
             cut = key.index(END_OF_ROW)
             source = unescape(key[cut + 2 :])
-            if value is not None and is_in(buckets, bucket_of(source)):
-                group = unescape(key[:cut])
-                held = _held_hash(group, source, value)
-                if held is not None:
-                    walk.entries.append((group, source, held))
+            bucket = bucket_of(source)
+            left -= 1
+            if is_in(buckets, bucket):
+                value = visible_value(raw, view, now_ms)
+                if value is not None and is_summed:
+                    _add(walk.digest, bucket, unescape(key[:cut]), source, value)
+                elif value is not None:
+                    group = unescape(key[:cut])
+                    held = _held_hash(group, source, value)
+                    if held is not None:
+                        walk.entries.append((group, source, held))
+            if left <= 0:
+                left = STRIDE
+                yield
         if not key:
             walk.next_row, walk.after = region.info.end or None, b""
             return
         low = key + b"\0"
         yield
-        if is_over() or len(walk.entries) >= LISTED:
+        if is_over() or len(walk.entries) >= LISTED or len(walk.digest) >= PART_BUCKETS:
             cut = key.index(END_OF_ROW)
             walk.next_row, walk.after = unescape(key[:cut]), unescape(key[cut + 2 :])
             return
@@ -259,6 +327,13 @@ def _held_hash(group: bytes, source: bytes, data: bytes) -> bytes | None:
     except DamagedData:
         return b""
     return entry_hash(group, source, given_bytes(data))
+
+
+def _add(digest: Digest, bucket: int, group: bytes, source: bytes, data: bytes) -> None:
+    """A member that was not withdrawn; one that cannot be read is an entry that no source row gives."""
+    held = _held_hash(group, source, data)
+    if held is not None:
+        digest.add(bucket, held or entry_hash(group, source, given_bytes(data)))
 
 
 def look_at_member(region: Region, group: bytes, source: bytes) -> Look:

@@ -145,11 +145,11 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (asks.FlowLooks(), (FLOW, FlowLook("view", "tops", ("t/f",), ("tops",)))),
     (asks.LogAgain("ns:t", b"r\xff", "links", b"\x02change"), True),
     (
-        view_asks.SourcePart("v", 1, b"a\xff", b"\x80"),
+        view_asks.SourcePart("v", 1, b"a\xff", b"\x80", True),
         view_asks.SourceFound(b"n", b"", 7, 1, ((b"r", (ENTRY,)),)),
     ),
     (
-        view_asks.GroupsPart("v.2", b"g", b"m", b"\x01"),
+        view_asks.GroupsPart("v.2", b"g", b"m", b"\x01", True),
         view_asks.GroupsFound(b"g", b"n", b"", 3, 4, ((b"g\0", "totals order"),), (ENTRY,)),
     ),
     (view_asks.LookAtRows("v", 0, (b"a", b"b")), (view_asks.Look(b"print", (ENTRY,)), None)),
