@@ -176,7 +176,8 @@ class Applier:
     def _put(self, job: Job, table: bytes, mutation: RowMutation, batches: dict[int, _Batch]) -> None:
         served = self._access.table(table)
         served.schema.check_written_by(job.keeper)
-        mutation = for_table(mutation, served.schema)
+        if not job.keeper:  # a view's shares are as its table takes them
+            mutation = for_table(mutation, served.schema)
         if served.is_throttled:
             self._access.admit(served, writes=True)
         region = self._access.writable(served, mutation.row)

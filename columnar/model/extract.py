@@ -79,7 +79,9 @@ class _OfCell:
 class Cell(_OfCell):
     def parts(self, row: bytes, image: Image) -> tuple[bytes, ...]:
         value = image.get(self.column)
-        return () if value is None else (_there(value, column_text(self.column)),)
+        if value is None:
+            return ()
+        return (value or _there(value, column_text(self.column)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +170,7 @@ def keys_of(extractors: tuple[Extractor, ...], row: bytes, image: Image, last: t
     parts = [extractor.parts(row, image) for extractor in extractors]
     if prod(map(len, parts)) > GROUPS_OF_A_ROW:
         raise Unreadable(f"row {shown(row)} would be in more than {GROUPS_OF_A_ROW} groups")
-    keys = [joined((*one, *last)) for one in product(*parts)]
+    keys = list(parts[0]) if len(parts) == 1 and not last else [joined((*one, *last)) for one in product(*parts)]
     if any(len(key) > ROW_KEY_BYTES for key in keys):
         raise Unreadable(f"row {shown(row)} makes a key of more than {ROW_KEY_BYTES} bytes")
     return keys

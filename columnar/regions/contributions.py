@@ -6,7 +6,8 @@ have a contribution as the puts and deletes of the cells that it changed.
 Families of members, totals and ordered cells keep their cells for ever: a time to live would take cells away unheard,
 so such a family is refused.  A family may keep several versions: the newest one counts, and a guard is alone.
 
-The arithmetic is ``model.contribution``; the end of guards is ``guards``.
+The arithmetic is ``model.contribution``; the end of guards is ``guards``.  ``contribution_rows`` does the same for many
+rows that nobody logs.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def contribute(draft: RowDraft, said: Contribute) -> None:
     """NotAMember, NotALong, NotAllowed, CellTooBig, NoSuchColumnFamily: the draft is not to be used any more."""
     for family in said.families:
         if draft.view(family).ttl_ms is not None:
-            raise _expiring(draft, family)
+            raise expiring(draft.table, family)
     held = _held(draft, said)
     member = follow(held, said, draft.now_ms)
     if member is None:
@@ -92,9 +93,9 @@ def _move(draft: RowDraft, source: bytes, held: Member | None, member: Member) -
         draft.write_cell(member.ordered, order_qualifier(member.order, source), pack_carried(member.carried))
 
 
-def _expiring(draft: RowDraft, family: bytes) -> NotAllowed:
+def expiring(table: str, family: bytes) -> NotAllowed:
     name = shown(family)
     return NotAllowed(
-        f"family {name} of {draft.table} has a time to live, after which cells that a contribution counts on would "
+        f"family {name} of {table} has a time to live, after which cells that a contribution counts on would "
         f"vanish; alter it to TTL=FOREVER, or name another family"
     )

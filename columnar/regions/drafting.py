@@ -1,7 +1,7 @@
 """Drafting: decides the next state of a region's rows and adds it to batches.
 
 A put reads the row only if its present cells matter (``_must_read``); otherwise it is written unread (``unread_puts``).
-Puts of many rows read together (``read_puts``).
+Puts of many rows read together (``read_puts``), and so do contributions (``contribution_rows``).
 
 Invariant I1: no cell has a timestamp above both ``meta/future`` and the clock at its writing.  Once the clock has
 passed that mark, a cell stamped by the clock is the newest of its column and needs no comparison.
@@ -17,9 +17,10 @@ from typing import Final
 
 from columnar.model.mutation import RowMutation, RowPuts, RowWrite
 from columnar.model.schema import Table
-from columnar.regions import read_puts, row_images
+from columnar.regions import contribution_rows, read_puts, row_images
 from columnar.regions.applied import Counted, Step
 from columnar.regions.change_logging import ChangeLogging
+from columnar.regions.contribution_rows import ContributedRow
 from columnar.regions.family_view import Views
 from columnar.regions.guards import Guards
 from columnar.regions.hooks import LogPolicy
@@ -104,6 +105,8 @@ class Drafting:
 
     def rows(self, batch: Batch, mutations: list[RowWrite], now_ms: int, policy: LogPolicy | None) -> list[Step]:
         """Add the next states of different rows, without conditions, with the same outcome as ``row`` for each."""
+        if policy is None and contribution_rows.begins(mutations) and not self._must_read(now_ms, None):
+            return self._contributed(batch, mutations, now_ms)
         if policy is not None or len(mutations) == 1 or not self._read_together(mutations, now_ms):
             return [self._one(batch, mutation, now_ms, policy) for mutation in mutations]
         present = read_puts.read(self._store, self._views, mutations)
@@ -116,6 +119,22 @@ class Drafting:
             number = (sequence.epoch << _EPOCH_SHIFT) | sequence.n
             highest = read_puts.put(batch, mutation, places, present.values, now_ms, number)
             steps.append(Step(sequence, now_ms, (), None, None, highest))
+        return steps
+
+    def _contributed(self, batch: Batch, mutations: list[RowWrite], now_ms: int) -> list[Step]:
+        views, store = self._views, self._store
+        mine = [one if contribution_rows.is_contributed(views, one) else None for one in mutations]
+        held = contribution_rows.read(store, views, [one for one in mine if isinstance(one, RowMutation)])
+        steps: list[Step] = []
+        for mutation, contributed in zip(mutations, mine, strict=True):
+            row = ContributedRow(store, views, held, mutation.row, now_ms)
+            if not isinstance(contributed, RowMutation) or not row.apply(contributed):
+                steps.append(self._one(batch, mutation, now_ms, None))
+                continue
+            sequence = self._logging.log.next()
+            row.emit(batch, (sequence.epoch << _EPOCH_SHIFT) | sequence.n)
+            guarded = self._guards.cover(batch, row.guarded, now_ms) if row.guarded else None
+            steps.append(Step(sequence, now_ms, (), None, None, now_ms, None, guarded))
         return steps
 
     def _read_together(self, mutations: list[RowWrite], now_ms: int) -> bool:

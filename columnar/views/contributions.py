@@ -23,7 +23,6 @@ Knows nothing of sequences, totals and disks; ``Share`` becomes a row operation 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from columnar.errors import IllegalArgument
@@ -34,28 +33,56 @@ from columnar.model.number_cells import Number, Order, Unreadable, number_of, or
 from columnar.model.view_definition import LEFT, RIGHT, TOTALS, Source, View, total_columns
 
 
-@dataclass(frozen=True, slots=True)
 class Share:
-    """The part of one source row in one group."""
+    """The part of one source row in one group.  Constant.  A plain class, as the next: each change makes several."""
 
-    group: bytes  # the row of the view's table
-    member: bytes  # the source row, behind the letter of its side in a join
-    amounts: tuple[int, ...] | None  # in the order of ``Rules.totals``; None: nothing any more
-    order: bytes | None = None  # its order bytes; None: it stands in no order
-    carry: tuple[tuple[bytes, bytes], ...] = ()  # column, value
+    __slots__ = ("amounts", "carry", "group", "member", "order")
+
+    def __init__(
+        self,
+        group: bytes,
+        member: bytes,
+        amounts: tuple[int, ...] | None,
+        order: bytes | None = None,
+        carry: tuple[tuple[bytes, bytes], ...] = (),
+    ) -> None:
+        self.group = group  # the row of the view's table
+        self.member = member  # the source row, behind the letter of its side in a join
+        self.amounts = amounts  # in the order of ``Rules.totals``; None: nothing any more
+        self.order = order  # its order bytes; None: it stands in no order
+        self.carry = carry  # column, value
+
+    def gives_as(self, other: Share) -> bool:
+        """Both are of one row in one group."""
+        return self.amounts == other.amounts and self.order == other.order and self.carry == other.carry
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Share):
+            return False
+        return (self.group, self.member) == (other.group, other.member) and self.gives_as(other)
+
+    def __hash__(self) -> int:
+        return hash((self.group, self.member))
+
+    def __repr__(self) -> str:
+        return f"Share{(self.group, self.member, self.amounts, self.order, self.carry)!r}"
 
 
-@dataclass(frozen=True, slots=True)
 class Given:
-    shares: Mapping[bytes, Share]  # by group
-    rejected: str = ""  # why the row could not be read
+    __slots__ = ("rejected", "shares")
+
+    def __init__(self, shares: dict[bytes, Share], rejected: str = "") -> None:
+        self.shares = shares  # by group
+        self.rejected = rejected  # why the row could not be read
 
 
-@dataclass(frozen=True, slots=True)
 class Difference:
-    shares: tuple[Share, ...]  # by group, ascending
-    rejected: str = ""  # why the row cannot be read after the change
-    rejected_more: int = 0  # 1: a row more cannot be read than before; -1: a row less
+    __slots__ = ("rejected", "rejected_more", "shares")
+
+    def __init__(self, shares: tuple[Share, ...], rejected: str = "", rejected_more: int = 0) -> None:
+        self.shares = shares  # by group, ascending
+        self.rejected = rejected  # why the row cannot be read after the change
+        self.rejected_more = rejected_more  # 1: a row more cannot be read than before; -1: a row less
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +203,14 @@ def _amounts(rules: Rules, seen: Image) -> tuple[int, ...]:
 def difference(rules: Rules, row: bytes, before: Image, after: Image) -> Difference:
     """The shares that a change of the row makes."""
     old, new = contributions(rules, row, before), contributions(rules, row, after)
-    gone = [Share(group, share.member, None) for group, share in old.shares.items() if group not in new.shares]
-    fresh = [share for group, share in new.shares.items() if old.shares.get(group) != share]
-    shares = tuple(sorted((*gone, *fresh), key=_group))
-    return Difference(shares, new.rejected, bool(new.rejected) - bool(old.rejected))
+    shares = [Share(group, share.member, None) for group, share in old.shares.items() if group not in new.shares]
+    for group, share in new.shares.items():
+        held = old.shares.get(group)
+        if held is None or not share.gives_as(held):
+            shares.append(share)
+    if len(shares) > 1:
+        shares.sort(key=_group)
+    return Difference(tuple(shares), new.rejected, bool(new.rejected) - bool(old.rejected))
 
 
 def _group(share: Share) -> bytes:
