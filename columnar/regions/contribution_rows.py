@@ -37,7 +37,7 @@ Held = dict[tuple[str, bytes], bytes | None]  # by space and key: the cell as it
 def begins(mutations: list[RowWrite]) -> bool:
     """The first row says for all whether they are contributions: a call's rows are of one kind."""
     first = mutations[0]
-    return isinstance(first, RowMutation) and type(first.operations[0]) is Contribute
+    return isinstance(first, RowMutation) and bool(first.operations) and type(first.operations[0]) is Contribute
 
 
 def is_contributed(views: Views, mutation: RowWrite) -> bool:

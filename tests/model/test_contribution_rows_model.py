@@ -130,3 +130,7 @@ def test_rows_at_once_end_as_one_by_one() -> None:
         batches = sum(asyncio.run(run(number)) for number in range(SEED, SEED + SEEDS))
     assert batches > 3 * SEEDS
     assert used[0] > 3 * SEEDS, "most rows go together"
+
+
+def test_a_row_without_operations_is_for_the_draft() -> None:
+    assert not contribution_rows.begins([RowMutation(b"r", ())])
