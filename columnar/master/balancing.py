@@ -3,7 +3,8 @@
     mean        the load of all regions, by the weights of the servers that may take regions
     too much    over 1.2 times the mean; the server gives away until it has 1.1 times the mean
     too little  under 0.5 times the mean; the server is given up to 0.9 times the mean
-    worth it    a server's regions move if that lowers the higher of the two servers by 5 % of the mean
+    worth it    a server's regions move if that lowers the higher of the two servers by 5 % of the mean, or takes a
+                server from over 1.25 times the mean to less: so much it has only where one region alone has
 
 A server gives, in this order: regions that fit where the least load is; the one region that lowers the higher of the
 two most; a region for which another server first gives away small ones.  The plan says what cannot be balanced.
@@ -34,6 +35,7 @@ ENOUGH: Final = 1.1
 TOO_LITTLE: Final = 0.5
 FILLED: Final = 0.9
 WORTH_IT: Final = 0.05
+MOST: Final = 1.25
 _LOAD: Final = attrgetter("load")
 _DEEP: Final = 0.2  # a server that gives away one large region may sink so far below ``ENOUGH``
 
@@ -152,7 +154,7 @@ class _Round:
         rest = [place for place in movable if place.info.region_id not in self._chosen]
         if self._loads[name] > TOO_MUCH * self.mean:
             chosen += self._large_one(name, rest) or self._after_making_room(name, rest)
-        if before - self._loads[name] < WORTH_IT * self.mean:
+        if before - self._loads[name] < WORTH_IT * self.mean and not self._loads[name] <= MOST * self.mean < before:
             self._undo([place for place in chosen if place.server == name])
             chosen = []
         if self._loads[name] > TOO_MUCH * self.mean and self._left > 0:

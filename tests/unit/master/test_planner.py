@@ -346,6 +346,21 @@ def test_a_balanced_cluster_is_left_alone() -> None:
     assert made.instructions == made.remarks == ()
 
 
+def test_a_server_that_tiny_regions_take_over_the_most_gives_them_away() -> None:
+    """They are less than 5 % of the mean, but without them its large region is all that it has too much."""
+    stage = Stage(4)
+    stage.region("s1", 124.7)
+    tiny = {stage.region("s1", 0.4).info.region_id for _ in range(4)}
+    for n in range(30 * 3):
+        stage.region(f"s{2 + n % 3}", 3.04)
+    assert 1.25 < stage.current.servers["s1"].load / (stage.current.load / 4) < 1.27
+    given = preferred(stage.made())
+    assert given
+    assert set(given) <= tiny
+    left = stage.current.servers["s1"].load - 0.4 * len(given)
+    assert left / (stage.current.load / 4) <= 1.25
+
+
 def test_another_server_makes_room_for_a_large_region() -> None:
     """The two large ones fit nowhere as it is: every other server has nearly the mean."""
     stage = Stage(4)
